@@ -1,0 +1,53 @@
+# Every target sets up what it needs. `make demo` and `make test` are the two that matter (README.md).
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help venv generate format lint check test demo demo-local demo-clean bench clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+venv: .venv/installed ## make .venv with everything in it
+
+.venv/installed: pyproject.toml constraints.txt
+	@echo "== .venv: everything that Sluice, its tests and its demo need (1-3 minutes the first time)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Sluice needs Python 3.11 or later; set PYTHON=")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[operator,consumer,dev]'
+	@touch $@
+
+generate: venv ## write generated files (CRD)
+	@$(BIN)/python -m sluice_operator.crd
+
+format: venv ## format the code
+	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+lint: venv ## ruff, mypy, import-linter
+	@echo "== ruff";  $(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@echo "== mypy";  $(BIN)/mypy
+	@echo "== import-linter"; PYTHONPATH=consumer:operator $(BIN)/lint-imports
+
+check: lint ## everything but the cluster (under 5 minutes)
+	@echo "== tests without a cluster"
+	@$(BIN)/pytest --ignore tests/cluster
+
+test: lint ## everything, on a real cluster too
+	@echo "== tests, the cluster's last"
+	@$(BIN)/pytest
+
+demo: venv ## the main job on a real cluster, from nothing
+	@$(BIN)/python -m sluice_lab.demo
+
+demo-local: venv ## the same story in a minute: Spark in local mode, no cluster
+	@$(BIN)/python -m sluice_lab.demo --local
+
+demo-clean: venv ## remove all that the demo made
+	@$(BIN)/python -m sluice_lab.demo --clean
+
+bench: venv ## measure; prints, asserts nothing
+	@$(BIN)/python tests/bench/batch_overhead.py
+
+clean: demo-clean ## demo-clean, and forget caches and the venv
+	rm -rf .venv .work .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,86 @@
+"""`python -m sluice_consumer --config FILE [--master local[2]] [--until-tip]`: runs a consumer, in a pod or on a laptop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from sluice_checkpoints.errors import Refused, SluiceError
+from sluice_consumer import logs, outcome, pod, ports, supervisor
+from sluice_consumer.config import Config, parse
+from sluice_consumer.supervisor import Supervisor
+
+
+def configuration(path: Path) -> Config:
+    """Reads the configuration file.
+
+    Raises:
+        Refused: there is none, or it is wrong.
+    """
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Refused(f"--config {path}: {error.strerror}") from error
+
+
+def supervise(config: Config, arguments: list[str]) -> int:
+    """Runs one life and returns its exit code."""
+    here = pod.from_environment()
+    reporter = pod.Reporter(pod.PodAnnotations(here) if here else None)
+    reporter.update(phase="Starting")
+    store, catalog = ports.store(config), ports.catalog(config)
+    catalog.describe()  # a stream that does not exist is refused before a table is made for it
+    if config.migrate_from is None:
+        _ensure_table(config)
+    supervisor.prepare(config, store, catalog)
+    keeper = Supervisor(config, store, ports.beating_store(config))
+    signal.signal(signal.SIGTERM, keeper.on_term)
+    signal.signal(signal.SIGINT, keeper.on_term)
+    taken = keeper.take(_announce(reporter))
+    reporter.update(phase="Starting", deadline=None, generation=taken.life.generation)
+    child = supervisor.spawn(arguments, taken, reporter.number)
+    return supervisor.finish(keeper.watch(child, taken))
+
+
+def _ensure_table(config: Config) -> None:
+    targets, name = ports.targets(config), config.checkpoints.table
+    if targets.find(name) is None:
+        logs.say(f"creating the checkpoint table {name}")
+        for warning in targets.ensure(name).warnings:
+            logs.warn(warning)
+
+
+def _announce(reporter: pod.Reporter) -> Callable[[float], None]:
+    def announce(seconds: float) -> None:
+        logs.say(f"the lease was not released: watching it for {seconds:.0f} s before taking it")
+        reporter.update(phase="WaitingOutLease", deadline=logs.in_seconds(seconds))
+
+    return announce
+
+
+@click.command()
+@click.option("--config", "path", type=click.Path(path_type=Path), required=True, help="configuration (JSON, docs/interfaces.md)")
+@click.option("--master", help="Spark master; default: sparkConf's spark.master, else local[2]")
+@click.option("--until-tip", is_flag=True, help="stop, drained, once everything that is in the stream was processed")
+def main(path: Path, master: str | None, until_tip: bool) -> None:  # noqa: FBT001 - click passes flags so
+    """Runs a consumer until it is told to stop (SIGTERM drains)."""
+    logs.configure()
+    arguments = ["--config", str(path), *(["--master", master] if master else []), *(["--until-tip"] if until_tip else [])]
+    try:
+        code = supervise(configuration(path), arguments)
+    except SluiceError as error:
+        code = supervisor.finish(outcome.of(error))
+    except Exception as error:  # noqa: BLE001 - whatever it is, the container's last words must say it
+        logs.log.exception("the supervisor failed")
+        code = supervisor.finish(outcome.of(error))
+    sys.stdout.flush()
+    os._exit(code)  # the heart's thread may be inside a call that has no end
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,181 @@
+"""The driver's configuration file (docs/interfaces.md), read strictly: a setting this version does not know is refused, not ignored. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+import re
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from sluice_checkpoints.errors import Refused
+
+T = TypeVar("T")
+TABLE_NAME = re.compile(r"[a-zA-Z0-9_.-]{3,255}")  # API reference, CreateTable
+START_POSITIONS = ("TRIM_HORIZON", "LATEST", "AT_TIMESTAMP")
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Which stream, and where its services are if not at AWS's own addresses."""
+
+    name: str
+    region: str
+    kinesis_endpoint: str | None = None
+    dynamodb_endpoint: str | None = None
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a consumer without checkpoints begins. Has no effect once it was bootstrapped."""
+
+    position: str = "TRIM_HORIZON"
+    timestamp: str | None = None
+
+    @property
+    def millis(self) -> int | None:
+        """The timestamp in epoch milliseconds.
+
+        Raises:
+            Refused: it is missing where AT_TIMESTAMP needs it, or no ISO 8601 time with a zone.
+        """
+        if self.position not in START_POSITIONS:
+            raise Refused(f"start.position: {self.position!r} is none of {', '.join(START_POSITIONS)}")
+        if self.position != "AT_TIMESTAMP":
+            return None
+        try:
+            moment = datetime.datetime.fromisoformat(self.timestamp or "")
+        except ValueError as error:
+            raise Refused(f"start.timestamp: {self.timestamp!r} is not an ISO 8601 time") from error
+        if moment.tzinfo is None:
+            raise Refused(f"start.timestamp: {self.timestamp!r} has no time zone")
+        return round(moment.timestamp() * 1000)
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """The consumer's own table."""
+
+    table: str
+
+
+@dataclass(frozen=True)
+class MigrateFrom:
+    """Set when the table must have been filled by a migration."""
+
+    table: str
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """The user's code: `module:function`, and arguments it finds in `info.args`."""
+
+    entrypoint: str
+    args: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Size of a micro-batch. Limits count a shard's records and bytes of one batch; `interval_seconds` is from trigger to trigger."""
+
+    interval_seconds: float = 5
+    max_records_per_shard: int = 10_000
+    max_bytes_per_shard: int = 8 * 1024 * 1024
+    shards_per_task: int = 8
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything a driver is told."""
+
+    stream: Stream
+    checkpoints: Checkpoints
+    pipeline: Pipeline
+    format: int = 1
+    name: str = ""
+    start: Start = field(default_factory=Start)
+    migrate_from: MigrateFrom | None = None
+    batch: Batch = field(default_factory=Batch)
+    lease_duration_seconds: float = 20
+    drain_timeout_seconds: float = 120
+    executors: int | None = None
+    force: bool = False
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def lease_millis(self) -> int:
+        """The promise this consumer's drivers make."""
+        return round(self.lease_duration_seconds * 1000)
+
+
+def parse(text: str) -> Config:
+    """Reads a configuration.
+
+    Raises:
+        Refused: not JSON, a key that is unknown or missing, or a value of the wrong type or out of bounds; the message names the key.
+    """
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise Refused(f"the configuration is not JSON: {error}") from error
+    config = _read(Config, document, "")
+    if config.format != 1:
+        raise Refused(f"format: {config.format} is not known to this version, which knows 1")
+    _bounds(config)
+    return dataclasses.replace(config, name=config.name or config.stream.name)
+
+
+def _bounds(config: Config) -> None:
+    least = {
+        "batch.intervalSeconds": (config.batch.interval_seconds, 0),
+        "batch.maxRecordsPerShard": (config.batch.max_records_per_shard, 1),
+        "batch.maxBytesPerShard": (config.batch.max_bytes_per_shard, 1),
+        "batch.shardsPerTask": (config.batch.shards_per_task, 1),
+        "leaseDurationSeconds": (config.lease_duration_seconds, 3),
+        "drainTimeoutSeconds": (config.drain_timeout_seconds, 1),
+    }
+    for key, (value, bound) in least.items():
+        if value < bound:
+            raise Refused(f"{key}: {value} is below {bound}")
+    if not TABLE_NAME.fullmatch(config.checkpoints.table):
+        raise Refused(f"checkpoints.table: {config.checkpoints.table!r} is no name of a DynamoDB table (3 to 255 of a-z, A-Z, 0-9, _ . -)")
+    if ":" not in config.pipeline.entrypoint:
+        raise Refused(f"pipeline.entrypoint: {config.pipeline.entrypoint!r} is not of the form module:function")
+    _ = config.start.millis  # refused here, not when the first batch starts
+
+
+def _camel(name: str) -> str:
+    head, *tail = name.split("_")
+    return head + "".join(part.title() for part in tail)
+
+
+def _read(kind: type[T], document: Any, where: str) -> T:
+    if not isinstance(document, dict):
+        raise Refused(f"{where or 'the configuration'}: expected an object, not {document!r}")
+    hints = typing.get_type_hints(kind)
+    fields = {_camel(f.name): f for f in dataclasses.fields(kind)}  # type: ignore[arg-type]  # every T here is a dataclass
+    if unknown := sorted(set(document) - set(fields)):
+        raise Refused(f"{where}{unknown[0]}: unknown setting; this version knows {', '.join(sorted(fields))}")
+    required = (k for k, f in fields.items() if f.default is f.default_factory is dataclasses.MISSING)
+    if missing := [key for key in required if document.get(key) is None]:
+        raise Refused(f"{where}{missing[0]}: missing")
+    values = {fields[k].name: _value(hints[fields[k].name], v, where + k) for k, v in document.items()}
+    # An explicit null means the default, as in Kubernetes.
+    return kind(**{name: value for name, value in values.items() if value is not None})
+
+
+def _value(hint: Any, value: Any, where: str) -> Any:
+    if value is None:
+        return None
+    if isinstance(hint, types.UnionType):
+        (hint,) = (a for a in typing.get_args(hint) if a is not type(None))
+    if dataclasses.is_dataclass(hint):
+        return _read(typing.cast("type[Any]", hint), value, where + ".")
+    wanted: Any = dict if typing.get_origin(hint) is not None else (int, float) if hint is float else hint
+    if not isinstance(value, wanted) or (isinstance(value, bool) and hint is not bool):
+        raise Refused(f"{where}: {value!r} is not {getattr(hint, '__name__', 'an object')}")
+    return value

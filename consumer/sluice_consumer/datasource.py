@@ -1,0 +1,150 @@
+"""The Spark data source `sluice`: one load reads one micro-batch (docs/protocol.md, "Batches").
+
+The driver's loop makes the options; several shards share a task and are fetched by threads, for a task costs 40 ms of CPU and a shard 2. A worker
+process keeps its connections between tasks.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pyarrow import RecordBatch
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from sluice_checkpoints.dynamodb import DynamoTable, Endpoint, client
+from sluice_checkpoints.kinesis_catalog import BotoStreamCatalog
+from sluice_checkpoints.store import CheckpointStore, Life, Reader
+from sluice_checkpoints.stream import StreamIdentity
+from sluice_consumer import shard_reader
+from sluice_consumer.arrow import DDL, to_arrow
+from sluice_consumer.binding import Task, read_shard
+from sluice_consumer.kinesis_http import StreamAddress, connect
+from sluice_consumer.shard_reader import Fetched, Limits
+
+OPTION = "batch"
+
+
+@dataclass(frozen=True)
+class BatchRead:
+    """What the driver tells every task of a batch; travels as JSON in one option.
+
+    Attributes:
+        groups: shard ids, one tuple a task.
+    """
+
+    region: str
+    kinesis_endpoint: str | None
+    dynamodb_endpoint: str | None
+    table: str
+    identity: StreamIdentity
+    generation: int
+    number: int
+    lease_seconds: float
+    limits: Limits
+    groups: tuple[tuple[str, ...], ...]
+
+    def to_json(self) -> str:
+        """The option's value."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> BatchRead:
+        """Reads the option's value."""
+        values: dict[str, Any] = json.loads(text)
+        return BatchRead(
+            **values
+            | {
+                "identity": StreamIdentity(**values["identity"]),
+                "limits": Limits(**values["limits"]),
+                "groups": tuple(tuple(group) for group in values["groups"]),
+            }
+        )
+
+
+class SluiceDataSource(DataSource):
+    """`spark.read.format("sluice")`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return "sluice"
+
+    def schema(self) -> str:
+        """The columns, as DDL."""
+        return str(DDL)
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the schema is always ours
+        """The reader of one batch."""
+        return BatchReader(BatchRead.from_json(self.options[OPTION]))
+
+
+class Group(InputPartition):
+    """The shards of one task."""
+
+    def __init__(self, shard_ids: tuple[str, ...]) -> None:
+        super().__init__(shard_ids)
+        self.shard_ids = shard_ids
+
+
+class BatchReader(DataSourceReader):
+    """Reads one micro-batch; the object itself is pickled to every task."""
+
+    def __init__(self, batch: BatchRead) -> None:
+        self.batch = batch
+
+    def partitions(self) -> list[InputPartition]:
+        """One a task."""
+        return [Group(group) for group in self.batch.groups]
+
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        """Fetches and binds every shard of the task, each in its thread, and hands each over as soon as it is bound."""
+        assert isinstance(partition, Group)  # noqa: S101 - Spark gives back what partitions() made
+        freeze_once()
+        store, source, task = self._ports()
+        rows = store.read(partition.shard_ids)
+        with ThreadPoolExecutor(len(rows), thread_name_prefix="shard") as threads:
+            futures: list[Future[Fetched]] = [threads.submit(read_shard, store, source, task, row) for row in rows.values()]
+            for future in as_completed(futures):
+                yield from to_arrow(future.result(), self.batch.identity.name)
+
+    def _ports(self) -> tuple[CheckpointStore, shard_reader.Reader, Task]:
+        batch, context = self.batch, TaskContext.get()
+        assert context is not None  # noqa: S101 - read() runs in tasks only
+        key = f"{batch.generation}.{context.stageId()}.{context.partitionId()}"
+        task = Task(
+            life=Life(batch.generation, ""),
+            batch=batch.number,
+            reader=Reader(key, context.taskAttemptId()),
+            limits=batch.limits,
+            lease_seconds=batch.lease_seconds,
+            wait=time.sleep,
+        )
+        store = CheckpointStore(DynamoTable(batch.table, _dynamodb(batch.region, batch.dynamodb_endpoint)))
+        return store, _reader(batch.identity, batch.region, batch.kinesis_endpoint), task
+
+
+@functools.cache
+def freeze_once() -> None:
+    """Takes what was imported out of the garbage collector's sight: PySpark collects after every task, which costs 20 ms otherwise."""
+    gc.collect()
+    gc.freeze()
+
+
+@functools.cache
+def _dynamodb(region: str, endpoint: str | None) -> Any:
+    return client(Endpoint(region, endpoint), connections=32)
+
+
+@functools.cache
+def _reader(identity: StreamIdentity, region: str, endpoint: str | None) -> shard_reader.Reader:
+    catalog = BotoStreamCatalog(identity.name, region, endpoint)
+    return shard_reader.Reader(connect(StreamAddress(identity.name, region, endpoint)), catalog, identity)

@@ -1,0 +1,100 @@
+"""Runs a batch with Spark: the data source's options, the user's function, the check of its jobs."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.stream import StreamIdentity
+from sluice_consumer import planner
+from sluice_consumer.config import Config
+from sluice_consumer.datasource import OPTION, BatchRead, SluiceDataSource
+from sluice_consumer.jobs import Jobs
+from sluice_consumer.pipelines import BatchInfo
+from sluice_consumer.planner import BatchPlan
+from sluice_consumer.shard_reader import Limits
+
+Process = Callable[[DataFrame, BatchInfo], Any]
+log = logging.getLogger(__name__)
+
+
+def load(entrypoint: str) -> Process:
+    """The user's function.
+
+    Raises:
+        Refused: the module or the function is missing, or it cannot be called.
+    """
+    module, _, name = entrypoint.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        raise Refused(f"pipeline.entrypoint: {entrypoint}: there is no module {error.name}; is it in the image?") from error
+    except AttributeError as error:
+        raise Refused(f"pipeline.entrypoint: module {module} has no {name}") from error
+    if not callable(found):
+        raise Refused(f"pipeline.entrypoint: {entrypoint} is no function")
+    process: Process = found
+    return process
+
+
+class SparkEngine:
+    """Runs batches of one life in one SparkSession."""
+
+    def __init__(self, spark: SparkSession, config: Config, identity: StreamIdentity, owner: tuple[int, str]) -> None:
+        self._spark, self._config, self._identity = spark, config, identity
+        self._generation, self._consumer_id = owner
+        self._process = load(config.pipeline.entrypoint)
+        self._jobs = Jobs(spark.sparkContext)
+        self._troubled_at = float("-inf")
+        spark.dataSource.register(SluiceDataSource)
+
+    def run(self, plan: BatchPlan) -> None:
+        """Reads and processes one batch.
+
+        Raises:
+            JobsNotDone: `process` returned although a job of the batch did not succeed. Else whatever `process` raised.
+        """
+        self._jobs.issue()
+        try:
+            self._process(self._frame(plan), self._info(plan))
+            self._jobs.check()
+        finally:
+            if self._jobs.troubled():
+                self._troubled_at = time.monotonic()
+
+    def quiet(self) -> bool:
+        """Whether for a lease duration no task failed or was killed and no executor was lost: nobody of this life can still be working."""
+        return time.monotonic() - self._troubled_at > self._config.lease_duration_seconds
+
+    def _frame(self, plan: BatchPlan) -> DataFrame:
+        batch = self._config.batch
+        groups = planner.deal(plan.rows, self._spark.sparkContext.defaultParallelism, batch.shards_per_task)
+        read = BatchRead(
+            region=self._config.stream.region,
+            kinesis_endpoint=self._config.stream.kinesis_endpoint,
+            dynamodb_endpoint=self._config.stream.dynamodb_endpoint,
+            table=self._config.checkpoints.table,
+            identity=self._identity,
+            generation=self._generation,
+            number=plan.number,
+            lease_seconds=self._config.lease_duration_seconds,
+            limits=Limits(batch.max_records_per_shard, batch.max_bytes_per_shard),
+            groups=tuple(tuple(row.id for row in group) for group in groups),
+        )
+        return self._spark.read.format("sluice").option(OPTION, read.to_json()).load()
+
+    def _info(self, plan: BatchPlan) -> BatchInfo:
+        return BatchInfo(
+            consumer=self._consumer_id,
+            batch=plan.number,
+            replay=plan.replay,
+            stream=self._identity.name,
+            shards=tuple(row.id for row in plan.rows),
+            args=self._config.pipeline.args,
+        )

@@ -1,0 +1,95 @@
+"""Reading one Kinesis stream: the port, what its calls return, and its errors, named by what the caller does next.
+
+Adapters: `kinesis_http` (the service) and `kinesis_twin` (memory). Both map a stored position to a shard iterator and a reply to columns;
+neither knows limits, ranges or batches: that is `shard_reader`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from sluice_checkpoints.errors import ProtocolViolation, SluiceError
+from sluice_checkpoints.model import Child, Position
+
+MAX_RECORDS_PER_CALL = 10_000  # API reference, GetRecords
+
+
+class IteratorExpired(SluiceError):
+    """The shard iterator is older than five minutes: get a new one at the last position."""
+
+
+class ShardNotFound(SluiceError):
+    """The service knows no such shard, or no such stream. Not an end: a complete ListShards tells which (docs/protocol.md, "Resharding")."""
+
+
+@dataclass(slots=True)
+class Records:
+    """Kinesis records in columns of one length, in the order of the shard; aggregates are not taken apart yet."""
+
+    sequence: list[str] = field(default_factory=list)
+    partition_key: list[str] = field(default_factory=list)
+    data: list[bytes] = field(default_factory=list)
+    arrival_millis: list[int] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.sequence)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One GetRecords reply.
+
+    Attributes:
+        next_iterator: None at the end of a closed shard.
+        behind_millis: MillisBehindLatest; 0 at the tip.
+        children: ChildShards, where the reply carries them (at the end of a shard only, and not from every service).
+        server_millis: the service's clock (HTTP Date, whole seconds), epoch milliseconds.
+    """
+
+    records: Records
+    next_iterator: str | None
+    behind_millis: int
+    children: tuple[Child, ...] | None
+    server_millis: int
+
+
+class KinesisClient(Protocol):
+    """The two calls that read a shard. Pacing, throttling and passing failures are handled inside, up to a deadline. Thread safe.
+
+    Both calls raise:
+        Refused: access denied or a value that the service does not take; the message says which.
+        ServiceUnavailable: no success within the deadline.
+    """
+
+    def get_iterator(self, shard_id: str, position: Position) -> str:
+        """An iterator that goes on at `position`; valid for five minutes. For AFTER with a `sub` it starts **at** that record.
+
+        Raises:
+            ShardNotFound: no such shard or stream.
+        """
+        ...
+
+    def get_records(self, shard_id: str, iterator: str, limit: int) -> Page:
+        """The next records, at most `limit` (1 to 10,000) Kinesis records and 10 MiB. `shard_id` is for pacing and messages.
+
+        Raises:
+            IteratorExpired, ShardNotFound: see there.
+        """
+        ...
+
+
+def iterator_type(position: Position) -> dict[str, str | float]:
+    """The arguments of GetShardIterator for a position; timestamps in seconds.
+
+    Raises:
+        ProtocolViolation: END, from which nothing is ever read.
+    """
+    if position.at == "TRIM_HORIZON":
+        return {"ShardIteratorType": "TRIM_HORIZON"}
+    if position.millis is not None:
+        return {"ShardIteratorType": "AT_TIMESTAMP", "Timestamp": position.millis / 1000}
+    if position.sequence is not None:
+        kind = "AFTER_SEQUENCE_NUMBER" if position.sub is None else "AT_SEQUENCE_NUMBER"
+        return {"ShardIteratorType": kind, "StartingSequenceNumber": position.sequence}
+    raise ProtocolViolation(f"nothing can be read from {position}")

@@ -1,0 +1,146 @@
+"""One life of a consumer: after the lease was taken, everything until the batch loop ends (docs/protocol.md, "A life", "Batches").
+
+Ports in: the store, the stream's catalog, and an engine that runs a batch. The driver gives it Spark; the simulation gives it a step scheduler.
+It may not read a clock or start a process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from sluice_checkpoints.errors import ProtocolViolation, Refused
+from sluice_checkpoints.model import END, Child, ConsumerRow, ShardRow
+from sluice_checkpoints.store import CheckpointStore, Life
+from sluice_checkpoints.stream import Shard, StreamCatalog, StreamIdentity
+from sluice_consumer import bootstrap, planner
+from sluice_consumer.planner import BatchPlan, View
+
+
+class Engine(Protocol):
+    """Runs one batch: reads every shard of the plan through `binding.read_shard` and calls the user's `process`."""
+
+    def run(self, plan: BatchPlan) -> None:
+        """Returns when `process` returned and no job of the batch failed, was cancelled or still runs; raises otherwise."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a batch was, for reports and metrics: its rows as committed."""
+
+    number: int
+    rows: tuple[ShardRow, ...]
+
+    @property
+    def records(self) -> int:
+        """User records in the batch."""
+        return sum(row.records for row in self.rows)
+
+    @property
+    def behind_millis(self) -> int:
+        """The farthest any of its open shards is behind the tip."""
+        return max((row.behind for row in self.rows if row.end != END), default=0)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Possible losses that its readers saw."""
+        return tuple(f"{row.id}: {row.note}" for row in self.rows if row.note)
+
+
+def check_identity(consumer: ConsumerRow, identity: StreamIdentity) -> None:
+    """Refuses a table of another stream, or of an earlier stream of the same name.
+
+    Raises:
+        Refused: naming both.
+    """
+    if consumer.stream_arn != identity.arn:
+        raise Refused(f"the table belongs to {consumer.stream_arn}, not to {identity.arn}: give this consumer a table of its own")
+    if consumer.stream_created != identity.created_millis:
+        raise Refused(
+            f"stream {identity.name} was created at {identity.created_millis}, but the table's positions are of the one created at "
+            f"{consumer.stream_created}: they mean nothing in the new stream; give this consumer a new table"
+        )
+
+
+class Consumer:
+    """The rows of one consumer in the hands of the life that owns them."""
+
+    def __init__(self, store: CheckpointStore, catalog: StreamCatalog, life: Life) -> None:
+        self.store, self.catalog, self.life = store, catalog, life
+        self.view = View({}, 0, frozenset())
+        self.row: ConsumerRow | None = None
+
+    # -- beginning -----------------------------------------------------------------------------------------------------------------
+
+    def begin(self, progress: Callable[[str], None] = lambda _: None) -> None:
+        """Finishes the bootstrap, fences every row, then reads every row; only now is the life ready.
+
+        Raises:
+            Refused: the table is another stream's. Fenced: a later life took over.
+        """
+        consumer = self.store.consumer()
+        if consumer is None or consumer.generation != self.life.generation:
+            raise ProtocolViolation(f"generation {self.life.generation} does not own {self.store.table.name}")
+        check_identity(consumer, self.catalog.describe())
+        self.row = bootstrap.finish(self.store, consumer, self.life)
+        before = self.store.shards()
+        progress(f"fencing {len(before)} shards")
+        for row in before.values():
+            if row.generation < self.life.generation:
+                self.store.fence(self.life, row.id)
+        self.view = View(self.store.shards(), consumer.committed, frozenset())
+        self.audit()
+
+    def audit(self) -> None:
+        """Lists the stream's shards and gives a row to those that have none."""
+        listed = self.catalog.list_shards().shards
+        self.view = replace(self.view, listed=frozenset(shard.id for shard in listed))
+        self._create(planner.unaccounted(self.view, map(as_child, listed), self.life.generation))
+
+    # -- batches -------------------------------------------------------------------------------------------------------------------
+
+    def plan(self) -> BatchPlan | None:
+        """The next batch, or None when every shard is read to its end for now.
+
+        Creates rows of children first. A number that only waits for shards to join is committed at once, without Spark.
+        """
+        if planner.needs_audit(self.view):
+            self.audit()
+        self._create(planner.missing_children(self.view, self.life.generation))
+        plan = planner.next_batch(self.view)
+        while not plan.rows and planner.waits_for_number(self.view):
+            self._commit(plan.number, ())
+            plan = planner.next_batch(self.view)
+        return plan if plan.rows else None
+
+    def run(self, plan: BatchPlan, engine: Engine) -> Committed:
+        """One batch to its end: run, close what no task bound, commit.
+
+        Raises:
+            Whatever ends a life: Fenced, LostRace, ProtocolViolation, or what the engine or the user's code raised.
+        """
+        engine.run(plan)
+        rows = tuple(self._closed(plan.number, row) for row in self.store.read(row.id for row in plan.rows).values())
+        self._commit(plan.number, rows)
+        return Committed(plan.number, rows)
+
+    def _closed(self, batch: int, row: ShardRow) -> ShardRow:
+        return row if row.batch == batch else self.store.close(self.life, batch, row)
+
+    def _commit(self, number: int, rows: Iterable[ShardRow]) -> None:
+        self.store.commit(self.life, number)
+        known = dict(self.view.rows) | {row.id: row for row in rows}
+        self.view = View(known, number, self.view.listed, own_commits=True)
+
+    def _create(self, rows: tuple[ShardRow, ...]) -> None:
+        if not rows:
+            return
+        self.store.create_shards(self.life, self.view.committed, rows)
+        self.view = replace(self.view, rows=dict(self.view.rows) | self.store.read(row.id for row in rows))
+
+
+def as_child(shard: Shard) -> Child:
+    """A listed shard as the child of its parents."""
+    return Child(shard.id, frozenset(shard.parents))

@@ -1,0 +1,106 @@
+"""What the next micro-batch reads. Pure: rows in, plan out (docs/protocol.md, "Batches" 1).
+
+It may not read a clock, a table or a stream; the simulation runs these very functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from sluice_checkpoints.model import END, TRIM_HORIZON, Child, ShardRow
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a life knows when it plans.
+
+    Attributes:
+        rows: every shard row, by shard id.
+        committed: last batch processed to its end.
+        listed: ids that the last complete ListShards knew.
+        own_commits: this life has committed a batch of its own; before that, what an earlier life may have issued must not change.
+    """
+
+    rows: Mapping[str, ShardRow]
+    committed: int
+    listed: frozenset[str]
+    own_commits: bool = False
+
+    @property
+    def number(self) -> int:
+        """The number of the batch that is open, or comes next."""
+        return self.committed + 1
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPlan:
+    """One micro-batch: its number, the rows that take part, and whether an earlier life had begun it."""
+
+    number: int
+    rows: tuple[ShardRow, ...]
+    replay: bool = False
+
+
+def stands_at_end(view: View, shard_id: str) -> bool:
+    """Whether a parent is done with: its row stands at END, or neither a row nor the stream knows it any more."""
+    row = view.rows.get(shard_id)
+    return shard_id not in view.listed if row is None else row.stands(view.committed) == END
+
+
+def next_batch(view: View) -> BatchPlan:
+    """The rows of the next batch.
+
+    If any row was bound in this batch already, an earlier life began it: it is exactly those rows. Otherwise every row that may join, has not
+    ended, and whose parents all ended.
+    """
+    begun = tuple(row for row in _ordered(view.rows) if row.batch == view.number)
+    if begun:
+        return BatchPlan(view.number, begun, replay=True)
+    return BatchPlan(view.number, tuple(row for row in _ordered(view.rows) if _takes_part(view, row)))
+
+
+def _takes_part(view: View, row: ShardRow) -> bool:
+    joined = row.joins <= view.number and row.stands(view.committed) != END
+    return joined and all(stands_at_end(view, parent) for parent in row.parents)
+
+
+def _ordered(rows: Mapping[str, ShardRow]) -> Iterable[ShardRow]:
+    return (rows[shard_id] for shard_id in sorted(rows))
+
+
+def waits_for_number(view: View) -> bool:
+    """Whether a row joins only after the next batch: then even a batch without shards has to be committed."""
+    return any(row.joins > view.number for row in view.rows.values())
+
+
+def missing_children(view: View, generation: int) -> tuple[ShardRow, ...]:
+    """Rows to create for children of shards that stand at END. Every later shard starts at its beginning."""
+    joins = view.committed + (1 if view.own_commits else 2)
+    known: dict[str, Child] = {}
+    for row in _ordered(view.rows):
+        if row.children and row.stands(view.committed) == END:
+            known |= {child.id: child for child in row.children if child.id not in view.rows}
+    return tuple(_beginning(child, generation, joins) for _, child in sorted(known.items()))
+
+
+def unaccounted(view: View, listed: Iterable[Child], generation: int) -> tuple[ShardRow, ...]:
+    """Rows to create for listed shards that no row accounts for (the audit)."""
+    missing = {child.id: child for child in listed if child.id not in view.rows}
+    return tuple(_beginning(child, generation, view.committed + 2) for _, child in sorted(missing.items()))
+
+
+def needs_audit(view: View) -> bool:
+    """Whether a parent is listed but has no row: its children wait until an audit gave it one."""
+    return any(p not in view.rows and p in view.listed for row in view.rows.values() for p in row.parents)
+
+
+def _beginning(child: Child, generation: int, joins: int) -> ShardRow:
+    return ShardRow(child.id, TRIM_HORIZON, TRIM_HORIZON, generation=generation, joins=joins, parents=child.parents)
+
+
+def deal(rows: Iterable[ShardRow], cores: int, shards_per_task: int) -> tuple[tuple[ShardRow, ...], ...]:
+    """Deals shards to tasks: about one task a core, never more than `shards_per_task` shards each (each further task costs 40 ms of CPU)."""
+    rows = tuple(rows)
+    tasks = max(min(cores, len(rows)), -(-len(rows) // shards_per_task))
+    return tuple(rows[i::tasks] for i in range(tasks))

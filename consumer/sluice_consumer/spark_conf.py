@@ -1,0 +1,79 @@
+"""Spark's settings for a driver: what the user gave, then what the protocol needs, which wins. Pure.
+
+Each setting of ours names the rule it serves (docs/protocol.md, "A life"; docs/architecture.md, "Spark").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sluice_consumer.config import Config
+
+HEARTBEAT_FAILURES = 2
+# A no-op script in the image: the signal decommissions, and Spark insists on a file for its preStop hook.
+DECOMMISSION_SCRIPT = "/opt/sluice/decommission"
+
+
+@dataclass(frozen=True)
+class Pod:
+    """The driver's own pod."""
+
+    name: str
+    namespace: str
+    ip: str
+    uid: str
+
+
+def settings(config: Config, pod: Pod | None) -> dict[str, str]:
+    """Every setting of the session. Without a pod (a laptop), nothing that only Kubernetes understands."""
+    ours = _protocol(config) | (_cluster(pod) if pod else {})
+    executors = {} if config.executors is None or pod is None else {"spark.executor.instances": str(config.executors)}
+    return {**_defaults(config), **config.spark_conf, **executors, **ours}
+
+
+def _defaults(config: Config) -> dict[str, str]:
+    return {
+        "spark.app.name": config.name,
+        "spark.log.level": "WARN",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        # 40 ms of every Python task are spent waiting on loopback TCP otherwise (measured: docs/architecture.md).
+        "spark.python.unix.domain.socket.enabled": "true",
+        # A batch is small: AQE's extra jobs cost more than they save.
+        "spark.sql.shuffle.partitions": "4",
+    }
+
+
+def _protocol(config: Config) -> dict[str, str]:
+    third = config.lease_millis / 3
+    return {
+        # An executor that is cut off from the driver exits within a third of the lease.
+        "spark.executor.heartbeatInterval": f"{int(third / (HEARTBEAT_FAILURES + 1))}ms",
+        "spark.executor.heartbeat.maxFailures": str(HEARTBEAT_FAILURES),
+        "spark.network.timeout": f"{config.lease_millis}ms",
+        # Spark insists on it not being longer than the timeout (its default is a minute).
+        "spark.network.timeoutInterval": f"{int(third)}ms",
+        # Two attempts of a task side by side would wait for each other's lease.
+        "spark.speculation": "false",
+        # `Close` asks for every job of a batch.
+        "spark.ui.retainedJobs": "10000",
+        "spark.ui.retainedStages": "10000",
+        # Scaling down lets running tasks end.
+        "spark.decommission.enabled": "true",
+        "spark.storage.decommission.enabled": "false",
+        "spark.executor.decommission.signal": "TERM",
+    }
+
+
+def _cluster(pod: Pod) -> dict[str, str]:
+    return {
+        # Executors dial the bind address when useDriverPodIP is on: 0.0.0.0 would make every one of them die.
+        "spark.driver.bindAddress": pod.ip,
+        "spark.driver.host": pod.ip,
+        "spark.kubernetes.executor.useDriverPodIP": "true",
+        # Makes executors belong to the driver pod: they are garbage-collected with it.
+        "spark.kubernetes.driver.pod.name": pod.name,
+        "spark.kubernetes.namespace": pod.namespace,
+        "spark.kubernetes.decommission.script": DECOMMISSION_SCRIPT,
+    }

@@ -1,0 +1,192 @@
+"""The parent process of a life: takes the lease, beats, and kills (docs/protocol.md, "A life").
+
+Small and without Spark, so that a driver whose main thread is stuck in native code cannot keep a dead lease alive. It may not read records.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import datetime
+import json
+import logging
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from sluice_checkpoints.errors import Refused, SluiceError
+from sluice_checkpoints.lease import Claim, Taken, Watcher, take_over
+from sluice_checkpoints.store import CheckpointStore, Life
+from sluice_checkpoints.stream import StreamCatalog
+from sluice_consumer import bootstrap, outcome
+from sluice_consumer.config import Config
+from sluice_consumer.life import check_identity
+from sluice_consumer.outcome import UNCLEAN, Ending
+
+log = logging.getLogger(__name__)
+LIFE = "SLUICE_LIFE"
+PR_SET_PDEATHSIG = 1
+
+
+class Stopped(SluiceError):
+    """SIGTERM came before there was a driver to drain."""
+
+    exit_code = 0
+
+
+@dataclass
+class Heart:
+    """Beats a lease in a thread of its own; `alive` is what the watchdog asks.
+
+    Attributes:
+        beat: one beat, with the new promise or None; True accepted, False the lease is another's, raises when no answer came in time.
+        lease: seconds.
+        keep_promise_until: monotonic time before which the old, longer promise stands (a forced take).
+        accepted: monotonic time at which the last accepted beat was *sent*.
+    """
+
+    beat: Callable[[int | None], bool]
+    lease: float
+    accepted: float
+    keep_promise_until: float = 0.0
+    clock: Callable[[], float] = time.monotonic
+    refused: bool = False
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def once(self) -> None:
+        """Sends one beat."""
+        sent = self.clock()
+        promise = round(self.lease * 1000) if sent >= self.keep_promise_until else None
+        try:
+            if self.beat(promise):
+                self.accepted = sent
+            else:
+                self.refused = True
+        except Exception as error:  # noqa: BLE001 - whatever it was, this beat was not accepted
+            log.warning("a heartbeat was not accepted: %s", error)
+
+    def run(self) -> None:
+        """Beats until told to stop, every third of the lease; after a failure sooner."""
+        while not self.stop.is_set() and not self.refused:
+            self.once()
+            third = self.lease / 3
+            self.stop.wait(third if self.clock() - self.accepted < third else third / 8)
+
+    @property
+    def alive(self) -> bool:
+        """Whether this life may still work: not refused, and a beat sent in the last two thirds was accepted."""
+        return not self.refused and self.clock() - self.accepted <= self.lease * 2 / 3
+
+
+def prepare(config: Config, store: CheckpointStore, catalog: StreamCatalog) -> None:
+    """Makes sure that the table belongs to this stream and says where each shard begins.
+
+    Raises:
+        Refused: another stream's table, or a migration was asked for and has not been completed.
+    """
+    identity = catalog.describe()
+    consumer = store.consumer()
+    if config.migrate_from is not None:
+        row = store.migration()
+        if row is None or row.state != "COMPLETE" or row.source != config.migrate_from.table:
+            found = "none" if row is None else f"{row.state} from {row.source}"
+            raise Refused(f"migrateFrom.table: {store.table.name} holds no complete migration of {config.migrate_from.table} (found: {found})")
+    elif consumer is None:
+        seed = bootstrap.Seed(secrets.token_hex(4), secrets.token_hex(8), identity, catalog.list_shards())
+        bootstrap.prepare(store, seed, config.start)
+        consumer = store.consumer()
+    if consumer is None:
+        raise Refused(f"checkpoints.table: {store.table.name} is the target of a migration that is not complete")
+    check_identity(consumer, identity)
+
+
+def claim(config: Config) -> Claim:
+    """What this process asks of the lease."""
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    return Claim(config.lease_millis, f"{socket.gethostname()}/{os.getpid()}", now, force=config.force)
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def spawn(arguments: Sequence[str], taken: Taken, number: int) -> subprocess.Popen[bytes]:
+    """Starts the driver in a process group of its own; it dies when this process dies."""
+    life = {"generation": taken.life.generation, "token": taken.life.token, "waitOutMillis": taken.wait_out_millis, "reportNumber": number}
+    environment = os.environ | {LIFE: json.dumps(life | {"parent": os.getpid()})}
+    command = [sys.executable, "-m", "sluice_consumer.driver", *arguments]
+    return subprocess.Popen(command, env=environment, start_new_session=True, preexec_fn=_die_with_parent)  # noqa: PLW1509 - no threads yet
+
+
+class Supervisor:
+    """Holds the lease for one driver process."""
+
+    def __init__(self, config: Config, store: CheckpointStore, beating: CheckpointStore) -> None:
+        self._config, self._store, self._beating = config, store, beating
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def take(self, notify: Callable[[float], None]) -> Taken:
+        """Takes the lease."""
+        return take_over(self._store, claim(self._config), Watcher(notify=notify))
+
+    def on_term(self, *_: object) -> None:
+        """SIGTERM: let the driver drain, or stop if there is none yet."""
+        if self._child is None:
+            raise Stopped("told to stop before the driver had started")
+        self._child.send_signal(signal.SIGTERM)
+
+    def watch(self, child: subprocess.Popen[bytes], taken: Taken) -> Ending:
+        """Beats while the driver lives, kills it when the lease is lost, and releases after a clean drain."""
+        self._child, life = child, taken.life
+        heart = Heart(
+            lambda promise: self._beating.beat(life, promise),
+            self._config.lease_duration_seconds,
+            accepted=taken.sent,
+            keep_promise_until=taken.sent + taken.wait_out_millis / 1000 * 1.01 if taken.wait_out_millis else 0.0,
+        )
+        thread = threading.Thread(target=heart.run, name="heart", daemon=True)
+        thread.start()
+        while child.poll() is None and heart.alive:
+            try:
+                child.wait(heart.lease / 40)
+            except subprocess.TimeoutExpired:
+                continue
+        lost = child.poll() is None
+        _end_group(child)
+        heart.stop.set()
+        if lost:
+            why = "the lease was taken by another life" if heart.refused else "no heartbeat was accepted for two thirds of the lease"
+            return Ending(76 if heart.refused else 1, "Fenced" if heart.refused else "LeaseLost", f"{why}: the driver was killed")
+        return self._ended(child.returncode, heart, life)
+
+    def _ended(self, code: int, heart: Heart, life: Life) -> Ending:
+        if code == 0 and heart.clock() >= heart.keep_promise_until:
+            released = self._beating.release(life)
+            return Ending(0, "Drained", "the lease was released" if released else "the lease had been taken by another life")
+        if code in {0, UNCLEAN}:
+            return Ending(0, "Drained", "the lease was not released: a task failed or an executor was lost lately; the next driver waits it out")
+        if code < 0:
+            return Ending(1, "DriverKilled", f"the driver process was killed by signal {-code} ({signal.Signals(-code).name})")
+        return Ending(code, "", "")  # the driver has said why itself
+
+
+def _end_group(child: subprocess.Popen[bytes]) -> None:
+    """Kills what is left of the driver's process group (its JVM) and reaps the driver."""
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        log.debug("the driver's process group is gone")
+    child.wait()
+
+
+def finish(ending: Ending) -> int:
+    """Says how it ended, unless the driver has, and returns the exit code."""
+    if ending.reason:
+        outcome.report(ending)
+    return ending.code
