@@ -13,7 +13,7 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import ClientError, HTTPClientError
+from botocore.exceptions import ClientError, HTTPClientError, NoCredentialsError
 from botocore.exceptions import ConnectionError as BotoConnectionError
 
 from sluice_checkpoints.encoding import Expressions, Wire, item_from_wire, item_to_wire, to_wire
@@ -96,6 +96,8 @@ def attempt(call: Callable[[], Any]) -> Any:
         raise
     except (BotoConnectionError, HTTPClientError) as error:
         raise Again(str(error)) from error
+    except NoCredentialsError as error:
+        raise Refused("no AWS credentials were found; give the pod's service account a role, or set AWS_ACCESS_KEY_ID") from error
 
 
 class DynamoTable:

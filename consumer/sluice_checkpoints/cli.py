@@ -1,0 +1,86 @@
+"""The command line. Kept stable: options are added, never renamed or narrowed (docs/interfaces.md)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+from botocore.exceptions import BotoCoreError, ClientError
+
+from sluice_checkpoints import cli_migrate, cli_report, cli_show
+from sluice_checkpoints.errors import SluiceError
+from sluice_checkpoints.formats import AUTO, FORMATS
+from sluice_checkpoints.placement import FROM_NOW, FROM_START
+
+Command = Callable[..., None]
+
+
+def _shared(command: Command) -> Command:
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else there."),
+        click.option("--dynamodb-endpoint", metavar="URL", help="Another DynamoDB than AWS's own."),
+        click.option("--region", required=True, help="AWS region of tables and stream."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+def main() -> None:
+    """Checkpoint tables of Kinesis consumers: take over another system's, look at ours.
+
+    Exit codes: 0 done · 65 data or request refused, nothing was changed · 75 the source, or another migrator, is at work: come again later ·
+    2 wrong usage · 1 anything else.
+    """
+
+
+@main.command()
+@click.option("--source", required=True, metavar="TABLE", help="The other system's table. It is only read.")
+@click.option("--stream", required=True, metavar="NAME", help="The Kinesis stream both are about.")
+@click.option("--target", required=True, metavar="TABLE", help="Our table: made if it does not exist, never deleted.")
+@click.option(
+    "--format", "format_", default=AUTO, type=click.Choice([AUTO, *(f.name for f in FORMATS)]), show_default=True, help="What wrote the source."
+)
+@click.option(
+    "--unstarted",
+    type=click.Choice([FROM_START, FROM_NOW], case_sensitive=False),
+    help="Where shards start that were never acknowledged, or that nothing in the source accounts for. Unless given, the former start at their "
+    "beginning and the latter are refused.",
+)
+@click.option("--quiet-seconds", type=click.FloatRange(min=0), help="How long the source must not move.  [default: what its format needs; kcl 60]")
+@click.option("--lease-seconds", type=click.FloatRange(min=1), default=30, show_default=True, help="Lease of this migrator's claim on the target.")
+@click.option(
+    "--timestamp", callback=cli_migrate.parse_time, metavar="ISO", help="Where rows start that say AT_TIMESTAMP, for example 2026-11-21T10:00:00Z."
+)
+@click.option("--kinesis-endpoint", metavar="URL", help="Another Kinesis than AWS's own.")
+@click.option(
+    "--dry-run", is_flag=True, help="Only read: print the plan, shard by shard. With --quiet-seconds it also checks that the source is at rest."
+)
+@_shared
+def migrate(**options: Any) -> None:
+    """Take over where another consumer stopped: every shard of STREAM continues at the place that SOURCE says."""
+    as_json = options.pop("as_json")
+    output = cli_report.Output(as_json=as_json)
+    sys.exit(_guarded(output, lambda: cli_migrate.run(cli_migrate.Options(**options), output)))
+
+
+@main.command()
+@click.option("--table", required=True, help="A checkpoint table of Sluice.")
+@_shared
+def show(table: str, region: str, dynamodb_endpoint: str | None, *, as_json: bool) -> None:
+    """Where each shard of a consumer stands."""
+    output = cli_report.Output(as_json=as_json)
+    sys.exit(_guarded(output, lambda: cli_show.run(table, region, dynamodb_endpoint, output), terminal=False))
+
+
+def _guarded(output: cli_report.Output, command: Callable[[], None], *, terminal: bool = True) -> int:
+    """Runs a command; errors become a document and an exit code here and nowhere else."""
+    try:
+        command()
+    except (SluiceError, BotoCoreError, ClientError) as error:
+        code = error.exit_code if isinstance(error, SluiceError) else 1
+        output.failed(error, code, terminal=terminal)
+        return code
+    return 0

@@ -1,0 +1,84 @@
+"""`migrate`: puts the ports together and runs a migrator."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from dataclasses import dataclass
+from datetime import datetime
+
+import click
+
+from sluice_checkpoints.cli_report import LoggedProgress, Output
+from sluice_checkpoints.dynamodb import Endpoint, client
+from sluice_checkpoints.kinesis_catalog import BotoStreamCatalog
+from sluice_checkpoints.migration_world import Request, World
+from sluice_checkpoints.migrator import Migrator
+from sluice_checkpoints.provision import DynamoTargets
+from sluice_checkpoints.source_dynamodb import DynamoSources
+
+SIGTERM_EXIT = 143
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of the command, as click names them; `timestamp` is in epoch milliseconds, the rest as in `Request`."""
+
+    source: str
+    stream: str
+    target: str
+    region: str
+    format_: str
+    unstarted: str | None
+    quiet_seconds: float | None
+    lease_seconds: float
+    timestamp: int | None
+    kinesis_endpoint: str | None
+    dynamodb_endpoint: str | None
+    dry_run: bool
+
+
+def parse_time(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:
+    """ISO 8601 with a zone, as epoch milliseconds."""
+    if value is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} is no time in ISO 8601: {error}") from error
+    if moment.tzinfo is None:
+        raise click.BadParameter(f"{value!r} has no zone; write {value}Z for UTC")
+    return round(moment.timestamp() * 1000)
+
+
+def run(options: Options, output: Output) -> None:
+    """Migrates, or plans it.
+
+    Raises:
+        SluiceError: see `Migrator.run`.
+    """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(SIGTERM_EXIT))  # an orderly exit: the claim is released
+    migrator = Migrator(_request(options), _world(options, output))
+    output.migrated(migrator.dry_run() if options.dry_run else migrator.run())
+
+
+def _request(options: Options) -> Request:
+    return Request(
+        source=options.source,
+        target=options.target,
+        format=options.format_,
+        unstarted=options.unstarted,
+        timestamp_millis=options.timestamp,
+        quiet_seconds=options.quiet_seconds,
+        lease_millis=round(options.lease_seconds * 1000),
+    )
+
+
+def _world(options: Options, output: Output) -> World:
+    api = client(Endpoint(options.region, options.dynamodb_endpoint))
+    return World(
+        sources=DynamoSources(api),
+        catalog=BotoStreamCatalog(options.stream, options.region, options.kinesis_endpoint),
+        targets=DynamoTargets(api),
+        progress=LoggedProgress(output.log),
+    )

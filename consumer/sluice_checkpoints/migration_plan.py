@@ -1,0 +1,151 @@
+"""From another system's rows to one row of ours a shard. Pure: same input, same plan; `--dry-run` prints it (docs/migration.md, step 4).
+
+A plan leaves no place out: every shard of the source and of the stream gets a position with a reason (`placement`), or the whole plan is refused
+naming those that have none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from sluice_checkpoints.lineage import Lineage
+from sluice_checkpoints.model import END, Child, Item, ShardRow
+from sluice_checkpoints.placement import RULES, Case, Choices, Verdict, problem_with
+from sluice_checkpoints.source import Reading, SourceShard, refuse_all
+from sluice_checkpoints.stream import Shard, ShardList
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One shard of the plan: what the source stores (None: it has no row), the verdict on it, and the row to write."""
+
+    stored: str | None
+    verdict: Verdict
+    row: ShardRow
+
+    @property
+    def id(self) -> str:
+        """The shard's id."""
+        return self.row.id
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All shards in the order of their ids, and the warnings."""
+
+    shards: tuple[Planned, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) of the rows."""
+        return digest_of(planned.row for planned in self.shards)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many shards start where, and how many may have lost records."""
+        by_kind = Counter(planned.row.start.at for planned in self.shards)
+        names = {"AFTER": "after", "END": "end", "TRIM_HORIZON": "trimHorizon", "TIMESTAMP": "timestamp"}
+        return {name: by_kind[at] for at, name in names.items()} | {"possiblyLost": sum(p.verdict.lost for p in self.shards)}
+
+
+def digest_of(rows: Iterable[ShardRow]) -> str:
+    """SHA-256 (hex) of rows, in the order of their ids."""
+    lines = (json.dumps(_plain(row.to_item()), sort_keys=True) for row in sorted(rows, key=lambda row: row.id))
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _plain(value: object) -> object:
+    match value:
+        case dict():
+            return {name: _plain(inner) for name, inner in value.items()}
+        case list():
+            return [_plain(inner) for inner in value]
+        case frozenset():
+            return sorted(value)
+        case _:
+            return value
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What is planned for: the source's rows, the shards of the stream (listed *after* the rows were read), and what an earlier try has written."""
+
+    reading: Reading
+    stream: ShardList
+    source: str
+    earlier: frozenset[str] = field(default_factory=frozenset)
+
+
+def plan(observed: Observed, choices: Choices) -> Plan:
+    """The plan.
+
+    Raises:
+        Refused: a row cannot be of this stream, or a shard has no row and nothing says where it starts. All of them are named.
+    """
+    rows = {row.id: row for row in observed.reading.shards}
+    shards = {shard.id: shard for shard in observed.stream.shards}
+    lineage = Lineage(rows, shards)
+    verdicts, problems = _judge(_cases(observed, choices, rows, shards, lineage))
+    refuse_all(f"table {observed.source} does not say where every shard of the stream starts", problems)
+    planned = tuple(_planned(i, rows.get(i), verdict, lineage) for i, verdict in verdicts.items())
+    return Plan(planned, tuple(_warnings(planned, rows)))
+
+
+def _cases(observed: Observed, choices: Choices, rows: Mapping[str, SourceShard], shards: Mapping[str, Shard], lineage: Lineage) -> Iterable[Case]:
+    below = lineage.below(rows)
+    above = lineage.above(i for i, row in rows.items() if row.stored.progress)
+    for i in sorted(rows.keys() | shards.keys() | observed.earlier):
+        yield Case(i, rows.get(i), shards.get(i), choices, observed.reading.finished_rows_vanish, i in below, i in above)
+
+
+def _judge(cases: Iterable[Case]) -> tuple[dict[str, Verdict], list[str]]:
+    verdicts: dict[str, Verdict] = {}
+    problems: list[str] = []
+    for case in cases:
+        verdict = next((v for rule in RULES if (v := rule(case))), None)
+        if problem := problem_with(case):
+            problems.append(f"row {case.id}: {problem}")
+        elif verdict is None:
+            problems.append(f"{case.id} has no row and follows no shard that has one; say --unstarted trim-horizon or --unstarted now")
+        else:
+            verdicts[case.id] = verdict
+    return verdicts, problems
+
+
+def _planned(shard_id: str, row: SourceShard | None, verdict: Verdict, lineage: Lineage) -> Planned:
+    followers = sorted(lineage.children.get(shard_id, ()))
+    children = tuple(Child(i, lineage.parents[i]) for i in followers) if verdict.position == END else None
+    parents = lineage.parents.get(shard_id, frozenset())
+    return Planned(
+        stored=row.stored.text if row else None,
+        verdict=verdict,
+        row=ShardRow(shard_id, start=verdict.position, end=verdict.position, parents=parents, children=children),
+    )
+
+
+def _warnings(planned: Iterable[Planned], rows: Mapping[str, SourceShard]) -> Iterable[str]:
+    known = set()
+    for one in planned:
+        known.add(one.id)
+        if one.verdict.warning:
+            yield f"{one.id}: {one.verdict.warning}"
+        yield from (f"{one.id}: {note}" for note in (rows[one.id].notes if one.id in rows else ()))
+    for row in rows.values():
+        for child in sorted(row.children - known):
+            yield f"{child}: follows {row.id} in the source, but has no row there and is not in the stream: its records, if it had any, are lost"
+
+
+def as_document(planned: Planned) -> Item:
+    """One line of `--dry-run --json`."""
+    return {
+        "shard": planned.id,
+        "stored": planned.stored,
+        "planned": planned.row.start.to_map(),
+        "why": planned.verdict.why,
+        "possiblyLost": planned.verdict.lost,
+    }

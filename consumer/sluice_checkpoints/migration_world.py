@@ -1,0 +1,95 @@
+"""What a migrator needs from outside: the source, the stream, the target, time, and somebody to tell. All of it has a twin (`migration_twin`)."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from sluice_checkpoints.formats import AUTO
+from sluice_checkpoints.source import SourceTables
+from sluice_checkpoints.stream import StreamCatalog
+from sluice_checkpoints.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One migration as it was asked for.
+
+    Attributes:
+        source, target: table names in one account and region.
+        format: a reader's name, or `auto`.
+        unstarted, timestamp_millis: see `placement.Choices`.
+        quiet_seconds: how long the source must be seen unchanged; None: what the format needs.
+        lease_millis: how long the claim is promised to be silent after its last heartbeat.
+    """
+
+    source: str
+    target: str
+    format: str = AUTO
+    unstarted: str | None = None
+    timestamp_millis: int | None = None
+    quiet_seconds: float | None = None
+    lease_millis: int = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The target, ready for reads and writes, and what could not be had (point-in-time recovery, deletion protection)."""
+
+    table: Table
+    warnings: tuple[str, ...] = ()
+
+
+class Targets(Protocol):
+    """Where target tables come from. Nothing is ever deleted."""
+
+    def find(self, name: str) -> Table | None:
+        """The table, if it exists. Only reads.
+
+        Raises:
+            Refused: it has another key than ours.
+        """
+        ...
+
+    def ensure(self, name: str) -> Prepared:
+        """The table, made if it does not exist, once it answers a strongly consistent read.
+
+        Raises:
+            Refused: it has another key than ours, or access is denied.
+            ServiceUnavailable: it did not become ready in time.
+        """
+        ...
+
+
+class Progress:
+    """Told what happens; says nothing by itself."""
+
+    def step(self, text: str) -> None:
+        """A step begins."""
+
+    def waiting(self, seconds: float, why: str) -> None:
+        """A wait begins that lasts up to so many seconds."""
+
+    def wrote(self, rows: int, of: int) -> None:
+        """So many rows of the plan stand in the target."""
+
+
+@dataclass(frozen=True)
+class World:
+    """The ports.
+
+    Attributes:
+        clock, sleep: monotonic seconds, and a pause.
+        token: a random text, for claims and the consumer's id.
+    """
+
+    sources: SourceTables
+    catalog: StreamCatalog
+    targets: Targets
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    token: Callable[[], str] = lambda: secrets.token_hex(16)
+    progress: Progress = field(default_factory=Progress)

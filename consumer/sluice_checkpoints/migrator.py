@@ -1,0 +1,228 @@
+"""Takes over where another consumer stopped: the steps of docs/migration.md, in their order, over ports.
+
+The source is only read. Any step may be repeated by anyone at any time: a crash after any single call leads, on restart, to the same end. Nobody
+consumes from the target before its consumer row exists, and that is the last thing written.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sluice_checkpoints import formats
+from sluice_checkpoints.errors import ProtocolViolation, Refused, SourceActive
+from sluice_checkpoints.migration_claim import Held, holding
+from sluice_checkpoints.migration_plan import Observed, Plan, digest_of, plan
+from sluice_checkpoints.migration_store import CLAIMED, COMPLETE, Claim, Copy, MigrationStore, in_transactions
+from sluice_checkpoints.migration_world import Request, World
+from sluice_checkpoints.model import ConsumerRow, MigrationRow, ShardRow
+from sluice_checkpoints.placement import Choices
+from sluice_checkpoints.source import Format, Snapshot
+from sluice_checkpoints.stream import StreamIdentity
+
+TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")  # DynamoDB, "Naming rules"
+# ListShards' Date has whole seconds, and the service's machines differ a little (docs/protocol.md, "Bootstrap").
+T0_MARGIN_MILLIS = 2000
+READABLE = frozenset({"ACTIVE", "UPDATING"})
+ROUNDS = 5  # how often a source may move after a copy before it counts as active
+CHANGES_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A snapshot, and the clock's seconds when its scan ended."""
+
+    format: Format
+    snapshot: Snapshot
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Step 0: what was found before anything was written."""
+
+    stream: StreamIdentity
+    seen: Seen
+    plan: Plan
+    now_millis: int
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a migration: `state` is PLANNED or COMPLETE; `plan` is None when it had been completed before."""
+
+    state: str
+    message: str
+    shards: int
+    digest: str
+    plan: Plan | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class Migrator:
+    """One run of one migration."""
+
+    def __init__(self, request: Request, world: World) -> None:
+        for option, name in (("source", request.source), ("target", request.target)):
+            if not TABLE_NAME.fullmatch(name):
+                raise Refused(f"--{option} {name!r} is no table name: 3 to 255 of a-z, A-Z, 0-9, '_', '-' and '.'")
+        if request.source == request.target:
+            raise Refused(f"--target {request.target} is the source itself; a target is a new table, and the source is never written")
+        self._request, self._world = request, world
+
+    def dry_run(self) -> Result:
+        """Step 0 alone, with the check of step 3 if a quiet period was asked for. Writes nothing.
+
+        Raises:
+            Refused, SourceActive, ServiceUnavailable: as for `run`.
+        """
+        stream = self._world.catalog.describe()
+        if done := self._done_before(stream):
+            return done
+        survey = self._survey(stream)
+        if self._request.quiet_seconds:
+            self._world.progress.waiting(self._request.quiet_seconds, "the source must not move")
+            self._world.sleep(self._request.quiet_seconds)
+            self._same(survey.seen, self._look())
+        return self._result("PLANNED", f"{len(survey.plan.shards)} shards; nothing was written", survey.plan)
+
+    def run(self) -> Result:
+        """All steps.
+
+        Raises:
+            Refused: the source, the stream or the target is not what it must be; nothing was written unless it changed under way.
+            SourceActive: the source's consumer still works.
+            LeaseHeld: another migrator is at work on the target.
+            ServiceUnavailable: no answer in time; run it again.
+        """
+        stream = self._world.catalog.describe()
+        if done := self._done_before(stream):
+            return done
+        survey = self._survey(stream)
+        self._world.progress.step(f"target table {self._request.target}")
+        prepared = self._world.targets.ensure(self._request.target)
+        store = MigrationStore(prepared.table)
+        if done := self._done_before(stream):
+            return done
+        with holding(store, self._wanted(stream, survey), self._world) as held:
+            finished = self._copy(held, survey)
+        return self._result(COMPLETE, f"{len(finished.shards)} shards taken over", finished, prepared.warnings)
+
+    def _done_before(self, stream: StreamIdentity) -> Result | None:
+        """The result if this very migration is complete; refuses a table that is another's. Reads only."""
+        table = self._world.targets.find(self._request.target)
+        if table is None:
+            return None
+        store = MigrationStore(table)
+        consumer, claim = store.consumer(), store.claim()
+        if consumer is None and claim is None:
+            if not store.strangers():
+                return None
+            consumer, claim = store.consumer(), store.claim()  # a migrator's rows come after its claim: are they one's that has just begun?
+        same = claim is not None and claim.same_as(self._wanted(stream))
+        if consumer is None and same:
+            return None
+        if claim is None or not same:
+            raise Refused(f"target table {table.name} already belongs to {_owner(consumer, claim)}; give this migration a target of its own")
+        return Result(COMPLETE, f"{claim.row.rows} shards, taken over before; nothing was written", claim.row.rows or 0, claim.row.plan_digest or "")
+
+    # -- reading -------------------------------------------------------------------------------------------------------------------
+
+    def _look(self) -> Seen:
+        chosen, snapshot = formats.take_snapshot(self._world.sources, self._request.source, self._request.format)
+        return Seen(chosen, snapshot, self._world.clock())
+
+    def _survey(self, stream: StreamIdentity) -> Survey:
+        self._world.progress.step(f"source table {self._request.source}, stream {stream.name}")
+        if stream.status not in READABLE:
+            raise Refused(f"stream {stream.name} is {stream.status}, so its shards cannot be told")
+        seen = self._look()
+        shards = self._world.catalog.list_shards()  # after the rows: a row's shard was listed when the row was made, so a missing one has expired
+        now_millis = shards.date_millis - T0_MARGIN_MILLIS
+        reading = seen.format.parse(seen.snapshot, stream)
+        return Survey(stream, seen, plan(Observed(reading, shards, self._request.source), self._choices(now_millis)), now_millis)
+
+    def _choices(self, now_millis: int) -> Choices:
+        return Choices(now_millis, self._request.unstarted, self._request.timestamp_millis)
+
+    def _wanted(self, stream: StreamIdentity, found: Survey | None = None) -> Claim:
+        row = MigrationRow(
+            source=self._request.source,
+            format=found.seen.format.name if found else self._request.format,
+            now_millis=found.now_millis if found else 0,
+            state=CLAIMED,
+            token=self._world.token(),
+            lease_millis=self._request.lease_millis,
+        )
+        return Claim.wanted(row, stream)
+
+    # -- copying -------------------------------------------------------------------------------------------------------------------
+
+    def _copy(self, held: Held, survey: Survey) -> Plan:
+        before = survey.seen
+        for _ in range(ROUNDS):
+            rest = self._at_rest(held, before)
+            wanted, stored = self._plan_again(held, survey.stream, rest)
+            self._world.progress.step(f"writing {len(wanted.shards)} rows")
+            self._write(held, wanted, stored, rest.snapshot.digest)
+            held.alive()
+            before = self._look()
+            if before.snapshot.digest == rest.snapshot.digest:
+                self._finish(held, wanted, survey.stream)
+                return wanted
+            self._world.progress.step("the source moved during the copy; once more")
+        raise SourceActive(f"source table {self._request.source} moved after each of {ROUNDS} copies")
+
+    def _at_rest(self, held: Held, before: Seen) -> Seen:
+        quiet = self._request.quiet_seconds
+        quiet = before.format.quiet_seconds if quiet is None else quiet
+        self._world.progress.waiting(quiet, "the source must not move")
+        held.pause(before.at + quiet)
+        later = self._look()
+        self._same(before, later)
+        return later
+
+    def _same(self, before: Seen, later: Seen) -> None:
+        if changes := before.snapshot.moved(later.snapshot):
+            rest = f"; and {len(changes) - CHANGES_SHOWN} more rows" if len(changes) > CHANGES_SHOWN else ""
+            first = "; ".join(changes[:CHANGES_SHOWN])
+            raise SourceActive(f"source table {self._request.source} is in use, stop its consumer and run this again: {first}{rest}")
+
+    def _plan_again(self, held: Held, stream: StreamIdentity, seen: Seen) -> tuple[Plan, dict[str, ShardRow]]:
+        held.alive()
+        if self._world.catalog.describe().created_millis != stream.created_millis:
+            raise Refused(f"stream {stream.name} was deleted and created again during the migration")
+        shards = self._world.catalog.list_shards()
+        stored = held.store.shards()
+        observed = Observed(seen.format.parse(seen.snapshot, stream), shards, self._request.source, frozenset(stored))
+        return plan(observed, self._choices(held.claim.row.now_millis)), stored
+
+    def _write(self, held: Held, wanted: Plan, stored: dict[str, ShardRow], source_digest: str) -> None:
+        held.claim = held.store.start_copy(held.claim, Copy(wanted.digest, source_digest, len(wanted.shards)))
+        missing = [p.row for p in wanted.shards if stored.get(p.id) != p.row]
+        written = len(wanted.shards) - len(missing)
+        for rows in in_transactions(missing):
+            held.alive()
+            held.store.write_rows(held.claim, rows, stored)
+            written += len(rows)
+            self._world.progress.wrote(written, len(wanted.shards))
+
+    def _finish(self, held: Held, wanted: Plan, stream: StreamIdentity) -> None:
+        self._world.progress.step("comparing the target with the plan")
+        stored = held.store.shards()
+        if len(stored) != len(wanted.shards) or digest_of(stored.values()) != wanted.digest:
+            strange = [p.id for p in wanted.shards if stored.get(p.id) != p.row] + sorted(stored.keys() - {p.id for p in wanted.shards})
+            raise ProtocolViolation(f"target table {held.store.table.name} is not what was written to it: {', '.join(strange[:10])}")
+        held.alive()
+        consumer = ConsumerRow(self._world.token(), stream.arn, stream.created_millis, released=True, bootstrapped=True)
+        held.store.complete(held.claim, consumer)
+
+    def _result(self, state: str, message: str, made: Plan, warnings: tuple[str, ...] = ()) -> Result:
+        return Result(state, message, len(made.shards), made.digest, made, (*warnings, *made.warnings))
+
+
+def _owner(consumer: ConsumerRow | None, claim: Claim | None) -> str:
+    if consumer is None:
+        return str(claim) if claim else "another program: it holds rows that are not Sluice's"
+    origin = f"migrated from {claim.row.source}" if claim else "not migrated"
+    return f"a consumer of stream {consumer.stream_arn} (created {consumer.stream_created}, {origin})"

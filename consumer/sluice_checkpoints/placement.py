@@ -1,0 +1,151 @@
+"""Where one shard starts, and why: the rules of a migration's plan, in the order in which they are asked (docs/migration.md, step 4). Pure.
+
+Reading a record twice is safe, passing one over is not, so whatever is in doubt starts earlier; what nothing accounts for has no answer here, and
+the plan refuses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sluice_checkpoints.model import END, TRIM_HORIZON, Position
+from sluice_checkpoints.source import SourceShard
+from sluice_checkpoints.stream import Shard
+
+FROM_START, FROM_NOW = "trim-horizon", "now"
+OTHER_STREAM = "this is the table of another stream, or of an earlier one of the same name"
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What the user said, and the time.
+
+    Attributes:
+        now_millis: T0, the moment that `unstarted=now` means; epoch milliseconds.
+        unstarted: where shards start that were never acknowledged: `trim-horizon`, `now`, or None (not said: at the beginning, and shards that
+            nothing accounts for are refused).
+        timestamp_millis: where rows start that say AT_TIMESTAMP; epoch milliseconds.
+    """
+
+    now_millis: int
+    unstarted: str | None = None
+    timestamp_millis: int | None = None
+
+    @property
+    def start(self) -> Position:
+        """The position of a shard that was never started."""
+        return Position.timestamp(self.now_millis) if self.unstarted == FROM_NOW else TRIM_HORIZON
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Where a shard starts and why; `warning` says what a person should look at, `lost` that records may be gone for good."""
+
+    position: Position
+    why: str
+    warning: str | None = None
+    lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Everything the rules may look at for one shard: its row in the source and its place in the stream, either of which may be missing."""
+
+    id: str
+    row: SourceShard | None
+    shard: Shard | None
+    choices: Choices
+    finished_rows_vanish: bool
+    below_a_row: bool
+    above_progress: bool
+
+
+Rule = Callable[[Case], Verdict | None]
+
+
+def _expired(case: Case) -> Verdict | None:
+    if case.shard is not None:
+        return None
+    if case.row is not None and case.row.stored.position == END:
+        return Verdict(END, "finished, and no longer in the stream")
+    why = "no longer in the stream" if case.row is not None else "planned by an earlier try, and no longer in the stream since"
+    return Verdict(END, why, "not finished, and its retention has passed: records after its checkpoint are lost", lost=True)
+
+
+def _stored_place(case: Case) -> Verdict | None:
+    position = case.row.stored.position if case.row else None
+    whys = {"END": "finished", "TRIM_HORIZON": "not started, from its beginning", "AFTER": "where the source stands"}
+    return Verdict(position, whys[position.at]) if position else None
+
+
+def _waits_for_a_time(case: Case) -> Verdict | None:
+    if not case.row or not case.row.stored.at_timestamp:
+        return None
+    if case.choices.timestamp_millis is not None:
+        return Verdict(Position.timestamp(case.choices.timestamp_millis), "the source names no time; --timestamp does")
+    return Verdict(
+        TRIM_HORIZON, "the source names no time", "AT_TIMESTAMP is stored without its time, so it starts at its beginning (--timestamp names it)"
+    )
+
+
+def _never_acknowledged(case: Case) -> Verdict | None:
+    if not case.row:
+        return None
+    if case.choices.unstarted == FROM_NOW:
+        return Verdict(case.choices.start, "never acknowledged; --unstarted now")
+    return Verdict(
+        TRIM_HORIZON,
+        "never acknowledged",
+        f"{case.row.stored.text} was never replaced by a checkpoint, so it starts at its beginning: records the source has processed come again",
+    )
+
+
+def _row_was_deleted(case: Case) -> Verdict | None:
+    if not case.shard or not case.shard.closed or not case.above_progress:
+        return None
+    if case.finished_rows_vanish:
+        return Verdict(END, "closed, no row, and what followed it has progress: the source deleted it as finished")
+    return Verdict(TRIM_HORIZON, "closed and no row, though what followed it has progress", "its row is missing, so it starts at its beginning")
+
+
+def _follows_a_row(case: Case) -> Verdict | None:
+    return Verdict(TRIM_HORIZON, "no row yet; it follows a shard that has one") if case.below_a_row else None
+
+
+def _as_the_user_said(case: Case) -> Verdict | None:
+    if case.choices.unstarted is None:
+        return None
+    return Verdict(case.choices.start, f"no row; --unstarted {case.choices.unstarted}")
+
+
+# The first rule with an answer decides; a shard for which none has one is refused.
+RULES: tuple[Rule, ...] = (
+    _expired,  # a row, or an earlier try's, for a shard the stream no longer knows
+    _stored_place,  # digits, SHARD_END, TRIM_HORIZON
+    _waits_for_a_time,  # AT_TIMESTAMP
+    _never_acknowledged,  # LATEST, NULL
+    _row_was_deleted,  # no row from here on: finished long ago?
+    _follows_a_row,  # a child that the source had not seen yet
+    _as_the_user_said,  # nothing accounts for it
+)
+
+
+def problem_with(case: Case) -> str | None:
+    """Why a row cannot be of this stream, or None."""
+    position = case.row.stored.position if case.row else None
+    if position is None or case.shard is None:
+        return None
+    if position.at == "END" and not case.shard.closed:
+        return f"is stored as finished, but the stream's shard is open: {OTHER_STREAM}"
+    return None if position.sequence is None else _outside(int(position.sequence), case.shard)
+
+
+def _outside(sequence: int, shard: Shard) -> str | None:
+    """Emulators give closed shards an EndingSequenceNumber below their first one, which is no range and bounds nothing."""
+    low = int(shard.starting_sequence)
+    high = int(shard.ending_sequence) if shard.ending_sequence else None
+    if sequence < low or (high is not None and low <= high < sequence):
+        ends = "…" if high is None else str(high)
+        return f"checkpoint {sequence} is outside the shard's range [{low}, {ends}]: {OTHER_STREAM}"
+    return None

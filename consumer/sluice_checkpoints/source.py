@@ -1,0 +1,215 @@
+"""The port to another system's checkpoint tables: what a reader of one format is given, and what it makes of it.
+
+Rows come as DynamoDB stores them, with their type tags and numbers as text, for a reader refuses types it does not know and no digit may get lost.
+Nothing here, and nothing behind this port, ever writes to a source.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.model import Position
+from sluice_checkpoints.stream import StreamIdentity
+
+Tagged = Mapping[str, Any]  # one attribute: {"S": "text"}, {"N": "12"}, {"SS": [...]}, {"B": b"..."}
+RawItem = Mapping[str, Tagged]
+
+LISTED = 10  # rows named in a message; the rest is counted
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One attribute of a table's key: its name, `HASH` or `RANGE`, and its type (`S`, `N` or `B`)."""
+
+    name: str
+    kind: str
+    type: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.kind} {self.type}"
+
+
+KeySchema = tuple[Key, ...]
+
+
+class SourceTables(Protocol):
+    """Read-only access to tables by name. Every method raises `ServiceUnavailable` when no answer came in time, `Refused` when access is denied."""
+
+    def key_schema(self, table: str) -> KeySchema | None:
+        """The table's key, HASH first; None: there is no such table."""
+        ...
+
+    def scan(self, table: str) -> Sequence[RawItem]:
+        """Every row, strongly consistent, in no order."""
+        ...
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All rows of a source as one scan found them.
+
+    Attributes:
+        table: the main table's name.
+        keys: the key schema of each table read.
+        tables: their rows: the main table's, and those of tables that a format reads beside it.
+    """
+
+    table: str
+    keys: Mapping[str, KeySchema]
+    tables: Mapping[str, Sequence[RawItem]]
+
+    @property
+    def rows(self) -> Sequence[RawItem]:
+        """The main table's rows."""
+        return self.tables[self.table]
+
+    def label(self, item: RawItem, table: str | None = None) -> str:
+        """A row's key as text, for messages."""
+        names = [key.name for key in self.keys[table or self.table]]
+        return "/".join(_shown(item.get(name)) for name in names)
+
+    @cached_property
+    def by_label(self) -> dict[tuple[str, str], RawItem]:
+        """Every row by table and key."""
+        return {(table, self.label(item, table)): item for table, items in self.tables.items() for item in items}
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) of every attribute of every row; the order in which rows and set members came does not matter."""
+        texts = sorted((*name, json.dumps(_canonical({"M": item}))) for name, item in self.by_label.items())
+        return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
+
+    def moved(self, later: Snapshot) -> tuple[str, ...]:
+        """What changed between two scans, one line a row, each naming the attributes; empty: at rest."""
+        names = sorted(self.by_label.keys() | later.by_label.keys())
+        changes = ((name[1], _difference(self.by_label.get(name), later.by_label.get(name))) for name in names)
+        return tuple(f"{label}: {change}" for label, change in changes if change)
+
+
+def _canonical(tagged: Tagged) -> Any:
+    ((tag, value),) = tagged.items()
+    match tag:
+        case "M":
+            return {"M": {name: _canonical(value[name]) for name in sorted(value)}}
+        case "L":
+            return {"L": [_canonical(v) for v in value]}
+        case "SS" | "NS":
+            return {tag: sorted(value)}
+        case "B":
+            return {"B": value.hex()}
+        case "BS":
+            return {"BS": sorted(v.hex() for v in value)}
+        case _:
+            return {tag: value}
+
+
+def _difference(before: RawItem | None, after: RawItem | None) -> str:
+    if before is None or after is None:
+        return "row appeared" if before is None else "row is gone"
+    names = sorted(before.keys() | after.keys())
+    return ", ".join(f"{n} {_shown(before.get(n))} → {_shown(after.get(n))}" for n in names if _differs(before.get(n), after.get(n)))
+
+
+def _differs(before: Tagged | None, after: Tagged | None) -> bool:
+    return (before is None) is not (after is None) or (before is not None and after is not None and _canonical(before) != _canonical(after))
+
+
+def _shown(tagged: Tagged | None) -> str:
+    return "absent" if tagged is None else str(next(iter(tagged.values())))
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a row says about where its shard stands.
+
+    Attributes:
+        text: as it is stored, for people.
+        position: None where the row names no place: it was never started (`LATEST` before the first checkpoint), or waits for a time.
+        at_timestamp: it is to start at a time that the table does not hold.
+    """
+
+    text: str
+    position: Position | None = None
+    at_timestamp: bool = False
+
+    @property
+    def progress(self) -> bool:
+        """Whether anything of the shard was ever acknowledged."""
+        return self.position is not None and self.position.at in {"AFTER", "END"}
+
+
+@dataclass(frozen=True, slots=True)
+class SourceShard:
+    """One shard's row in a source: `parents` and `children` as stored there (they may be incomplete), `notes` are warnings for people."""
+
+    id: str
+    stored: Stored
+    parents: frozenset[str] = frozenset()
+    children: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a reader made of a snapshot.
+
+    Attributes:
+        format: the reader's name.
+        shards: one for each row that is a shard.
+        skipped: one line for each row that is known not to be one.
+        finished_rows_vanish: the system deletes rows of finished shards, and only after their children have started: a closed shard without a row
+            whose descendant has progress is finished.
+    """
+
+    format: str
+    shards: tuple[SourceShard, ...]
+    skipped: tuple[str, ...] = ()
+    finished_rows_vanish: bool = False
+
+
+class Format(Protocol):
+    """The reader of one format. Pure: it is given rows and never asks for more."""
+
+    @property
+    def name(self) -> str:
+        """The name on the command line."""
+        ...
+
+    @property
+    def keys(self) -> str:
+        """The key schema it is known by, for messages."""
+        ...
+
+    @property
+    def quiet_seconds(self) -> float:
+        """A working consumer changes some row at least once in this time."""
+        ...
+
+    def fits(self, keys: KeySchema) -> bool:
+        """Whether a table with this key schema is of this format."""
+        ...
+
+    def companions(self, table: str) -> tuple[str, ...]:
+        """Tables to read beside the main one, where they exist."""
+        ...
+
+    def parse(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
+        """Every row's meaning.
+
+        Raises:
+            Refused: one row or more is unknown, or has an unknown attribute, type or value; the message names them.
+        """
+        ...
+
+
+def refuse_all(what: str, problems: Sequence[str]) -> None:
+    """Raises `Refused` naming the first problems and the number of them, if there are any; `what` is what they are problems of."""
+    if problems:
+        rest = f"; and {len(problems) - LISTED} more" if len(problems) > LISTED else ""
+        raise Refused(f"{what}: " + "; ".join(problems[:LISTED]) + rest)

@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sluice_checkpoints import cli_migrate, cli_show
+from sluice_checkpoints.cli import main
+from sluice_checkpoints.cli_report import TERMINATION_BYTES, LoggedProgress, Output, cut, place, short
+from sluice_checkpoints.memory import MemoryTable
+from sluice_checkpoints.model import CONSUMER, SHARD_PREFIX, Position
+
+REPOSITORY = Path(__file__).parents[2]
+SOURCE, TARGET = "orders-kcl", "sluice-orders"
+MIGRATE = ["migrate", "--source", SOURCE, "--stream", "orders", "--target", TARGET, "--region", "us-east-1"]
+SHOW = ["show", "--table", TARGET, "--region", "us-east-1"]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """The termination log."""
+    return tmp_path / "termination-log"
+
+
+@pytest.fixture
+def call(bench: Any, log: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Runs the command line over a world of twins."""
+
+    def world(_options: cli_migrate.Options, output: Any) -> Any:
+        return replace(bench.world(), progress=LoggedProgress(output.log))
+
+    monkeypatch.setenv("SLUICE_TERMINATION_LOG", str(log))
+    monkeypatch.setattr(cli_migrate, "_world", world)
+    monkeypatch.setattr(cli_show, "client", lambda _endpoint: None)
+    monkeypatch.setattr(cli_show, "DynamoTable", lambda name, _api: bench.targets.tables.get(name) or MemoryTable(name))
+    return lambda *arguments: CliRunner().invoke(main, list(arguments))
+
+
+# -- migrate -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_migration_ends_with_0_and_a_document(call: Callable[..., Result], log: Path, bench: Any) -> None:
+    """One JSON document on stdout and nothing else there; the same without its plan in the termination log."""
+    result = call(*MIGRATE, "--json")
+    document = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert (document["reason"], document["state"], document["shards"]) == ("Complete", "COMPLETE", 4)
+    assert document["counts"] == {"after": 1, "end": 1, "trimHorizon": 2, "timestamp": 0, "possiblyLost": 0}
+    assert [line["shard"] for line in document.pop("plan")] == sorted(bench.places())
+    assert json.loads(log.read_text()) == document
+
+
+def test_a_migration_that_was_complete_ends_with_0_again(call: Callable[..., Result]) -> None:
+    """And says so."""
+    first = json.loads(call(*MIGRATE, "--json").stdout)
+    again = call(*MIGRATE, "--json")
+    document = json.loads(again.stdout)
+    assert again.exit_code == 0
+    assert "before" in document["message"]
+    assert (document["digest"], document["shards"], document["reason"]) == (first["digest"], 4, "Complete")
+
+
+def test_a_dry_run_shows_every_shard_with_its_reason(call: Callable[..., Result], bench: Any) -> None:
+    """What is stored, what is planned, and why."""
+    result = call(*MIGRATE, "--dry-run")
+    assert result.exit_code == 0
+    for text in (bench.zero, bench.three, "SHARD_END", "no row", "TRIM_HORIZON", "where the source stands", "nothing was written", "digest"):
+        assert text in result.stdout
+    assert not bench.targets.tables
+
+
+def test_progress_and_warnings_are_for_the_log(call: Callable[..., Result], bench: Any) -> None:
+    """On stderr, with or without --json; all warnings, in full."""
+    bench.rows[1]["checkpoint"] = {"S": "LATEST"}
+    result = call(*MIGRATE, "--json")
+    for text in ("source table", "waiting 60 s", "writing 4 rows", "4 of 4 rows", f"warning {bench.one}: LATEST"):
+        assert text in result.stderr
+    assert json.loads(result.stdout)["warnings"] == 1
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code", "reason", "named"),
+    [
+        (lambda b: b.rows[2].update(checkpoint={"S": "SOMEWHERE"}), 65, "Refused", "shardId-000000000002"),
+        (lambda b: b.sources.tables.clear(), 65, "Refused", SOURCE),
+        (lambda b: setattr(b.stream, "exists", False), 65, "StreamNotFound", "orders"),
+        (lambda b: setattr(b.calls, "visit", lambda _: b.move()), 75, "SourceActive", "shardId-000000000001"),
+        (lambda b: setattr(b.calls, "lose_at", 0), 1, "ServiceUnavailable", "call 0"),
+    ],
+)
+def test_every_failure_has_its_exit_code_and_names_its_cause(  # noqa: PLR0917 - a table of cases
+    call: Callable[..., Result], log: Path, bench: Any, spoil: Callable[[Any], None], code: int, reason: str, named: str
+) -> None:
+    """On stdout as a document, on stderr for people, and in the termination log."""
+    spoil(bench)
+    result = call(*MIGRATE, "--json")
+    document = json.loads(result.stdout)
+    assert (result.exit_code, document["reason"]) == (code, reason)
+    assert named in document["message"]
+    assert named in result.stderr
+    assert json.loads(log.read_text()) == document
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--unstarted", "yesterday"],
+        ["--format", "papyrus"],
+        ["--quiet-seconds", "-1"],
+        ["--lease-seconds", "0"],
+        ["--timestamp", "noon"],
+        ["--timestamp", "2026-11-21T10:00:00"],
+        ["--colour", "red"],
+    ],
+)
+def test_wrong_usage_is_told_before_anything_is_asked(call: Callable[..., Result], bench: Any, wrong: list[str]) -> None:
+    """Exit 2, and the option is named."""
+    result = call(*MIGRATE, *wrong)
+    assert result.exit_code == 2
+    assert wrong[0] in result.stderr
+    assert not bench.calls.made
+
+
+def test_every_option_reaches_the_migrator(call: Callable[..., Result], bench: Any) -> None:
+    """A time with its zone, and where the unstarted begin."""
+    bench.rows[1]["checkpoint"] = {"S": "AT_TIMESTAMP"}
+    bench.rows[2]["checkpoint"] = {"S": "LATEST"}
+    options = ["--timestamp", "2026-11-21T10:00:00+01:00", "--unstarted", "now", "--quiet-seconds", "5", "--lease-seconds", "9", "--format", "kcl"]
+    assert call(*MIGRATE, *options).exit_code == 0
+    assert bench.places()[bench.one] == {"at": "TIMESTAMP", "millis": 1_795_251_600_000}
+    assert bench.places()[bench.two]["at"] == "TIMESTAMP"
+    assert bench.seconds == 5
+
+
+def test_the_ports_are_made_without_a_call(bench: Any) -> None:
+    """Credentials and endpoints are asked for when they are needed."""
+    del bench
+    options = cli_migrate.Options("a", "s", "b", "us-east-1", "auto", None, None, 30, None, "http://127.0.0.1:9", "http://127.0.0.1:9", dry_run=True)
+    assert cli_migrate._world(options, Output(as_json=True)).catalog is not None
+
+
+# -- show --------------------------------------------------------------------------------------------------------------------------
+
+
+def test_show_tells_where_each_shard_stands(call: Callable[..., Result], bench: Any) -> None:
+    """By the last committed batch, with parents and children."""
+    call(*MIGRATE)
+    bench.table.rows[CONSUMER] |= {"generation": 3, "committed": 41}
+    row = bench.table.rows[SHARD_PREFIX + bench.one]
+    row |= {"batch": 42, "start": {"at": "AFTER", "sequence": "5", "sub": 3}, "end": {"at": "AFTER", "sequence": "9"}}
+    document = json.loads(call(*SHOW, "--json").stdout)
+    assert (document["generation"], document["committed"], document["released"]) == (3, 41, True)
+    shards = document["shards"]
+    assert shards[bench.one] == {"at": "AFTER", "sequence": "5", "sub": 3, "lineage": {"parents": [], "children": []}}
+    assert shards[bench.zero] == {"at": "END", "lineage": {"parents": [], "children": [bench.two, bench.three]}}
+    assert shards[bench.two] == {"at": "TRIM_HORIZON", "lineage": {"parents": [bench.zero], "children": []}}
+
+
+def test_show_is_a_table_for_people(call: Callable[..., Result], bench: Any) -> None:
+    """With whose it is and where it came from."""
+    call(*MIGRATE)
+    text = call(*SHOW).stdout
+    for word in (TARGET, "ACTIVE", "released", f"migration from {SOURCE} (kcl) COMPLETE", bench.three, "TRIM_HORIZON"):
+        assert word in text
+
+
+def test_show_tells_of_a_migration_under_way(call: Callable[..., Result], bench: Any) -> None:
+    """There is no consumer yet, and nothing is made up."""
+    call(*MIGRATE)
+    del bench.table.rows[CONSUMER]
+    document = json.loads(call(*SHOW, "--json").stdout)
+    assert (document["generation"], document["committed"], document["released"]) == (None, None, None)
+    assert "no consumer yet" in call(*SHOW).stdout
+
+
+def test_show_refuses_what_is_no_table_of_ours(call: Callable[..., Result], log: Path) -> None:
+    """Exit 65; and the termination log is for Jobs."""
+    result = call("show", "--table", "nowhere", "--region", "us-east-1")
+    assert result.exit_code == 65
+    assert "nowhere" in result.stderr
+    assert not log.exists()
+
+
+# -- what is written where ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("message", ["short", "x" * 9000, "ü" * 3000])
+def test_the_termination_message_fits(message: str) -> None:
+    """In 4,000 bytes: warnings go first, then the end of the message."""
+    text = cut({"reason": "Complete", "message": message, "warnings": 30, "firstWarnings": ["w" * 300] * 30})
+    assert len(text.encode()) <= TERMINATION_BYTES
+    document = json.loads(text)
+    assert (document["reason"], document["warnings"]) == ("Complete", 30)
+    assert document["message"].startswith(message[:5])
+
+
+def test_without_a_container_no_termination_log_is_made(call: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+    """/dev/termination-log is written only where it exists."""
+    monkeypatch.delenv("SLUICE_TERMINATION_LOG")
+    before = Path("/dev/termination-log").exists()
+    assert call(*MIGRATE).exit_code == 0
+    assert Path("/dev/termination-log").exists() is before
+
+
+@pytest.mark.parametrize(
+    ("long", "expected"),
+    [
+        ("AFTER 49680415687272674334556884200736274963358048711337836594/3", "AFTER 49680415…1337836594/3"),
+        ("49680415687272674334556884200736274963358048711337836594", "49680415…1337836594"),
+        ("SHARD_END", "SHARD_END"),
+        ("TIMESTAMP 1700000000000", "TIMESTAMP 1700000000000"),
+    ],
+)
+def test_people_see_both_ends_of_a_sequence_number(long: str, expected: str) -> None:
+    """The middle says nothing; --json has all of it."""
+    assert short(long) == expected
+
+
+def test_people_see_a_time_and_no_number() -> None:
+    """In UTC; --json has the milliseconds."""
+    assert place(Position.timestamp(1_795_251_600_000)) == "TIMESTAMP 2026-11-21 09:00:00.000+00:00"
+
+
+def test_the_pure_core_needs_no_third_party_package() -> None:
+    """Model, plan, readers, migrator and twins import with nothing installed."""
+    names = [
+        "source",
+        "kcl",
+        "formats",
+        "lineage",
+        "placement",
+        "migration_plan",
+        "migration_store",
+        "migration_claim",
+        "migrator",
+        "migration_twin",
+        "show",
+    ]
+    program = "import importlib; " + "; ".join(f"importlib.import_module('sluice_checkpoints.{name}')" for name in names)
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "consumer")}
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {environment['PYTHONPATH']!r}); {program}"],
+        check=False,
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr.decode()

@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation, Refused, ServiceUnavailable
+from sluice_checkpoints.lease import Claim, Heartbeat, Watcher, take_over
+from sluice_checkpoints.memory import MemoryTable
+from sluice_checkpoints.model import CONSUMER, ConsumerRow
+from sluice_checkpoints.retrying import Again, Patience
+from sluice_checkpoints.store import CheckpointStore, Life
+from sluice_checkpoints.table import Put
+
+HELD = ConsumerRow("id-1", "arn:orders", 5, generation=4, token="t4", counter=9, lease_millis=20_000, committed=7)
+CLAIM = Claim(5000, "pod-2", "now")
+
+
+@dataclass
+class Time:
+    """Virtual seconds; `visit` is what others do while one sleeps."""
+
+    now: float = 0.0
+    told: list[float] = field(default_factory=list)
+    visit: Callable[[], None] = lambda: None
+
+    def watcher(self) -> Watcher:
+        """That lives in this time."""
+        return Watcher(lambda: self.now, self.sleep, self.told.append)
+
+    def sleep(self, seconds: float) -> None:
+        """Passes."""
+        self.now += seconds
+        self.visit()
+
+
+@pytest.fixture
+def time() -> Time:
+    """Second 0."""
+    return Time()
+
+
+@pytest.fixture
+def store() -> CheckpointStore:
+    """A consumer whose lease is held."""
+    return stored(HELD)
+
+
+def stored(row: ConsumerRow) -> CheckpointStore:
+    """A table with this consumer row."""
+    table = MemoryTable()
+    table.write(Put(row.to_item(), ()))
+    return CheckpointStore(table)
+
+
+def test_a_released_lease_is_taken_at_once(time: Time) -> None:
+    """The last life said that it is silent."""
+    taken = take_over(stored(replace(HELD, released=True)), CLAIM, time.watcher())
+    assert (taken.life.generation, taken.row.lease_millis, taken.wait_out_millis) == (5, 5000, 0)
+    assert (time.now, time.told) == (0, [])
+
+
+def test_a_lease_that_never_promised_anything_is_taken_at_once(time: Time) -> None:
+    """A consumer that comes out of a migration or a bootstrap."""
+    take_over(stored(replace(HELD, lease_millis=0)), CLAIM, time.watcher())
+    assert time.now == 0
+
+
+def test_a_silent_lease_is_waited_out_for_all_its_holder_promised(store: CheckpointStore, time: Time) -> None:
+    """Not for what the taker would promise; and the wait is announced."""
+    take_over(store, CLAIM, time.watcher())
+    assert time.now == pytest.approx(20)
+    assert time.told == [20]
+
+
+@pytest.mark.parametrize("at", [0.5, 10, 19.5])
+def test_one_beat_at_any_moment_keeps_the_lease(store: CheckpointStore, time: Time, at: float) -> None:
+    """The holder lives; nothing was written."""
+    beat = Life(4, "t4")
+
+    def visit() -> None:
+        if time.now >= at:
+            time.visit = lambda: None
+            store.beat(beat)
+
+    time.visit = visit
+    with pytest.raises(LeaseHeld) as held:
+        take_over(store, CLAIM, time.watcher())
+    assert held.value.exit_code == 75
+    assert store.consumer() == replace(HELD, counter=10)
+
+
+def test_a_release_during_the_wait_ends_it(store: CheckpointStore, time: Time) -> None:
+    """A rolling restart costs no lease duration."""
+
+    def visit() -> None:
+        if time.now >= 3:
+            store.release(Life(4, "t4"))
+
+    time.visit = visit
+    take_over(store, CLAIM, time.watcher())
+    assert time.now < 5
+
+
+def test_of_two_takers_one_wins(time: Time) -> None:
+    """The other comes again later."""
+    table = MemoryTable()
+    table.write(Put(replace(HELD, released=True).to_item(), ()))
+    store = CheckpointStore(table)
+
+    def hook(when: str, operation: str, _argument: object) -> None:
+        if (when, operation) == ("before", "write"):
+            table.hook = lambda *_: None
+            take_over(store, replace(CLAIM, holder="rival"), time.watcher())
+
+    table.hook = hook
+    with pytest.raises(LeaseHeld):
+        take_over(store, CLAIM, time.watcher())
+    row = store.consumer()
+    assert row
+    assert (row.holder, row.generation) == ("rival", 5)
+
+
+@pytest.mark.parametrize(("mine", "theirs", "wait"), [(5000, 20_000, 20_000), (30_000, 20_000, 30_000)])
+def test_a_forced_take_waits_the_larger_promise_out_afterwards(time: Time, mine: int, theirs: int, wait: int) -> None:
+    """It takes at once, holding the larger promise, and nobody works before that has passed."""
+    taken = take_over(stored(replace(HELD, lease_millis=theirs)), replace(CLAIM, lease_millis=mine, force=True), time.watcher())
+    assert (time.now, taken.wait_out_millis, taken.row.lease_millis) == (0, wait, wait)
+
+
+def test_force_costs_nothing_where_the_lease_was_released(time: Time) -> None:
+    """There is nothing to wait for."""
+    taken = take_over(stored(replace(HELD, released=True)), replace(CLAIM, force=True), time.watcher())
+    assert (taken.wait_out_millis, taken.row.lease_millis) == (0, 5000)
+
+
+def test_an_exported_table_is_never_taken_again(time: Time) -> None:
+    """Its positions are another system's now."""
+    with pytest.raises(Refused, match="EXPORTED"):
+        take_over(stored(replace(HELD, state="EXPORTED")), CLAIM, time.watcher())
+
+
+def test_a_table_without_a_consumer_cannot_be_taken(time: Time) -> None:
+    """It was neither bootstrapped nor migrated."""
+    with pytest.raises(ProtocolViolation):
+        take_over(CheckpointStore(MemoryTable()), CLAIM, time.watcher())
+
+
+def test_every_take_has_a_token_of_its_own(time: Time) -> None:
+    """By which a lost reply is recognised."""
+    tokens = {take_over(stored(replace(HELD, released=True)), CLAIM, time.watcher()).row.token for _ in range(3)}
+    assert len(tokens) == 3
+    assert CONSUMER not in tokens
+
+
+@pytest.mark.parametrize("seen", [Heartbeat(1, 1, 0, released=False), Heartbeat(1, 1, 9000, released=True)])
+def test_nothing_is_waited_for_where_nothing_was_promised(time: Time, seen: Heartbeat) -> None:
+    """No promise, or one that was given back."""
+    assert time.watcher().wait_out(lambda: seen) == seen
+    assert time.now == 0
+
+
+# -- patience ----------------------------------------------------------------------------------------------------------------------
+
+
+def patience(time: Time, **more: Any) -> Patience:
+    """That always draws the longest pause."""
+    return Patience(clock=lambda: time.now, sleep=time.sleep, dice=lambda: 1.0, **more)
+
+
+def test_patience_doubles_its_pauses_up_to_a_cap(time: Time) -> None:
+    """And returns what the first success returns."""
+    tries: list[float] = []
+
+    def call() -> str:
+        tries.append(time.now)
+        if len(tries) < 6:
+            raise Again("busy")
+        return "done"
+
+    assert patience(time, first=1.0, cap=4.0).call("it", call) == "done"
+    assert tries == [0, 1, 3, 7, 11, 15]
+
+
+def test_patience_ends_at_its_limit_naming_the_call(time: Time) -> None:
+    """Whether the write took effect is unknown."""
+
+    def call() -> None:
+        raise Again("busy")
+
+    with pytest.raises(ServiceUnavailable, match=r"PutItem.*busy"):
+        patience(time, limit=10.0).call("PutItem", call)
+    assert time.now <= 10
+
+
+def test_patience_waits_at_least_as_long_as_the_service_asks(time: Time) -> None:
+    """Though the dice say less."""
+
+    def call() -> None:
+        if not time.now:
+            raise Again("slow down", wait=7.0)
+
+    patience(time, first=0.001).call("it", call)
+    assert time.now == 7

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice_checkpoints.encoding import Expressions, from_wire, item_from_wire, item_to_wire, to_wire
+from sluice_checkpoints.errors import ProtocolViolation, Refused
+from sluice_checkpoints.model import END, TRIM_HORIZON, Child, ConsumerRow, MigrationRow, Position, ShardRow
+from sluice_checkpoints.table import Absent, AnyOf, AtMost, Below, Equals, Update, chunks
+
+TEXT = st.text(max_size=8)
+COUNTS = st.integers(min_value=0, max_value=2**53)
+SEQUENCES = st.integers(min_value=0, max_value=10**129 - 1).map(str)
+POSITIONS = st.one_of(
+    st.just(TRIM_HORIZON),
+    st.just(END),
+    st.builds(Position.timestamp, COUNTS),
+    st.builds(Position.after, SEQUENCES, st.none() | COUNTS),
+)
+SETS = st.frozensets(TEXT, max_size=3)
+SHARDS = st.builds(
+    ShardRow,
+    id=TEXT,
+    start=POSITIONS,
+    end=POSITIONS,
+    generation=COUNTS,
+    batch=COUNTS,
+    joins=COUNTS,
+    first=st.none() | SEQUENCES,
+    records=COUNTS,
+    read_to=COUNTS,
+    parents=SETS,
+    children=st.none() | st.lists(st.builds(Child, TEXT, st.frozensets(TEXT, min_size=1, max_size=2)), max_size=2).map(tuple),
+    readers=st.dictionaries(TEXT, COUNTS, max_size=2),
+    note=st.none() | TEXT,
+)
+CONSUMERS = st.builds(ConsumerRow, TEXT, TEXT, COUNTS, generation=COUNTS, token=TEXT, released=st.booleans(), plan=st.none() | TEXT, chunks=COUNTS)
+MIGRATIONS = st.builds(
+    MigrationRow, TEXT, TEXT, COUNTS, counter=COUNTS, released=st.booleans(), plan_digest=st.none() | TEXT, rows=st.none() | COUNTS
+)
+
+
+@given(position=POSITIONS)
+def test_a_position_survives_its_map(position: Position) -> None:
+    """`sub` 0 and no `sub` are kept apart."""
+    assert Position.from_map(position.to_map()) == position
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        {},
+        {"at": "LATEST"},
+        {"at": "AFTER"},
+        {"at": "TIMESTAMP"},
+        {"at": "END", "sequence": "1"},
+        {"at": "TRIM_HORIZON", "sub": 0},
+        {"at": "TIMESTAMP", "millis": 1, "sub": 0},
+        {"at": "AFTER", "sequence": "1", "colour": "red"},
+    ],
+)
+def test_a_map_that_is_no_position_is_a_violation(stored: dict[str, Any]) -> None:
+    """Nothing is guessed."""
+    with pytest.raises(ProtocolViolation):
+        Position.from_map(stored)
+
+
+@pytest.mark.parametrize("sequence", ["", "01", "-1", "1.0", "LATEST", " 1", "1" * 130, "\u0661"])
+def test_what_is_no_sequence_number_is_refused(sequence: str) -> None:
+    """Kinesis API reference: `0|([1-9][0-9]{0,128})`."""
+    with pytest.raises(Refused):
+        Position.after(sequence)
+
+
+@given(row=SHARDS)
+def test_a_shard_row_survives_storage(row: ShardRow) -> None:
+    """As an item, and as DynamoDB's typed attributes."""
+    assert ShardRow.from_item(row.to_item()) == row
+    assert item_from_wire(item_to_wire(row.to_item())) == row.to_item()
+
+
+@given(row=CONSUMERS)
+def test_a_consumer_row_survives_storage(row: ConsumerRow) -> None:
+    """What says nothing is left out, and read as what it means."""
+    assert ConsumerRow.from_item(item_from_wire(item_to_wire(row.to_item()))) == row
+
+
+@given(row=MIGRATIONS)
+def test_a_migration_row_survives_storage(row: MigrationRow) -> None:
+    """The same."""
+    assert MigrationRow.from_item(item_from_wire(item_to_wire(row.to_item()))) == row
+
+
+@given(row=SHARDS, committed=COUNTS)
+def test_a_shard_stands_at_its_end_once_its_batch_is_committed(row: ShardRow, committed: int) -> None:
+    """And at its start before."""
+    assert row.stands(committed) == (row.end if row.batch <= committed else row.start)
+
+
+@pytest.mark.parametrize("value", [1.5, None, frozenset(), {1, 2} - {1, 2}, object(), b"bytes"])
+def test_a_type_that_is_not_stored_is_an_error(value: object) -> None:
+    """Here, not at the service."""
+    with pytest.raises(TypeError):
+        to_wire(value)
+
+
+@pytest.mark.parametrize("tagged", [{"NULL": True}, {"B": b""}, {"NS": ["1"]}])
+def test_a_type_that_is_not_ours_is_not_read(tagged: dict[str, Any]) -> None:
+    """Nobody of ours wrote it."""
+    with pytest.raises(TypeError):
+        from_wire(tagged)
+
+
+def test_every_name_and_value_of_an_expression_is_a_placeholder() -> None:
+    """`start`, `bytes` and `state` are reserved words; a name used twice is sent once."""
+    expressions = Expressions()
+    text = expressions.conditions(
+        (
+            Equals(("state",), "x"),
+            AnyOf((Absent(("readers", "4.1.0")), AtMost(("readers", "4.1.0"), 7), Below(("state",), 1))),
+        )
+    )
+    assert text == "#0 = :0 AND (attribute_not_exists(#1.#2) OR #1.#2 <= :1 OR #0 < :2)"
+    assert expressions.names == {"#0": "state", "#1": "readers", "#2": "4.1.0"}
+    assert expressions.values == {":0": {"S": "x"}, ":1": {"N": "7"}, ":2": {"N": "1"}}
+
+
+def test_an_update_has_only_the_clauses_it_needs() -> None:
+    """An empty clause is refused by the service."""
+    full = Update("x", (), put={("a",): 1}, remove=frozenset({("c",), ("b",)}), add={"n": 1})
+    assert Expressions().update(full) == "SET #0 = :0 REMOVE #1, #2 ADD #3 :1"
+    assert Expressions().update(Update("x", (), add={"n": 1})) == "ADD #0 :0"
+    assert Expressions().request() == {}
+
+
+@given(values=st.lists(st.integers(), max_size=20), size=st.integers(min_value=1, max_value=7))
+def test_chunks_keep_order_and_size(values: list[int], size: int) -> None:
+    """Nothing is left out."""
+    cut = list(chunks(values, size))
+    assert [value for chunk in cut for value in chunk] == values
+    assert all(0 < len(chunk) <= size for chunk in cut)

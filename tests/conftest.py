@@ -1,0 +1,25 @@
+"""For all tests: the cluster's last, and nothing left out silently."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+CLUSTER = "tests/cluster"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Minutes come after seconds."""
+    items.sort(key=lambda item: CLUSTER in item.path.as_posix())
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """The last lines say what was not run, and why."""
+    reasons = Counter(str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", []) if isinstance(report.longrepr, tuple))
+    if "cluster" in "".join(map(str, config.getoption("ignore") or [])):
+        reasons["the tests on a cluster: left out by `make check`; `make test` runs them"] += 1
+    if not reasons:
+        terminalreporter.write_line("Nothing was left out.")
+    for reason, count in sorted(reasons.items()):
+        terminalreporter.write_line(f"NOT RUN ({count}): {reason}")

@@ -1,0 +1,93 @@
+"""One checkpoint table, twice: in memory, and in DynamoDB (Local). What holds for the one has to hold for the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from sluice_checkpoints.dynamodb import DynamoTable, Endpoint, client
+from sluice_checkpoints.memory import MemoryTable
+from sluice_checkpoints.table import Table
+
+
+@pytest.fixture(scope="session")
+def dynamodb_api(dynamodb_endpoint: str) -> Any:
+    """A DynamoDB client."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ACCESS_KEY_ID", "contract")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "contract")
+        yield client(Endpoint("us-east-1", dynamodb_endpoint))
+
+
+def create(api: Any) -> str:
+    """A table with the key `id`; returns its name, which was never used before."""
+    name = f"contract-{uuid4()}"
+    api.create_table(
+        TableName=name,
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    return name
+
+
+@pytest.fixture
+def dynamo_table(dynamodb_api: Any) -> DynamoTable:
+    """An empty table in DynamoDB."""
+    return DynamoTable(create(dynamodb_api), dynamodb_api)
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def table(request: pytest.FixtureRequest) -> Table:
+    """An empty table."""
+    return MemoryTable() if request.param == "memory" else request.getfixturevalue("dynamo_table")
+
+
+class Repeats:
+    """A table on which every write takes effect, loses its reply and is sent again: the caller sees the second answer only."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._table, name)
+
+        def twice(argument: Any) -> Any:
+            call(argument)
+            return call(argument)
+
+        return twice if name in {"write", "transact"} else call
+
+
+@pytest.fixture
+def repeats() -> Callable[[Table], Any]:
+    """Makes tables whose every write is sent twice."""
+    return Repeats
+
+
+class LosesReplies:
+    """A client whose next call of an operation takes effect while its reply is lost on the way, as often as asked."""
+
+    def __init__(self, api: Any, operation: str, error: Callable[[], Exception]) -> None:
+        self._api, self._operation, self._error, self.left = api, operation, error, 1
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._api, name)
+
+        def lossy(**request: Any) -> Any:
+            reply = call(**request)
+            if name == self._operation and self.left:
+                self.left -= 1
+                raise self._error()
+            return reply
+
+        return lossy
+
+
+@pytest.fixture
+def loses_replies() -> type[LosesReplies]:
+    """Makes clients that lose replies."""
+    return LosesReplies
