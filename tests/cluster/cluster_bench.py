@@ -1,0 +1,83 @@
+"""What a test does with a real cluster."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from sluice_lab import cluster as clusters
+from sluice_lab import places
+from sluice_lab.demo import before, installing
+from sluice_lab.demo.before import Aws
+
+
+@dataclass
+class Bench:
+    """The cluster, and what a test does with it."""
+
+    cluster: clusters.Cluster
+    aws: Aws
+
+    def kubectl(self, *arguments: str) -> str:
+        """Runs kubectl in the tests' namespace."""
+        return self.cluster.kubectl(f"--namespace={installing.NAMESPACE}", *arguments)
+
+    def apply(self, *documents: Mapping[str, Any]) -> str:
+        """Applies manifests."""
+        path = places.made(places.work() / "tests") / f"{uuid4()}.json"
+        path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(documents)}))
+        return self.kubectl("apply", f"--filename={path}")
+
+    def get(self, kind: str, *arguments: str) -> list[dict[str, Any]]:
+        """All objects of a kind."""
+        found: list[dict[str, Any]] = json.loads(self.kubectl("get", kind, *arguments, "--output=json"))["items"]
+        return found
+
+    def resource(self, name: str) -> dict[str, Any]:
+        """One KinesisConsumer."""
+        return next(r for r in self.get("kinesisconsumers") if r["metadata"]["name"] == name)
+
+    def until(self, what: str, ready: Callable[[], Any], seconds: float = 120) -> Any:
+        """Waits for something in the cluster; returns it."""
+        deadline = time.monotonic() + seconds
+        while not (found := ready()):
+            assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
+            time.sleep(0.5)
+        return found
+
+    def condition(self, name: str, kind: str) -> dict[str, Any]:
+        """One condition of a resource; empty while it is not there."""
+        conditions = self.resource(name).get("status", {}).get("conditions", [])
+        return next((c for c in conditions if c["type"] == kind), {})
+
+    def events(self, name: str) -> list[str]:
+        """What the events of a resource say."""
+        return [f"{e['reason']}: {e['message']}" for e in self.get("events") if e["involvedObject"]["name"] == name]
+
+
+def consumer(bench: Bench, name: str, **spec: Any) -> dict[str, Any]:
+    """A manifest of a KinesisConsumer that counts rows, with what a test changes in its spec."""
+    credentials = [{"name": key, "value": value} for key, value in before.CREDENTIALS.items()]
+    small = {"requests": {"cpu": "50m", "memory": "256Mi"}}
+    return {
+        "apiVersion": "sluice.dev/v1alpha1",
+        "kind": "KinesisConsumer",
+        "metadata": {"name": name},
+        "spec": {
+            "stream": {
+                "name": before.STREAM,
+                "region": before.REGION,
+                "kinesisEndpoint": bench.aws.kinesis_endpoint,
+                "dynamodbEndpoint": bench.aws.dynamodb_endpoint,
+            },
+            "replicas": 1,
+            "pipeline": {"entrypoint": "sluice_consumer.pipelines:console"},
+            "driver": {"resources": small, "podTemplate": {"spec": {"containers": [{"name": "driver", "env": credentials}]}}},
+            "executor": {"resources": small},
+        }
+        | spec,
+    }

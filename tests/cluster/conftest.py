@@ -1,0 +1,30 @@
+"""A real cluster with the operator in it, and emulated AWS that its pods reach. Set up once, in minutes; what was not there before is removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from cluster_bench import Bench
+
+from sluice_lab import cluster as clusters
+from sluice_lab import emulators, places
+from sluice_lab.demo import before, clean, installing
+from sluice_lab.errors import LabError
+
+NAME = "sluice"
+
+
+@pytest.fixture(scope="session")
+def bench() -> Iterator[Bench]:
+    """The cluster with the operator and an empty namespace."""
+    try:
+        found = installing.install(NAME)
+    except LabError as error:
+        pytest.skip(f"no cluster could be made on this machine: {error}")
+    work, listen = places.work(), clusters.meeting(found).listen
+    try:
+        with emulators.dynamodb_local(work, listen) as dynamodb, emulators.kinesis_local(work, listen) as kinesis:
+            yield Bench(found, before.aws(kinesis, dynamodb))
+    finally:
+        clean.clean(NAME)

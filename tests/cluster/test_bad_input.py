@@ -1,0 +1,123 @@
+"""Bad input: a clear message that names the field or row, in the condition and as an event; nothing is started, nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from cluster_bench import Bench, consumer
+
+from sluice_lab.demo import before, kcl_table
+from sluice_lab.demo.topology import Stream
+from sluice_lab.errors import CommandFailedError
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _world(bench: Bench) -> Iterator[None]:
+    """A stream with shards; a KCL table over it; one with a row nobody understands; one that is no checkpoint table; one of another stream."""
+    stream = Stream(bench.aws.kinesis, before.STREAM)
+    stream.create(4)
+    Stream(bench.aws.kinesis, "another").create(1)
+    dump = kcl_table.dump()
+    rows = dump["rows"]
+    bad = [row | {"checkpoint": {"S": "YESTERDAY"}} if row["leaseKey"]["S"] == "shardId-000000000003" else row for row in rows]
+    kcl_table.write(bench.aws.dynamodb, "bad-row", dump["description"], bad)
+    bench.aws.dynamodb.create_table(
+        TableName="no-checkpoints",
+        AttributeDefinitions=[{"AttributeName": "customer", "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": "customer", "KeyType": "HASH"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    yield
+    bench.kubectl("delete", "kinesisconsumers", "--all", "--timeout=120s")
+
+
+def tables(bench: Bench) -> set[str]:
+    """Every table there is."""
+    return set(bench.aws.dynamodb.list_tables()["TableNames"])
+
+
+def says(bench: Bench, name: str, kind: str, *words: str) -> None:
+    """The condition's message and an event hold all the words."""
+
+    def told() -> bool:
+        message = bench.condition(name, kind).get("message", "")
+        return all(word in message for word in words)
+
+    bench.until(f"{kind} of {name} names {words}; it says {bench.condition(name, kind)}", told)
+    bench.until(f"an event of {name} names {words}", lambda: any(all(w in e for w in words) for e in bench.events(name)))
+
+
+def idle(bench: Bench, name: str) -> bool:
+    """Nothing runs for a resource."""
+    pods: list[dict[str, Any]] = bench.get("pods", f"--selector=sluice.dev/consumer={name}")
+    return not [p for p in pods if p["status"].get("phase") in {"Pending", "Running"}]
+
+
+def test_an_unknown_field_is_named_and_nothing_starts(bench: Bench) -> None:
+    """A field that this version does not know could change everything, so the resource is not acted on."""
+    manifest = consumer(bench, "unknown-field", replicaz=3)
+    bench.apply(manifest)
+    says(bench, "unknown-field", "SpecValid", "replicaz")
+    assert not bench.get("pods", "--selector=sluice.dev/consumer=unknown-field")
+
+
+def test_a_bad_duration_is_refused_by_the_api_server(bench: Bench) -> None:
+    """The schema can say it, so `kubectl apply` fails and nothing is stored."""
+    with pytest.raises(CommandFailedError, match="leaseDurationSeconds"):
+        bench.apply(consumer(bench, "bad-duration", leaseDurationSeconds="soon"))
+
+
+def test_a_duration_that_only_the_operator_can_judge_is_named(bench: Bench) -> None:
+    """A backoff whose cap is below its start passes the schema, and is refused in the condition."""
+    bench.apply(consumer(bench, "bad-backoff", restart={"backoffSeconds": 100, "maxBackoffSeconds": 10}))
+    says(bench, "bad-backoff", "SpecValid", "maxBackoffSeconds")
+    assert idle(bench, "bad-backoff")
+
+
+def test_a_stream_that_does_not_exist_is_named_and_no_table_is_made(bench: Bench) -> None:
+    """The driver refuses before it makes a table."""
+    manifest = consumer(bench, "no-stream")
+    manifest["spec"]["stream"] |= {"name": "nowhere"}
+    bench.apply(manifest)
+    says(bench, "no-stream", "Stalled", "nowhere")
+    assert "sluice_sluice-demo_no-stream" not in tables(bench)
+
+
+def test_a_source_of_unknown_schema_is_named_and_no_target_is_made(bench: Bench) -> None:
+    """The Job's own words stand in the condition."""
+    bench.apply(consumer(bench, "no-schema", migrateFrom={"table": "no-checkpoints", "quietSeconds": 1}))
+    says(bench, "no-schema", "Stalled", "no-checkpoints", "customer")
+    assert idle(bench, "no-schema")
+    assert "sluice_sluice-demo_no-schema" not in tables(bench)
+
+
+def test_a_row_with_an_unknown_value_is_named_and_no_target_is_made(bench: Bench) -> None:
+    """Which row, which attribute, which value."""
+    bench.apply(consumer(bench, "odd-row", migrateFrom={"table": "bad-row", "quietSeconds": 1}))
+    says(bench, "odd-row", "Stalled", "shardId-000000000003", "YESTERDAY")
+    assert idle(bench, "odd-row")
+    assert "sluice_sluice-demo_odd-row" not in tables(bench)
+
+
+def test_a_table_that_belongs_to_another_stream_is_named_and_left_alone(bench: Bench) -> None:
+    """A checkpoint of another stream would be a lie in this one."""
+    first = consumer(bench, "first", checkpoints={"table": "shared"})
+    first["spec"]["stream"] |= {"name": "another"}
+    bench.apply(first)
+    bench.until("the first consumer's table", lambda: "shared" in tables(bench))
+    bench.until("its consumer row", lambda: "Item" in row(bench))
+    bench.kubectl("delete", "kinesisconsumer", "first", "--timeout=120s")
+    stands = row(bench)["Item"]
+    bench.apply(consumer(bench, "second", checkpoints={"table": "shared"}))
+    says(bench, "second", "Stalled", "stream/another", f"stream/{before.STREAM}")
+    assert row(bench)["Item"] == stands
+
+
+def row(bench: Bench) -> dict[str, Any]:
+    """The consumer row of the shared table."""
+    found: dict[str, Any] = bench.aws.dynamodb.get_item(TableName="shared", Key={"id": {"S": "consumer"}}, ConsistentRead=True)
+    return found
