@@ -50,4 +50,5 @@ bench: venv ## measure; prints, asserts nothing
 	@$(BIN)/python tests/bench/batch_overhead.py
 
 clean: demo-clean ## demo-clean, and forget caches and the venv
+	@test ! -x $(BIN)/python || $(BIN)/python -m sluice_lab down
 	rm -rf .venv .work .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,95 @@
+# Two images: `docker build --target operator .` and `docker build --target consumer .`
+#
+# A network with a certificate authority of its own puts its bundle into the context as `ca.crt`: pip trusts it while
+# building, and it is in neither image. Dependencies are installed from pyproject.toml and constraints.txt before the
+# code is there. The code is the last layer of each image, alone and a few hundred kilobytes: the lab relies on that to
+# bring a change of code to a cluster without the gigabyte below it (lab/sluice_lab/loading.py).
+
+FROM debian:bookworm-slim AS python
+RUN apt-get update -q \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends python3.11 \
+ && rm -rf /var/lib/apt/lists/* /var/cache/* /var/log/*
+ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 LANG=C.UTF-8
+
+
+# Everything that builds is in /opt/tools and stays here; what is shipped is made in /opt/venv.
+FROM python AS build
+RUN apt-get update -q \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends python3.11-venv
+COPY LICENSE ca.cr[t] /build/
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_DEFAULT_TIMEOUT=60 PIP_ROOT_USER_ACTION=ignore
+RUN if [ -e /build/ca.crt ]; then printf '[global]\ncert = /build/ca.crt\n' >/etc/pip.conf; fi \
+ && python3.11 -m venv /opt/tools \
+ && /opt/tools/bin/pip install --quiet 'pip>=25' 'hatchling>=1.27'
+WORKDIR /build
+
+
+# The dependencies as files of their own, so that only a change of them installs them again.
+FROM build AS requirements
+COPY pyproject.toml ./
+RUN for extra in operator consumer; do \
+      /opt/tools/bin/python -c 'import sys, tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+        print(*p["optional-dependencies"][sys.argv[1]], sep="\n")' $extra >$extra.txt; \
+    done
+
+
+FROM build AS code
+COPY LICENSE README.md pyproject.toml ./
+COPY consumer consumer
+COPY operator operator
+RUN /opt/tools/bin/pip install --quiet --no-deps --no-build-isolation --target /code .
+
+
+FROM scratch AS code-layer
+COPY --from=code /code /opt/venv/lib/python3.11/site-packages
+
+
+FROM build AS operator-dependencies
+COPY constraints.txt ./
+COPY --from=requirements /build/operator.txt ./
+RUN python3.11 -m venv --without-pip /opt/venv \
+ && /opt/tools/bin/pip --python /opt/venv/bin/python install --quiet -c constraints.txt -r operator.txt \
+ && rm -r /opt/venv/lib/python3.11/site-packages/kubernetes/aio
+
+
+FROM python AS operator-base
+COPY --from=operator-dependencies /opt/venv /opt/venv
+USER 65532:65532
+ENTRYPOINT ["python", "-m", "sluice_operator"]
+
+
+FROM operator-base AS operator
+COPY --from=code /code /opt/venv/lib/python3.11/site-packages
+
+
+# pip stays in this one, for those who build on it. Left out, 150 MB: tests, C++ headers, the Scala shell for Spark
+# Connect, and the second, asynchronous copy of the Kubernetes client, which nothing of ours or Spark's loads.
+FROM build AS consumer-dependencies
+COPY constraints.txt ./
+COPY --from=requirements /build/consumer.txt ./
+RUN python3.11 -m venv /opt/venv \
+ && /opt/tools/bin/pip --python /opt/venv/bin/python install --quiet -c constraints.txt -r consumer.txt \
+ && cd /opt/venv/lib/python3.11/site-packages \
+ && rm -r kubernetes/aio pyarrow/include pyarrow/tests pandas/tests pyspark/jars/connect-repl \
+ && find numpy -name tests -type d -prune -exec rm -rf {} +
+
+
+# To build on it: `USER root`, `RUN pip install …`, `COPY … /opt/sluice/app/`, `USER 185`. Or mount code at /opt/sluice/app.
+FROM python AS consumer-base
+RUN apt-get update -q \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends openjdk-17-jre-headless tini \
+ && rm -rf /var/lib/apt/lists/* /var/cache/* /var/log/* \
+ && groupadd --gid 185 spark \
+ && useradd --uid 185 --gid 185 --home-dir /tmp --no-create-home --shell /usr/sbin/nologin spark \
+ && install -d -o spark -g spark /opt/sluice/work && install -d /opt/sluice/app
+COPY --from=consumer-dependencies /opt/venv /opt/venv
+COPY lab/image/ /opt/sluice/
+ENV SPARK_HOME=/opt/venv/lib/python3.11/site-packages/pyspark \
+    PYSPARK_PYTHON=/opt/venv/bin/python PYTHONPATH=/opt/sluice/app HOME=/tmp
+WORKDIR /opt/sluice/work
+USER 185:185
+ENTRYPOINT ["/opt/sluice/entrypoint"]
+
+
+FROM consumer-base AS consumer
+COPY --from=code /code /opt/venv/lib/python3.11/site-packages

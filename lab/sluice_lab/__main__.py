@@ -1,0 +1,115 @@
+"""`python -m sluice_lab up|down|status|emulators|prune`: a cluster with Sluice's images on it, and emulated AWS beside it."""
+
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import click
+from rich.table import Table
+
+from sluice_lab import cluster, docker, emulators, images, places, processes, pruning
+from sluice_lab.errors import LabError
+from sluice_lab.steps import console, step
+
+DEFAULT_CLUSTER = "sluice"
+_name = click.option("--cluster", "name", default=DEFAULT_CLUSTER, show_default=True, help="Name of the cluster.")
+
+
+@click.group()
+def main() -> None:
+    """The real parts of Sluice on one machine."""
+
+
+@main.command()
+@_name
+@click.option("--workers", default=0, show_default=True, help="Nodes beside the control plane.")
+def up(name: str, workers: int) -> None:
+    """Have Docker, a cluster, and Sluice's images on it. What is there already is kept."""
+    work = places.work()
+    docker.ensure(work)
+    images.base(work)
+    made = cluster.create(name, workers)
+    tags = images.build(work)
+    cluster.load_image(made, tags.operator, tags.consumer)
+    console.print(f"export KUBECONFIG={made.kubeconfig}", soft_wrap=True)
+
+
+@main.command()
+@_name
+def down(name: str) -> None:
+    """Delete the cluster, and end the emulators and the Docker daemon that the lab started. Images stay."""
+    work = places.work()
+    for running in processes.recorded(work):
+        if running.name not in docker.DAEMONS:
+            with step(f"stop {running.name}"):
+                running.stop()
+    if docker.answering():
+        cluster.delete(name)
+    docker.stop(work)
+
+
+@main.command()
+@_name
+def prune(name: str) -> None:
+    """Remove Sluice's older images from Docker and from the cluster."""
+    pruning.prune(cluster.find(name, places.work()))
+
+
+@main.command()
+@_name
+def status(name: str) -> None:
+    """Say what is there and what runs."""
+    work = places.work()
+    table = Table("part", "state", "where", box=None, pad_edge=False)
+    answering = docker.answering()
+    table.add_row("docker", "answers" if answering else "does not answer", "")
+    if answering:
+        table.add_row(*_cluster_row(name, work))
+        for repository in ("sluice-operator", "sluice-consumer"):
+            tags = processes.run("docker", "image", "ls", "--format", "{{.Tag}} {{.Size}}", repository).splitlines()
+            table.add_row(repository, tags[0] if tags else "not built", "")
+    for running in processes.recorded(work):
+        table.add_row(running.name, f"runs, pid {running.pid}", str(running.log))
+    console.print(table)
+
+
+@main.command(name="emulators")
+@click.option("--host", help="Address to listen on. [default: where the cluster's pods can reach it, else 127.0.0.1]")
+@click.option("--dynamodb-port", default=8000, show_default=True)
+@click.option("--kinesis-port", default=4568, show_default=True)
+@_name
+def run_emulators(host: str | None, dynamodb_port: int, kinesis_port: int, name: str) -> None:
+    """Run DynamoDB and Kinesis in the foreground until Ctrl-C. They forget everything then."""
+    work = places.work()
+    host = host or _pod_address(name, work) or emulators.LOOPBACK
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    with (
+        emulators.dynamodb_local(work, host, dynamodb_port) as dynamodb,
+        emulators.kinesis_local(work, host, kinesis_port) as kinesis,
+    ):
+        console.print(f"DynamoDB  {dynamodb}\nKinesis   {kinesis}\nany credentials, any region; Ctrl-C ends them")
+        ended.wait()
+
+
+def _cluster_row(name: str, work: Path) -> tuple[str, str, str]:
+    there = cluster.find(name, work)
+    if there is None:
+        return f"cluster {name}", "none", ""
+    return f"cluster {name}", "ready" if cluster.healthy(there) else "not ready", str(there.kubeconfig)
+
+
+def _pod_address(name: str, work: Path) -> str | None:
+    there = cluster.find(name, work) if docker.answering() else None
+    return cluster.meeting(there).listen if there else None
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except LabError as error:
+        console.print(f"[bold red]{type(error).__name__}[/]", end=": ")
+        console.print(str(error), markup=False, soft_wrap=True)
+        sys.exit(1)

@@ -1,0 +1,30 @@
+"""Where things lie: the repository, and the one folder outside of git that the lab writes to."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parents[2]
+KIND = REPO / "lab" / "kind"
+
+
+def work() -> Path:
+    """The folder for downloads, logs and process records: `SLUICE_WORK`, or `.work` in the repository."""
+    return made(Path(os.environ.get("SLUICE_WORK", REPO / ".work")).resolve())
+
+
+def made(folder: Path) -> Path:
+    """The folder, which exists from now on."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@contextmanager
+def lock(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock on a file: parallel test processes share the downloads."""
+    made(path.parent)
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

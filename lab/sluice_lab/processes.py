@@ -1,0 +1,166 @@
+"""Programs we start: run to their end, or kept in the background and ended by their own id, never by a name.
+
+A background program is recorded in `<work>/run/<name>.json` with its pid and the time it began, so that another
+invocation can end exactly this process and nothing that was given its pid later.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sluice_lab import places
+from sluice_lab.errors import CommandFailedError, LabError
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program to keep in the background; if tethered, the kernel ends it with the thread that started it."""
+
+    name: str
+    argv: Sequence[str]
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: Path | None = None
+    tethered: bool = True
+
+
+@dataclass(frozen=True)
+class Running:
+    """A program in the background, in a process group of its own."""
+
+    name: str
+    pid: int
+    began: str
+    record: Path
+    log: Path
+    process: subprocess.Popen[bytes] | None = field(default=None, compare=False, repr=False)
+
+    def alive(self) -> bool:
+        """Whether it still runs; a child of ours is reaped by asking."""
+        if self.process is not None:
+            return self.process.poll() is None
+        return _began(self.pid) == self.began
+
+    def stop(self, grace: float = 10) -> None:
+        """End its process group: SIGTERM, and SIGKILL after `grace` seconds."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if not self.alive():
+                break
+            os.killpg(self.pid, number)
+            poll(lambda: not self.alive(), seconds=grace)
+        self.record.unlink(missing_ok=True)
+
+
+def start(work: Path, program: Program) -> Running:
+    """Start a program in the background, its output in `<work>/logs/<name>.log`."""
+    log = places.made(work / "logs") / f"{program.name}.log"
+    tether = ("setpriv", "--pdeathsig", "TERM") if program.tethered and shutil.which("setpriv") else ()
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*tether, *program.argv],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **program.env},
+            cwd=program.cwd,
+            start_new_session=True,
+        )
+    record = places.made(work / "run") / f"{program.name}.json"
+    began = _began(process.pid)
+    record.write_text(json.dumps({"pid": process.pid, "began": began}))
+    return Running(program.name, process.pid, began, record, log, process)
+
+
+def recorded(work: Path) -> list[Running]:
+    """The background programs of any invocation that still run; records of those that do not are removed."""
+    found = []
+    for record in sorted((work / "run").glob("*.json")):
+        kept = json.loads(record.read_text())
+        name = record.stem
+        running = Running(name, kept["pid"], kept["began"], record, work / "logs" / f"{name}.log")
+        if running.alive():
+            found.append(running)
+        else:
+            record.unlink(missing_ok=True)
+    return found
+
+
+def run(*argv: str, cwd: Path | None = None, env: Mapping[str, str] | None = None, seconds: float = 1200) -> str:
+    """Run a program to its end and return its standard output.
+
+    Raises:
+        CommandFailedError: it ended with an error, or not within `seconds`.
+        LabError: there is no such program.
+    """
+    try:
+        done = subprocess.run(
+            argv,
+            cwd=cwd,
+            env={**os.environ, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise LabError(f"{argv[0]} is not installed: {error}") from error
+    except subprocess.TimeoutExpired as error:
+        raise CommandFailedError(f"{' '.join(argv[:4])} … did not end within {seconds:.0f} s") from error
+    if done.returncode != 0:
+        raise CommandFailedError(f"{' '.join(argv[:6])}: exit {done.returncode}\n{tail(done.stdout + done.stderr)}")
+    return done.stdout
+
+
+def pipe(source: Sequence[str], sink: Sequence[str]) -> None:
+    """Run `source | sink` to the end of both.
+
+    Raises:
+        CommandFailedError: one of them ended with an error.
+    """
+    with subprocess.Popen(source, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as first:
+        done = subprocess.run(sink, stdin=first.stdout, capture_output=True, text=True, check=False)
+    if first.returncode or done.returncode:
+        raise CommandFailedError(f"{source[0]} | {' '.join(sink[:4])} failed\n{tail(done.stdout + done.stderr)}")
+
+
+def answers(*argv: str, seconds: float = 15) -> bool:
+    """Whether a program is there and ends well, soon."""
+    try:
+        run(*argv, seconds=seconds)
+    except LabError:
+        return False
+    return True
+
+
+def poll(ready: Callable[[], bool], seconds: float, pause: float = 0.05) -> bool:
+    """Ask until the answer is yes; False after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(pause)
+    return True
+
+
+def tail(text: str, lines: int = 15) -> str:
+    """The last lines of a program's output, where its reason usually stands."""
+    return "\n".join(text.strip().splitlines()[-lines:])
+
+
+def _began(pid: int) -> str:
+    """When a process began, as the system says it; empty if it is gone or a zombie. A pid alone may be another's by now."""
+    if Path("/proc/self/stat").exists():
+        try:
+            state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return ""
+        return "" if state == "Z" else fields[18]  # starttime, in ticks since boot
+    done = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    state, _, began = done.stdout.strip().partition(" ")
+    return "" if state.startswith("Z") else began.strip()
