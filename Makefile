@@ -19,7 +19,7 @@ venv: .venv/installed ## make .venv with everything in it
 	@touch $@
 
 generate: venv ## write generated files (CRD)
-	@$(BIN)/python -m sluice_operator.crd
+	@$(BIN)/python -m sluice_operator.crd crds/kinesisconsumers.sluice.dev.yaml charts/sluice/files/crd.yaml
 
 format: venv ## format the code
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
@@ -31,7 +31,7 @@ lint: venv ## ruff, mypy, import-linter
 
 check: lint ## everything but the cluster (under 5 minutes)
 	@echo "== tests without a cluster"
-	@$(BIN)/pytest --ignore tests/cluster
+	@$(BIN)/pytest -m "not cluster"
 
 test: lint ## everything, on a real cluster too
 	@echo "== tests, the cluster's last"

@@ -17,8 +17,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """The last lines say what was not run, and why."""
     reasons = Counter(str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", []) if isinstance(report.longrepr, tuple))
-    if "cluster" in "".join(map(str, config.getoption("ignore") or [])):
-        reasons["the tests on a cluster: left out by `make check`; `make test` runs them"] += 1
+    if deselected := len(terminalreporter.stats.get("deselected", [])):
+        chosen = config.getoption("markexpr") or config.getoption("keyword")
+        reasons[f"deselected by {chosen!r}; `make test` runs everything"] += deselected
     if not reasons:
         terminalreporter.write_line("Nothing was left out.")
     for reason, count in sorted(reasons.items()):

@@ -69,10 +69,10 @@ def test_a_lease_that_never_promised_anything_is_taken_at_once(time: Time) -> No
 
 
 def test_a_silent_lease_is_waited_out_for_all_its_holder_promised(store: CheckpointStore, time: Time) -> None:
-    """Not for what the taker would promise; and the wait is announced."""
+    """Not for what the taker would promise, and 5 % longer, for two clocks may differ; the wait is announced."""
     take_over(store, CLAIM, time.watcher())
-    assert time.now == pytest.approx(20)
-    assert time.told == [20]
+    assert time.now == pytest.approx(21)
+    assert time.told == [21]
 
 
 @pytest.mark.parametrize("at", [0.5, 10, 19.5])

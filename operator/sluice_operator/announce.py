@@ -1,0 +1,57 @@
+"""Events onto the API server. An event that cannot be written is a line in the log and nothing worse."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from typing import TYPE_CHECKING
+
+from sluice_operator.cluster import CONSUMER_KIND, ApiError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sluice_operator.action import Event
+    from sluice_operator.cluster import Cluster, Json
+    from sluice_operator.view import View
+
+LOG = logging.getLogger("sluice")
+LONGEST = 1024  # the API's own limit for a message
+
+
+def announce(cluster: Cluster, view: View, events: Iterable[Event], reporter: str) -> None:
+    """Write each event; the name depends on what is said and when, so a repeated pass does not say it twice."""
+    for event in events:
+        LOG.info("%s/%s: event %s: %s", view.resource.namespace, view.resource.name, event.reason, event.message)
+        try:
+            cluster.create(body(view, event, reporter))
+        except ApiError as error:
+            LOG.warning("event %s not written: %s", event.reason, error)
+
+
+def body(view: View, event: Event, reporter: str) -> Json:
+    """A core/v1 Event about the resource."""
+    resource, stamp = view.resource, f"{view.now:%Y-%m-%dT%H:%M:%SZ}"
+    said = hashlib.sha256(f"{resource.uid}{event.reason}{event.message}{stamp}".encode()).hexdigest()[:16]
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{resource.name}.{said}", "namespace": resource.namespace},
+        "involvedObject": {
+            "apiVersion": "sluice.dev/v1alpha1",
+            "kind": CONSUMER_KIND,
+            "name": resource.name,
+            "namespace": resource.namespace,
+            "uid": resource.uid,
+            "resourceVersion": resource.version,
+        },
+        "type": "Warning" if event.warning else "Normal",
+        "reason": event.reason,
+        "message": event.message[:LONGEST],
+        "firstTimestamp": stamp,
+        "lastTimestamp": stamp,
+        "count": 1,
+        "source": {"component": "sluice-operator"},
+        "reportingComponent": "sluice-operator",
+        "reportingInstance": reporter,
+    }

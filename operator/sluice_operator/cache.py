@@ -1,0 +1,136 @@
+"""What the watches showed last, by resource. It only tells when to look; whatever is done is planned from a live look.
+
+Pods are kept as the few values a plan needs, not as objects: five thousand of them must fit. Two things are remembered
+that no look can show: when a report last changed, by our clock, and the exit of a pod that is gone.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from sluice_operator import observe
+from sluice_operator.cluster import CONSUMER_KIND
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from sluice_operator.cluster import Json
+    from sluice_operator.model import Exit, Job, Observed, Pod
+
+
+class Key(NamedTuple):
+    """A KinesisConsumer, there or not."""
+
+    namespace: str
+    name: str
+
+
+@dataclass(slots=True)
+class Heard:
+    """Of a resource's present driver pod: its last report's number, when that was new, and its exit."""
+
+    uid: str
+    number: int = -1
+    at: datetime | None = None
+    exit: Exit | None = None
+
+
+@dataclass(slots=True)
+class Shelf:
+    """Everything seen of one resource."""
+
+    body: Json | None = None
+    pods: dict[str, Pod] = field(default_factory=dict)
+    jobs: dict[str, Job] = field(default_factory=dict)
+    heard: Heard | None = None
+
+
+class Cache:
+    """Fed by watches of KinesisConsumers, Pods and Jobs; any order, any repetition."""
+
+    def __init__(self) -> None:
+        self._shelves: dict[Key, Shelf] = {}
+        self._lock = threading.RLock()  # watches are fed on the event loop, looks are taken on worker threads
+
+    def see(self, kind: str, raw: Json, now: datetime, *, gone: bool = False) -> Key | None:
+        """Take in one event; the resource that it is about, or None if it is nobody's."""
+        meta = raw["metadata"]
+        name = meta["name"] if kind == CONSUMER_KIND else (meta.get("labels") or {}).get(observe.CONSUMER)
+        if not name:
+            return None
+        key = Key(meta["namespace"], name)
+        with self._lock:
+            self._shelve(key, kind, raw, now, gone=gone)
+        return key
+
+    def _shelve(self, key: Key, kind: str, raw: Json, now: datetime, *, gone: bool) -> None:
+        shelf = self._shelves.setdefault(key, Shelf())
+        if kind == CONSUMER_KIND:
+            shelf.body = _present(shelf.body, raw) if gone else raw
+        elif kind == "Pod":
+            _put(shelf.pods, _listen(shelf, observe.pod(raw), now), gone=gone)
+        else:
+            _put(shelf.jobs, observe.job(raw), gone=gone)
+        if gone and shelf.body is None and not shelf.pods and not shelf.jobs:
+            del self._shelves[key]
+
+    def body(self, key: Key) -> Json | None:
+        """The resource as last seen; None when it was deleted or has not been seen yet."""
+        with self._lock:
+            shelf = self._shelves.get(key)
+            return shelf.body if shelf else None
+
+    def observed(self, key: Key) -> Observed:
+        """What is there of it, as last seen."""
+        with self._lock:
+            return self._of(self._shelves.get(key, Shelf()))
+
+    def live(self, key: Key, pods: Iterable[Json], jobs: Iterable[Json], now: datetime) -> Observed:
+        """The same from a live look, which becomes what was last seen."""
+        with self._lock:
+            shelf = self._shelves.setdefault(key, Shelf())
+            shelf.pods = {pod.name: pod for pod in (_listen(shelf, observe.pod(raw), now) for raw in pods)}
+            shelf.jobs = {job.name: job for job in map(observe.job, jobs)}
+            return self._of(shelf)
+
+    def forget(self, key: Key) -> None:
+        """The resource is gone, and so is what it had."""
+        with self._lock:
+            self._shelves.pop(key, None)
+
+    @staticmethod
+    def _of(shelf: Shelf) -> Observed:
+        observed, heard = observe.observed(shelf.pods.values(), shelf.jobs.values()), shelf.heard
+        return replace(observed, last_exit=heard.exit, last_exit_uid=heard.uid) if heard else observed
+
+
+def _present(body: Json | None, gone: Json) -> Json | None:
+    """What is left after `gone` went: a resource made anew under the name stays."""
+    return body if body and body["metadata"]["uid"] != gone["metadata"]["uid"] else None
+
+
+def _put(shelf: dict[str, Pod] | dict[str, Job], item: Pod | Job, *, gone: bool) -> None:
+    if gone:
+        present = shelf.get(item.name)
+        if present is not None and present.uid == item.uid:
+            del shelf[item.name]
+    else:
+        shelf[item.name] = item  # type: ignore[assignment]  # a shelf and its items are of one kind
+
+
+def _listen(shelf: Shelf, pod: Pod, now: datetime) -> Pod:
+    """Stamp a driver's report with our time of first seeing its number, and keep its exit."""
+    if pod.role != "driver":
+        return pod
+    heard = shelf.heard if shelf.heard and shelf.heard.uid == pod.uid else None
+    if heard is None and (shelf.heard is None or not pod.deleting):
+        heard = shelf.heard = Heard(pod.uid)
+    if heard is None:
+        return pod
+    heard.exit = heard.exit or pod.exit
+    if pod.report and pod.report.number != heard.number:
+        heard.number, heard.at = pod.report.number, now
+    return replace(pod, reported_at=heard.at)

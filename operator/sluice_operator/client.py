@@ -1,0 +1,139 @@
+"""The API server through the official client's transport.
+
+Only `ApiClient` is used, with plain JSON: its model classes cost tens of megabytes and hide unknown fields. No call is
+retried here, because only the caller knows what a lost reply means.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import urlencode
+
+import urllib3
+from kubernetes import config
+from kubernetes.client.api_client import ApiClient
+from kubernetes.client.configuration import Configuration
+from kubernetes.client.exceptions import ApiException
+
+from sluice_operator.cluster import PATHS, Conflict, Exists, Refused, Unavailable
+
+if TYPE_CHECKING:
+    from sluice_operator.cluster import Json
+
+TIMEOUT = (3.05, 15)  # seconds to connect, and between bytes
+NOT_FOUND, CONFLICT, UNPROCESSABLE = 404, 409, 422
+LATER = {401, 408, 429}  # credentials being rotated, and load
+PAGE = 500
+
+
+def connect() -> ApiClient:
+    """A client by KUBECONFIG, or the pod's service account (whose token the client reads anew as it is rotated)."""
+    settings = Configuration()
+    if file := os.environ.get("KUBECONFIG"):
+        config.load_kube_config(config_file=file, client_configuration=settings)
+    else:
+        config.load_incluster_config(client_configuration=settings)
+    settings.retries = False
+    return ApiClient(settings)
+
+
+class ApiServer:
+    """Adapter of `Cluster`."""
+
+    def __init__(self, api: ApiClient) -> None:
+        self._api = api
+
+    def get(self, kind: str, namespace: str, name: str) -> Json | None:
+        """See Cluster."""
+        try:
+            return self._call("GET", _path(kind, namespace, name))
+        except ApiException as error:
+            return None if error.status == NOT_FOUND else _raise(error)
+
+    def list(self, kind: str, namespace: str, labels: dict[str, str]) -> list[Json]:
+        """See Cluster."""
+        query = {"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items()), "limit": PAGE}
+        found: list[Json] = []
+        while True:
+            try:
+                page = self._call("GET", f"{_path(kind, namespace)}?{urlencode(query)}")
+            except ApiException as error:
+                _raise(error)
+            found += page["items"]
+            token = page["metadata"].get("continue")
+            if not token:
+                return found
+            query["continue"] = token
+
+    def create(self, body: Json) -> Json:
+        """See Cluster."""
+        return self._write("POST", _path(body["kind"], body["metadata"]["namespace"]), body)
+
+    def replace_status(self, body: Json) -> Json:
+        """See Cluster."""
+        meta = body["metadata"]
+        return self._write("PUT", _path(body["kind"], meta["namespace"], meta["name"]) + "/status", body)
+
+    def patch(self, kind: str, namespace: str, name: str, changes: Json) -> Json:
+        """See Cluster."""
+        return self._write("PATCH", _path(kind, namespace, name), changes)
+
+    def delete(self, kind: str, namespace: str, name: str, uid: str, grace: int | None = None) -> None:
+        """See Cluster."""
+        options: Json = {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
+        if grace is not None:
+            options["gracePeriodSeconds"] = grace
+        try:
+            self._call("DELETE", _path(kind, namespace, name), options)
+        except ApiException as error:
+            if error.status != NOT_FOUND:
+                _raise(error)
+
+    def _write(self, method: str, path: str, body: Json) -> Json:
+        try:
+            return self._call(method, path, body)
+        except ApiException as error:
+            _raise(error, patching=method == "PATCH")
+
+    def _call(self, method: str, path: str, body: Json | None = None) -> Json:
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        headers = {"Accept": "application/json", "Content-Type": kind, "User-Agent": "sluice-operator"}
+        self._api.update_params_for_auth(headers, [], ["BearerToken"], "", "", body)
+        try:
+            url = f"{self._api.configuration.host}/{path}"
+            reply = self._api.call_api(method, url, headers, body, _request_timeout=TIMEOUT)
+            data = reply.read()
+        except urllib3.exceptions.HTTPError as error:
+            raise Unavailable(f"{method} {path}: {error}") from error
+        if not 200 <= reply.status < 300:
+            raise ApiException(status=reply.status, reason=data.decode(errors="replace"))
+        result: Json = json.loads(data)
+        return result
+
+
+def _path(kind: str, namespace: str, name: str = "") -> str:
+    group, plural = PATHS[kind]
+    return "/".join(part for part in (group, "namespaces", namespace, plural, name) if part)
+
+
+def _raise(error: ApiException, *, patching: bool = False) -> NoReturn:
+    """Our patches are always well formed, so a patch that cannot be processed is one whose condition failed."""
+    status, answer = error.status or 0, _answer(error)
+    message = str(answer.get("message") or error.reason)
+    if status == CONFLICT and answer.get("reason") == "AlreadyExists":
+        raise Exists(message) from error
+    if status in {CONFLICT, NOT_FOUND} or (patching and status == UNPROCESSABLE):
+        raise Conflict(message) from error
+    if status in LATER or status >= 500:
+        raise Unavailable(message) from error
+    raise Refused(str(answer.get("reason") or status), message) from error
+
+
+def _answer(error: ApiException) -> dict[str, Any]:
+    try:
+        answer = json.loads(error.body or error.reason or "")
+    except ValueError:
+        return {}
+    return answer if isinstance(answer, dict) else {}

@@ -1,0 +1,142 @@
+"""Conditions and phase, computed from the step that was decided; nothing here decides.
+
+Ready, Migrated, Draining, SpecValid and DriverHealthy are always there. Reconciling, Stalled and DataLossSuspected are
+there only while true, as kstatus reads the first two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from sluice_operator.model import Condition, MigrationState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sluice_operator.model import Status
+    from sluice_operator.view import Step, View
+
+LONGEST = 1024  # characters of a message; the whole of it is in the log or the event
+DATA_LOSS = "DataLossSuspected"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a condition says now: status is True, False or Unknown."""
+
+    status: str
+    reason: str
+    message: str = ""
+
+
+def judge(view: View, step: Step) -> Status:
+    """The status to write: the step's memory, phase, conditions, and the generation all this is about."""
+    status = step.onto(view.status)
+    after = view.with_status(status)
+    found = ((kind, verdict(after, step)) for kind, verdict in VERDICTS)
+    conditions = tuple(_stamped(after, kind, verdict) for kind, verdict in found if verdict is not None)
+    good = view.wanted.raw if view.wanted and not view.problem else status.last_good_spec
+    return replace(
+        status,
+        phase=step.phase,
+        conditions=conditions,
+        observed_generation=view.resource.generation,
+        last_good_spec=good,
+    )
+
+
+def _stamped(view: View, kind: str, verdict: Verdict) -> Condition:
+    before = view.status.condition(kind)
+    changed = before is None or before.status != verdict.status
+    return Condition(
+        type=kind,
+        status=verdict.status,
+        reason=verdict.reason,
+        message=verdict.message[:LONGEST],
+        last_transition_time=view.now if before is None or changed else before.last_transition_time,
+        observed_generation=view.resource.generation,
+    )
+
+
+def ready(_view: View, step: Step) -> Verdict:
+    """True only when the driver said that it holds every shard, lately. Its reason is always the step's."""
+    return Verdict("True" if step.ready else "False", step.reason, step.message)
+
+
+def reconciling(_view: View, step: Step) -> Verdict | None:
+    """On the way to what the user wants."""
+    return Verdict("True", step.reason, step.message) if step.progressing else None
+
+
+def stalled(view: View, step: Step) -> Verdict | None:
+    """Somebody has to do something."""
+    if step.stalled:
+        return Verdict("True", step.reason, step.message)
+    return Verdict("True", "SpecInvalid", view.problem) if view.problem else None
+
+
+def migrated(view: View, _step: Step) -> Verdict:
+    """The gate."""
+    migration = view.status.migration
+    if migration is None:
+        needed = view.wanted is None or view.wanted.spec.migrate_from is not None
+        return Verdict("False", "Pending") if needed else Verdict("True", "NotNeeded", "no migrateFrom")
+    if migration.state is MigrationState.COMPLETE:
+        rows = "" if migration.rows is None else f"{migration.rows} shards, {migration.warnings or 0} warnings. "
+        return Verdict("True", "Complete", rows + migration.message)
+    reason = "MigrationFailed" if migration.state is MigrationState.FAILED else str(migration.state)
+    return Verdict("False", reason, migration.message or f"Job {migration.job}")
+
+
+def draining(view: View, _step: Step) -> Verdict:
+    """A driver or executors end their work before they go."""
+    pod = view.driver_pod
+    if pod is not None and (pod.deleting or view.driver.stopping) and not pod.finished:
+        return Verdict("True", view.driver.stopping or "DriverDeleted", f"{pod.name} drains")
+    leaving = [f"{drain.pod} until {drain.deadline:%H:%M:%S}Z" if drain.deadline else drain.pod for drain in view.status.draining]
+    if leaving:
+        return Verdict("True", "ScaleDown", ", ".join(leaving))
+    return Verdict("False", "NothingToDrain")
+
+
+def spec_valid(view: View, _step: Step) -> Verdict:
+    """Whether the present spec can be carried out; if not, the last good one goes on."""
+    return Verdict("False", "SpecInvalid", view.problem) if view.problem else Verdict("True", "Accepted")
+
+
+def driver_healthy(view: View, step: Step) -> Verdict:
+    """What can be said about the driver's process."""
+    pod, end = view.driver_pod, view.driver.exit
+    if step.ready:
+        return Verdict("True", "Reporting")
+    if pod is not None and pod.trouble:
+        return Verdict("False", pod.trouble.reason, pod.trouble.message)
+    if step.reason == "ReportStale":
+        return Verdict("Unknown", step.reason, step.message)
+    if end is not None and not view.driver.stopping and view.status.restarts.reason:
+        code = "" if end.code is None else f"exit {end.code}: "
+        return Verdict("False", end.reason, code + end.message)
+    return Verdict("Unknown", "Starting" if view.driver.pod else "NoDriver")
+
+
+def data_loss(view: View, _step: Step) -> Verdict | None:
+    """What a driver once said about lost data stays until the resource is deleted: nobody should miss it."""
+    pod, before = view.driver_pod, view.status.condition(DATA_LOSS)
+    warnings = pod.report.warnings if pod and pod.report else ()
+    lost = "; ".join(text for text in warnings if text.startswith(DATA_LOSS))
+    if lost:
+        return Verdict("True", "Reported", lost)
+    return Verdict("True", before.reason, before.message) if before else None
+
+
+VERDICTS: tuple[tuple[str, Callable[[View, Step], Verdict | None]], ...] = (
+    ("Ready", ready),
+    ("Reconciling", reconciling),
+    ("Stalled", stalled),
+    ("Migrated", migrated),
+    ("Draining", draining),
+    ("SpecValid", spec_valid),
+    ("DriverHealthy", driver_healthy),
+    (DATA_LOSS, data_loss),
+)

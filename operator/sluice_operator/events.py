@@ -1,0 +1,162 @@
+"""Events: what happened between two statuses, in words from one enum.
+
+Computed from the difference of statuses, so a repeated plan tells nothing twice. An event may be lost in a crash; what
+it says also stands in the conditions.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from sluice_operator.action import AddFinalizer, Event, RemoveFinalizer, Retarget
+from sluice_operator.change import migration_hash
+from sluice_operator.model import MigrationState
+from sluice_operator.record import DISRUPTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sluice_operator.model import Exit, Status
+    from sluice_operator.view import Step, View
+
+
+class Reason(StrEnum):
+    """Every reason an event of the operator can have."""
+
+    ACCEPTED = "Accepted"
+    SPEC_INVALID = "SpecInvalid"
+    MIGRATION_STARTED = "MigrationStarted"
+    MIGRATION_COMPLETE = "MigrationComplete"
+    MIGRATION_FAILED = "MigrationFailed"
+    MIGRATION_STOPPED = "MigrationStopped"
+    MIGRATION_LOST = "MigrationLost"
+    MIGRATION_IGNORED = "MigrationIgnored"
+    SOURCE_ACTIVE = "SourceActive"
+    DRIVER_STARTING = "DriverStarting"
+    DRIVER_READY = "DriverReady"
+    DRIVER_DRAINING = "DriverDraining"
+    DRIVER_EXITED = "DriverExited"
+    DRIVER_DISRUPTED = "DriverDisrupted"
+    DRIVER_FAILED = "DriverFailed"
+    DRIVER_OVERDUE = "DriverOverdue"
+    DRAIN_CUT_SHORT = "DrainCutShort"
+    STRAY_DRIVER = "StrayDriver"
+    FORCED = "Forced"
+    WAITING_OUT_LEASE = "WaitingOutLease"
+    REPORT_STALE = "ReportStale"
+    POD_TROUBLE = "PodTrouble"
+    SCALING = "Scaling"
+    SUSPENDED = "Suspended"
+    PAUSED = "Paused"
+    API_REFUSED = "ApiRefused"
+    DATA_LOSS_SUSPECTED = "DataLossSuspected"
+    DELETED = "Deleted"
+
+
+BY_STATE = {
+    MigrationState.RUNNING: Reason.MIGRATION_STARTED,
+    MigrationState.SOURCE_ACTIVE: Reason.SOURCE_ACTIVE,
+    MigrationState.LOST: Reason.MIGRATION_LOST,
+    MigrationState.STOPPED: Reason.MIGRATION_STOPPED,
+    MigrationState.FAILED: Reason.MIGRATION_FAILED,
+    MigrationState.COMPLETE: Reason.MIGRATION_COMPLETE,
+}
+WARNINGS = {
+    Reason.SOURCE_ACTIVE,
+    Reason.MIGRATION_LOST,
+    Reason.MIGRATION_FAILED,
+    Reason.DRIVER_OVERDUE,
+    Reason.STRAY_DRIVER,
+    Reason.FORCED,
+    Reason.REPORT_STALE,
+    Reason.API_REFUSED,
+}
+TOLD_ON_CHANGE = {
+    Reason.DRIVER_OVERDUE,
+    Reason.STRAY_DRIVER,
+    Reason.FORCED,
+    Reason.WAITING_OUT_LEASE,
+    Reason.REPORT_STALE,
+    Reason.SUSPENDED,
+    Reason.PAUSED,
+    Reason.API_REFUSED,
+}
+
+
+def happened(view: View, old: Status, new: Status, step: Step) -> tuple[Event, ...]:
+    """Events of one plan, in the order in which things happened."""
+    parts = (_spec(view, old, new), _migration(old, new), _driver(old, new), _step(view, old, step), _loss(old, new))
+    return tuple(event for part in parts for event in part)
+
+
+def _event(reason: Reason, message: str) -> Event:
+    return Event(reason, message, reason in WARNINGS)
+
+
+def _spec(view: View, old: Status, new: Status) -> Iterator[Event]:
+    before, after = old.condition("SpecValid"), new.condition("SpecValid")
+    if after and after.status == "False" and (before is None or before.message != after.message):
+        yield Event(Reason.SPEC_INVALID, after.message, warning=True)
+    migration = new.migration
+    if migration is None or migration.state is not MigrationState.COMPLETE or view.wanted is None:
+        return
+    wanted = migration_hash(view.resource.namespace, view.resource.name, view.wanted)
+    if wanted not in {None, migration.hash} and old.observed_generation != new.observed_generation:
+        yield Event(Reason.MIGRATION_IGNORED, "migrateFrom was edited after the migration; it has no effect any more")
+
+
+def _migration(old: Status, new: Status) -> Iterator[Event]:
+    before, after = old.migration, new.migration
+    if after is None or (before and (before.job, before.state) == (after.job, after.state)):
+        return
+    reason = BY_STATE[after.state]
+    yield _event(reason, after.message or after.job)
+
+
+def _driver(old: Status, new: Status) -> Iterator[Event]:
+    before, after = old.driver, new.driver
+    end = after.exit if after.attempt == before.attempt else None
+    if end and before.exit is None:
+        text = f"attempt {after.attempt} ended with {'no code' if end.code is None else end.code}: {end.message or end.reason}"
+        yield _exit_event(asked=before.stopping is not None, end=end, text=text)
+    if after.stopping and after.stopping != before.stopping:
+        yield Event(Reason.DRIVER_DRAINING, f"{after.pod}: {after.stopping}")
+    if after.attempt != before.attempt:
+        yield Event(Reason.DRIVER_STARTING, f"attempt {after.attempt}: {after.pod}")
+
+
+def _exit_event(*, asked: bool, end: Exit, text: str) -> Event:
+    if asked and end.code in {0, None}:
+        return Event(Reason.DRIVER_EXITED, text)
+    if asked:
+        return Event(Reason.DRAIN_CUT_SHORT, f"{text}. The next driver may have to wait out its lease", warning=True)
+    if end.reason in DISRUPTIONS:
+        return Event(Reason.DRIVER_DISRUPTED, f"{end.reason}: {text}", warning=end.code != 0)
+    return Event(Reason.DRIVER_FAILED, text, warning=True)
+
+
+def _step(view: View, old: Status, step: Step) -> Iterator[Event]:
+    before = old.condition("Ready")
+    for action in step.actions:
+        if isinstance(action, AddFinalizer):
+            yield Event(Reason.ACCEPTED, step.message)
+        if isinstance(action, RemoveFinalizer):
+            yield Event(Reason.DELETED, step.message)
+        if isinstance(action, Retarget):
+            yield Event(Reason.SCALING, f"{action.executors} executors wanted of {action.pod}")
+    if step.ready and (before is None or before.status != "True"):
+        yield Event(Reason.DRIVER_READY, step.message)
+    if before and before.reason == step.reason:
+        return
+    if step.reason in TOLD_ON_CHANGE:
+        yield _event(Reason(step.reason), step.message)
+    pods = (*view.observed.drivers, *view.observed.migrators)
+    if step.reason in {pod.trouble.reason for pod in pods if pod.trouble}:
+        yield Event(Reason.POD_TROUBLE, step.message, warning=True)
+
+
+def _loss(old: Status, new: Status) -> Iterator[Event]:
+    before, after = old.condition("DataLossSuspected"), new.condition("DataLossSuspected")
+    if after and (before is None or before.message != after.message):
+        yield Event(Reason.DATA_LOSS_SUSPECTED, after.message, warning=True)

@@ -1,0 +1,174 @@
+"""The gate: no driver before another consumer's place is taken over.
+
+A migration is one Job a try, named after what it takes over. `note` reads the Job's end, `migrate` decides on tries.
+This module may not touch drivers. Exit codes: docs/interfaces.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from sluice_operator.action import Action, CreateJob, DeleteJob
+from sluice_operator.change import migration_hash
+from sluice_operator.model import Job, Migration, MigrationState, Phase, Pod
+from sluice_operator.spec import Restart
+from sluice_operator.view import Step, progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from sluice_operator.view import View
+
+SOURCE_ACTIVE = 75
+MAX_TRIES = 99  # two digits are what a name of 63 characters has room for; then from 1 again, the old Job being gone
+
+
+def note(view: View) -> Migration | None:
+    """The migration as the observed Job leaves it."""
+    migration = view.status.migration
+    if migration is None or migration.state is not MigrationState.RUNNING:
+        return migration
+    job = _job(view, migration)
+    if job is None:
+        return migration if migration.uid is None else _lost(view, migration)
+    migration = replace(migration, uid=job.uid)
+    return migration if job.state == "Active" else _ended(view, migration, job)
+
+
+def _job(view: View, migration: Migration) -> Job | None:
+    ours = (job for job in view.observed.jobs if job.owner == view.resource.uid)
+    return next((job for job in ours if job.name == migration.job and migration.uid in {None, job.uid}), None)
+
+
+def _lost(view: View, migration: Migration) -> Migration:
+    message = "the Job was deleted before it ended"
+    return replace(migration, state=MigrationState.LOST, message=message, next_at=_next(view, migration))
+
+
+def _next(view: View, migration: Migration) -> datetime:
+    policy = view.wanted.spec.restart if view.wanted else Restart()
+    pause = min(policy.backoff_seconds * 2 ** min(migration.tries - 1, 16), policy.max_backoff_seconds)
+    return view.now + timedelta(seconds=pause)
+
+
+def _ended(view: View, migration: Migration, job: Job) -> Migration:
+    pod = _last_pod(view, job)
+    end = pod.exit if pod else None
+    if job.state == "Complete":
+        state = MigrationState.COMPLETE
+    else:
+        state = MigrationState.SOURCE_ACTIVE if end and end.code == SOURCE_ACTIVE else MigrationState.FAILED
+    return replace(
+        migration,
+        state=state,
+        message=(end.message if end and end.message else job.message),
+        rows=pod.rows if pod else None,
+        warnings=pod.warnings if pod else None,
+        finished_at=view.now,
+        next_at=_next(view, migration) if state is MigrationState.SOURCE_ACTIVE else None,
+    )
+
+
+def _last_pod(view: View, job: Job) -> Pod | None:
+    pods = [pod for pod in view.observed.migrators if pod.owner == job.uid and pod.exit]
+    return max(pods, key=lambda pod: (pod.exit.at, pod.name) if pod.exit else (view.now, ""), default=None)
+
+
+def migrate(view: View) -> Step | None:
+    """None lets everything behind the gate go on."""
+    migration = view.status.migration
+    if view.wanted is None or view.migrated:
+        return None
+    wanted = migration_hash(view.resource.namespace, view.resource.name, view.wanted)
+    if wanted is None:
+        return (
+            None
+            if migration is None
+            else stop(view) or Step(phase=Phase.PENDING, reason="MigrationDropped", progressing=True, forget_migration=True, wake=view.now)
+        )
+    if migration is None or migration.hash != wanted or migration.spec_hash != view.wanted.job_hash:
+        return _new_try(view, wanted)
+    return _BY_STATE[migration.state](view, migration)
+
+
+def stop(view: View) -> Step | None:
+    """Delete whatever Job is there and wait for its pod; None when nothing of a migration runs."""
+    jobs = [job for job in view.observed.jobs if job.state == "Active"]
+    running = [pod for pod in view.observed.migrators if not pod.finished]
+    if not jobs and not running:
+        return None
+    names = ", ".join([*(job.name for job in jobs), *(pod.name for pod in running)])
+    return progress(Phase.MIGRATING, "MigrationStopping", f"waiting until {names} is gone", *_deletions(view, jobs))
+
+
+def _deletions(view: View, jobs: Iterable[Job]) -> list[Action]:
+    """Jobs of another owner are left to the garbage collector."""
+    return [DeleteJob(job.name, job.uid) for job in jobs if not job.deleting and job.owner == view.resource.uid]
+
+
+def _new_try(view: View, wanted: str) -> Step:
+    if waiting := _clear(view):
+        return waiting
+    before = view.status.migration
+    tries = before.tries % MAX_TRIES + 1 if before and before.hash == wanted else 1
+    migration = Migration(
+        hash=wanted,
+        spec_hash=view.wanted.job_hash if view.wanted else "",
+        job=f"{view.resource.name}-migrate-{wanted}-{tries}",
+        tries=tries,
+        retry=view.resource.retry,
+    )
+    return replace(_running(view, migration), migration=migration)
+
+
+def _clear(view: View) -> Step | None:
+    """Before a new try the old Job goes, finished or not, so that never two of them write."""
+    if not view.observed.jobs and not view.observed.migrators:
+        return None
+    text = "waiting until the Job of the last try is gone"
+    return progress(Phase.MIGRATING, "MigrationStopping", text, *_deletions(view, view.observed.jobs))
+
+
+def _running(view: View, migration: Migration) -> Step:
+    pods = [pod for pod in view.observed.migrators if pod.owner == migration.uid]
+    trouble = next((pod.trouble for pod in pods if pod.trouble), None)
+    if trouble:
+        return progress(Phase.MIGRATING, trouble.reason, f"the migration's pod cannot start: {trouble.message}")
+    missing = migration.uid is None and _job(view, migration) is None
+    actions: tuple[Action, ...] = (CreateJob(),) if missing else ()
+    return progress(Phase.MIGRATING, "Migrating", f"Job {migration.job} takes over the source's positions", *actions)
+
+
+def _wait(view: View, migration: Migration) -> Step:
+    if migration.next_at is None or view.now >= migration.next_at:
+        return _new_try(view, migration.hash)
+    reason = "SourceActive" if migration.state is MigrationState.SOURCE_ACTIVE else "MigrationLost"
+    text = f"{migration.message}; next try at {migration.next_at:%H:%M:%S}Z"
+    return replace(progress(Phase.MIGRATING, reason, text), wake=migration.next_at)
+
+
+def _again(view: View, migration: Migration) -> Step:
+    return _new_try(view, migration.hash)
+
+
+def _failed(view: View, migration: Migration) -> Step:
+    if view.resource.retry not in {None, migration.retry}:
+        return _new_try(view, migration.hash)
+    return Step(phase=Phase.FAILED, reason="MigrationFailed", message=migration.message, stalled=True)
+
+
+def _passed(_view: View, migration: Migration) -> Step:
+    raise ValueError(f"migration {migration.hash} is complete, there is nothing to decide")
+
+
+_BY_STATE = {
+    MigrationState.RUNNING: _running,
+    MigrationState.SOURCE_ACTIVE: _wait,
+    MigrationState.LOST: _wait,
+    MigrationState.STOPPED: _again,
+    MigrationState.FAILED: _failed,
+    MigrationState.COMPLETE: _passed,
+}

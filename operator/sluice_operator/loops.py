@@ -1,0 +1,93 @@
+"""One loop per resource: reconcile, sleep until something happens or it is time.
+
+Runs on kopf's event loop; the passes themselves block and run on worker threads. A failing pass is repeated with a
+growing pause and never ends its loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from sluice_operator.cluster import ApiError
+from sluice_operator.reconcile import Office, Outcome, reconcile
+
+if TYPE_CHECKING:
+    from sluice_operator.cache import Key
+
+LOG = logging.getLogger("sluice")
+THREADS = 8  # passes at the same time; each is a few calls to the API server
+LONGEST_PAUSE = 60.0
+STUCK_AFTER = 120.0  # seconds a pass may take: its calls have timeouts of their own
+
+
+class Loops:
+    """The loops of all resources."""
+
+    def __init__(self, office: Office) -> None:
+        self._office = office
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="pass")
+        self._bells: dict[Key, asyncio.Event] = {}
+        self._tasks: dict[Key, asyncio.Task[None]] = {}
+        self._passes: dict[Key, float] = {}
+
+    def wake(self, key: Key) -> None:
+        """Something happened to this resource; what, the loop finds out by itself."""
+        self._bells.setdefault(key, asyncio.Event()).set()
+        if key not in self._tasks:
+            self._tasks[key] = asyncio.get_running_loop().create_task(self._loop(key), name="/".join(key))
+
+    def stuck(self) -> list[Key]:
+        """Resources whose pass has run for too long: the truth for the liveness probe."""
+        before = time.monotonic() - STUCK_AFTER
+        return [key for key, since in self._passes.items() if since < before]
+
+    async def stop(self) -> None:
+        """End all loops; passes in flight end their present call and are repeated by the next operator."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _loop(self, key: Key) -> None:
+        failures = 0
+        try:
+            while True:
+                self._bells[key].clear()
+                outcome = await self._pass(key)
+                if outcome is None:
+                    failures += 1
+                    await asyncio.sleep(min(2.0**failures, LONGEST_PAUSE))
+                elif outcome.wake is None:
+                    return
+                else:
+                    failures = 0
+                    await self._sleep(key, outcome.wake)
+        finally:
+            self._tasks.pop(key, None)
+            self._bells.pop(key, None)
+
+    async def _pass(self, key: Key) -> Outcome | None:
+        self._passes[key] = time.monotonic()
+        now = datetime.now(UTC).replace(microsecond=0)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, reconcile, self._office, key, now)
+        except ApiError as error:
+            LOG.warning("%s/%s: %s", *key, error)
+        except Exception:
+            LOG.exception("%s/%s: a pass failed", *key)
+        finally:
+            self._passes.pop(key, None)
+        return None
+
+    async def _sleep(self, key: Key, wake: datetime) -> None:
+        pause = max((wake - datetime.now(UTC)).total_seconds(), 0.0)
+        try:
+            await asyncio.wait_for(self._bells[key].wait(), pause)
+        except TimeoutError:
+            return

@@ -1,0 +1,230 @@
+"""The objects we make: driver pod, executor template, migration Job. Pure; the contract is docs/interfaces.md.
+
+Everything that a driver needs is in its pod, in annotations that the downward API shows it as files, so there is no
+second object to create, lose or leak.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from sluice_operator.change import Wanted, table_name
+from sluice_operator.cluster import CONSUMER_KIND
+from sluice_operator.observe import ATTEMPT, CONSUMER, ROLE, SPEC_HASH, TARGET
+from sluice_operator.sizes import executor_settings
+from sluice_operator.template import lay_under
+
+if TYPE_CHECKING:
+    from sluice_operator.model import Driver, Migration, Resource
+    from sluice_operator.settings import Settings
+
+Json = dict[str, Any]
+
+MARGIN = 30  # seconds after the drain timeout, for Spark to stop and the lease to be released
+ARGO = {"argocd.argoproj.io/ignore-restart-policy": "true"}
+POD_SECURITY = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+CONTAINER_SECURITY = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+FILES = {"config.json": "sluice.dev/config", "executor.yaml": "sluice.dev/executor-template"}
+FIELDS = {
+    "SLUICE_POD_NAME": "metadata.name",
+    "SLUICE_POD_NAMESPACE": "metadata.namespace",
+    "SLUICE_POD_UID": "metadata.uid",
+    "SLUICE_POD_IP": "status.podIP",
+}
+TERMINATION_LOG = "/dev/termination-log"
+
+
+def driver_pod(resource: Resource, wanted: Wanted, driver: Driver, settings: Settings) -> Json:
+    """The pod that `driver` (from the status) names."""
+    spec = wanted.spec
+    config = driver_config(resource, wanted, driver, settings)
+    notes = {
+        "sluice.dev/config": json.dumps(config, sort_keys=True),
+        "sluice.dev/executor-template": json.dumps(executor_template(resource, wanted), sort_keys=True),
+        TARGET: str(spec.replicas),
+        SPEC_HASH: driver.spec_hash or "",
+    }
+    container = {
+        **_container("driver", spec.pipeline.image or settings.image),
+        "args": ["python", "-m", "sluice_consumer", "--config", "/etc/sluice/config.json"],
+        "env": [*(_field(name, path) for name, path in FIELDS.items()), _TERMINATION_ENV],
+        "resources": spec.driver.resources.document(),
+        "volumeMounts": [{"name": "sluice-config", "mountPath": "/etc/sluice", "readOnly": True}],
+    }
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": _metadata(resource, driver.pod or "", "driver", {ATTEMPT: str(driver.attempt)}, notes),
+        "spec": {
+            **_pod_spec(wanted, container),
+            "terminationGracePeriodSeconds": spec.drain_timeout_seconds + MARGIN,
+            "volumes": [{"name": "sluice-config", "downwardAPI": {"items": [_file(*item) for item in FILES.items()]}}],
+        },
+    }
+    return lay_under(spec.driver.pod_template, pod, "driver")
+
+
+def driver_config(resource: Resource, wanted: Wanted, driver: Driver, settings: Settings) -> Json:
+    """The driver's configuration, format 1."""
+    spec = wanted.spec
+    return {
+        "format": 1,
+        "name": resource.name,
+        "stream": spec.stream.document(),
+        "start": spec.start.document(),
+        "checkpoints": {"table": table_name(resource.namespace, resource.name, spec)},
+        "migrateFrom": {"table": spec.migrate_from.table} if spec.migrate_from else None,
+        "pipeline": {"entrypoint": spec.pipeline.entrypoint, "args": spec.pipeline.args},
+        "batch": spec.batch.document(),
+        "leaseDurationSeconds": spec.lease_duration_seconds,
+        "drainTimeoutSeconds": spec.drain_timeout_seconds,
+        "executors": spec.replicas,
+        "force": driver.forced,
+        "sparkConf": spark_conf(resource, wanted, driver, settings),
+    }
+
+
+def spark_conf(resource: Resource, wanted: Wanted, driver: Driver, settings: Settings) -> dict[str, str]:
+    """The user's settings over sizes, under what the cluster dictates."""
+    spec, life = wanted.spec, f"{resource.name}-{driver.attempt}"
+    return {
+        **executor_settings(spec.executor),
+        **spec.spark_conf,
+        "spark.master": "k8s://https://kubernetes.default.svc",
+        "spark.app.id": life,
+        "spark.kubernetes.namespace": resource.namespace,
+        "spark.kubernetes.container.image": spec.pipeline.image or settings.image,
+        "spark.kubernetes.authenticate.driver.serviceAccountName": spec.service_account_name,
+        "spark.kubernetes.executor.podNamePrefix": life,
+        "spark.kubernetes.executor.podTemplateFile": "/etc/sluice/executor.yaml",
+        "spark.kubernetes.executor.podTemplateContainerName": "executor",
+        **{f"spark.kubernetes.executor.label.{key}": value for key, value in labels(resource, "executor").items()},
+    }
+
+
+def executor_template(resource: Resource, wanted: Wanted) -> Json:
+    """What Spark builds executors on; it fills in image, command, ports and sizes."""
+    spec = wanted.spec
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"labels": labels(resource, "executor"), "annotations": dict(ARGO)},
+        "spec": {
+            "serviceAccountName": spec.service_account_name,
+            "terminationGracePeriodSeconds": spec.drain_timeout_seconds + MARGIN,
+            "securityContext": dict(POD_SECURITY),
+            "containers": [{"name": "executor", "securityContext": dict(CONTAINER_SECURITY)}],
+        },
+    }
+    return lay_under(spec.executor.pod_template, pod, "executor")
+
+
+def migration_job(resource: Resource, wanted: Wanted, migration: Migration, settings: Settings) -> Json:
+    """The Job of one try: one pod, once, but for pods that the cluster took away."""
+    spec = wanted.spec
+    extra = {"sluice.dev/migration": migration.hash}
+    container = {
+        **_container("migrate", spec.pipeline.image or settings.image),
+        "args": migration_arguments(resource, wanted),
+        "env": [_TERMINATION_ENV],
+    }
+    pod = {
+        "metadata": {"labels": labels(resource, "migration") | extra, "annotations": dict(ARGO)},
+        "spec": _pod_spec(wanted, container),
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": _metadata(resource, migration.job, "migration", extra, {SPEC_HASH: migration.spec_hash}),
+        "spec": {
+            "backoffLimit": 0,
+            "podReplacementPolicy": "Failed",
+            "podFailurePolicy": {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]},
+            "template": lay_under(spec.driver.pod_template, pod, "migrate"),
+        },
+    }
+
+
+def migration_arguments(resource: Resource, wanted: Wanted) -> list[str]:
+    """The migrator's command line; spec.format `VmwareGoKcl` is `vmware-go-kcl` there.
+
+    Raises:
+        ValueError: there is no migrateFrom.
+    """
+    spec, source = wanted.spec, wanted.spec.migrate_from
+    if source is None:
+        raise ValueError("no migrateFrom, so no migration")
+    options = {
+        "--source": source.table,
+        "--stream": spec.stream.name,
+        "--target": table_name(resource.namespace, resource.name, spec),
+        "--region": spec.stream.region,
+        "--format": FORMATS[source.format],
+        "--unstarted": "now" if source.unstarted == "Now" else "trim-horizon",
+        "--quiet-seconds": source.quiet_seconds,
+        "--timestamp": source.timestamp,
+        "--kinesis-endpoint": spec.stream.kinesis_endpoint,
+        "--dynamodb-endpoint": spec.stream.dynamodb_endpoint,
+    }
+    given = [[option, str(value)] for option, value in options.items() if value is not None]
+    return ["python", "-m", "sluice_checkpoints", "migrate", *(word for pair in given for word in pair), "--json"]
+
+
+FORMATS = {
+    "Auto": "auto",
+    "KCL": "kcl",
+    "NiFi": "nifi",
+    "VmwareGoKcl": "vmware-go-kcl",
+    "Kinsumer": "kinsumer",
+    "Sluice": "sluice",
+}
+_TERMINATION_ENV = {"name": "SLUICE_TERMINATION_LOG", "value": TERMINATION_LOG}
+
+
+def labels(resource: Resource, role: str) -> dict[str, str]:
+    """What every pod and Job of ours carries; nothing of the resource's own labels is handed down."""
+    return {"app.kubernetes.io/managed-by": "sluice", CONSUMER: resource.name, ROLE: role}
+
+
+def owner(resource: Resource) -> Json:
+    """The resource as controller."""
+    ref = {"apiVersion": "sluice.dev/v1alpha1", "kind": CONSUMER_KIND, "name": resource.name, "uid": resource.uid}
+    return {**ref, "controller": True, "blockOwnerDeletion": True}
+
+
+def _metadata(resource: Resource, name: str, role: str, extra: dict[str, str], notes: dict[str, str]) -> Json:
+    return {
+        "name": name,
+        "namespace": resource.namespace,
+        "labels": labels(resource, role) | extra,
+        "annotations": notes | ARGO,
+        "ownerReferences": [owner(resource)],
+    }
+
+
+def _container(name: str, image: str) -> Json:
+    return {
+        "name": name,
+        "image": image,
+        "securityContext": dict(CONTAINER_SECURITY),
+        "terminationMessagePath": TERMINATION_LOG,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+
+
+def _pod_spec(wanted: Wanted, container: Json) -> Json:
+    return {
+        "serviceAccountName": wanted.spec.service_account_name,
+        "restartPolicy": "Never",
+        "securityContext": dict(POD_SECURITY),
+        "containers": [container],
+    }
+
+
+def _field(name: str, path: str) -> Json:
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def _file(path: str, annotation: str) -> Json:
+    return {"path": path, "fieldRef": {"fieldPath": f"metadata.annotations['{annotation}']"}}

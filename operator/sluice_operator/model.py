@@ -1,0 +1,277 @@
+"""What the operator sees and keeps, as frozen values.
+
+Everything that `plan` reads is defined here and all it returns in `action`, so that a plan can be printed, compared and written as a
+literal in a test. No I/O, no clock and no third-party package.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, ClassVar
+
+GROUP = "sluice.dev"
+FINALIZER = f"{GROUP}/operator"
+
+
+def camel(name: str) -> str:
+    """`last_good_spec` → `lastGoodSpec`: names on the wire are camelCase."""
+    head, *rest = name.split("_")
+    return head + "".join(word.capitalize() for word in rest)
+
+
+class Wire:
+    """Base of values that are stored in `.status`; pydantic takes the names on the wire from here."""
+
+    __slots__ = ()
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"alias_generator": camel, "use_attribute_docstrings": True}
+
+
+class Phase(StrEnum):
+    """One word for people. Computed from the rest on every pass, never read back."""
+
+    PENDING = "Pending"
+    MIGRATING = "Migrating"
+    STARTING = "Starting"
+    RUNNING = "Running"
+    DRAINING = "Draining"
+    IDLE = "Idle"
+    SUSPENDED = "Suspended"
+    BACKING_OFF = "BackingOff"
+    FAILED = "Failed"
+    DELETING = "Deleting"
+
+
+class MigrationState(StrEnum):
+    """Where the present try of the migration is; COMPLETE is final."""
+
+    RUNNING = "Running"
+    SOURCE_ACTIVE = "SourceActive"
+    LOST = "Lost"
+    STOPPED = "Stopped"
+    FAILED = "Failed"
+    COMPLETE = "Complete"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exit(Wire):
+    """How a driver or a migration ended: exit code (None: never seen), one word, and its own words."""
+
+    code: int | None = None
+    reason: str
+    message: str = ""
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driver(Wire):
+    """The present attempt (`pod` set) or the last one (`pod` None). `uid` is None until the pod was seen."""
+
+    attempt: int = 0
+    pod: str | None = None
+    uid: str | None = None
+    spec_hash: str | None = None
+    forced: bool = False
+    stopping: str | None = None
+    started_at: datetime | None = None
+    generation: int | None = None
+    exit: Exit | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration(Wire):
+    """The gate's memory. `hash` names the Job, `spec_hash` covers all the Job would run, `retry` is the honoured annotation."""
+
+    hash: str
+    spec_hash: str
+    job: str
+    tries: int
+    state: MigrationState = MigrationState.RUNNING
+    uid: str | None = None
+    rows: int | None = None
+    warnings: int | None = None
+    message: str = ""
+    retry: str | None = None
+    finished_at: datetime | None = None
+    next_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drain(Wire):
+    """An executor that ends its tasks before it leaves."""
+
+    pod: str
+    since: datetime | None = None
+    deadline: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream(Wire):
+    """Figures of the driver's last report; `reported_at` is the operator's time of seeing it."""
+
+    open_shards: int = 0
+    ended_shards: int = 0
+    held_shards: int = 0
+    batch: int = 0
+    millis_behind_latest: int | None = None
+    records_per_second: float | None = None
+    records: int | None = None
+    reported_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restarts(Wire):
+    """`count` failures and `interruptions` (evictions, leases held) since the last stable run; only the first is a budget."""
+
+    count: int = 0
+    interruptions: int = 0
+    reason: str | None = None
+    next_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition(Wire):
+    """As in metav1.Condition."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+    last_transition_time: datetime
+    observed_generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status(Wire):
+    """`.status`, the operator's write-ahead log: what is about to be done stands here first."""
+
+    observed_generation: int = 0
+    phase: Phase = Phase.PENDING
+    conditions: tuple[Condition, ...] = ()
+    replicas: int = 0
+    selector: str = ""
+    driver: Driver = field(default_factory=Driver)
+    migration: Migration | None = None
+    draining: tuple[Drain, ...] = ()
+    stream: Stream | None = None
+    restarts: Restarts = field(default_factory=Restarts)
+    last_good_spec: dict[str, Any] | None = None
+
+    def condition(self, kind: str) -> Condition | None:
+        """The condition of that type, or None where it is absent."""
+        return next((item for item in self.conditions if item.type == kind), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """What the operator reads of a KinesisConsumer besides spec and status."""
+
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    generation: int
+    deleting: bool = False
+    finalizers: tuple[str, ...] = ()
+    paused: bool = False
+    retry: str | None = None
+    force: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something that keeps a pod or an API call from succeeding, in Kubernetes' words."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report(Wire):
+    """The driver's report (docs/interfaces.md). Fields that a driver leaves out have these defaults."""
+
+    number: int
+    phase: str
+    deadline: str | None = None
+    generation: int | None = None
+    batch: int = 0
+    open_shards: int = 0
+    ended_shards: int = 0
+    held_shards: int = 0
+    executors: int = 0
+    draining: tuple[Drain, ...] = ()
+    millis_behind_latest: int | None = None
+    records_per_second: float | None = None
+    records: int | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def holds_all(self) -> bool:
+        """Every shard row carries this life's generation, and the loop is running."""
+        return self.phase in {"Running", "Idle"} and self.held_shards == self.open_shards + self.ended_shards
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """A driver, executor or migration pod. `owner` is the uid of its controller, `gone_by` the end of its grace period.
+
+    `rows` and `warnings` are a migration's result.
+    """
+
+    name: str
+    uid: str
+    role: str
+    attempt: int = 0
+    owner: str | None = None
+    phase: str = "Pending"
+    gone_by: datetime | None = None
+    started_at: datetime | None = None
+    spec_hash: str | None = None
+    target: str | None = None
+    exit: Exit | None = None
+    trouble: Trouble | None = None
+    report: Report | None = None
+    reported_at: datetime | None = None
+    rows: int | None = None
+    warnings: int | None = None
+
+    @property
+    def deleting(self) -> bool:
+        """Somebody asked for its deletion; it may still run for its whole grace period."""
+        return self.gone_by is not None
+
+    @property
+    def finished(self) -> bool:
+        """Its containers have ended and, with restartPolicy Never, will not come back."""
+        return self.phase in {"Succeeded", "Failed"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A migration Job: `state` is Active, Complete or Failed."""
+
+    name: str
+    uid: str
+    owner: str | None = None
+    state: str = "Active"
+    message: str = ""
+    deleting: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """Everything of one resource that exists, and what of it cannot be seen any more.
+
+    `refusal` is what the API server answered to the last action, not to be repeated before `refused_until`.
+    `last_exit` is the exit that the watch showed last, of the driver `last_exit_uid`: its pod may be gone by now.
+    """
+
+    drivers: tuple[Pod, ...] = ()
+    executors: tuple[Pod, ...] = ()
+    migrators: tuple[Pod, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    refusal: Trouble | None = None
+    refused_until: datetime | None = None
+    last_exit: Exit | None = None
+    last_exit_uid: str | None = None

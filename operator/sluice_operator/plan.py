@@ -1,0 +1,251 @@
+"""What to do next: an ordered list of rules, of which the first that has something to say decides.
+
+Pure: no kopf, no API, no clock, no chance. The list below is the operator's table of contents; the same step that
+decides on the actions also gives conditions and phase, so status and deeds cannot disagree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from sluice_operator import gate
+from sluice_operator.action import Action, AddFinalizer, CreateDriver, DeletePod, Plan, RemoveFinalizer, Retarget
+from sluice_operator.conditions import judge
+from sluice_operator.events import happened
+from sluice_operator.model import FINALIZER, Driver, Phase
+from sluice_operator.model import MigrationState as State
+from sluice_operator.record import FORCED, record
+from sluice_operator.running import running
+from sluice_operator.view import Step, View, progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sluice_operator.model import Pod
+
+LATE = timedelta(seconds=30)
+REFUSED = 65  # docs/interfaces.md: configuration, format, stream or data; trying again will hardly help
+
+
+def plan(view: View) -> Plan:
+    """The new status and the actions that follow from one look."""
+    seen = view.with_status(record(view))
+    step = held_back(seen, next(step for rule in RULES if (step := rule(seen))))
+    status = judge(seen, step)
+    return Plan(status=status, actions=step.actions, events=happened(seen, view.status, status, step), wake=step.wake)
+
+
+def held_back(view: View, step: Step) -> Step:
+    """An action that the API server refused is shown as such, and repeated only now and then."""
+    refusal, until = view.observed.refusal, view.observed.refused_until
+    if refusal is None or until is None or not step.actions:
+        return step
+    shown = replace(step, reason=refusal.reason, message=refusal.message, progressing=False, stalled=True)
+    return shown if view.now >= until else replace(shown, actions=(), wake=until)
+
+
+def force(view: View) -> Step | None:
+    """The user gave up one driver pod, by its uid: it and its executors are removed without waiting for their node."""
+    pods = (*view.observed.drivers, *view.observed.executors)
+    given_up = [pod for pod in pods if view.resource.force is not None and view.resource.force in {pod.uid, pod.owner}]
+    if not given_up:
+        return None
+    actions = [DeletePod(pod.name, pod.uid, 0) for pod in given_up]
+    return progress(Phase.DRAINING, FORCED, f"annotation sluice.dev/force gives up {given_up[0].name}", *actions)
+
+
+def release(view: View) -> Step | None:
+    """The resource is deleted: end everything, keep the table, let go."""
+    if not view.resource.deleting:
+        return None
+    if waiting := quiesce(view, "Deleted"):
+        return replace(waiting, phase=Phase.DELETING)
+    actions: tuple[Action, ...] = (RemoveFinalizer(),) if FINALIZER in view.resource.finalizers else ()
+    return progress(Phase.DELETING, "Deleted", "nothing of it runs any more; the checkpoint table stays", *actions)
+
+
+def hold(view: View) -> Step | None:
+    """The user asked for hands off; looking and reporting go on."""
+    if not view.resource.paused:
+        return None
+    return replace(running(view), reason="Paused", message="annotation sluice.dev/paused is set", progressing=False)
+
+
+def refuse(view: View) -> Step | None:
+    """No spec of this resource could ever be carried out, so nothing is started."""
+    if view.wanted is not None:
+        return None
+    return Step(phase=Phase.FAILED, reason="SpecInvalid", message=view.problem or "", stalled=True)
+
+
+def enlist(view: View) -> Step | None:
+    """Nothing is made before the finalizer stands, else a deletion could overlook it."""
+    if FINALIZER in view.resource.finalizers:
+        return None
+    return progress(Phase.PENDING, "Accepted", "taken over by the operator", AddFinalizer())
+
+
+def clear_strays(view: View) -> Step | None:
+    """Drivers that the status does not name: another leader's or an earlier life's. Ours are ended, others waited for."""
+    strays = [pod for pod in view.observed.drivers if not view.names(pod)]
+    if not strays:
+        return None
+    ours = [pod for pod in strays if pod.owner == view.resource.uid and not pod.deleting]
+    actions = [DeletePod(pod.name, pod.uid) for pod in ours]
+    return progress(Phase.DRAINING, "StrayDriver", f"waiting until {strays[0].name} is gone", *actions)
+
+
+def bury(view: View) -> Step | None:
+    """A driver that ended: its exit is in the status now, so its pod can go."""
+    pod = view.driver_pod
+    if pod is None or pod.exit is None:
+        return None
+    actions: tuple[Action, ...] = () if pod.deleting else (DeletePod(pod.name, pod.uid),)
+    if view.driver.stopping:
+        return progress(Phase.DRAINING, view.driver.stopping, _ending(pod), *actions)
+    return progress(Phase.BACKING_OFF, pod.exit.reason, _ending(pod), *actions)
+
+
+def _ending(pod: Pod) -> str:
+    code = "" if pod.exit is None or pod.exit.code is None else f" with {pod.exit.code}"
+    return f"{pod.name} ended{code}: {pod.exit.message if pod.exit else ''}"
+
+
+def await_exit(view: View) -> Step | None:
+    """A driver on its way out is waited for; only the user may decide that it will never answer again."""
+    pod = view.driver_pod
+    if pod is None or pod.gone_by is None:
+        return None
+    reason = view.driver.stopping or "DriverDeleted"
+    if view.now < pod.gone_by + LATE:
+        return replace(progress(Phase.DRAINING, reason, f"{pod.name} drains"), wake=pod.gone_by + LATE)
+    text = f"{pod.name} should be gone; is its node lost? To go on without it, annotate this resource: sluice.dev/force={pod.uid}"
+    return progress(Phase.DRAINING, "DriverOverdue", text)
+
+
+def suspend(view: View) -> Step | None:
+    """Suspended: migration and driver are stopped, and nothing is started."""
+    if view.wanted is None or not view.wanted.spec.suspend:
+        return None
+    return quiesce(view, "Suspended") or Step(phase=Phase.SUSPENDED, reason="Suspended", message="spec.suspend is true")
+
+
+def scale_to_zero(view: View) -> Step | None:
+    """Replicas 0: no driver at all, as an autoscaler means it."""
+    if view.wanted is None or view.wanted.spec.replicas > 0:
+        return None
+    return quiesce(view, "ScaledToZero") or Step(phase=Phase.IDLE, reason="ScaledToZero", message="spec.replicas is 0")
+
+
+def quiesce(view: View, why: str) -> Step | None:
+    """Stop the migration, drain the driver, wait for every pod. None when nothing is left that could work."""
+    if (step := gate.stop(view)) is not None:
+        migration = view.status.migration
+        stopped = migration and migration.state is State.RUNNING
+        return replace(step, migration=replace(migration, state=State.STOPPED)) if migration and stopped else step
+    pod = view.driver_pod
+    if pod is not None:
+        return drain(view, pod, why)
+    if view.observed.drivers or view.observed.executors:
+        left = (*view.observed.drivers, *view.observed.executors)
+        return progress(Phase.DRAINING, why, f"waiting until {left[0].name} is gone")
+    if view.driver.pod is not None:  # it was intended and never made
+        return replace(progress(Phase.DRAINING, why, ""), driver=replace(view.driver, pod=None), wake=view.now)
+    return None
+
+
+def drain(view: View, pod: Pod, why: str) -> Step:
+    """Ask the driver to end its batch and go; its pod's own grace period says how long that may take."""
+    if pod.gone_by is not None:
+        return replace(progress(Phase.DRAINING, why, f"{pod.name} drains"), wake=pod.gone_by + LATE)
+    step = progress(Phase.DRAINING, why, f"{pod.name} drains", DeletePod(pod.name, pod.uid))
+    return replace(step, driver=replace(view.driver, stopping=why))
+
+
+def redeploy(view: View) -> Step | None:
+    """The spec changed in a way the running driver cannot take over: drain it; the next one has the new spec."""
+    pod = view.driver_pod
+    if pod is None or view.wanted is None or view.driver.spec_hash == view.wanted.driver_hash:
+        return None
+    return drain(view, pod, "SpecChanged")
+
+
+def confirm(view: View) -> Step | None:
+    """A driver that the status names and nobody has seen: make it, now or again; or forget it, if it became outdated."""
+    if view.wanted is None or view.driver.pod is None or view.driver_pod is not None:
+        return None
+    if view.driver.spec_hash == view.wanted.driver_hash:
+        return progress(Phase.STARTING, "DriverStarting", f"making {view.driver.pod}", CreateDriver())
+    outdated = replace(view.driver, pod=None)
+    return replace(progress(Phase.STARTING, "SpecChanged", ""), driver=outdated, wake=view.now)
+
+
+def await_executors(view: View) -> Step | None:
+    """Executors of the last driver may still work; its pod's deletion takes them along."""
+    if view.driver.pod is not None or not view.observed.executors:
+        return None
+    names = ", ".join(pod.name for pod in view.observed.executors[:3])
+    return progress(Phase.DRAINING, "ExecutorsLeaving", f"waiting until {names} is gone")
+
+
+def back_off(view: View) -> Step | None:
+    """The last driver failed a moment ago. A changed spec is tried at once."""
+    due = view.status.restarts.next_at
+    if view.wanted is None or view.driver.pod is not None or due is None or view.now >= due:
+        return None
+    if view.driver.spec_hash != view.wanted.driver_hash:
+        return None
+    end = view.driver.exit
+    text = f"{end.message if end else ''}; attempt {view.driver.attempt + 1} at {due:%H:%M:%S}Z"
+    refused = end is not None and end.code == REFUSED
+    reason = view.status.restarts.reason or "DriverFailed"
+    phase = Phase.FAILED if refused else Phase.BACKING_OFF
+    return Step(phase=phase, reason=reason, message=text, progressing=not refused, stalled=refused, wake=due)
+
+
+def start(view: View) -> Step | None:
+    """Nothing of an earlier driver is left: the next attempt is written down, then made."""
+    if view.wanted is None or view.driver.pod is not None:
+        return None
+    attempt = view.driver.attempt + 1
+    driver = Driver(
+        attempt=attempt,
+        pod=f"{view.resource.name}-driver-{attempt}",
+        spec_hash=view.wanted.driver_hash,
+        forced=view.driver.exit is not None and view.driver.exit.reason == FORCED,
+        exit=None,
+    )
+    return replace(progress(Phase.STARTING, "DriverStarting", f"making {driver.pod}", CreateDriver()), driver=driver)
+
+
+def rescale(view: View) -> Step | None:
+    """Tell the driver the number of executors; while some of them drain it waits, and the last number wins."""
+    pod = view.driver_pod
+    if pod is None or view.wanted is None or view.status.draining or pod.target == str(view.wanted.spec.replicas):
+        return None
+    target = Retarget(pod.name, pod.uid, view.wanted.spec.replicas)
+    return replace(running(view), progressing=True, actions=(target,), wake=None)
+
+
+RULES: tuple[Callable[[View], Step | None], ...] = (
+    force,  # a lost pod, given up by the user
+    release,  # deleted
+    hold,  # paused
+    refuse,  # never valid
+    enlist,  # our finalizer
+    clear_strays,  # at most one driver
+    bury,  # a driver that ended
+    await_exit,  # a driver on its way out
+    suspend,
+    gate.migrate,  # no driver before its migration
+    scale_to_zero,
+    redeploy,  # RESTART changes
+    confirm,  # a driver intended, not yet seen
+    await_executors,  # nothing of the last driver works any more
+    back_off,
+    start,
+    rescale,  # SCALE changes
+    running,  # nothing to do but to tell
+)

@@ -1,0 +1,146 @@
+"""First half of a plan: what was observed goes into the status. Facts only; nothing is decided or asked for here.
+
+Each note takes the view and returns the status with one thing more in it. Exits are noted while their pod still
+exists, because the next half may delete it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from sluice_operator import gate
+from sluice_operator.model import Exit, Restarts, Status, Stream
+from sluice_operator.spec import Restart
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sluice_operator.model import Driver, Pod
+    from sluice_operator.view import View
+
+FIGURES_EVERY = timedelta(seconds=10)
+LOST = "DriverLost"
+FORCED = "Forced"
+SAID_SO = {75, 76}  # LeaseHeld, Fenced: another life goes on, and that is no failure (docs/interfaces.md)
+DISRUPTIONS = {"Evicted", "Drained", "Killed", LOST, FORCED}  # somebody took the pod away: not the driver's fault
+
+
+def record(view: View) -> Status:
+    """The status with every observed fact in it."""
+    for note in NOTES:
+        view = view.with_status(note(view))
+    return view.status
+
+
+def note_driver(view: View) -> Status:
+    """The driver's uid, times, generation and exit. A pod that was seen and is gone has ended, however it did."""
+    driver, pod = view.driver, view.driver_pod
+    if driver.pod is None:
+        return view.status
+    if pod is not None:
+        return replace(view.status, driver=_seen(driver, pod))
+    if driver.uid is None or driver.exit is not None:
+        return view.status
+    reason = FORCED if view.resource.force == driver.uid else LOST
+    gone = Exit(reason=reason, message="the pod was deleted before its exit could be read", at=view.now)
+    heard = view.observed.last_exit if view.observed.last_exit_uid == driver.uid else None
+    return replace(view.status, driver=replace(driver, exit=heard or gone))
+
+
+def _seen(driver: Driver, pod: Pod) -> Driver:
+    generation = pod.report.generation if pod.report else None
+    return replace(
+        driver,
+        uid=pod.uid,
+        started_at=pod.started_at or driver.started_at,
+        generation=generation or driver.generation,
+        exit=driver.exit or pod.exit,  # the first word counts: a pod that we then delete would look killed
+    )
+
+
+def note_end(view: View) -> Status:
+    """A driver that has ended and whose pod is gone is accounted for, once, and makes room for the next attempt."""
+    driver = view.driver
+    if driver.pod is None or driver.exit is None or view.driver_pod is not None:
+        return view.status
+    over = replace(driver, pod=None, uid=None, stopping=None)
+    return replace(view.status, driver=over, restarts=_account(view, driver, driver.exit), stream=None)
+
+
+def _account(view: View, driver: Driver, end: Exit) -> Restarts:
+    """Counts and pause after an end that nobody of us asked for; one that was asked for leaves the counts alone."""
+    policy = view.wanted.spec.restart if view.wanted else Restart()
+    lasted = end.at - driver.started_at if driver.started_at else timedelta()
+    before = Restarts() if lasted >= timedelta(seconds=policy.reset_after_seconds) else view.status.restarts
+    if driver.stopping:
+        return replace(before, next_at=None)
+    if end.code in SAID_SO or end.reason in DISRUPTIONS:
+        doublings = before.interruptions
+        after = replace(before, interruptions=before.interruptions + 1, reason=end.reason)
+    else:
+        doublings = before.count
+        after = replace(before, count=before.count + 1, reason=end.reason)
+    if end.reason in DISRUPTIONS and lasted >= timedelta(seconds=policy.backoff_seconds):
+        return replace(after, next_at=None)  # it was working; somebody took the pod away
+    pause = min(policy.backoff_seconds * 2 ** min(doublings, 16), policy.max_backoff_seconds)
+    return replace(after, next_at=view.now + timedelta(seconds=pause))
+
+
+def note_stability(view: View) -> Status:
+    """A driver that has run long enough clears the counts of its predecessors."""
+    driver, restarts = view.driver, view.status.restarts
+    if driver.pod is None or driver.started_at is None or view.wanted is None or restarts == Restarts():
+        return view.status
+    stable = timedelta(seconds=view.wanted.spec.restart.reset_after_seconds)
+    return replace(view.status, restarts=Restarts()) if view.now - driver.started_at >= stable else view.status
+
+
+def note_pods(view: View) -> Status:
+    """Executors that exist and are not on their way out, and the selector that finds them (a string: HPA reads it)."""
+    count = sum(1 for pod in view.observed.executors if not pod.deleting and not pod.finished)
+    selector = f"sluice.dev/consumer={view.resource.name},sluice.dev/role=executor"
+    return replace(view.status, replicas=count, selector=selector)
+
+
+def note_report(view: View) -> Status:
+    """Figures and draining executors of the driver's report. Figures alone are written every ten seconds at most."""
+    pod = view.driver_pod
+    if pod is None or pod.report is None:
+        return replace(view.status, draining=())
+    draining = pod.report.draining
+    figures = _figures(pod, view.now)
+    old = view.status.stream
+    same_shards = old is not None and _shards(old) == _shards(figures)
+    if old is not None and same_shards and figures.reported_at - old.reported_at < FIGURES_EVERY:
+        figures = old
+    return replace(view.status, draining=draining, stream=figures)
+
+
+def _figures(pod: Pod, now: datetime) -> Stream:
+    report = pod.report
+    if report is None:
+        raise ValueError("a pod without a report has no figures")
+    return Stream(
+        open_shards=report.open_shards,
+        ended_shards=report.ended_shards,
+        held_shards=report.held_shards,
+        batch=report.batch,
+        millis_behind_latest=report.millis_behind_latest,
+        records_per_second=report.records_per_second,
+        records=report.records,
+        reported_at=pod.reported_at or now,
+    )
+
+
+def _shards(figures: Stream) -> tuple[int, int, int]:
+    return figures.open_shards, figures.ended_shards, figures.held_shards
+
+
+def note_migration(view: View) -> Status:
+    """What the migration Job says."""
+    return replace(view.status, migration=gate.note(view))
+
+
+NOTES = (note_driver, note_end, note_stability, note_migration, note_pods, note_report)

@@ -1,0 +1,69 @@
+"""Which Spark settings a user may not give, and why.
+
+A driver runs with rights in its namespace and under a protocol (docs/protocol.md); these keys would step out of one or
+break the other. Keys the operator or the driver sets are refused rather than silently overruled. Pure data and one
+lookup.
+"""
+
+from __future__ import annotations
+
+OPERATOR = "is set by the operator"
+DRIVER = "is set by the driver; the protocol depends on it"
+FIELD = "has a field of its own: "
+
+EXACT = {
+    "spark.master": OPERATOR,
+    "spark.submit.deployMode": OPERATOR,
+    "spark.app.id": OPERATOR,
+    "spark.kubernetes.namespace": "would leave the namespace of the resource",
+    "spark.kubernetes.driver.master": OPERATOR,
+    "spark.kubernetes.driver.pod.name": DRIVER,
+    "spark.kubernetes.executor.podNamePrefix": OPERATOR,
+    "spark.kubernetes.executor.useDriverPodIP": DRIVER,
+    "spark.kubernetes.executor.scheduler.name": FIELD + "executor.podTemplate.spec.schedulerName",
+    "spark.kubernetes.dynamicAllocation.deleteGracePeriod": DRIVER,
+    "spark.kubernetes.executor.terminationGracePeriodSeconds": FIELD + "drainTimeoutSeconds",
+    "spark.driver.host": DRIVER,
+    "spark.driver.bindAddress": DRIVER,
+    "spark.executor.instances": FIELD + "replicas",
+    "spark.executor.cores": FIELD + "executor.cores",
+    "spark.kubernetes.executor.request.cores": FIELD + "executor.resources.requests.cpu",
+    "spark.kubernetes.executor.limit.cores": FIELD + "executor.resources.limits.cpu",
+    "spark.executor.heartbeatInterval": DRIVER,
+    "spark.executor.heartbeat.maxFailures": DRIVER,
+    "spark.network.timeout": DRIVER,
+    "spark.network.timeoutInterval": DRIVER,
+    "spark.task.maxFailures": DRIVER,
+    "spark.ui.retainedJobs": DRIVER,
+    "spark.ui.retainedStages": DRIVER,
+    "spark.ui.retainedTasks": DRIVER,
+    "spark.jars.ivy": "would write outside the pod's own scratch space",
+}
+PREFIXES = {
+    "spark.kubernetes.authenticate.": "would change whose rights the pods have; use serviceAccountName",
+    "spark.kubernetes.container.image": FIELD + "pipeline.image",
+    "spark.kubernetes.driver.container.image": FIELD + "pipeline.image",
+    "spark.kubernetes.executor.container.image": FIELD + "pipeline.image",
+    "spark.kubernetes.driver.podTemplate": FIELD + "driver.podTemplate",
+    "spark.kubernetes.executor.podTemplate": FIELD + "executor.podTemplate",
+    "spark.kubernetes.executor.label.sluice.dev/": OPERATOR,
+    "spark.kubernetes.executor.label.app.kubernetes.io/managed-by": OPERATOR,
+    "spark.kubernetes.executor.decommission": DRIVER,
+    "spark.decommission.": DRIVER,
+    "spark.executor.decommission.": DRIVER,
+}
+ONLY_OFF = {
+    "spark.speculation": "runs a task twice, which costs a lease's wait for every copy",
+    "spark.dynamicAllocation.enabled": "moves the number of executors away from replicas",
+}
+
+
+def refusal(key: str, value: str) -> str | None:
+    """Why this setting is refused, or None. `key` is the full name, such as `spark.driver.host`."""
+    if not key.startswith("spark."):
+        return "is no Spark setting: names start with 'spark.'"
+    if key in ONLY_OFF and value.strip().lower() != "false":
+        return ONLY_OFF[key]
+    if key in EXACT:
+        return EXACT[key]
+    return next((why for prefix, why in PREFIXES.items() if key.startswith(prefix)), None)

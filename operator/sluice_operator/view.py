@@ -1,0 +1,89 @@
+"""One look at one resource: what is wanted, what is remembered, what is there, and what time it is.
+
+`View` is all that a rule gets. It is built from raw objects by `observe` and never changes during a plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from sluice_operator.action import Action
+from sluice_operator.model import Driver, Migration, MigrationState, Observed, Phase, Pod, Resource, Status
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sluice_operator.change import Wanted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """`wanted` is the present spec, or the last good one while `problem` says why the present one is refused."""
+
+    resource: Resource
+    wanted: Wanted | None
+    problem: str | None
+    status: Status
+    observed: Observed
+    now: datetime
+
+    @property
+    def driver(self) -> Driver:
+        """What the status says about the driver."""
+        return self.status.driver
+
+    @property
+    def driver_pod(self) -> Pod | None:
+        """The pod that `status.driver` names, if it is there and ours."""
+        return next((pod for pod in self.observed.drivers if self.names(pod)), None)
+
+    def names(self, pod: Pod) -> bool:
+        """Whether `status.driver` means this very pod, not an older one of the same name."""
+        same_pod = pod.name == self.driver.pod and pod.owner == self.resource.uid
+        return same_pod and self.driver.uid in {None, pod.uid}
+
+    @property
+    def migrated(self) -> bool:
+        """The gate was passed; it never closes again."""
+        return self.status.migration is not None and self.status.migration.state is MigrationState.COMPLETE
+
+    @property
+    def has_started(self) -> bool:
+        """A driver was made at some time, so the consumer has checkpoints of its own."""
+        return self.driver.attempt > 0
+
+    def with_status(self, status: Status) -> View:
+        """The same look with other memory."""
+        return replace(self, status=status)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What a rule decided: what the user reads (phase, reason, message), what is remembered, and what is done.
+
+    `progressing` and `stalled` become the conditions kstatus reads; `again` asks for another look at once, `wake` at
+    that time.
+    """
+
+    phase: Phase
+    reason: str
+    message: str = ""
+    ready: bool = False
+    progressing: bool = False
+    stalled: bool = False
+    driver: Driver | None = None
+    migration: Migration | None = None
+    forget_migration: bool = False
+    actions: tuple[Action, ...] = field(default=())
+    wake: datetime | None = None
+
+    def onto(self, status: Status) -> Status:
+        """The status with this step's memory in it."""
+        migration = None if self.forget_migration else self.migration or status.migration
+        return replace(status, driver=self.driver or status.driver, migration=migration)
+
+
+def progress(phase: Phase, reason: str, message: str, *actions: Action) -> Step:
+    """A step on the way to what the user wants; it needs nobody's help."""
+    return Step(phase=phase, reason=reason, message=message, progressing=True, actions=actions)

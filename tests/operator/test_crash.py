@@ -1,0 +1,90 @@
+"""The operator dies after any write, or never hears that it happened: the same life is lived to its end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from operator_world import MIGRATING, World, assert_nothing_left, ready
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def live(world: World) -> World:
+    """Create, migrate (the source is active at first), start, scale, restart, fail, suspend, resume, delete."""
+    world.job_exits = [75]
+    world.apply(MIGRATING)
+    reach(world)
+    world.apply({**MIGRATING, "replicas": 3})
+    reach(world)
+    assert len(world.executors()) == 3
+    world.apply({**MIGRATING, "batch": {"intervalSeconds": 9}})
+    reach(world)
+    world.driver_exits = [1]
+    assert world.run(60, until=lambda: not world.driver_exits)
+    reach(world)
+    world.apply({**MIGRATING, "suspend": True})
+    assert world.run(120, until=lambda: world.status["phase"] == "Suspended"), world.status
+    world.apply(MIGRATING)
+    reach(world)
+    world.delete()
+    world.run(60, until=lambda: world.resource() is None and not list(world.twin.all("Pod")) and world.wake is None)
+    assert_nothing_left(world)
+    return world
+
+
+def reach(world: World) -> None:
+    """The present spec is carried out."""
+    assert world.run(240, until=lambda: ready(world)), world.status
+
+
+def undisturbed_writes() -> int:
+    """How many writes that life takes."""
+    return live(World()).writes
+
+
+WRITES = undisturbed_writes()
+
+
+@pytest.mark.parametrize("at", range(1, WRITES + 1))
+def test_a_crash_after_any_write_is_survived(at: int) -> None:
+    """The world checks at every second that there are never two drivers, and none before its migration."""
+    world = World()
+    world.crash_at = {at}
+    assert live(world).crashes == 1
+
+
+@pytest.mark.parametrize("at", range(1, WRITES + 1))
+def test_a_lost_reply_to_any_write_is_survived(at: int) -> None:
+    """The write happened, the operator does not know."""
+    world = World()
+    world.lose_reply_at = {at}
+    live(world)
+
+
+@pytest.mark.parametrize("every", [2, 3, 5])
+def test_an_operator_that_keeps_crashing_still_gets_there(every: int) -> None:
+    """After every second, third or fifth write, all life long."""
+    world = World()
+    world.crash_at = multiples(every)
+    assert live(world).crashes > WRITES // every - 2
+
+
+def multiples(every: int) -> set[int]:
+    """Numbers of the writes to crash at."""
+    numbers: Iterable[int] = range(every, 20 * WRITES, every)
+    return set(numbers)
+
+
+@pytest.mark.parametrize("lag", [3, 11])
+def test_a_cache_that_is_seconds_old_misleads_nobody(lag: int) -> None:
+    """Watches deliver late and all at once; what is done is planned from a live look."""
+    world = World()
+    world.lag = lag
+    live(world)
+
+
+def test_a_driver_start_takes_one_status_write_and_one_creation() -> None:
+    """The budget of writes of a whole life, so that a change that doubles it is noticed."""
+    assert WRITES <= 75

@@ -1,0 +1,106 @@
+"""Generated and copied files are what the code says; the chart's rights are the calls that are made."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from operator_world import World
+from test_crash import live
+
+from sluice_operator import crd
+
+Json = dict[str, Any]
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "operator" / "sluice_operator"
+CHART = ROOT / "charts" / "sluice"
+PURE = [
+    "action",
+    "change",
+    "conditions",
+    "events",
+    "gate",
+    "manifests",
+    "model",
+    "plan",
+    "record",
+    "running",
+    "sizes",
+    "sparkconf",
+    "spec",
+    "template",
+    "view",
+]
+IMPURE = {"kopf", "kubernetes", "time", "random", "asyncio", "urllib3", "threading", "os"}
+
+
+@pytest.mark.parametrize("path", ["crds/kinesisconsumers.sluice.dev.yaml", "charts/sluice/files/crd.yaml"])
+def test_the_crd_is_what_the_models_say(path: str) -> None:
+    """Else: `python -m sluice_operator.crd FILE…`."""
+    assert (ROOT / path).read_text() == crd.render()
+
+
+def nodes(schema: Any) -> list[Json]:
+    """Every schema inside a schema."""
+    if isinstance(schema, list):
+        return [found for item in schema for found in nodes(item)]
+    if not isinstance(schema, dict):
+        return []
+    return [schema, *(found for item in schema.values() for found in nodes(item))]
+
+
+def test_the_schema_is_structural() -> None:
+    """What Kubernetes does not take is not in it."""
+    schema = crd.definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    for node in nodes(schema):
+        assert not {"$ref", "$defs", "anyOf", "allOf", "const", "prefixItems"} & set(node)
+        assert not ("additionalProperties" in node and "properties" in node)
+
+
+def test_only_replicas_has_a_default() -> None:
+    """A default in the schema would look like something the user wrote."""
+    spec = crd.definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    assert [node["default"] for node in nodes(spec) if "default" in node] == [1]
+    assert spec["properties"]["replicas"]["default"] == 1
+
+
+def test_the_crd_is_small_enough_for_client_side_apply() -> None:
+    """262,144 bytes is the limit of the annotation that kubectl keeps."""
+    assert len(crd.render()) < 60_000
+
+
+def test_the_operators_rights_are_the_calls_it_makes() -> None:
+    """Reads and watches of the three kinds, and the writes of a whole life; nothing more and nothing less."""
+    text = (CHART / "templates" / "_names.tpl").read_text()
+    block = text.split('define "sluice.rules" -}}')[1].split("{{- end -}}")[0]
+    granted = {(verb, kind) for rule in yaml.safe_load(block) for kind in rule["resources"] for verb in rule["verbs"]}
+    plural = {"KinesisConsumer": "kinesisconsumers", "Pod": "pods", "Job": "jobs", "Event": "events"}
+    world = World()
+    live(world)
+    wrote = {(verb, plural[kind]) for verb, kind in world.calls if verb != "status"}
+    watched = {(verb, kind) for kind in ("kinesisconsumers", "pods", "jobs") for verb in ("get", "list", "watch")}
+    indirect = {("update", "kinesisconsumers/finalizers"), ("update", "kinesisconsumers/status")}
+    assert granted == wrote | watched | indirect
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_the_core_has_no_input_and_no_output(name: str) -> None:
+    """No kopf, no API, no clock, no chance."""
+    tree = ast.parse((PACKAGE / f"{name}.py").read_text())
+    imported = {alias.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {node.module.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+    assert not imported & IMPURE
+    assert not [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr in {"now", "utcnow"} and getattr(node.value, "id", "") == "datetime"
+    ]
+
+
+def test_operator_is_no_package() -> None:
+    """A package of that name would shadow the standard library's."""
+    assert not (ROOT / "operator" / "__init__.py").exists()

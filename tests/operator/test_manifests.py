@@ -1,0 +1,160 @@
+"""What is made: the contract of docs/interfaces.md, field by field."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from operator_world import MIGRATING, SPEC
+
+from sluice_operator import manifests
+from sluice_operator.change import Wanted
+from sluice_operator.model import Driver, Migration, Resource
+from sluice_operator.settings import Settings, read
+from sluice_operator.spec import parse
+
+Json = dict[str, Any]
+
+RESOURCE = Resource(namespace="default", name="orders", uid="u-1", version="7", generation=3)
+DRIVER = Driver(attempt=3, pod="orders-driver-3", spec_hash="abc")
+SETTINGS = Settings(image="sluice-consumer:1")
+TEMPLATE: Json = {
+    "metadata": {"labels": {"team": "x"}, "annotations": {"a": "b"}},
+    "spec": {
+        "nodeSelector": {"disk": "ssd"},
+        "securityContext": {"fsGroup": 7},
+        "volumes": [{"name": "scratch", "emptyDir": {}}],
+        "initContainers": [{"name": "proxy", "restartPolicy": "Always"}],
+        "containers": [
+            {
+                "name": "driver",
+                "env": [{"name": "AWS_PROFILE", "value": "x"}],
+                "volumeMounts": [{"name": "scratch", "mountPath": "/scratch"}],
+                "resources": {"limits": {"memory": "3Gi"}},
+            },
+        ],
+    },
+}
+
+
+def wanted(**change: Any) -> Wanted:
+    """A spec with changes."""
+    raw = {**SPEC, **change}
+    return Wanted(parse(raw), raw)
+
+
+def driver_pod(**change: Any) -> Json:
+    """The pod of attempt 3."""
+    return manifests.driver_pod(RESOURCE, wanted(**change), DRIVER, SETTINGS)
+
+
+def config(pod: Json) -> Json:
+    """What the driver reads."""
+    loaded: Json = json.loads(pod["metadata"]["annotations"]["sluice.dev/config"])
+    return loaded
+
+
+def test_the_configuration_has_every_key_of_the_contract() -> None:
+    """Format 1."""
+    found = config(driver_pod())
+    assert set(found) == {
+        "format", "name", "stream", "start", "checkpoints", "migrateFrom", "pipeline", "batch", "leaseDurationSeconds",
+        "drainTimeoutSeconds", "executors", "force", "sparkConf",
+    }  # fmt: skip
+    assert found["checkpoints"] == {"table": "sluice_default_orders"}
+    assert found["batch"] == {"intervalSeconds": 5, "maxRecordsPerShard": 10000, "maxBytesPerShard": 8388608, "shardsPerTask": 8}
+    assert found["pipeline"] == {"entrypoint": "orders.pipeline:process", "args": {}}
+    assert found["migrateFrom"] is None
+
+
+def test_spark_learns_where_and_as_whom_it_runs() -> None:
+    """And users' settings cannot replace that; they may replace sizes."""
+    conf = config(driver_pod(sparkConf={"spark.executor.memory": "3g"}))["sparkConf"]
+    assert conf["spark.app.id"] == conf["spark.kubernetes.executor.podNamePrefix"] == "orders-3"
+    assert conf["spark.kubernetes.namespace"] == "default"
+    assert conf["spark.kubernetes.container.image"] == "sluice-consumer:1"
+    assert conf["spark.kubernetes.executor.podTemplateContainerName"] == "executor"
+    assert conf["spark.kubernetes.executor.label.sluice.dev/consumer"] == "orders"
+    assert conf["spark.executor.memory"] == "3g"
+
+
+def test_the_driver_pod_is_ours_and_restricted() -> None:
+    """Labels, owner, grace period, security."""
+    pod = driver_pod(drainTimeoutSeconds=60)
+    meta, spec = pod["metadata"], pod["spec"]
+    assert meta["labels"] == {
+        "app.kubernetes.io/managed-by": "sluice",
+        "sluice.dev/consumer": "orders",
+        "sluice.dev/role": "driver",
+        "sluice.dev/attempt": "3",
+    }
+    assert meta["ownerReferences"][0]["uid"] == "u-1"
+    assert meta["annotations"]["sluice.dev/executors"] == "2"
+    assert meta["annotations"]["argocd.argoproj.io/ignore-restart-policy"] == "true"
+    assert spec["terminationGracePeriodSeconds"] == 90
+    assert spec["restartPolicy"] == "Never"
+    assert spec["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert spec["containers"][0]["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert {item["name"] for item in spec["containers"][0]["env"]} >= {"SLUICE_POD_NAME", "SLUICE_POD_IP", "SLUICE_TERMINATION_LOG"}
+
+
+def test_a_pod_template_is_laid_under_and_joined() -> None:
+    """Lists are joined, the user's resources and security context count, our labels stay."""
+    pod = driver_pod(driver={"podTemplate": TEMPLATE, "resources": {"limits": {"memory": "1Gi"}}})
+    container = pod["spec"]["containers"][0]
+    assert pod["metadata"]["labels"]["team"] == "x"
+    assert pod["metadata"]["labels"]["sluice.dev/role"] == "driver"
+    assert pod["spec"]["nodeSelector"] == {"disk": "ssd"}
+    assert pod["spec"]["securityContext"] == {"fsGroup": 7, **manifests.POD_SECURITY}
+    assert [volume["name"] for volume in pod["spec"]["volumes"]] == ["sluice-config", "scratch"]
+    assert [mount["name"] for mount in container["volumeMounts"]] == ["sluice-config", "scratch"]
+    assert "AWS_PROFILE" in [item["name"] for item in container["env"]]
+    assert container["resources"]["limits"] == {"memory": "3Gi"}
+    assert pod["spec"]["initContainers"][0]["name"] == "proxy"
+
+
+def test_the_executor_template_is_restricted_and_labelled() -> None:
+    """Spark fills in the rest."""
+    template = json.loads(driver_pod()["metadata"]["annotations"]["sluice.dev/executor-template"])
+    assert template["metadata"]["labels"]["sluice.dev/role"] == "executor"
+    assert template["spec"]["containers"][0]["name"] == "executor"
+    assert template["spec"]["securityContext"]["runAsNonRoot"] is True
+
+
+def test_a_driver_given_up_by_the_user_makes_the_next_one_forced() -> None:
+    """The driver takes the lease at once, and waits its promise out."""
+    forced = Driver(attempt=4, pod="orders-driver-4", forced=True)
+    assert manifests.driver_config(RESOURCE, wanted(), forced, SETTINGS)["force"] is True
+
+
+def test_the_migration_job_runs_once_with_the_migrators_arguments() -> None:
+    """Disruptions are not its failure; credentials come from the driver's template."""
+    raw = {
+        **MIGRATING,
+        "stream": {**SPEC["stream"], "kinesisEndpoint": "http://k:1"},
+        "migrateFrom": {"table": "old", "format": "KCL", "unstarted": "Now", "quietSeconds": 3},
+        "driver": {"podTemplate": TEMPLATE},
+    }
+    migration = Migration(hash="a1b2c3", spec_hash="s", job="orders-migrate-a1b2c3-1", tries=1)
+    job = manifests.migration_job(RESOURCE, Wanted(parse(raw), raw), migration, SETTINGS)
+    container = job["spec"]["template"]["spec"]["containers"][0]
+    assert container["name"] == "migrate"
+    assert " ".join(container["args"]) == (
+        "python -m sluice_checkpoints migrate --source old --stream orders --target sluice_default_orders --region eu-west-1"
+        " --format kcl --unstarted now --quiet-seconds 3 --kinesis-endpoint http://k:1 --json"
+    )
+    assert "AWS_PROFILE" in [item["name"] for item in container["env"]]
+    assert job["spec"]["backoffLimit"] == 0
+    assert job["metadata"]["labels"]["sluice.dev/migration"] == "a1b2c3"
+    assert job["spec"]["template"]["spec"]["restartPolicy"] == "Never"
+
+
+def test_the_longest_name_still_fits() -> None:
+    """63 characters: 45 of the resource and our suffixes."""
+    assert len("n" * 45 + "-migrate-a1b2c3-99") == 63
+
+
+def test_settings_come_from_the_environment() -> None:
+    """Blank is absent."""
+    found = read({"WATCH_NAMESPACES": "a, b,", "SLUICE_CONSUMER_IMAGE": ""})
+    assert found == Settings(namespaces=("a", "b"))

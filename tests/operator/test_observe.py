@@ -1,0 +1,130 @@
+"""Raw objects to facts: how a pod ended, what keeps it from starting, what its driver said."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from operator_world import BEGIN
+
+from sluice_operator import observe
+from sluice_operator.cache import Cache, Key
+from sluice_operator.model import Drain, Status
+from sluice_operator.wire import dump_status, load_report, load_status
+
+Json = dict[str, Any]
+STAMP = "2026-11-21T10:00:00Z"
+
+
+def raw(state: Json | None = None, *, role: str = "driver", meta: Json | None = None, **status: Any) -> Json:
+    """A pod with one container in that state."""
+    name = observe.CONTAINERS[role]
+    labels = {observe.CONSUMER: "orders", observe.ROLE: role, observe.ATTEMPT: "2"}
+    head = {"name": "orders-driver-2", "namespace": "default", "uid": "u", "creationTimestamp": STAMP, "labels": labels}
+    statuses = [{"name": name, "state": state}] if state else []
+    return {"kind": "Pod", "metadata": head | (meta or {}), "status": {"phase": "Failed", "containerStatuses": statuses, **status}}
+
+
+def ended(code: int, message: str = "", **more: str) -> Json:
+    """A terminated container."""
+    return {"terminated": {"exitCode": code, "message": message, "finishedAt": STAMP, "startedAt": STAMP, **more}}
+
+
+DELETED = {"deletionTimestamp": STAMP}
+DISRUPTED = {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}]}
+ENDS = [
+    (raw(ended(65, '{"reason": "Refused", "message": "no stream"}')), 65, "Refused", "no stream"),
+    (raw(ended(75, '{"reason": "LeaseHeld", "message": "x"}')), 75, "LeaseHeld", "x"),
+    (raw(ended(76)), 76, "Fenced", ""),
+    (raw(ended(1, "Traceback:\n  File\nValueError: boom\n")), 1, "Failed", "ValueError: boom"),
+    (raw(ended(137, reason="OOMKilled")), 137, "OOMKilled", ""),
+    (raw(ended(0), phase="Succeeded"), 0, "Completed", ""),
+    (raw(ended(0), meta=DELETED, phase="Succeeded"), 0, "Drained", ""),
+    (raw(ended(137), meta=DELETED), 137, "Killed", ""),
+    (raw(ended(143), **DISRUPTED), 143, "Evicted", ""),
+    (raw(ended(75), **DISRUPTED), 75, "Held", ""),
+    (raw(reason="Evicted", message="The node was low on resource"), None, "Evicted", "The node was low on resource"),
+]
+
+
+@pytest.mark.parametrize(("pod", "code", "reason", "message"), ENDS)
+def test_an_exit_is_told_by_the_driver_then_by_who_took_the_pod_then_by_the_kernel(pod: Json, code: int | None, reason: str, message: str) -> None:
+    """In that order."""
+    end = observe.pod(pod).exit
+    assert end is not None
+    assert (end.code, end.reason, end.message) == (code, reason, message)
+
+
+def test_a_running_pod_has_no_exit() -> None:
+    """It started, by its container's clock."""
+    pod = observe.pod(raw({"running": {"startedAt": STAMP}}, phase="Running"))
+    assert pod.exit is None
+    assert pod.started_at == BEGIN
+
+
+@pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff"])
+def test_a_missing_image_is_named_by_one_word(reason: str) -> None:
+    """Kubernetes alternates between two."""
+    pod = observe.pod(raw({"waiting": {"reason": reason, "message": "not found"}}, phase="Pending"))
+    assert pod.trouble is not None
+    assert pod.trouble.reason == "ImagePullBackOff"
+
+
+def test_an_unschedulable_pod_says_what_the_scheduler_said() -> None:
+    """Its condition's message."""
+    told = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes: Insufficient cpu"}
+    pod = observe.pod(raw(phase="Pending", conditions=[told]))
+    assert pod.trouble is not None
+    assert "Insufficient cpu" in pod.trouble.message
+
+
+def test_a_migrations_figures_are_in_its_words() -> None:
+    """Rows and warnings."""
+    words = json.dumps({"message": "done", "shards": 7, "warnings": 2})
+    pod = observe.pod(raw(ended(0, words), role="migration", phase="Succeeded"))
+    assert (pod.rows, pod.warnings) == (7, 2)
+
+
+def test_a_report_is_read_with_what_is_missing_null_or_new() -> None:
+    """A newer driver may say more."""
+    report = load_report('{"number": 1, "phase": "Running", "heldShards": 2, "openShards": 2, "generation": null, "newer": 1,'
+                         ' "draining": [{"pod": "x", "since": "2026-11-21T10:00:00Z"}]}')  # fmt: skip
+    assert report is not None
+    assert report.holds_all
+    assert report.draining == (Drain(pod="x", since=BEGIN),)
+
+
+@pytest.mark.parametrize("text", [None, "", "null", "[]", "{", '{"number": "x"}', "7"])
+def test_a_report_that_cannot_be_read_is_none(text: str | None) -> None:
+    """Never an error: the driver's annotation is not ours."""
+    assert load_report(text) is None
+
+
+def test_a_status_survives_storage_to_the_letter() -> None:
+    """The last good spec keeps its nulls: the hash of what the user wrote depends on it."""
+    status = Status(last_good_spec={"pipeline": {"args": {"x": None}}})
+    assert load_status(json.loads(json.dumps(dump_status(status)))) == status
+
+
+def test_a_reports_age_is_counted_by_our_clock_since_its_number_changed() -> None:
+    """Clocks of drivers are not believed."""
+    cache, key = Cache(), Key("default", "orders")
+    for second, number in ((0, 5), (9, 5), (20, 6)):
+        note = {"annotations": {observe.REPORT: json.dumps({"number": number, "phase": "Running"})}}
+        cache.see("Pod", raw({"running": {}}, meta=note, phase="Running"), BEGIN.replace(second=second))
+    assert cache.observed(key).drivers[0].reported_at == BEGIN.replace(second=20)
+
+
+def test_the_exit_of_a_pod_that_is_gone_is_remembered() -> None:
+    """And its first word counts: that it was deleted afterwards is no reason for its end."""
+    cache, key = Cache(), Key("default", "orders")
+    cache.see("KinesisConsumer", {"metadata": {"namespace": "default", "name": "orders", "uid": "r"}}, BEGIN)
+    cache.see("Pod", raw({"running": {}}, phase="Running"), BEGIN)
+    cache.see("Pod", raw(ended(1), phase="Running"), BEGIN)
+    cache.see("Pod", raw(ended(1), meta=DELETED), BEGIN, gone=True)
+    seen = cache.observed(key)
+    assert seen.drivers == ()
+    assert seen.last_exit_uid == "u"
+    assert seen.last_exit is not None
+    assert seen.last_exit.reason == "Failed"

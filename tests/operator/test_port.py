@@ -1,0 +1,195 @@
+"""One contract for the API server in memory and the real one; each condition has a test in which it fails.
+
+The real one is the project's own kind cluster, in a namespace of its own.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from kubernetes.client.api_client import ApiClient
+from kubernetes.client.configuration import Configuration
+from operator_world import BEGIN, SPEC
+
+from sluice_operator import crd
+from sluice_operator.client import ApiServer, connect
+from sluice_operator.cluster import CONSUMER_KIND, Cluster, Conflict, Exists, Refused, Unavailable
+from sluice_operator.twin import Twin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Json = dict[str, Any]
+
+KUBECONFIG = Path(__file__).parents[2] / ".work" / "sluice.kubeconfig"
+CRDS = "apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+OK, CREATED = 200, 201
+PLACES = [pytest.param("twin"), pytest.param("server", marks=pytest.mark.cluster)]
+
+
+class Place:
+    """A cluster and a namespace in it."""
+
+    def __init__(self, cluster: Cluster, namespace: str) -> None:
+        self.cluster, self.namespace = cluster, namespace
+
+    def pod(self, name: str = "p", **meta: Any) -> Json:
+        """A pod that no node takes."""
+        head = {"name": name, "namespace": self.namespace, "labels": {"sluice.dev/consumer": "orders"}, **meta}
+        spec = {"containers": [{"name": "c", "image": "x"}], "nodeSelector": {"none": "such"}}
+        return self.cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": head, "spec": spec})
+
+    def consumer(self) -> Json:
+        """A KinesisConsumer."""
+        head = {"name": "orders", "namespace": self.namespace}
+        return self.cluster.create({"apiVersion": "sluice.dev/v1alpha1", "kind": CONSUMER_KIND, "metadata": head, "spec": SPEC})
+
+    def get(self, kind: str, name: str) -> Json | None:
+        """Shorthand."""
+        return self.cluster.get(kind, self.namespace, name)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ApiClient]:
+    """The project's own cluster, with the CRD in it; what was not there before is taken away again."""
+    if not KUBECONFIG.exists():
+        pytest.skip(f"no cluster of ours: {KUBECONFIG} is missing")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KUBECONFIG", str(KUBECONFIG))  # never whatever cluster the caller happens to be logged in to
+        api = connect()
+    ours = call(api, "POST", CRDS, crd.definition()) == CREATED
+    for _ in range(100):
+        if call(api, "GET", "apis/sluice.dev/v1alpha1/kinesisconsumers") == OK:
+            break
+        time.sleep(0.1)
+    yield api
+    if ours:
+        call(api, "DELETE", f"{CRDS}/kinesisconsumers.sluice.dev")
+
+
+def call(api: ApiClient, method: str, path: str, body: Json | None = None) -> int:
+    """One request outside the port; its status."""
+    reply = api.call_api(method, f"{api.configuration.host}/{path}", {"Content-Type": "application/json"}, body or {})
+    reply.read()
+    return int(reply.status)
+
+
+@pytest.fixture(params=PLACES)
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+    """The twin, or a fresh namespace of the cluster."""
+    if request.param == "twin":
+        yield Place(Twin(lambda: BEGIN), "default")
+        return
+    api = request.getfixturevalue("server")
+    name = f"port-{uuid.uuid4().hex[:8]}"
+    call(api, "POST", "api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    yield Place(ApiServer(api), name)
+    call(api, "DELETE", f"api/v1/namespaces/{name}")
+
+
+def test_what_is_not_there_is_none(place: Place) -> None:
+    """And its deletion is done already."""
+    assert place.get("Pod", "p") is None
+    place.cluster.delete("Pod", place.namespace, "p", "uid")
+
+
+def test_a_name_is_given_once(place: Place) -> None:
+    """Create refuses the second."""
+    place.pod()
+    with pytest.raises(Exists):
+        place.pod()
+
+
+def test_lists_go_by_labels(place: Place) -> None:
+    """All labels have to match."""
+    place.pod("a")
+    place.pod("b", labels={"sluice.dev/consumer": "other"})
+    found = place.cluster.list("Pod", place.namespace, {"sluice.dev/consumer": "orders"})
+    assert [pod["metadata"]["name"] for pod in found] == ["a"]
+
+
+def test_a_status_is_written_only_onto_what_was_seen(place: Place) -> None:
+    """The resourceVersion is the condition."""
+    seen = place.consumer()
+    place.cluster.patch(CONSUMER_KIND, place.namespace, "orders", {"metadata": {"annotations": {"a": "b"}}})
+    with pytest.raises(Conflict):
+        place.cluster.replace_status({**seen, "status": {"phase": "Running"}})
+
+
+def test_a_status_write_touches_neither_spec_nor_generation(place: Place) -> None:
+    """The status subresource."""
+    seen = place.consumer()
+    place.cluster.replace_status({**seen, "spec": {**SPEC, "replicas": 9}, "status": {"phase": "Running"}})
+    now = place.get(CONSUMER_KIND, "orders")
+    assert now is not None
+    assert now["spec"]["replicas"] == 2
+    assert now["status"]["phase"] == "Running"
+    assert now["metadata"]["generation"] == 1
+
+
+def test_a_patch_of_the_spec_leaves_the_status_and_counts_the_generation(place: Place) -> None:
+    """As kubectl does it."""
+    seen = place.consumer()
+    place.cluster.replace_status({**seen, "status": {"phase": "Running"}})
+    place.cluster.patch(CONSUMER_KIND, place.namespace, "orders", {"spec": {"replicas": 3}, "status": {"phase": "x"}})
+    now = place.get(CONSUMER_KIND, "orders")
+    assert now is not None
+    assert now["metadata"]["generation"] == 2
+    assert now["status"]["phase"] == "Running"
+
+
+def test_a_patch_is_refused_when_its_condition_fails(place: Place) -> None:
+    """Another pod of that name, or one that changed since."""
+    seen = place.pod()["metadata"]
+    place.cluster.patch("Pod", place.namespace, "p", {"metadata": {"annotations": {"a": "b"}}})
+    for condition in ({"uid": "another"}, {"resourceVersion": seen["resourceVersion"]}):
+        with pytest.raises(Conflict):
+            place.cluster.patch("Pod", place.namespace, "p", {"metadata": {**condition, "annotations": {"c": "d"}}})
+
+
+def test_a_patch_of_what_is_gone_is_a_conflict(place: Place) -> None:
+    """Look again."""
+    with pytest.raises(Conflict):
+        place.cluster.patch("Pod", place.namespace, "p", {"metadata": {"annotations": {"a": "b"}}})
+
+
+def test_a_deletion_is_for_one_uid(place: Place) -> None:
+    """Not for whoever bears the name now."""
+    pod = place.pod()
+    with pytest.raises(Conflict):
+        place.cluster.delete("Pod", place.namespace, "p", "another")
+    place.cluster.delete("Pod", place.namespace, "p", pod["metadata"]["uid"], 0)
+    assert place.get("Pod", "p") is None
+
+
+def test_a_finalizer_holds_a_resource_until_it_is_taken_off(place: Place) -> None:
+    """And then it is gone at once."""
+    seen = place.consumer()
+    place.cluster.patch(CONSUMER_KIND, place.namespace, "orders", {"metadata": {"finalizers": ["sluice.dev/operator"]}})
+    place.cluster.delete(CONSUMER_KIND, place.namespace, "orders", seen["metadata"]["uid"])
+    now = place.get(CONSUMER_KIND, "orders")
+    assert now is not None
+    assert "deletionTimestamp" in now["metadata"]
+    place.cluster.patch(CONSUMER_KIND, place.namespace, "orders", {"metadata": {"finalizers": []}})
+    assert place.get(CONSUMER_KIND, "orders") is None
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("place", ["server"], indirect=True)
+def test_the_real_server_refuses_what_cannot_be(place: Place) -> None:
+    """A schema is what the twin has not."""
+    with pytest.raises(Refused):
+        place.cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": place.namespace}})
+
+
+def test_no_answer_is_an_answer_of_its_own() -> None:
+    """A refused connection is Unavailable, at once."""
+    nowhere = Configuration(host="http://127.0.0.1:9")
+    nowhere.retries = False
+    with pytest.raises(Unavailable):
+        ApiServer(ApiClient(nowhere)).get("Pod", "default", datetime.now(UTC).strftime("%H%M%S"))

@@ -1,0 +1,153 @@
+"""What a manifest may say, and what its author is told otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from operator_world import SPEC
+
+from sluice_operator.change import CHANGES, Wanted, migration_hash
+from sluice_operator.sizes import executor_settings, quantity
+from sluice_operator.spec import ExecutorPod, InvalidSpec, Spec, parse
+
+Json = dict[str, Any]
+
+ACCEPTED: list[Json] = [
+    {},
+    {"start": {"position": "AT_TIMESTAMP", "timestamp": "2026-01-31T00:00:00Z"}},
+    {"replicas": 0, "suspend": True},
+    {"checkpoints": {"table": None}, "migrateFrom": None},
+    {"executor": {"cores": 2, "resources": {"requests": {"cpu": "500m", "memory": "2Gi"}, "limits": {"memory": 3_000_000_000}}}},
+    {"sparkConf": {"spark.sql.shuffle.partitions": "8", "spark.speculation": "false"}},
+    {"pipeline": {"entrypoint": "a.b:c", "args": {"nested": {"list": [1, None]}}}},
+    {"driver": {"podTemplate": {"spec": {"containers": [{"name": "driver", "env": [{"name": "A", "value": "b"}]}]}}}},
+]
+REFUSED: list[tuple[Json, str]] = [
+    ({"pipelin": {}}, "spec.pipelin: unknown field; did you mean pipeline?"),
+    ({"batch": {"interval": 5}}, "spec.batch.interval: unknown field"),
+    ({"pipeline": {"entrypoint": "a:b", "img": "x"}}, "spec.pipeline.img: unknown field"),
+    ({"stream": {"name": "orders"}}, "spec.stream.region: required"),
+    ({"drainTimeoutSeconds": "2m"}, "spec.drainTimeoutSeconds: input should be a valid integer"),
+    ({"drainTimeoutSeconds": 0}, "spec.drainTimeoutSeconds: input should be greater than or equal to 1"),
+    ({"restart": {"backoffSeconds": 60, "maxBackoffSeconds": 30}}, "spec.restart: maxBackoffSeconds is shorter"),
+    ({"start": {"position": "AT_TIMESTAMP"}}, "spec.start: timestamp belongs to position AT_TIMESTAMP"),
+    ({"start": {"timestamp": "2026-01-31T00:00:00Z"}}, "spec.start: timestamp belongs"),
+    ({"start": {"position": "AT_TIMESTAMP", "timestamp": "2026-01-31T00:00:00"}}, "spec.start.timestamp: needs a time zone"),
+    ({"pipeline": {"entrypoint": "process"}}, "spec.pipeline.entrypoint: string should match"),
+    ({"sparkConf": {"spark.master": "local"}}, "spec.sparkConf: spark.master is set by the operator"),
+    ({"sparkConf": {"spark.kubernetes.authenticate.driver.oauthToken": "x"}}, "whose rights the pods have"),
+    ({"sparkConf": {"spark.speculation": "true"}}, "spec.sparkConf: spark.speculation runs a task twice"),
+    ({"sparkConf": {"spark.executor.decommission.signal": "KILL"}}, "the protocol depends on it"),
+    ({"sparkConf": {"hadoop.x": "1"}}, "names start with 'spark.'"),
+    ({"executor": {"resources": {"requests": {"memory": "lots"}}}}, "spec.executor.resources.requests.memory"),
+    ({"driver": {"podTemplate": {"spec": {"restartPolicy": "Always"}}}}, "spec.driver.podTemplate: spec.restartPolicy: is set by"),
+    ({"driver": {"podTemplate": {"status": {}}}}, "only metadata and spec"),
+    ({"driver": {"podTemplate": {"spec": {"containers": [{"name": "proxy"}]}}}}, "only 'driver' may stand here"),
+    ({"driver": {"podTemplate": {"spec": {"containers": "x"}}}}, "a list is wanted"),
+    ({"driver": {"podTemplate": {"spec": {"containers": [{"name": "driver", "image": "x"}]}}}}, "containers.driver.image"),
+    ({"executor": {"podTemplate": {"metadata": {"labels": {"sluice.dev/role": "x"}}}}}, "belongs to the operator"),
+    ({"checkpoints": {"table": "same"}, "migrateFrom": {"table": "same"}}, "a source is only read, never reused"),
+    ({"pipeline": {"entrypoint": "a:b", "args": {"big": "x" * 70_000}}}, "larger than 65536 bytes"),
+]
+
+
+@pytest.mark.parametrize("change", ACCEPTED)
+def test_a_good_manifest_is_accepted(change: Json) -> None:
+    """As written by users."""
+    assert parse({**SPEC, **change})
+
+
+@pytest.mark.parametrize(("change", "told"), REFUSED)
+def test_a_bad_manifest_is_refused_by_the_name_of_its_field(change: Json, told: str) -> None:
+    """One sentence per field."""
+    with pytest.raises(InvalidSpec) as caught:
+        parse({**SPEC, **change})
+    assert told in str(caught.value)
+
+
+def test_several_faults_are_all_named() -> None:
+    """Nobody should have to apply five times to learn of five faults."""
+    with pytest.raises(InvalidSpec) as caught:
+        parse({**SPEC, "x": 1, "replicas": -1})
+    assert "spec.x" in str(caught.value)
+    assert "spec.replicas" in str(caught.value)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+        lambda inner: st.dictionaries(
+            st.sampled_from(["stream", "driver", "podTemplate", "spec", "containers", "metadata", "labels", "sparkConf", "resources", "requests"]),
+            inner,
+        ),
+    )
+)
+def test_whatever_is_written_the_answer_is_a_spec_or_a_message(anything: Any) -> None:
+    """No other error may come out of it."""
+    try:
+        parse({**SPEC, "driver": anything, "sparkConf": anything})
+    except InvalidSpec as error:
+        assert str(error).startswith("spec")  # noqa: PT017
+
+
+def test_every_field_has_a_class_of_change() -> None:
+    """A new field cannot be forgotten in the table."""
+    assert set(CHANGES) == {field.alias for field in Spec.model_fields.values()}
+
+
+def hashed(**change: Any) -> str:
+    """Driver hash of SPEC with changes."""
+    raw = {**SPEC, **change}
+    return Wanted(parse(raw), raw).driver_hash
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"replicas": 7},
+        {"suspend": True},
+        {"restart": {"backoffSeconds": 9}},
+        {"migrateFrom": {"table": "abc"}},
+        {"stream": {**SPEC["stream"], "kinesisEndpoint": None}},
+    ],
+)
+def test_what_the_driver_does_not_read_restarts_nothing(change: Json) -> None:
+    """Nor does a null where nothing was."""
+    assert hashed(**change) == hashed()
+
+
+def test_what_the_driver_reads_restarts_it() -> None:
+    """Written defaults count as written."""
+    assert len({hashed(), hashed(batch={"intervalSeconds": 5}), hashed(sparkConf={"spark.a": "1"})}) == 3
+
+
+def test_the_migration_is_named_by_source_format_and_target() -> None:
+    """Not by image, nonce or anything with a default."""
+
+    def name(**change: Any) -> str | None:
+        raw = {**SPEC, "migrateFrom": {"table": "old"}, **change}
+        return migration_hash("default", "orders", Wanted(parse(raw), raw))
+
+    same = {name(), name(pipeline={"entrypoint": "a:b", "image": "x"}), name(migrateFrom={"table": "old", "quietSeconds": 3})}
+    others = {name(migrateFrom={"table": "older"}), name(migrateFrom={"table": "old", "format": "Auto"}), name(checkpoints={"table": "t-1"})}
+    assert len(same) == 1
+    assert len(same | others) == 4
+    assert name(migrateFrom=None) is None
+
+
+@pytest.mark.parametrize(("text", "value"), [("2Gi", 2 * 2**30), ("1500M", 1_500_000_000), (7, 7), ("500m", 0), ("1e3", 1000)])
+def test_quantities_are_read_as_kubernetes_writes_them(text: str | int, value: int) -> None:
+    """Whole units."""
+    assert quantity(text) == value
+
+
+def test_heap_and_overhead_fill_the_executor_pod() -> None:
+    """Users say what the pod may take."""
+    pod = ExecutorPod.model_validate({"cores": 2, "resources": {"requests": {"cpu": "1"}, "limits": {"memory": "2Gi"}}})
+    settings = executor_settings(pod)
+    assert settings["spark.executor.memory"] == "1229m"
+    assert settings["spark.executor.memoryOverhead"] == "819m"
+    assert settings["spark.kubernetes.executor.request.cores"] == "1"
