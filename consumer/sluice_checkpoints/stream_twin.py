@@ -71,12 +71,13 @@ class StreamTwin:
         self.name, self.now = name, now
         self.retention_millis = DAY_MILLIS
         self.exists = True
+        self._next_number = FIRST_SEQUENCE
         self._start(shards)
 
     def _start(self, count: int) -> None:
         self.created_millis = self.now()
         self.shards: dict[str, TwinShard] = {}
-        self._next_shard, self._next_number = 0, FIRST_SEQUENCE
+        self._next_shard = 0
         bounds = [HASH_KEYS * i // count for i in range(count + 1)]
         for low, high in pairwise(bounds):
             self._open((), low, high - 1)
@@ -138,7 +139,7 @@ class StreamTwin:
             twin.trim(twin.from_millis(self.now() - self.retention_millis))
 
     def recreate(self, shards: int = 1) -> None:
-        """Deletes the stream and makes another one under its name; shard ids repeat, sequence numbers do not mean the same."""
+        """Deletes the stream and makes another one under its name; shard ids repeat, sequence numbers do not."""
         self.exists = True
         self._start(shards)
 

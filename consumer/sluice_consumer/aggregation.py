@@ -1,7 +1,12 @@
 """KPL aggregates: one Kinesis record that holds many user records. Own varint walker, no protobuf dependency.
 
 Format (KPL, aggregation-format.md): magic, a protobuf `AggregatedRecord` {1: partition keys, 2: explicit hash keys, 3: records {1: index of the
-key, 2: index of the hash key, 3: data}}, MD5 of the protobuf. Whatever does not parse or whose digest is wrong is a plain record, as KCL has it.
+key, 2: index of the hash key, 3: data}}, MD5 of the protobuf. Whatever does not parse, or whose digest is wrong, is a plain record, as in KCL.
+
+**User records outside the shard's hash keys are delivered.** KCL drops the *whole* aggregate when one user record in it hashes to another shard
+(AggregatorUtil.deaggregate), trusting that the KPL puts it again when it sees that its shard map was stale. Other aggregators never put it
+again: records are lost (awslabs/kinesis-aggregation#11), and newer KPLs put only those again that are outside (amazon-kinesis-producer PR 576,
+retrier.cc): the others are lost as well. Delivering costs, after a reshard, what a producer's retry always may: a repeated record.
 """
 
 from __future__ import annotations
@@ -13,6 +18,8 @@ from typing import NamedTuple
 MAGIC = b"\xf3\x89\x9a\xc2"
 DIGEST = 16
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
+FIXED_SIZES = {FIXED64: 8, FIXED32: 4}
+MAX_VARINT_BITS = 63  # protobuf: at most ten bytes
 
 
 class UserRecord(NamedTuple):
@@ -24,9 +31,9 @@ class UserRecord(NamedTuple):
 
 
 def user_records(partition_key: str, data: bytes) -> list[UserRecord]:
-    """The user records of a Kinesis record; a plain one is its own only user record."""
-    if data[:4] == MAGIC and len(data) > len(MAGIC) + DIGEST:
-        body = data[4:-DIGEST]
+    """The user records of a Kinesis record, in order; a plain one is its own only user record, an aggregate may be empty."""
+    if data.startswith(MAGIC) and len(data) > len(MAGIC) + DIGEST:
+        body = data[len(MAGIC) : -DIGEST]
         if hashlib.md5(body, usedforsecurity=False).digest() == data[-DIGEST:]:
             try:
                 return _aggregate(body)
@@ -38,50 +45,53 @@ def user_records(partition_key: str, data: bytes) -> list[UserRecord]:
 def _aggregate(body: bytes) -> list[UserRecord]:
     keys: list[str] = []
     found: list[tuple[int, bytes]] = []
-    for number, value in _fields(body):
-        if number == 1 and isinstance(value, bytes):
-            keys.append(value.decode())
-        elif number == 3 and isinstance(value, bytes):
-            found.append(_record(value))
-    if not found:
-        raise ValueError("an aggregate without records")
+    for number, value in _fields(body, 0, len(body)):
+        if number == 3 and isinstance(value, slice):
+            found.append(_record(body, value))
+        elif number == 1 and isinstance(value, slice):
+            keys.append(body[value].decode())
     return [UserRecord(sub, keys[index], data) for sub, (index, data) in enumerate(found)]
 
 
-def _record(body: bytes) -> tuple[int, bytes]:
-    index, data = None, b""
-    for number, value in _fields(body):
+def _record(body: bytes, where: slice) -> tuple[int, bytes]:
+    index = data = None
+    for number, value in _fields(body, where.start, where.stop):
         if number == 1 and isinstance(value, int):
             index = value
-        elif number == 3 and isinstance(value, bytes):
+        elif number == 3 and isinstance(value, slice):
             data = value
-    if index is None:
-        raise ValueError("a user record without a key")
-    return index, data
+    if index is None or data is None:
+        raise ValueError("a user record has a key and data")
+    return index, body[data]
 
 
-def _fields(body: bytes) -> Iterator[tuple[int, int | bytes]]:
-    at = 0
-    while at < len(body):
+def _fields(body: bytes, at: int, stop: int) -> Iterator[tuple[int, int | slice]]:
+    """Field numbers and values of one message in body[at:stop]: varints as numbers, everything else as where its bytes are."""
+    while at < stop:
         tag, at = _varint(body, at)
         kind = tag & 7
+        size, at = _varint(body, at) if kind in {VARINT, LENGTH} else (FIXED_SIZES.get(kind, stop), at)
         if kind == VARINT:
-            value, at = _varint(body, at)
-            yield tag >> 3, value
+            yield tag >> 3, size
             continue
-        size, at = _varint(body, at) if kind == LENGTH else ({FIXED64: 8, FIXED32: 4}.get(kind, -1), at)
-        if size < 0 or at + size > len(body):
-            raise ValueError(f"field of wire type {kind} and size {size} does not fit")
-        yield tag >> 3, body[at : at + size]
+        if at + size > stop:
+            raise ValueError(f"a field of wire type {kind} and size {size} does not fit")
+        yield tag >> 3, slice(at, at + size)
         at += size
+    if at > stop:
+        raise ValueError("a number does not fit")
 
 
 def _varint(body: bytes, at: int) -> tuple[int, int]:
+    byte = body[at]
+    if byte < 0x80:
+        return byte, at + 1
     value = shift = 0
-    while True:
-        byte = body[at]
-        at += 1
+    while byte >= 0x80:
         value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
         shift += 7
+        at += 1
+        if shift > MAX_VARINT_BITS:
+            raise ValueError("a number of more than ten bytes")
+        byte = body[at]
+    return value | byte << shift, at + 1

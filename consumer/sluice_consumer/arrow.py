@@ -36,11 +36,11 @@ def to_arrow(fetched: Fetched, stream: str) -> Iterator[pa.RecordBatch]:
             [
                 pa.array(columns.partition_key[part], pa.string()),
                 pa.array(columns.data[part], pa.binary()),
-                pa.array([stream] * rows, pa.string()),
-                pa.array([fetched.shard_id] * rows, pa.string()),
+                pa.repeat(pa.scalar(stream, pa.string()), rows),
+                pa.repeat(pa.scalar(fetched.shard_id, pa.string()), rows),
                 pa.array(columns.sequence[part], pa.string()),
                 pa.array(columns.sub[part], pa.int64()),
-                pa.array([millis * 1000 for millis in columns.arrival_millis[part]], pa.timestamp("us", tz="UTC")),
+                pa.array(columns.arrival_millis[part], pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC")),
             ],
             schema=SCHEMA,
         )

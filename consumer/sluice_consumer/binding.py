@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from sluice_checkpoints.errors import LostRace
 from sluice_checkpoints.model import ShardRow
 from sluice_checkpoints.store import CheckpointStore, Life, Range, Reader, Replay
 from sluice_consumer.shard_reader import BoundRange, Fetched, Limits, Place
@@ -58,6 +59,8 @@ def read_shard(store: CheckpointStore, source: ShardSource, task: Task, row: Sha
         Fenced, LostRace, ProtocolViolation: see `CheckpointStore.bind`.
         ReplayShort: the stream no longer holds what was bound.
     """
+    if row.batch > task.batch:
+        raise LostRace(f"batch {row.batch} of {row.id} is open; {task.batch} is past")
     if row.batch == task.batch:
         return _replay(store, source, task, row)
     fetched = source.fetch(Place(row.id, row.end, row.read_to), task.limits)

@@ -104,7 +104,7 @@ class Config:
     drain_timeout_seconds: float = 120
     executors: int | None = None
     force: bool = False
-    spark_conf: Mapping[str, str] = field(default_factory=dict)
+    spark_conf: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def lease_millis(self) -> int:
@@ -119,7 +119,7 @@ def parse(text: str) -> Config:
         Refused: not JSON, a key that is unknown or missing, or a value of the wrong type or out of bounds; the message names the key.
     """
     try:
-        document = json.loads(text)
+        document = json.loads(text, parse_constant=_no_constant)
     except ValueError as error:
         raise Refused(f"the configuration is not JSON: {error}") from error
     config = _read(Config, document, "")
@@ -127,6 +127,10 @@ def parse(text: str) -> Config:
         raise Refused(f"format: {config.format} is not known to this version, which knows 1")
     _bounds(config)
     return dataclasses.replace(config, name=config.name or config.stream.name)
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number")
 
 
 def _bounds(config: Config) -> None:
@@ -137,13 +141,18 @@ def _bounds(config: Config) -> None:
         "batch.shardsPerTask": (config.batch.shards_per_task, 1),
         "leaseDurationSeconds": (config.lease_duration_seconds, 3),
         "drainTimeoutSeconds": (config.drain_timeout_seconds, 1),
+        "executors": (config.executors or 0, 0),
     }
     for key, (value, bound) in least.items():
         if value < bound:
             raise Refused(f"{key}: {value} is below {bound}")
     if not TABLE_NAME.fullmatch(config.checkpoints.table):
         raise Refused(f"checkpoints.table: {config.checkpoints.table!r} is no name of a DynamoDB table (3 to 255 of a-z, A-Z, 0-9, _ . -)")
-    if ":" not in config.pipeline.entrypoint:
+    if odd := [key for key, value in config.spark_conf.items() if not isinstance(value, str)]:
+        raise Refused(f"sparkConf.{odd[0]}: {config.spark_conf[odd[0]]!r} is not a string")
+    if not config.stream.name or not config.stream.region:
+        raise Refused(f"stream.{'region' if config.stream.name else 'name'}: empty")
+    if not re.fullmatch(r"[\w.]+:\w+", config.pipeline.entrypoint):
         raise Refused(f"pipeline.entrypoint: {config.pipeline.entrypoint!r} is not of the form module:function")
     _ = config.start.millis  # refused here, not when the first batch starts
 

@@ -19,6 +19,7 @@ import click
 from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Fenced, SluiceError
+from sluice_checkpoints.lease import MARGIN
 from sluice_checkpoints.store import Life
 from sluice_consumer import logs, outcome, pod, ports, spark_conf
 from sluice_consumer.__main__ import configuration
@@ -100,7 +101,7 @@ class Driver:
 
     def _wait_out(self, begun: float) -> None:
         """After a forced take, everybody before us may be working until the larger promise is over."""
-        left = begun + self._orders.waitOutMillis / 1000 * 1.02 - time.monotonic()
+        left = begun + self._orders.waitOutMillis / 1000 * MARGIN - time.monotonic()
         if self._orders.waitOutMillis and left > 0:
             self._reporter.update(phase="WaitingOutLease", deadline=logs.in_seconds(left))
             self._drain.wait(left)

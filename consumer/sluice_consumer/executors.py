@@ -63,8 +63,8 @@ class ExecutorTarget:
         for overdue in [d for d in self.draining.values() if self._clock() >= d.deadline]:
             log.warning("executor %s did not finish within %.0f s: killed", overdue.executor, self._drain_seconds)
             self._backend.kill(overdue.executor)
-        if self.draining or target == self.total:
-            return
+        if self.draining or (target == self.total and len(live) <= target):
+            return  # more live than wanted: some were starting when the target was lowered, and registered since
         if target > self.total:
             log.info("executors %d -> %d", self.total, target)
             self._backend.request(target)
@@ -75,8 +75,8 @@ class ExecutorTarget:
     def _shrink(self, live: list[str], target: int) -> None:
         surplus = sorted(live, key=int)[target:] if len(live) > target else []
         log.info("executors %d -> %d: decommissioning %s", self.total, target, surplus or "none, they have not started")
-        if self.total - len(surplus) > target:
-            self._backend.request(target + len(surplus))  # those that are not there yet need not come
+        if self.total - len(surplus) != target:  # those that are not there yet need not come; decommissioning lowers Spark's total to the target
+            self._backend.request(target + len(surplus))
         now = self._clock()
         for executor in surplus:
             self._backend.decommission(executor)

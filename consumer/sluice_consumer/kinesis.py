@@ -44,7 +44,7 @@ class Page:
         next_iterator: None at the end of a closed shard.
         behind_millis: MillisBehindLatest; 0 at the tip.
         children: ChildShards, where the reply carries them (at the end of a shard only, and not from every service).
-        server_millis: the service's clock (HTTP Date, whole seconds), epoch milliseconds.
+        server_millis: the service's clock (HTTP Date, whole seconds), epoch milliseconds; 0 where something on the way took the header.
     """
 
     records: Records

@@ -1,4 +1,4 @@
-"""`KinesisClient` over HTTP: botocore for credentials, signing and endpoints, urllib3 for pooled connections, own codecs.
+"""`KinesisClient` over HTTP: botocore for credentials, signing and endpoints, urllib3 for pooled connections, an own codec.
 
 boto3's `get_records` costs several times the CPU of everything else in a task (docs/architecture.md), so it is not on this path. Connections,
 credentials and pacing are shared by all shards that a process reads.
@@ -7,38 +7,29 @@ credentials and pacing are shared by all shards that a process reads.
 from __future__ import annotations
 
 import functools
-import json
-import os
+from collections import Counter
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 import urllib3
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
-from botocore.credentials import Credentials
+from botocore.httpsession import ProxyConfiguration, get_cert_path
 from botocore.session import Session
+from botocore.utils import get_environ_proxies
 
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.model import Child, Position
 from sluice_checkpoints.retrying import Again, Patience
-from sluice_consumer.kinesis import IteratorExpired, Page, ShardNotFound, iterator_type
+from sluice_consumer.kinesis import Page, iterator_type
 from sluice_consumer.kinesis_codec import CONTENT_TYPE, columns, decode, encode
+from sluice_consumer.kinesis_failures import Failure, failure
 from sluice_consumer.pacing import Pacer
 
 SERVICE_TARGET = "Kinesis_20131202."
 CONNECTIONS = 32
-TIMEOUT_SECONDS = 10.0
-# API reference, GetRecords and GetShardIterator: what may pass.
-TRANSIENT = frozenset({
-    "InternalFailure",
-    "KMSThrottlingException",
-    "LimitExceededException",
-    "ProvisionedThroughputExceededException",
-    "ServiceUnavailable",
-    "ThrottlingException",
-})  # fmt: skip
+CONNECT_SECONDS, READ_SECONDS = 5.0, 15.0  # a reply of 10 MiB takes a second or two
 
 
 @dataclass(frozen=True)
@@ -52,95 +43,144 @@ class StreamAddress:
 
 
 class Signer:
-    """Headers of a signed request."""
+    """Headers of a signed request.
 
-    def __init__(self, region: str, endpoint: str | None) -> None:
-        session = Session()
+    Attributes:
+        url: where calls go: the given endpoint, else what botocore finds for the region (its environment and configuration files included).
+    """
+
+    def __init__(self, session: Session, region: str, endpoint: str | None) -> None:
         credentials = session.get_credentials()
         if credentials is None:
             raise Refused("no AWS credentials were found; give the pod's service account a role, or set AWS_ACCESS_KEY_ID")
         self._credentials, self._region = credentials, region
-        self.url = session.create_client("kinesis", region_name=region, endpoint_url=endpoint).meta.endpoint_url + "/"
+        self.url = (endpoint or session.create_client("kinesis", region_name=region).meta.endpoint_url).rstrip("/") + "/"
 
-    def headers(self, action: str, content_type: str, body: bytes) -> dict[str, str]:
-        """The headers of one call."""
-        request = AWSRequest("POST", self.url, {"Content-Type": content_type, "X-Amz-Target": SERVICE_TARGET + action}, body)
-        frozen = self._credentials.get_frozen_credentials()
-        SigV4Auth(Credentials(frozen.access_key, frozen.secret_key, frozen.token), "kinesis", self._region).add_auth(request)
+    def headers(self, action: str, body: bytes) -> dict[str, str]:
+        """The headers of one call. Credentials are refreshed here when they are about to expire."""
+        request = AWSRequest("POST", self.url, {"Content-Type": CONTENT_TYPE, "X-Amz-Target": SERVICE_TARGET + action}, body)
+        SigV4Auth(self._credentials.get_frozen_credentials(), "kinesis", self._region).add_auth(request)
         return dict(request.headers.items())
 
 
-class HttpKinesis:
-    """One stream. Thread safe."""
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A successful reply: its content, and the service's clock (epoch milliseconds, 0: unknown)."""
 
-    def __init__(self, address: StreamAddress, signer: Signer, pool: urllib3.PoolManager, pacer: Pacer) -> None:
-        self._address, self._signer, self._pool, self._pacer = address, signer, pool, pacer
-        self._patience = Patience(limit=address.deadline_seconds, first=0.1, cap=5.0)
+    content: dict[str, Any]
+    server_millis: int
 
-    def get_iterator(self, shard_id: str, position: Position) -> str:
-        """See `KinesisClient.get_iterator`."""
-        ask = {"StreamName": self._address.name, "ShardId": shard_id, **iterator_type(position)}
-        reply, _, _ = self._call("GetShardIterator", shard_id, ask)
-        return str(reply["ShardIterator"])
 
-    def get_records(self, shard_id: str, iterator: str, limit: int) -> Page:
-        """See `KinesisClient.get_records`."""
-        reply, server_millis, size = self._call("GetRecords", shard_id, {"ShardIterator": iterator, "Limit": limit})
-        self._pacer.after(shard_id, size)
-        return Page(
-            records=columns(reply["Records"]),
-            next_iterator=reply.get("NextShardIterator"),
-            behind_millis=int(reply.get("MillisBehindLatest") or 0),
-            children=_children(reply.get("ChildShards")),
-            server_millis=server_millis,
-        )
+class Wire:
+    """Signed calls to one endpoint over pooled connections. Thread safe."""
 
-    def _call(self, action: str, shard_id: str, ask: dict[str, Any]) -> tuple[dict[str, Any], int, int]:
+    def __init__(self, signer: Signer, pool: urllib3.PoolManager) -> None:
+        self._signer, self._pool = signer, pool
+
+    def post(self, action: str, ask: dict[str, Any]) -> Reply:
+        """One call, made once.
+
+        Raises:
+            Again: it may succeed if it is made again.
+            IteratorExpired, ShardNotFound, Refused: see `kinesis_failures`.
+        """
         body = encode(ask)
-        return self._patience.call(f"{action} of {shard_id} in {self._address.name}", lambda: self._try(action, shard_id, body))
-
-    def _try(self, action: str, shard_id: str, body: bytes) -> tuple[dict[str, Any], int, int]:
-        self._pacer.before(action, shard_id)
-        headers = self._signer.headers(action, CONTENT_TYPE, body)
+        headers = self._signer.headers(action, body)
         try:
             reply = self._pool.request("POST", self._signer.url, body=body, headers=headers)
         except urllib3.exceptions.HTTPError as error:
             raise Again(f"no answer from {self._signer.url}: {error}") from error
         if reply.status != 200:
-            raise _failure(reply.status, reply.headers.get("x-amzn-errortype", ""), reply.data)
-        return decode(reply.data), _date(reply.headers.get("Date")), len(reply.data)
+            raise failure(Failure.of(reply.status, reply.headers.get("x-amzn-errortype", ""), _said(reply.data)))
+        try:
+            return Reply(decode(reply.data), _date(reply.headers.get("Date")))
+        except ValueError as error:
+            raise Again(f"a reply that is no JSON: {error}") from error
 
 
-def _failure(status: int, kind: str, body: bytes) -> Exception:
-    try:
-        said = json.loads(body)
-    except ValueError:
-        said = {}
-    code = str(said.get("__type") or kind).split("#")[-1].split(":")[0]
-    message = said.get("message") or said.get("Message") or ""
-    if code == "ExpiredIteratorException":
-        return IteratorExpired(message)
-    if code == "ResourceNotFoundException":
-        return ShardNotFound(message)
-    if status >= 500 or code in TRANSIENT:
-        return Again(f"{code or status}: {message}")
-    return Refused(f"Kinesis refuses the call ({code or status}: {message})")
+class HttpKinesis:
+    """One stream. Thread safe.
+
+    Attributes:
+        counts: calls made by name, and `retries`: those that waited and were made again.
+    """
+
+    def __init__(self, address: StreamAddress, wire: Wire, pacer: Pacer, patience: Patience | None = None) -> None:
+        self._address, self._wire, self._pacer = address, wire, pacer
+        self._patience = patience or Patience(limit=address.deadline_seconds, first=0.1, cap=5.0)
+        self.counts: Counter[str] = Counter()
+
+    def get_iterator(self, shard_id: str, position: Position) -> str:
+        """See `KinesisClient.get_iterator`."""
+        ask = {"StreamName": self._address.name, "ShardId": shard_id, **iterator_type(position)}
+        return str(self._call("GetShardIterator", shard_id, ask).content["ShardIterator"])
+
+    def get_records(self, shard_id: str, iterator: str, limit: int) -> Page:
+        """See `KinesisClient.get_records`."""
+        reply = self._call("GetRecords", shard_id, {"ShardIterator": iterator, "Limit": limit})
+        page = _page(reply)
+        self._pacer.after(shard_id, sum(map(len, page.records.data)))
+        return page
+
+    def _call(self, action: str, shard_id: str, ask: dict[str, Any]) -> Reply:
+        def attempt() -> Reply:
+            self._pacer.before(action, shard_id)
+            self.counts[action] += 1
+            try:
+                return self._wire.post(action, ask)
+            except Again:
+                self.counts["retries"] += 1
+                raise
+
+        return self._patience.call(f"{action} of {shard_id} in stream {self._address.name}", attempt)
+
+
+def _page(reply: Reply) -> Page:
+    content = reply.content
+    return Page(
+        records=columns(content["Records"]),
+        next_iterator=content.get("NextShardIterator"),
+        behind_millis=int(content.get("MillisBehindLatest") or 0),
+        children=_children(content.get("ChildShards")),
+        server_millis=reply.server_millis,
+    )
 
 
 def _children(listed: list[dict[str, Any]] | None) -> tuple[Child, ...] | None:
     return tuple(Child(c["ShardId"], frozenset(c["ParentShards"])) for c in listed) if listed else None
 
 
+def _said(body: bytes) -> dict[str, Any]:
+    """The content of a failed reply; proxies and load balancers answer in HTML."""
+    try:
+        return decode(body)
+    except ValueError:
+        return {}
+
+
 def _date(header: str | None) -> int:
-    moment = parsedate_to_datetime(header) if header else datetime.now(UTC)
-    return round(moment.timestamp() * 1000)
+    """0 without a header: this machine's clock may be ahead, and an idle shard's TIMESTAMP must not follow it over records."""
+    return round(parsedate_to_datetime(header).timestamp() * 1000) if header else 0
 
 
 @functools.cache
-def _shared(region: str, endpoint: str | None) -> tuple[Signer, urllib3.PoolManager, Pacer]:
-    bundle = os.environ.get("AWS_CA_BUNDLE")
-    pool = urllib3.PoolManager(maxsize=CONNECTIONS, retries=False, timeout=urllib3.Timeout(TIMEOUT_SECONDS), ca_certs=bundle)
-    return Signer(region, endpoint), pool, Pacer()
+def _shared(region: str, endpoint: str | None) -> tuple[Wire, Pacer]:
+    session = Session()
+    signer = Signer(session, region, endpoint)
+    return Wire(signer, _pool(session, signer.url)), Pacer()
+
+
+def _pool(session: Session, url: str) -> urllib3.PoolManager:
+    """Connections as botocore makes them: its certificates unless others are configured, and the environment's proxy."""
+    options: dict[str, Any] = {
+        "maxsize": CONNECTIONS,
+        "retries": False,
+        "timeout": urllib3.Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS),
+        "ca_certs": session.get_config_variable("ca_bundle") or get_cert_path(verify=True),
+    }
+    proxies = ProxyConfiguration(get_environ_proxies(url))
+    proxy = proxies.proxy_url_for(url)
+    return urllib3.ProxyManager(proxy, proxy_headers=proxies.proxy_headers_for(proxy), **options) if proxy else urllib3.PoolManager(**options)
 
 
 @functools.cache

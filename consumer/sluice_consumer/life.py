@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from sluice_checkpoints.errors import ProtocolViolation, Refused
+from sluice_checkpoints.errors import Fenced, ProtocolViolation, Refused
 from sluice_checkpoints.model import END, Child, ConsumerRow, ShardRow
 from sluice_checkpoints.store import CheckpointStore, Life
 from sluice_checkpoints.stream import Shard, StreamCatalog, StreamIdentity
@@ -81,6 +81,8 @@ class Consumer:
             Refused: the table is another stream's. Fenced: a later life took over.
         """
         consumer = self.store.consumer()
+        if consumer is not None and consumer.generation > self.life.generation:
+            raise Fenced(f"generation {consumer.generation} took over from {self.life.generation} before it began")
         if consumer is None or consumer.generation != self.life.generation:
             raise ProtocolViolation(f"generation {self.life.generation} does not own {self.store.table.name}")
         check_identity(consumer, self.catalog.describe())

@@ -60,7 +60,7 @@ class Pacer:
             self.sleep(wait)
 
     def after(self, shard_id: str, size: int) -> None:
-        """Notes that a reply of `size` bytes was read from a shard."""
+        """Notes that `size` bytes of payload were read from a shard."""
         with self._lock:
             self._read(shard_id, size, self.clock())
 

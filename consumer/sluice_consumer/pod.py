@@ -19,6 +19,7 @@ from sluice_consumer.spark_conf import Pod
 TARGET = "sluice.dev/executors"
 REPORT = "sluice.dev/report"
 REPORT_SECONDS = 5.0
+ALIVE_SECONDS = 30.0  # a report that does not change is repeated; the operator calls one stale after 90 s
 POLL_SECONDS = 2.0
 
 log = logging.getLogger(__name__)
@@ -66,7 +67,7 @@ class PodAnnotations:
 
 @dataclass
 class Reporter:
-    """Tells the operator how the driver is: on change, and never more often than every `REPORT_SECONDS` unless the phase changes."""
+    """Tells the operator how the driver is: on change, but never more often than every `REPORT_SECONDS` unless the phase changes."""
 
     annotations: Annotations | None
     number: int = 0
@@ -89,8 +90,8 @@ class Reporter:
 
     def _flush(self) -> None:
         urgent = self._state.get("phase") != self._sent.get("phase")
-        due = self.clock() - self._sent_at >= REPORT_SECONDS
-        if self.annotations is None or self._state == self._sent or not (urgent or due):
+        due = self.clock() - self._sent_at >= (ALIVE_SECONDS if self._state == self._sent else REPORT_SECONDS)
+        if self.annotations is None or not (urgent or due):
             return
         try:
             self.annotations.write(REPORT, json.dumps({"number": self.number + 1, **self._state}))
@@ -109,4 +110,4 @@ def wanted_executors(annotations: Annotations) -> int | None:
     except Exception as error:  # noqa: BLE001 - the next poll asks again
         log.warning("the executor target could not be read: %s", error)
         return None
-    return int(value) if value is not None and value.isdigit() else None
+    return int(value) if value is not None and value.isascii() and value.isdecimal() else None

@@ -5,24 +5,33 @@ from __future__ import annotations
 from sluice_checkpoints.model import Position
 from sluice_consumer.kinesis import IteratorExpired, KinesisClient, ShardNotFound
 
+FOLLOWED = 5  # empty replies far from the tip (sparse shards) that one question follows; the shard's calls of one second
+
 
 class Probe:
-    """Keeps an iterator at one position of a shard between calls."""
+    """Keeps an iterator at one position of a shard between calls. To be asked at most once a second."""
 
     def __init__(self, client: KinesisClient, shard_id: str, position: Position) -> None:
         self._client, self._shard_id, self._position = client, shard_id, position
         self._iterator: str | None = None
 
     def ask(self) -> bool:
-        """Whether there is a record after the position, or the shard has ended (or vanished: the next batch will say what happened)."""
+        """Whether there is a record after the position, or the shard has ended (or vanished: the next batch will say what happened).
+
+        Raises:
+            Refused, ServiceUnavailable: see `KinesisClient`.
+        """
         try:
-            if self._iterator is None:
-                self._iterator = self._client.get_iterator(self._shard_id, self._position)
-            page = self._client.get_records(self._shard_id, self._iterator, 1)
+            for _ in range(FOLLOWED):
+                if self._iterator is None:
+                    self._iterator = self._client.get_iterator(self._shard_id, self._position)
+                page = self._client.get_records(self._shard_id, self._iterator, 1)
+                self._iterator = page.next_iterator
+                news = len(page.records) > 0 or page.next_iterator is None
+                if news or page.behind_millis == 0:
+                    return news
         except IteratorExpired:
             self._iterator = None
-            return False
         except ShardNotFound:
             return True
-        self._iterator = page.next_iterator
-        return len(page.records) > 0 or page.next_iterator is None
+        return False

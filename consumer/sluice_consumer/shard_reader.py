@@ -5,15 +5,19 @@ Ranges end on whole Kinesis records. A range is held in memory until it is bound
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import contextlib
+from dataclasses import dataclass, replace
 
 from sluice_checkpoints.errors import Refused, SluiceError
-from sluice_checkpoints.model import END, Child, Position
+from sluice_checkpoints.model import END, TRIM_HORIZON, Child, Position
 from sluice_checkpoints.stream import ShardList, StreamCatalog, StreamIdentity
-from sluice_consumer.aggregation import user_records
+from sluice_consumer.gathering import Columns, Gathering
 from sluice_consumer.kinesis import MAX_RECORDS_PER_CALL, IteratorExpired, KinesisClient, Page, Records, ShardNotFound
 
 TIMESTAMP_SLACK_MILLIS = 120_000  # an idle shard's TIMESTAMP follows the service's clock at this distance
+UNLIMITED = 2**63
+RENEWALS = 3  # of an iterator that is expired at once again: then it is not its age
+SIZE_MARGIN = 1.1  # asked for above what the mean size says, so that one call mostly fills a range
 
 
 class EndUnknown(SluiceError):
@@ -21,12 +25,15 @@ class EndUnknown(SluiceError):
 
 
 class ReplayShort(SluiceError):
-    """The stream no longer holds all of a range that was bound: records are lost, and nothing skips them silently."""
+    """The stream no longer holds exactly a range that was bound: records are lost, and nothing skips them silently."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much one range may hold, counted from its first record: user records, and bytes of payload."""
+    """How much one range may hold, counted from its first record: user records, and bytes of payload.
+
+    One Kinesis record is taken whatever its size.
+    """
 
     max_records: int
     max_bytes: int
@@ -43,7 +50,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class BoundRange:
-    """A range as its row has it: (start, end], its first Kinesis record and its number of user records."""
+    """A range as its row has it: (start, end], the Kinesis record of its first user record, and its number of user records."""
 
     shard_id: str
     start: Position
@@ -52,23 +59,18 @@ class BoundRange:
     records: int
 
 
-@dataclass(slots=True)
-class Columns:
-    """User records in columns of one length, in the order of the shard."""
-
-    partition_key: list[str] = field(default_factory=list)
-    data: list[bytes] = field(default_factory=list)
-    sequence: list[str] = field(default_factory=list)
-    sub: list[int] = field(default_factory=list)
-    arrival_millis: list[int] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.sequence)
-
-
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A range in memory. `behind_millis` and `read_to_millis` are of its end; `children` come with END only."""
+    """A range in memory.
+
+    Attributes:
+        first: sequence number of the Kinesis record of the first user record; None without any.
+        bytes: payload of the range, aggregates counted as they were sent.
+        behind_millis: how far `end` is behind the tip.
+        read_to_millis: the service's time up to which the shard was read; never less than that of the place it began at.
+        children: what follows; with END only, and not in a replay (the row has them).
+        possible_loss: what may be missing before this range, for people; None almost always.
+    """
 
     shard_id: str
     start: Position
@@ -88,36 +90,32 @@ class Fetched:
 
 
 @dataclass(slots=True)
-class _Cursor:
-    """What was taken so far; `position` is where a new iterator would go on."""
+class _Walk:
+    """Reading on in one shard; a new iterator is got whenever there is none."""
 
+    client: KinesisClient
     shard_id: str
-    start: Position
-    position: Position
-    columns: Columns = field(default_factory=Columns)
-    first: str | None = None
-    bytes: int = 0
+    gathering: Gathering
+    iterator: str | None = None
 
-    def take(self, records: Records, i: int) -> None:
-        """Takes the user records of one Kinesis record, without those that `start` says are done."""
-        sequence = records.sequence[i]
-        done = self.start.sub if self.start.sub is not None and sequence == self.start.sequence else -1
-        columns = self.columns
-        for sub, key, data in user_records(records.partition_key[i], records.data[i]):
-            if sub <= done:
-                continue
-            columns.partition_key.append(key)
-            columns.data.append(data)
-            columns.sequence.append(sequence)
-            columns.sub.append(sub)
-            columns.arrival_millis.append(records.arrival_millis[i])
-            self.bytes += len(data)
-            self.first = self.first or sequence
-        self.position = Position.after(sequence)
+    def page(self, limit: int) -> Page:
+        """The next reply. An iterator that expired is renewed from the last position.
 
-    def full(self, limits: Limits) -> bool:
-        """Whether a limit is reached."""
-        return len(self.columns) >= limits.max_records or self.bytes >= limits.max_bytes
+        Raises:
+            IteratorExpired: every new one is said to be expired, too.
+        """
+        for _ in range(RENEWALS):
+            with contextlib.suppress(IteratorExpired):
+                return self._next(limit)
+            self.iterator = None
+        return self._next(limit)
+
+    def _next(self, limit: int) -> Page:
+        if self.iterator is None:
+            self.iterator = self.client.get_iterator(self.shard_id, self.gathering.position)
+        page = self.client.get_records(self.shard_id, self.iterator, limit)
+        self.iterator = page.next_iterator
+        return page
 
 
 class Reader:
@@ -125,108 +123,176 @@ class Reader:
 
     def __init__(self, client: KinesisClient, catalog: StreamCatalog, identity: StreamIdentity) -> None:
         self._client, self._catalog, self._identity = client, catalog, identity
+        self._mean_sizes: dict[str, float] = {}
 
     def fetch(self, place: Place, limits: Limits) -> Fetched:
         """A new range: to a limit, to the tip, or to the end of the shard. Without any record it goes on to the tip or the end.
 
         Raises:
-            EndUnknown: the shard ended and its children are unknown. ShardNotFound: the service does not know a shard that it lists.
-            Refused, ServiceUnavailable: see `KinesisClient`.
+            EndUnknown: the shard ended and its children are unknown.
+            ShardNotFound: the service does not know a shard that it lists.
+            Refused: the stream was deleted and made again, or a call was refused.
+            ServiceUnavailable: a call had no success within its deadline.
         """
-        cursor = _Cursor(place.shard_id, place.position, place.position)
+        gathering = Gathering(place.position)
         try:
-            return self._fetch(cursor, place, limits)
+            fetched = self._fetch(_Walk(self._client, place.shard_id, gathering), place, limits)
         except ShardNotFound:
-            return self._expired(cursor, place)
+            fetched = self._vanished(gathering, place)
+        if gathering.taken:
+            self._mean_sizes[place.shard_id] = gathering.bytes / gathering.taken
+        return replace(fetched, read_to_millis=max(fetched.read_to_millis, place.read_to_millis))
 
-    def _fetch(self, cursor: _Cursor, place: Place, limits: Limits) -> Fetched:
-        iterator: str | None = self._client.get_iterator(cursor.shard_id, cursor.position)
-        loss: str | None = None
-        while iterator is not None:
-            page, iterator = self._page(cursor, iterator, min(MAX_RECORDS_PER_CALL, limits.max_records))
-            loss = loss or self._overtaken(place, page)
-            for i in range(len(page.records)):
-                cursor.take(page.records, i)
-                if cursor.full(limits) and i + 1 < len(page.records):
-                    return self._cut(cursor, page, page.records.arrival_millis[i], loss)
-            if iterator is None:
-                return self._ended(cursor, page, loss)
-            if page.behind_millis == 0 or cursor.full(limits):
-                return self._cut(cursor, page, page.server_millis - page.behind_millis, loss)
-        raise AssertionError("unreachable: the loop returns when there is no further iterator")
+    def _fetch(self, walk: _Walk, place: Place, limits: Limits) -> Fetched:
+        page = walk.page(self._limit(walk, limits))
+        loss = self._overtaken(place, page)
+        if loss and not len(page.records):
+            walk.iterator = self._client.get_iterator(place.shard_id, TRIM_HORIZON)
+            page = walk.page(self._limit(walk, limits))
+        tips = 0
+        while True:
+            fetched = self._settled(walk, page, limits)
+            tips += page.behind_millis == 0
+            if fetched is not None and (fetched.records or fetched.end == END or tips > 1):
+                return replace(fetched, possible_loss=loss)
+            page = walk.page(self._limit(walk, limits))
 
-    def _page(self, cursor: _Cursor, iterator: str, limit: int) -> tuple[Page, str | None]:
-        try:
-            page = self._client.get_records(cursor.shard_id, iterator, limit)
-        except IteratorExpired:
-            renewed = self._client.get_iterator(cursor.shard_id, cursor.position)
-            page = self._client.get_records(cursor.shard_id, renewed, limit)
-        return page, page.next_iterator
+    def _settled(self, walk: _Walk, page: Page, limits: Limits) -> Fetched | None:
+        """The range, if this reply is its last; None to go on.
 
-    def _cut(self, cursor: _Cursor, page: Page, read_to: int, loss: str | None) -> Fetched:
-        end = cursor.position
-        if end.millis is not None and page.behind_millis == 0:
+        An empty one is believed to be at the tip only when two replies say so: a closed shard may answer "nothing, at the tip" once before it
+        answers that it has ended (kinesalite does), and the next range would begin with the same answer again.
+        """
+        gathering = walk.gathering
+        if not gathering.take(page.records, limits.max_records, limits.max_bytes):
+            return self._cut(walk, page)
+        if page.next_iterator is None:
+            return self._ended(walk, page)
+        full = len(gathering.columns) >= limits.max_records or gathering.bytes >= limits.max_bytes
+        return self._to_tip(walk, page) if page.behind_millis == 0 or (full and len(gathering.columns)) else None
+
+    def _limit(self, walk: _Walk, limits: Limits) -> int:
+        """Kinesis records to ask for: what is thrown away because it does not fit still counts against the shard's 2 MiB a second."""
+        gathering = walk.gathering
+        records = limits.max_records - len(gathering.columns)
+        mean = gathering.bytes / gathering.taken if gathering.taken else self._mean_sizes.get(walk.shard_id, 0)
+        if mean:
+            records = min(records, int((limits.max_bytes - gathering.bytes) / mean * SIZE_MARGIN) + 1)
+        return max(1, min(MAX_RECORDS_PER_CALL, records))
+
+    def _cut(self, walk: _Walk, page: Page) -> Fetched:
+        """A limit fell inside a reply: the range was read up to the arrival of its last record."""
+        read_to = walk.gathering.columns.arrival_millis[-1]
+        behind = max(page.behind_millis, page.server_millis - read_to)
+        return self._range(walk, walk.gathering.position, behind, read_to)
+
+    def _to_tip(self, walk: _Walk, page: Page) -> Fetched:
+        """All of a reply was taken, and it reaches the tip or fills the range."""
+        end = walk.gathering.position
+        if end.millis is not None:
             end = Position.timestamp(max(end.millis, page.server_millis - TIMESTAMP_SLACK_MILLIS))
-        return self._fetched(cursor, end, page.behind_millis, read_to, (None, loss))
+        read_to = page.server_millis - page.behind_millis
+        if page.behind_millis and walk.gathering.columns.sequence:  # emulators count MillisBehindLatest from the newest record, not from now
+            read_to = min(read_to, walk.gathering.columns.arrival_millis[-1])
+        return self._range(walk, end, page.behind_millis, read_to)
 
-    def _ended(self, cursor: _Cursor, page: Page, loss: str | None) -> Fetched:
-        children = page.children or self._catalog.list_shards().children_of(cursor.shard_id)
+    def _ended(self, walk: _Walk, page: Page) -> Fetched:
+        children = page.children or self._listed().children_of(walk.shard_id)
         if not children:
-            raise EndUnknown(f"{cursor.shard_id} has no next iterator, but neither its reply nor ListShards names a child; it is asked again")
-        return self._fetched(cursor, END, 0, page.server_millis, (children, loss))
+            raise EndUnknown(f"{walk.shard_id} has no next iterator, but neither its reply nor ListShards names a child; it is asked again")
+        return replace(self._range(walk, END, 0, page.server_millis), children=children)
 
-    def _expired(self, cursor: _Cursor, place: Place) -> Fetched:
-        """ResourceNotFound: only with a complete list of the same stream that no longer has the shard is it an end, and a loss."""
-        identity, listed = self._catalog.describe(), self._catalog.list_shards()
-        self._same_stream(identity)
-        if listed.get(cursor.shard_id) is not None:
-            raise ShardNotFound(f"{cursor.shard_id} is listed, but the service does not find it at {cursor.position}")
-        loss = f"the shard expired before it was read to its end; unread from {cursor.position}, last read up to {place.read_to_millis} (epoch ms)"
-        return self._fetched(cursor, END, 0, place.read_to_millis, (_children(listed, cursor.shard_id), loss))
+    def _range(self, walk: _Walk, end: Position, behind: int, read_to: int) -> Fetched:
+        taken = walk.gathering
+        return Fetched(walk.shard_id, taken.start, end, taken.columns, taken.first, taken.bytes, behind, read_to)
 
-    def _same_stream(self, identity: StreamIdentity) -> None:
-        if (identity.arn, identity.created_millis) != (self._identity.arn, self._identity.created_millis):
+    def _vanished(self, gathering: Gathering, place: Place) -> Fetched:
+        """ResourceNotFound: only with a complete list of the same stream that no longer has the shard is it an end, and a loss.
+
+        What was read before it vanished is a range of its own; the next one finds out more.
+        """
+        if gathering.columns.sequence:
+            found = gathering.columns
+            return Fetched(place.shard_id, place.position, gathering.position, found, gathering.first, gathering.bytes, 0, found.arrival_millis[-1])
+        listed = self._listed()
+        if listed.get(place.shard_id) is not None:
+            raise ShardNotFound(f"{place.shard_id} is listed, but the service does not find it at {place.position}")
+        loss = (
+            f"{place.shard_id} expired before it was read to its end: unread after {place.position}, last read at {place.read_to_millis} (epoch ms)"
+        )
+        return Fetched(place.shard_id, place.position, END, Columns(), children=listed.children_of(place.shard_id), possible_loss=loss)
+
+    def _listed(self) -> ShardList:
+        """All shards, of the very stream that the table is of: ids of shards repeat in one that was made again.
+
+        Raises:
+            Refused: it is another stream.
+        """
+        listed = self._catalog.list_shards()
+        identity = self._catalog.describe()  # after the listing: if it is still the same stream, the listing was of it too
+        if identity.created_millis != self._identity.created_millis:
             raise Refused(f"stream {identity.name} was deleted and made again: the positions in this table are of another stream")
+        return listed
 
     def _overtaken(self, place: Place, page: Page) -> str | None:
-        age = page.server_millis - place.read_to_millis
-        if not place.read_to_millis or age <= self._identity.retention_millis:
-            return None
-        return f"last read {age // 1000} s ago, longer than the retention of {self._identity.retention_millis // 1000} s: records may have expired"
+        """What to say if retention may have passed the place: it was read to longer ago than records are kept.
 
-    @staticmethod
-    def _fetched(cursor: _Cursor, end: Position, behind: int, read_to: int, rest: tuple[tuple[Child, ...] | None, str | None]) -> Fetched:
-        children, loss = rest
-        return Fetched(cursor.shard_id, cursor.start, end, cursor.columns, cursor.first, cursor.bytes, behind, read_to, children, loss)
+        An empty reply that is a whole retention behind looks the same for a shard that is merely idle, so the reply alone says nothing.
+        """
+        age, kept = page.server_millis - place.read_to_millis, self._identity.retention_millis
+        if not place.read_to_millis or age <= kept:
+            return None
+        what = f"{place.shard_id} was last read {age // 1000} s ago, records are kept {kept // 1000} s"
+        return f"{what}: what came after {place.position} may have expired"
 
     def replay(self, bound: BoundRange) -> Fetched:
         """Exactly the user records in (start, end].
 
         Raises:
-            ReplayShort: the stream does not give `records` of them, or does not meet `end`.
+            ReplayShort: the stream does not give `records` of them from `first` on, or does not meet `end`.
+            Refused, ServiceUnavailable: see `KinesisClient`.
         """
-        cursor = _Cursor(bound.shard_id, bound.start, bound.start)
+        gathering = Gathering(bound.start)
         if bound.first is not None:
-            self._replay(cursor, bound)
-        if len(cursor.columns) != bound.records:
-            raise ReplayShort(f"{bound.shard_id}: {len(cursor.columns)} of {bound.records} records from {bound.first} to {bound.end} are left")
-        return Fetched(bound.shard_id, bound.start, bound.end, cursor.columns, cursor.first, cursor.bytes)
+            try:
+                met = self._replay(_Walk(self._client, bound.shard_id, gathering), bound)
+            except ShardNotFound as gone:
+                raise ReplayShort(f"{bound.shard_id} is gone, with {bound.records} records from {bound.first} to {bound.end}") from gone
+            self._check(gathering, bound, met=met)
+        return Fetched(bound.shard_id, bound.start, bound.end, gathering.columns, gathering.first, gathering.bytes)
 
-    def _replay(self, cursor: _Cursor, bound: BoundRange) -> None:
-        at_first = Position("AFTER", sequence=bound.first, sub=-1)  # with a `sub` the iterator starts at the record itself
-        cursor.position = at_first
-        iterator: str | None = self._client.get_iterator(bound.shard_id, at_first)
-        while iterator is not None:
-            page, iterator = self._page(cursor, iterator, MAX_RECORDS_PER_CALL)
-            for i, sequence in enumerate(page.records.sequence):
-                if bound.end.sequence is not None and int(sequence) > int(bound.end.sequence):
-                    return
-                cursor.take(page.records, i)
-                if sequence == bound.end.sequence:
-                    return
-            if page.behind_millis == 0 and not len(page.records) and bound.end != END:
-                return
+    def _replay(self, walk: _Walk, bound: BoundRange) -> bool:
+        """Reads the range; whether its end was met."""
+        walk.iterator = self._client.get_iterator(bound.shard_id, Position("AFTER", sequence=bound.first, sub=-1))  # at `first`
+        while True:
+            left = bound.records - len(walk.gathering.columns)
+            page = walk.page(min(left, MAX_RECORDS_PER_CALL) if left > 0 else 1)
+            last = bound.end.sequence
+            beyond = last is not None and _drop_after(page.records, last)
+            walk.gathering.take(page.records, UNLIMITED, UNLIMITED)
+            if last is not None and (beyond or walk.gathering.position.sequence == last):
+                return walk.gathering.position.sequence == last
+            if page.next_iterator is None:
+                return bound.end == END
+            if last is not None and page.behind_millis == 0 and not len(page.records):
+                return False
+
+    def _check(self, gathering: Gathering, bound: BoundRange, *, met: bool) -> None:
+        found = gathering.columns
+        if met and len(found) == bound.records and gathering.first == bound.first:
+            return
+        raise ReplayShort(
+            f"{bound.shard_id}: the range from {bound.first} to {bound.end} had {bound.records} records; now there are {len(found)}, "
+            f"from {gathering.first}{'' if met else ', and its end is not met'}"
+        )
 
 
-def _children(listed: ShardList, shard_id: str) -> tuple[Child, ...]:
-    return listed.children_of(shard_id)
+def _drop_after(records: Records, sequence: str) -> bool:
+    """Drops the records after a sequence number; whether there were any."""
+    keep, last = len(records), int(sequence)
+    while keep and int(records.sequence[keep - 1]) > last:
+        keep -= 1
+    dropped = keep < len(records)
+    for column in (records.sequence, records.partition_key, records.data, records.arrival_millis):
+        del column[keep:]
+    return dropped

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from sluice_checkpoints.errors import Refused, SluiceError
-from sluice_checkpoints.lease import Claim, Taken, Watcher, take_over
+from sluice_checkpoints.lease import MARGIN, Claim, Taken, Watcher, take_over
 from sluice_checkpoints.store import CheckpointStore, Life
 from sluice_checkpoints.stream import StreamCatalog
 from sluice_consumer import bootstrap, outcome
@@ -148,7 +148,7 @@ class Supervisor:
             lambda promise: self._beating.beat(life, promise),
             self._config.lease_duration_seconds,
             accepted=taken.sent,
-            keep_promise_until=taken.sent + taken.wait_out_millis / 1000 * 1.01 if taken.wait_out_millis else 0.0,
+            keep_promise_until=taken.sent + taken.wait_out_millis / 1000 * MARGIN if taken.wait_out_millis else 0.0,
         )
         thread = threading.Thread(target=heart.run, name="heart", daemon=True)
         thread.start()

@@ -1,0 +1,63 @@
+"""What Kinesis says when a call fails, and what that means to the caller. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.retrying import Again
+from sluice_consumer.kinesis import IteratorExpired, ShardNotFound
+
+# API reference, GetRecords, GetShardIterator and common errors: what may pass. Expired credentials are refreshed before the next try.
+TRANSIENT = frozenset({
+    "ExpiredTokenException",
+    "InternalFailure",
+    "InternalFailureException",
+    "KMSThrottlingException",
+    "LimitExceededException",
+    "ProvisionedThroughputExceededException",
+    "RequestTimeout",
+    "ServiceUnavailable",
+    "ThrottlingException",
+})  # fmt: skip
+ADVICE = {
+    "AccessDeniedException": "the pod's role needs kinesis:GetShardIterator, GetRecords, ListShards and DescribeStreamSummary on the stream",
+    "KMSAccessDeniedException": "the pod's role needs kms:Decrypt on the stream's key",
+    "InvalidSignatureException": "check the credentials and this machine's clock",
+    "UnrecognizedClientException": "check the credentials",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A call that failed: HTTP status, error code without its prefixes, message."""
+
+    status: int
+    code: str
+    message: str
+
+    @staticmethod
+    def of(status: int, kind: str, body: Mapping[str, Any]) -> Failure:
+        """From a reply: its status, its header `x-amzn-errortype` and its decoded body."""
+        code = str(body.get("__type") or kind).split("#")[-1].split(":")[0]
+        return Failure(status, code, str(body.get("message") or body.get("Message") or ""))
+
+    @property
+    def text(self) -> str:
+        """For messages."""
+        return ": ".join(part for part in (self.code or f"HTTP {self.status}", self.message) if part)
+
+
+def failure(told: Failure) -> Exception:
+    """The exception that says what to do next."""
+    if told.code == "ExpiredIteratorException":
+        return IteratorExpired(told.message)
+    if told.code == "ResourceNotFoundException":
+        return ShardNotFound(told.message)
+    # AT_TIMESTAMP of a moment ago, asked of a host whose clock is a little behind: it passes.
+    ahead = told.code == "InvalidArgumentException" and "cannot be greater than" in told.message
+    if told.status >= 500 or told.code in TRANSIENT or ahead:
+        return Again(told.text)
+    return Refused("; ".join(part for part in (f"Kinesis refuses the call: {told.text}", ADVICE.get(told.code)) if part))
