@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-CLUSTER = "tests/cluster"
+CLUSTER = "tests/cluster/"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Minutes come after seconds."""
-    items.sort(key=lambda item: CLUSTER in item.path.as_posix())
+    """Minutes come after seconds: first what needs no cluster, then what makes one, then what only uses it."""
+    items.sort(key=lambda item: 0 if item.get_closest_marker("cluster") is None else 1 if CLUSTER in item.path.as_posix() else 2)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -1,0 +1,49 @@
+"""A stream of one shard in virtual time, and what reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sluice_checkpoints.model import TRIM_HORIZON, Position
+from sluice_checkpoints.stream_twin import StreamTwin
+from sluice_consumer.kinesis_twin import KinesisTwin, Manners
+from sluice_consumer.shard_reader import BoundRange, Fetched, Limits, Place, Reader
+
+START_MILLIS = 1_700_000_000_000
+SHARD = "shardId-000000000000"
+PLENTY = Limits(10_000, 8 * 1024 * 1024)
+
+
+@dataclass
+class Stream:
+    """A stream of one shard, and what reads it; `now` is its clock, epoch milliseconds."""
+
+    now: int = START_MILLIS
+    twin: StreamTwin = field(init=False)
+    client: KinesisTwin = field(init=False)
+    reader: Reader = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.twin = StreamTwin("orders", now=lambda: self.now)
+        self.client = KinesisTwin(self.twin)
+        self.reader = Reader(self.client, self.twin, self.twin.describe())
+
+    def behaves(self, **manners: int) -> None:
+        """Changes the service's manners."""
+        self.client.manners = Manners(**manners)
+
+    def put(self, *payloads: bytes) -> list[str]:
+        """Puts records into the first shard, a second apart."""
+        numbers = []
+        for payload in payloads:
+            numbers.append(self.twin.put_in(SHARD, payload))
+            self.now += 1000
+        return numbers
+
+    def fetch(self, position: Position = TRIM_HORIZON, limits: Limits = PLENTY, read_to: int = 0) -> Fetched:
+        """A range of the first shard."""
+        return self.reader.fetch(Place(SHARD, position, read_to), limits)
+
+    def replay(self, fetched: Fetched) -> Fetched:
+        """The same range again."""
+        return self.reader.replay(BoundRange(SHARD, fetched.start, fetched.end, fetched.first, fetched.records))

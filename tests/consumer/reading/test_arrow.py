@@ -1,0 +1,57 @@
+"""Rows reach Spark with its own schema, complete and in order."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+from reading.stream import START_MILLIS
+
+from sluice_checkpoints.model import END, TRIM_HORIZON
+from sluice_consumer.arrow import DDL, ROWS, SCHEMA, to_arrow
+from sluice_consumer.gathering import Columns
+from sluice_consumer.shard_reader import Fetched
+
+
+def fetched(rows: int) -> Fetched:
+    """A range of so many records."""
+    columns = Columns(["k"] * rows, [b"%d" % i for i in range(rows)], [str(i) for i in range(rows)], [7] * rows, [START_MILLIS + 123] * rows)
+    return Fetched("shard", TRIM_HORIZON, END, columns)
+
+
+def test_the_schema_is_sparks() -> None:
+    """Spark compares the two exactly, down to the time zone."""
+    types = pytest.importorskip("pyspark.sql.pandas.types")
+    parsed = pytest.importorskip("pyspark.sql.types").StructType()
+    simple = {"STRING": "string", "BINARY": "binary", "BIGINT": "long", "TIMESTAMP": "timestamp"}
+    for column in DDL.split(", "):
+        name, kind = column.split()
+        parsed = parsed.add(name, simple[kind])
+    assert types.to_arrow_schema(parsed, timezone="UTC").equals(SCHEMA)
+
+
+def test_every_column_is_filled() -> None:
+    """With what it is named."""
+    (batch,) = to_arrow(fetched(1), "orders")
+    assert batch.schema.equals(SCHEMA)
+    assert batch.to_pylist() == [
+        {
+            "partitionKey": "k",
+            "data": b"0",
+            "stream": "orders",
+            "shardId": "shard",
+            "sequenceNumber": "0",
+            "subSequenceNumber": 7,
+            "approximateArrivalTimestamp": datetime.fromtimestamp((START_MILLIS + 123) / 1000, UTC),
+        }
+    ]
+
+
+@pytest.mark.parametrize(("rows", "sizes"), [(0, []), (1, [1]), (ROWS, [ROWS]), (2 * ROWS + 5, [ROWS, ROWS, 5])])
+def test_batches_are_bounded(rows: int, sizes: list[int]) -> None:
+    """And hold all rows, in order."""
+    batches = list(to_arrow(fetched(rows), "orders"))
+    assert [batch.num_rows for batch in batches] == sizes
+    if batches:
+        assert pa.Table.from_batches(batches).column("data").to_pylist() == fetched(rows).columns.data

@@ -1,0 +1,245 @@
+"""The real client: what goes over the wire, what comes back, and what a failure means."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+import urllib3
+from botocore.session import Session
+
+from sluice_checkpoints.errors import ProtocolViolation, Refused, ServiceUnavailable
+from sluice_checkpoints.model import END, TRIM_HORIZON, Child, Position
+from sluice_checkpoints.retrying import Patience
+from sluice_consumer.kinesis import IteratorExpired, ShardNotFound
+from sluice_consumer.kinesis_http import HttpKinesis, Signer, StreamAddress, Wire, _pool, connect
+from sluice_consumer.pacing import Pacer
+
+DATE = "Fri, 21 Nov 2025 10:00:00 GMT"
+DATE_MILLIS = 1_763_719_200_000
+Answer = Exception | tuple[int, bytes]
+
+
+class Server:
+    """A connection pool that answers from a list, the last one for ever, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.answers: list[Answer] = []
+        self.asked: list[tuple[str, str, dict[str, Any], dict[str, str]]] = []
+        self.headers = {"Date": DATE}
+
+    def request(self, method: str, url: str, body: bytes, headers: dict[str, str]) -> Any:
+        """See `urllib3.PoolManager.request`."""
+        self.asked.append((method, url, json.loads(body), headers))
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return urllib3.HTTPResponse(answer[1], status=answer[0], headers=self.headers, preload_content=True)
+
+    def says(self, *answers: Answer | dict[str, Any]) -> None:
+        """What comes next."""
+        self.answers = [(200, json.dumps(answer).encode()) if isinstance(answer, dict) else answer for answer in answers]
+
+
+def error(code: str, message: str = "", status: int = 400) -> Answer:
+    """A failed reply."""
+    return status, json.dumps({"__type": f"com.amazonaws.kinesis.v20131202#{code}", "message": message}).encode()
+
+
+@pytest.fixture
+def server() -> Server:
+    """Kinesis."""
+    return Server()
+
+
+@pytest.fixture
+def slept() -> list[float]:
+    """Pauses that were made."""
+    return []
+
+
+@pytest.fixture
+def kinesis(server: Server, slept: list[float], monkeypatch: pytest.MonkeyPatch) -> HttpKinesis:
+    """The client; its time passes only in pauses."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    address = StreamAddress("orders", "eu-west-1", "https://kinesis.example")
+    patience = Patience(limit=30, first=0.1, cap=5, clock=lambda: sum(slept), sleep=slept.append, dice=lambda: 1.0)
+    pool: Any = server
+    return HttpKinesis(address, Wire(Signer(Session(), address.region, address.endpoint), pool), Pacer(lambda: sum(slept), slept.append), patience)
+
+
+def get_records(kinesis: HttpKinesis) -> Any:
+    """One call."""
+    return kinesis.get_records("shard", "iterator", 5)
+
+
+RECORD = {"SequenceNumber": "7", "PartitionKey": "k", "Data": base64.b64encode(b"\x00x").decode(), "ApproximateArrivalTimestamp": 1.7e9 + 0.001}
+POSITIONS = {
+    TRIM_HORIZON: {"ShardIteratorType": "TRIM_HORIZON"},
+    Position.timestamp(1_700_000_000_123): {"ShardIteratorType": "AT_TIMESTAMP", "Timestamp": 1_700_000_000.123},
+    Position.after("4958"): {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "StartingSequenceNumber": "4958"},
+    Position.after("4958", 0): {"ShardIteratorType": "AT_SEQUENCE_NUMBER", "StartingSequenceNumber": "4958"},
+}
+
+
+@pytest.mark.parametrize(("position", "sent"), POSITIONS.items(), ids=map(str, POSITIONS))
+def test_a_position_is_an_iterator(kinesis: HttpKinesis, server: Server, position: Position, sent: dict[str, Any]) -> None:
+    """Inside an aggregate, at its record; done with one, after it."""
+    server.says({"ShardIterator": "token"})
+    assert kinesis.get_iterator("shard", position) == "token"
+    method, url, body, headers = server.asked[0]
+    assert (method, url) == ("POST", "https://kinesis.example/")
+    assert body == {"StreamName": "orders", "ShardId": "shard"} | sent
+    assert headers["X-Amz-Target"] == "Kinesis_20131202.GetShardIterator"
+    assert headers["Content-Type"] == "application/x-amz-json-1.1"
+
+
+def test_nothing_is_read_from_the_end(kinesis: HttpKinesis) -> None:
+    """Whoever asks is wrong."""
+    with pytest.raises(ProtocolViolation):
+        kinesis.get_iterator("shard", END)
+
+
+def test_calls_are_signed(kinesis: HttpKinesis, server: Server) -> None:
+    """For this region and service."""
+    server.says({"ShardIterator": "token"})
+    kinesis.get_iterator("shard", TRIM_HORIZON)
+    assert "/eu-west-1/kinesis/aws4_request" in server.asked[0][3]["Authorization"]
+
+
+def test_a_reply_becomes_columns(kinesis: HttpKinesis, server: Server) -> None:
+    """Payloads decoded, times in milliseconds."""
+    server.says({"Records": [RECORD], "NextShardIterator": "next", "MillisBehindLatest": 12})
+    page = get_records(kinesis)
+    assert (page.records.sequence, page.records.partition_key, page.records.data) == (["7"], ["k"], [b"\x00x"])
+    assert page.records.arrival_millis == [1_700_000_000_001]
+    assert (page.next_iterator, page.behind_millis, page.children, page.server_millis) == ("next", 12, None, DATE_MILLIS)
+    assert server.asked[0][2] == {"ShardIterator": "iterator", "Limit": 5}
+
+
+@pytest.mark.parametrize("end", [{}, {"NextShardIterator": None}])
+def test_the_end_of_a_shard(kinesis: HttpKinesis, server: Server, end: dict[str, Any]) -> None:
+    """The iterator is null or left out; children come with their parents."""
+    server.says({"Records": [], "ChildShards": [{"ShardId": "c", "ParentShards": ["a", "b"], "HashKeyRange": {}}], **end})
+    page = get_records(kinesis)
+    assert (page.next_iterator, page.behind_millis) == (None, 0)
+    assert page.children == (Child("c", frozenset({"a", "b"})),)
+
+
+def test_an_empty_list_of_children_is_none(kinesis: HttpKinesis, server: Server) -> None:
+    """A shard that ends without children is an open question, not an answer."""
+    server.says({"Records": [], "ChildShards": []})
+    assert get_records(kinesis).children is None
+
+
+def test_a_reply_without_a_date_leaves_the_time_unknown(kinesis: HttpKinesis, server: Server) -> None:
+    """This machine's clock is not the service's."""
+    server.headers = {}
+    server.says({"Records": []})
+    assert get_records(kinesis).server_millis == 0
+
+
+FAILURES: dict[str, tuple[Answer, type[Exception], str]] = {
+    "an expired iterator": (error("ExpiredIteratorException"), IteratorExpired, ""),
+    "an unknown shard": (error("ResourceNotFoundException", "Shard x"), ShardNotFound, "Shard x"),
+    "a bad argument": (error("InvalidArgumentException", "Limit"), Refused, "InvalidArgumentException: Limit"),
+    "no permission": (error("AccessDeniedException", "no"), Refused, "kinesis:GetShardIterator"),
+    "no permission for the key": (error("KMSAccessDeniedException"), Refused, "kms:Decrypt"),
+    "a page of a proxy": ((403, b"<html>"), Refused, "HTTP 403"),
+}
+
+
+@pytest.mark.parametrize(("answer", "raised", "text"), FAILURES.values(), ids=FAILURES.keys())
+def test_what_does_not_pass_is_said_at_once(
+    kinesis: HttpKinesis, server: Server, slept: list[float], answer: Answer, raised: type[Exception], text: str
+) -> None:
+    """By what the caller does next, and without a pause."""
+    server.says(answer)
+    with pytest.raises(raised, match=text or None):
+        get_records(kinesis)
+    assert slept == []
+
+
+PASSING: dict[str, Answer] = {
+    "throughput": error("ProvisionedThroughputExceededException"),
+    "limit": error("LimitExceededException"),
+    "key throttled": error("KMSThrottlingException"),
+    "credentials about to be refreshed": error("ExpiredTokenException"),
+    "internal": error("InternalFailure", status=500),
+    "a gateway": (502, b"<html>bad gateway</html>"),
+    "half a reply": (200, b'{"Records": ['),
+    "no connection": urllib3.exceptions.ProtocolError("reset"),
+    "no answer": urllib3.exceptions.ReadTimeoutError(None, "/", "timed out"),  # type: ignore[arg-type]
+    "a clock a little behind": error("InvalidArgumentException", "Timestamp cannot be greater than the current timestamp"),
+}
+
+
+@pytest.mark.parametrize("answer", PASSING.values(), ids=PASSING.keys())
+def test_what_passes_is_waited_out(kinesis: HttpKinesis, server: Server, slept: list[float], answer: Answer) -> None:
+    """With pauses that grow (full jitter; the dice of this test show the most)."""
+    server.says(answer, answer, answer, {"Records": []})
+    assert len(get_records(kinesis).records) == 0
+    assert slept == pytest.approx([0.1, 0.2, 0.4])
+    assert kinesis.counts == {"GetRecords": 4, "retries": 3}
+
+
+def test_waiting_has_an_end(kinesis: HttpKinesis, server: Server, slept: list[float]) -> None:
+    """The call and the last reason are named."""
+    server.says(error("ProvisionedThroughputExceededException", "Rate exceeded"))
+    with pytest.raises(ServiceUnavailable, match=r"GetRecords of shard in stream orders.*Rate exceeded"):
+        get_records(kinesis)
+    assert 20 < sum(slept) <= 30
+
+
+def test_calls_are_paced(kinesis: HttpKinesis, server: Server, slept: list[float]) -> None:
+    """By the number of calls, and by what was read."""
+    server.says({"Records": []})
+    for _ in range(10):
+        get_records(kinesis)
+    assert sum(slept) == pytest.approx(1)
+    server.says({"Records": [RECORD | {"Data": base64.b64encode(bytes(4 * 1024 * 1024)).decode()}]})
+    get_records(kinesis)
+    get_records(kinesis)
+    assert sum(slept) == pytest.approx(2.2, abs=0.05)  # 4 MiB of payload, whatever base64 makes of it; a second's worth was saved up
+
+
+def test_no_credentials_are_refused_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not a failure deep in a signature."""
+    monkeypatch.setattr("botocore.session.Session.get_credentials", lambda _session: None)
+    with pytest.raises(Refused, match="no AWS credentials"):
+        Signer(Session(), "eu-west-1", "https://kinesis.example")
+
+
+def test_without_an_endpoint_the_regions_own_is_found(kinesis: HttpKinesis) -> None:
+    """By botocore, which knows partitions and environment."""
+    assert isinstance(kinesis, HttpKinesis)
+    assert Signer(Session(), "cn-north-1", None).url == "https://kinesis.cn-north-1.amazonaws.com.cn/"
+
+
+def test_proxy_and_certificates_are_those_of_botocore(kinesis: HttpKinesis, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What works for every other AWS program in the pod works here."""
+    assert isinstance(kinesis, HttpKinesis)
+    for name in ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    url = "https://kinesis.eu-west-1.amazonaws.com/"
+    assert str(_pool(Session(), url).connection_pool_kw["ca_certs"]).endswith(".pem")
+    monkeypatch.setenv("AWS_CA_BUNDLE", "/ca.pem")
+    monkeypatch.setenv("HTTPS_PROXY", "http://user:word@proxy.example:3128")
+    pool = _pool(Session(), url)
+    assert isinstance(pool, urllib3.ProxyManager)
+    assert pool.connection_pool_kw["ca_certs"] == "/ca.pem"
+    assert (pool.proxy.host if pool.proxy else None, pool.proxy_headers["Proxy-Authorization"]) == ("proxy.example", "Basic dXNlcjp3b3Jk")
+    monkeypatch.setenv("NO_PROXY", "amazonaws.com")
+    assert not isinstance(_pool(Session(), url), urllib3.ProxyManager)
+
+
+def test_a_process_has_one_client_a_stream_and_one_pool_an_endpoint(kinesis: HttpKinesis) -> None:
+    """Tasks that follow each other reuse connections and keep to the pace."""
+    first, second = (connect(StreamAddress(name, "eu-west-1", "http://127.0.0.1:1")) for name in ("a", "b"))
+    assert connect(StreamAddress("a", "eu-west-1", "http://127.0.0.1:1")) is first
+    assert first._wire is second._wire
+    assert first._pacer is second._pacer
+    assert kinesis._wire is not first._wire

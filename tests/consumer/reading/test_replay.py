@@ -1,0 +1,155 @@
+"""A bound range is read again exactly, or not at all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from reading.kpl import aggregate
+from reading.stream import SHARD, Stream
+
+from sluice_checkpoints.errors import ServiceUnavailable
+from sluice_checkpoints.model import END, TRIM_HORIZON, Position
+from sluice_consumer.kinesis import IteratorExpired, ShardNotFound
+from sluice_consumer.shard_reader import BoundRange, Limits, ReplayShort
+
+AGGREGATE = aggregate([(f"user-{i}", b"%d" % i) for i in range(5)])
+
+
+def test_records_that_came_later_are_not_in_it(stream: Stream) -> None:
+    """A batch's content is fixed."""
+    stream.put(b"a", b"b")
+    fetched = stream.fetch()
+    stream.put(b"c")
+    again = stream.replay(fetched)
+    assert (again.columns, again.first, again.bytes) == (fetched.columns, fetched.first, fetched.bytes)
+    assert (again.start, again.end) == (fetched.start, fetched.end)
+
+
+def test_an_empty_range_needs_no_call(stream: Stream) -> None:
+    """There is nothing to read."""
+    fetched = stream.fetch()
+    stream.client.calls.clear()
+    assert stream.replay(fetched).records == 0
+    assert stream.client.calls == []
+
+
+def test_a_range_inside_an_aggregate(stream: Stream) -> None:
+    """The rest of it, again."""
+    numbers = stream.put(AGGREGATE, b"x")
+    fetched = stream.fetch(Position.after(numbers[0], 2))
+    assert stream.replay(fetched).columns == fetched.columns
+
+
+def test_a_range_from_a_timestamp_begins_at_its_first_record(stream: Stream) -> None:
+    """Timestamps of records are approximate and do not only grow; sequence numbers do."""
+    stream.put(b"a", b"b")
+    fetched = stream.fetch(Position.timestamp(stream.now - 2000))
+    assert stream.replay(fetched).columns == fetched.columns
+
+
+@pytest.mark.parametrize("end_with_records", [True, False])
+def test_the_last_range_of_a_shard(stream: Stream, *, end_with_records: bool) -> None:
+    """Its end is END; children are in the row already."""
+    stream.behaves(end_with_records=end_with_records)
+    numbers = stream.put(b"a", b"b")
+    stream.twin.split(SHARD)
+    again = stream.reader.replay(BoundRange(SHARD, TRIM_HORIZON, END, numbers[0], 2))
+    assert (again.columns.data, again.end, again.children) == ([b"a", b"b"], END, None)
+
+
+def test_several_replies_and_expired_iterators(stream: Stream) -> None:
+    """The same care as for a new range."""
+    stream.put(*[b"%d" % i for i in range(9)])
+    fetched = stream.fetch()
+    stream.behaves(page_records=2, empty_pages=2)
+    real, calls = stream.client.get_records, iter(range(100))
+
+    def now_and_then(shard_id: str, iterator: str, limit: int) -> object:
+        if next(calls) % 4 == 3:
+            raise IteratorExpired("expired")
+        return real(shard_id, iterator, limit)
+
+    stream.client.get_records = now_and_then  # type: ignore[method-assign, assignment]
+    assert stream.replay(fetched).columns == fetched.columns
+
+
+def test_no_answer_is_not_a_loss(stream: Stream) -> None:
+    """Try again; nothing is known."""
+    stream.put(b"a")
+    fetched = stream.fetch()
+    stream.client.fail(ServiceUnavailable("no answer"))
+    with pytest.raises(ServiceUnavailable):
+        stream.replay(fetched)
+
+
+class TestShort:
+    """What is not exactly what was bound is not emitted."""
+
+    @pytest.mark.parametrize("trimmed", [1, 2, 3, 4])
+    def test_records_expired(self, stream: Stream, trimmed: int) -> None:
+        """The first of them, or all, or more."""
+        stream.put(b"a", b"b", b"c")
+        fetched = stream.fetch()
+        stream.put(b"d", b"e")
+        stream.twin.trim(SHARD, trimmed)
+        with pytest.raises(ReplayShort, match="had 3 records"):
+            stream.replay(fetched)
+
+    def test_the_end_is_not_met(self, stream: Stream) -> None:
+        """The tip came before it: another stream, or a bound that nobody wrote."""
+        stream.put(b"a")
+        fetched = stream.fetch()
+        beyond = Position.after(str(int(fetched.end.sequence or 0) + 10))
+        with pytest.raises(ReplayShort, match="its end is not met"):
+            stream.replay(replace(fetched, end=beyond))
+
+    def test_the_last_record_is_missing(self, stream: Stream) -> None:
+        """Later records do not make up for it."""
+        stream.put(b"a", b"b")
+        fetched = stream.fetch()
+        twin = stream.twin.shards[SHARD]
+        del twin.records[1], twin.numbers[1]
+        stream.put(b"c")
+        with pytest.raises(ReplayShort, match="had 2 records; now there are 1"):
+            stream.replay(fetched)
+
+    def test_there_are_more_than_were_bound(self, stream: Stream) -> None:
+        """Something else counted them."""
+        stream.put(b"a", b"b")
+        fetched = stream.fetch()
+        with pytest.raises(ReplayShort, match="had 1 records; now there are 2"):
+            stream.reader.replay(BoundRange(SHARD, fetched.start, fetched.end, fetched.first, 1))
+
+    def test_the_end_of_the_shard_is_not_there(self, stream: Stream) -> None:
+        """Bound to END, and still open."""
+        numbers = stream.put(b"a")
+        stream.twin.split(SHARD)
+        ended = BoundRange(SHARD, TRIM_HORIZON, Position.after(numbers[0]), numbers[0], 1)
+        assert stream.reader.replay(ended).records == 1
+        stream.twin.trim(SHARD, 1)
+        with pytest.raises(ReplayShort):
+            stream.reader.replay(ended)
+
+    def test_the_shard_expired(self, stream: Stream) -> None:
+        """All of it is lost."""
+        stream.put(b"a")
+        fetched = stream.fetch(limits=Limits(1, 10))
+        stream.twin.split(SHARD)
+        stream.twin.expire_shard(SHARD)
+        with pytest.raises(ReplayShort, match="is gone"):
+            stream.replay(fetched)
+
+    def test_the_shard_vanished_on_the_way(self, stream: Stream) -> None:
+        """The same, a call later."""
+        stream.put(b"a")
+        fetched = stream.fetch()
+        stream.client.fail(*[])
+        stream.client.get_records = vanished  # type: ignore[method-assign]
+        with pytest.raises(ReplayShort, match="is gone"):
+            stream.replay(fetched)
+
+
+def vanished(*_call: object) -> object:
+    """No such shard."""
+    raise ShardNotFound("no such shard")

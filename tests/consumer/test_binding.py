@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+from sluice_checkpoints.errors import Fenced, LostRace, ProtocolViolation
+from sluice_checkpoints.memory import MemoryTable
+from sluice_checkpoints.model import END, TRIM_HORIZON, Child, Position, ShardRow
+from sluice_checkpoints.store import CheckpointStore, Life, Reader
+from sluice_consumer.binding import Task, read_shard
+from sluice_consumer.shard_reader import BoundRange, Columns, Fetched, Limits, Place
+
+LIFE = Life(4, "token")
+LEASE = 20.0
+ROW = ShardRow("s", TRIM_HORIZON, Position.after("10"), generation=4, batch=5, read_to=900)
+
+
+@dataclass
+class Source:
+    """Gives what a test says, and remembers what it was asked."""
+
+    end: Position = Position.after("12")
+    sequences: tuple[str, ...] = ("11", "12")
+    children: tuple[Child, ...] | None = None
+    read_to: int = 1000
+    asked: list[object] = field(default_factory=list)
+
+    def fetch(self, place: Place, limits: Limits) -> Fetched:
+        """See `ShardSource`."""
+        self.asked.append((place, limits))
+        return self._fetched(place.position, self.end)
+
+    def replay(self, bound: BoundRange) -> Fetched:
+        """See `ShardSource`."""
+        self.asked.append(bound)
+        return self._fetched(bound.start, bound.end)
+
+    def _fetched(self, start: Position, end: Position) -> Fetched:
+        columns = Columns(sequence=list(self.sequences), sub=[0] * len(self.sequences))
+        first = self.sequences[0] if self.sequences else None
+        return Fetched("s", start, end, columns, first, 2, 3, self.read_to, self.children)
+
+
+class Bench:
+    """A table with one shard, and what a task waited."""
+
+    def __init__(self, row: ShardRow = ROW) -> None:
+        self.table = MemoryTable()
+        self.store = CheckpointStore(self.table)
+        self.store.put_new(row.to_item())
+        self.waited: list[float] = []
+
+    def read(self, source: Source, row: ShardRow | None = None, key: str = "4.0.0", attempt: int = 1, batch: int = 6) -> Fetched:
+        """Reads the shard as an attempt of a task."""
+        task = Task(LIFE, batch, Reader(key, attempt), Limits(10, 100), LEASE, self.waited.append)
+        return read_shard(self.store, source, task, row or self.row)
+
+    @property
+    def row(self) -> ShardRow:
+        """The shard's row as it stands."""
+        return self.store.shards()["s"]
+
+
+def test_a_new_range_goes_on_where_the_last_one_ended_and_is_bound_before_it_is_handed_over() -> None:
+    """Fetch has no side effect; the bind fixes what was fetched."""
+    bench, source = Bench(), Source()
+    fetched = bench.read(source)
+    assert source.asked == [(Place("s", Position.after("10"), 900), Limits(10, 100))]
+    assert (bench.row.batch, bench.row.start, bench.row.end) == (6, Position.after("10"), fetched.end)
+    assert (bench.row.first, bench.row.records, bench.row.size, bench.row.behind, bench.row.read_to) == ("11", 2, 2, 3, 1000)
+    assert bench.row.readers == {"4.0.0": 1}
+    assert not bench.waited
+
+
+def test_an_empty_range_is_bound_too() -> None:
+    """What a batch contains is fixed, also when it is nothing."""
+    bench = Bench(replace(ROW, first="9"))
+    bench.read(Source(Position.after("10"), ()))
+    assert (bench.row.batch, bench.row.records, bench.row.first) == (6, 0, None)
+
+
+def test_the_end_of_a_shard_and_its_children_are_bound_in_one_write() -> None:
+    """SHARD_END can't be forgotten and can't be known before it is true."""
+    bench, children = Bench(), (Child("t", frozenset("s")),)
+    bench.read(Source(END, children=children))
+    assert (bench.row.end, bench.row.children) == (END, children)
+
+
+def test_read_to_never_goes_back() -> None:
+    """A clock of the service that is behind changes nothing."""
+    bench = Bench()
+    bench.read(Source(read_to=1))
+    assert bench.row.read_to == 900
+
+
+def test_a_further_action_of_the_same_life_replays_at_once() -> None:
+    """Another task of the same DataFrame: there is nothing to steal."""
+    bench, source = Bench(), Source()
+    bench.read(source)
+    bench.read(source, key="4.1.0", attempt=2)
+    assert source.asked[-1] == BoundRange("s", Position.after("10"), Position.after("12"), "11", 2)
+    assert not bench.waited
+    assert bench.row.readers == {"4.0.0": 1, "4.1.0": 2}
+
+
+def test_a_retry_waits_out_the_lease_before_it_replays() -> None:
+    """The former attempt may be alive and emitting."""
+    bench, source = Bench(), Source()
+    bench.read(source)
+    bench.read(source, attempt=2)
+    assert bench.waited == [LEASE]
+    assert isinstance(source.asked[-1], BoundRange)
+
+
+def test_an_attempt_that_is_too_late_gives_way_to_the_retry() -> None:
+    """Refused by a later attempt."""
+    bench, stale = Bench(), ROW
+    bench.read(Source(), attempt=2)
+    with pytest.raises(LostRace):
+        bench.read(Source(), row=stale, attempt=1)
+
+
+def test_a_bind_that_lost_to_another_task_discards_what_it_fetched() -> None:
+    """It had seen more; the batch is what was bound first."""
+    bench, stale = Bench(), ROW
+    bench.read(Source(Position.after("11"), ("11",)))
+    source = Source()
+    bench.read(source, row=stale, key="4.1.0", attempt=2)
+    assert source.asked[-1] == BoundRange("s", Position.after("10"), Position.after("11"), "11", 1)
+    assert bench.row.end == Position.after("11")
+
+
+def test_what_an_earlier_life_bound_is_replayed_at_once() -> None:
+    """Its lease was waited out at the take-over."""
+    bench = Bench(replace(ROW, start=Position.after("8"), first="9", records=2, batch=6, readers={"3.7.0": 70}))
+    source = Source()
+    bench.read(source)
+    assert source.asked == [BoundRange("s", Position.after("8"), Position.after("10"), "9", 2)]
+    assert not bench.waited
+    assert bench.row.readers == {"3.7.0": 70, "4.0.0": 1}
+
+
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [
+        ({"generation": 5}, Fenced),
+        ({"generation": 5, "batch": 6}, Fenced),
+        ({"batch": 7}, LostRace),
+        ({"end": Position.after("11")}, ProtocolViolation),
+    ],
+    ids=["a later life fenced the row", "a later life replays the batch", "a later batch is open", "the row ends elsewhere"],
+)
+def test_nothing_is_handed_over_when(changed: dict[str, object], error: type[Exception]) -> None:
+    """The task had read the row before it changed."""
+    bench = Bench(replace(ROW, **changed))  # type: ignore[arg-type]  # literals of a test
+    with pytest.raises(error):
+        bench.read(Source(), row=ROW)
+
+
+def test_a_row_that_nobody_fenced_yet_is_fenced_and_bound_again() -> None:
+    """A row put by an earlier life after this one read them."""
+    bench = Bench(replace(ROW, generation=3))
+    bench.read(Source())
+    assert (bench.row.generation, bench.row.batch) == (4, 6)

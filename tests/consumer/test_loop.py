@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from sluice_checkpoints.model import END, Position, ShardRow
+from sluice_consumer import loop
+from sluice_consumer.life import Committed, Consumer, Engine
+from sluice_consumer.loop import Loop, Rhythm
+from sluice_consumer.planner import BatchPlan
+
+ROW = ShardRow("a", Position.after("1"), Position.after("2"))
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Virtual time of the loop."""
+    now = SimpleNamespace(value=1000.0, wall=1_700_000_000.0)
+    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: now.value, time=lambda: now.wall))
+    return now
+
+
+@dataclass
+class Drain:
+    """The event that ends a loop, in virtual time; set after so many waits."""
+
+    clock: SimpleNamespace
+    limit: int
+    waits: list[float] = field(default_factory=list)
+
+    def is_set(self) -> bool:
+        """Whether the test is over."""
+        return len(self.waits) >= self.limit
+
+    def wait(self, seconds: float) -> bool:
+        """Lets time pass."""
+        self.waits.append(seconds)
+        self.clock.value += seconds
+        return self.is_set()
+
+
+class FakeConsumer:
+    """Gives batches that a test made: what each read, or None for no plan at all."""
+
+    def __init__(self, clock: SimpleNamespace, *batches: ShardRow | None, seconds: float = 0.0, replay: bool = False) -> None:
+        self.clock, self.batches, self.seconds, self.replay = clock, list(batches), seconds, replay
+        self.view = SimpleNamespace(rows={"a": ROW}, committed=0)
+        self.audits: list[float] = []
+
+    def plan(self) -> BatchPlan | None:
+        """See `Consumer`."""
+        return None if self.batches[0] is None else BatchPlan(1, (ROW,), replay=self.replay)
+
+    def run(self, _plan: BatchPlan, _engine: object) -> Committed:
+        """See `Consumer`."""
+        self.clock.value += self.seconds
+        batch = self.batches.pop(0) if len(self.batches) > 1 else self.batches[0]
+        assert batch is not None
+        return Committed(1, (batch,))
+
+    def audit(self) -> None:
+        """See `Consumer`."""
+        self.audits.append(self.clock.value)
+
+
+class Bench:
+    """A loop over a fake consumer."""
+
+    def __init__(self, clock: SimpleNamespace, consumer: FakeConsumer, waits: int = 3, *, until_tip: bool = False) -> None:
+        self.told: list[int | None] = []
+        self.asked = 0
+        self.news: Callable[[], bool] = lambda: False
+        self.drain = Drain(clock, waits)
+        rhythm = Rhythm(5.0, until_tip, lambda _row: cast("Any", SimpleNamespace(ask=self._ask)), self._tell)
+        self.loop = Loop(cast("Consumer", consumer), cast("Engine", None), rhythm, cast("Any", self.drain))
+
+    def _ask(self) -> bool:
+        self.asked += 1
+        return self.news()
+
+    def _tell(self, committed: Committed | None, _seconds: float) -> None:
+        self.told.append(None if committed is None else committed.records)
+
+
+READ = replace(ROW, records=2)
+
+
+def test_batches_start_from_trigger_to_trigger(clock: SimpleNamespace) -> None:
+    """What a batch took is part of its interval."""
+    bench = Bench(clock, FakeConsumer(clock, READ, seconds=2.0))
+    bench.loop.run()
+    assert (bench.drain.waits, bench.told, bench.asked) == ([3.0] * 3, [2] * 3, 0)
+
+
+def test_a_batch_that_took_longer_than_its_interval_is_followed_at_once(clock: SimpleNamespace) -> None:
+    """Nothing is caught up."""
+    bench = Bench(clock, FakeConsumer(clock, READ, seconds=7.0))
+    bench.loop.run()
+    assert bench.drain.waits == [0.0] * 3
+
+
+def test_an_idle_consumer_only_probes(clock: SimpleNamespace) -> None:
+    """No batch and no write until a shard has news."""
+    bench = Bench(clock, FakeConsumer(clock, ROW), waits=5)
+    bench.loop.run()
+    assert (bench.told, bench.asked) == ([0, None], 4 - 1 + 1)
+
+
+def test_news_end_the_idling(clock: SimpleNamespace) -> None:
+    """The next batch starts when its interval is over."""
+    bench = Bench(clock, FakeConsumer(clock, ROW, READ), waits=3)
+    bench.news = lambda: bench.asked == 2
+    bench.loop.run()
+    assert bench.told == [0, None]
+    assert bench.drain.waits == [loop.PROBE_SECONDS, loop.PROBE_SECONDS, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("batch", "replay"),
+    [(READ, False), (replace(ROW, end=END), False), (replace(ROW, behind=1), False), (ROW, True)],
+    ids=["records", "the end of a shard", "a shard far from its tip", "a replay"],
+)
+def test_a_consumer_is_not_idle_after(clock: SimpleNamespace, batch: ShardRow, replay: bool) -> None:  # noqa: FBT001
+    """There may be more at once."""
+    bench = Bench(clock, FakeConsumer(clock, batch, replay=replay), waits=1)
+    bench.loop.run()
+    assert None not in bench.told
+
+
+@pytest.mark.parametrize("batch", [ROW, None], ids=["an empty batch", "no shard to read"])
+def test_until_the_tip_ends_at_the_tip(clock: SimpleNamespace, batch: ShardRow | None) -> None:
+    """Without waiting."""
+    bench = Bench(clock, FakeConsumer(clock, batch), until_tip=True)
+    bench.loop.run()
+    assert bench.drain.waits == []
+
+
+def test_a_consumer_without_open_shards_waits_for_shards(clock: SimpleNamespace) -> None:
+    """It audits, and probes nothing."""
+    bench = Bench(clock, FakeConsumer(clock, None), waits=4)
+    bench.loop.run()
+    assert (bench.told, bench.asked) == ([None], 0)
+
+
+def test_shards_are_audited_every_two_minutes_even_while_idle(clock: SimpleNamespace) -> None:
+    """KCL's shard sync interval."""
+    consumer = FakeConsumer(clock, ROW)
+    Bench(clock, consumer, waits=300).loop.run()
+    assert consumer.audits == [1121.0, 1242.0]
+
+
+def test_an_idle_shard_whose_reading_time_is_an_hour_old_gets_an_empty_batch(clock: SimpleNamespace) -> None:
+    """That moves its readTo, and a TIMESTAMP."""
+    consumer = FakeConsumer(clock, ROW, READ)
+    consumer.view.rows["a"] = replace(ROW, read_to=int(clock.wall * 1000) - loop.STALE_MILLIS - 1)
+    bench = Bench(clock, consumer, waits=3)
+    bench.loop.run()
+    assert bench.told == [0, None, 2]
+
+
+def test_a_drain_stops_before_the_next_batch(clock: SimpleNamespace) -> None:
+    """The open batch was finished."""
+    bench = Bench(clock, FakeConsumer(clock, READ), waits=0)
+    bench.loop.run()
+    assert bench.told == []

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from sluice_checkpoints.errors import Fenced, LeaseHeld, LostRace, ProtocolViolation, Refused
+from sluice_consumer import outcome
+from sluice_consumer.outcome import Ending
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(Refused("m"), 65), (LeaseHeld("m"), 75), (Fenced("m"), 76), (LostRace("m"), 1), (ProtocolViolation("m"), 1), (ValueError("m"), 1)],
+)
+def test_an_error_is_an_exit_code_and_its_own_name(error: Exception, code: int) -> None:
+    """What the operator does next follows from both."""
+    assert outcome.of(error) == Ending(code, type(error).__name__, "m")
+
+
+def test_the_last_words_go_to_the_termination_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Kubernetes shows them in the pod's status."""
+    monkeypatch.setenv(outcome.LOG, str(tmp_path / "log"))
+    outcome.report(Ending(65, "Refused", "no such table"))
+    assert json.loads((tmp_path / "log").read_text()) == {"reason": "Refused", "message": "no such table"}
+    assert capsys.readouterr().err == "Refused: no such table\n"
+
+
+@pytest.mark.parametrize("message", ["x" * 10_000, "ä" * 10_000, '"' * 10_000, "\n" * 4_000])
+def test_a_long_message_is_cut_to_what_kubernetes_keeps(message: str) -> None:
+    """And stays JSON: bytes are counted, escapes included."""
+    text = outcome.fitting(Ending(1, "ValueError", message))
+    assert 3000 < len(text.encode()) <= outcome.LIMIT
+    assert json.loads(text)["message"].endswith("…")
+
+
+def test_a_short_message_is_whole() -> None:
+    """Nothing is added."""
+    assert json.loads(outcome.fitting(Ending(1, "R", "short"))) == {"reason": "R", "message": "short"}

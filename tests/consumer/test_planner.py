@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sluice_checkpoints.model import END, TRIM_HORIZON, Child, Position, ShardRow
+from sluice_consumer import planner
+from sluice_consumer.planner import View
+
+HERE = Position.after("7")
+
+
+def row(name: str, end: Position = HERE, **values: object) -> ShardRow:
+    """A row that stands at `end`, unless `start` says otherwise."""
+    return ShardRow(name, start=values.pop("start", end), end=end, **values)  # type: ignore[arg-type]  # literals of a test
+
+
+def view(*rows: ShardRow, committed: int = 5, listed: str = "", own: bool = False) -> View:
+    """What a life sees; `listed` are ids of one letter each."""
+    return View({r.id: r for r in rows}, committed, frozenset(listed), own_commits=own)
+
+
+def ids(rows: tuple[ShardRow, ...]) -> str:
+    """The ids of rows, in their order."""
+    return "".join(r.id for r in rows)
+
+
+A_ENDED = row("a", END, start=HERE, batch=5, children=(Child("c", frozenset("ab")), Child("d", frozenset("a"))))
+
+PLANS = [
+    ("every row that may join", view(row("b"), row("a")), "ab", False),
+    ("nobody before the batch it joins", view(row("a"), row("b", joins=7)), "a", False),
+    ("from the batch on that it joins", view(row("a", joins=6)), "a", False),
+    ("nobody who stands at END", view(A_ENDED, row("b")), "b", False),
+    ("nobody who started at END", view(row("a", END), row("b")), "b", False),
+    ("a child of an ended parent", view(A_ENDED, row("d", parents=frozenset("a"))), "d", False),
+    ("no child of a parent that goes on", view(row("a"), row("d", parents=frozenset("a"))), "a", False),
+    ("no merged child while one parent goes on", view(A_ENDED, row("b"), row("c", parents=frozenset("ab"))), "b", False),
+    ("a merged child of two ended parents", view(A_ENDED, row("b", END), row("c", parents=frozenset("ab"))), "c", False),
+    ("a child of a parent that expired", view(row("c", parents=frozenset("x"))), "c", False),
+    ("no child of a parent that is listed and has no row", view(row("c", parents=frozenset("x")), listed="x"), "", False),
+    ("exactly what was begun", view(row("a", batch=6), row("b"), row("c", batch=5)), "a", True),
+    ("a begun row that was bound to END", view(row("a", END, start=HERE, batch=6), row("b")), "a", True),
+    ("a begun row even before the batch it joins", view(row("a", batch=6, joins=9)), "a", True),
+    (
+        "no child of a parent that reached END in the begun batch",
+        view(row("a", END, start=HERE, batch=6), row("d", parents=frozenset("a"))),
+        "a",
+        True,
+    ),
+]
+
+
+@pytest.mark.parametrize(("seen", "expected", "replay"), [case[1:] for case in PLANS], ids=[case[0] for case in PLANS])
+def test_a_batch_is(seen: View, expected: str, replay: bool) -> None:  # noqa: FBT001 - a table's column
+    """The next batch takes these rows and no others."""
+    plan = planner.next_batch(seen)
+    assert (plan.number, ids(plan.rows), plan.replay) == (6, expected, replay)
+
+
+def test_no_child_joins_the_batch_in_which_its_parent_was_bound_to_end() -> None:
+    """A parent stands at END only once that batch is committed."""
+    parent, child = row("a", END, start=HERE, batch=6), row("d", parents=frozenset("a"))
+    assert not planner.stands_at_end(view(parent, child), "a")
+    assert planner.stands_at_end(view(parent, child, committed=6), "a")
+
+
+@pytest.mark.parametrize(("own", "joins"), [(True, 6), (False, 7)])
+def test_children_join_the_batch_after_next_until_this_life_has_committed(own: bool, joins: int) -> None:  # noqa: FBT001
+    """What an earlier life may have issued must not change."""
+    created = planner.missing_children(view(A_ENDED, own=own), generation=3)
+    assert [(c.id, c.joins, c.generation, c.parents) for c in created] == [("c", joins, 3, frozenset("ab")), ("d", joins, 3, frozenset("a"))]
+
+
+def test_every_child_starts_at_its_beginning() -> None:
+    """LATEST never applies to a shard that was found later."""
+    assert {(c.start, c.end, c.batch) for c in planner.missing_children(view(A_ENDED), 3)} == {(TRIM_HORIZON, TRIM_HORIZON, 0)}
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        view(row("a", END, start=HERE, batch=6, children=A_ENDED.children)),
+        view(A_ENDED, row("c"), row("d")),
+        view(row("a", END)),
+    ],
+    ids=["the parent's END is not committed", "the children have rows", "no children are known"],
+)
+def test_no_children_are_created_when(seen: View) -> None:
+    """A child is created once, after its parent stands at END."""
+    assert planner.missing_children(seen, 3) == ()
+
+
+def test_a_child_of_two_ended_parents_is_created_once() -> None:
+    """Both parents name it."""
+    other = row("b", END, start=HERE, batch=5, children=(Child("c", frozenset("ab")),))
+    assert ids(planner.missing_children(view(A_ENDED, other), 3)) == "cd"
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_what_an_audit_finds_always_joins_the_batch_after_next(own: bool) -> None:  # noqa: FBT001
+    """An audit may find what an earlier life had not seen."""
+    listed = [Child("a", frozenset()), Child("x", frozenset("a"))]
+    assert [(r.id, r.joins, r.parents) for r in planner.unaccounted(view(row("a"), own=own), listed, 3)] == [("x", 7, frozenset("a"))]
+
+
+@pytest.mark.parametrize(
+    ("seen", "needed"),
+    [
+        (view(row("c", parents=frozenset("x")), listed="x"), True),
+        (view(row("c", parents=frozenset("x"))), False),
+        (view(row("c", parents=frozenset("a")), row("a"), listed="ac"), False),
+    ],
+    ids=["listed without a row", "expired", "known"],
+)
+def test_an_audit_is_needed_when_a_parent_is(seen: View, needed: bool) -> None:  # noqa: FBT001
+    """A parent that the stream knows must get its row before its children are read."""
+    assert planner.needs_audit(seen) is needed
+
+
+def test_an_empty_plan_is_worth_a_number_only_when_somebody_waits_for_one() -> None:
+    """Else the consumer is idle."""
+    assert planner.waits_for_number(view(A_ENDED, row("d", joins=7)))
+    assert not planner.waits_for_number(view(A_ENDED, row("d", joins=6)))
+
+
+shard_ids = st.lists(st.integers(0, 99).map(lambda n: f"s{n:02}"), unique=True, max_size=40)
+
+
+@given(shard_ids, st.integers(1, 16), st.integers(1, 8))
+def test_dealing_loses_and_doubles_no_shard(names: list[str], cores: int, most: int) -> None:
+    """Every row is in one task, no task is empty or has too many shards, and no task too many is started."""
+    tasks = planner.deal((row(name) for name in names), cores, most)
+    assert sorted(r.id for task in tasks for r in task) == sorted(names)
+    assert all(1 <= len(task) <= most for task in tasks)
+    assert len(tasks) <= max(cores, -(-len(names) // most))
+
+
+def test_few_shards_are_one_task_a_core() -> None:
+    """A further task costs more than a further shard."""
+    assert [len(task) for task in planner.deal([row(c) for c in "abcde"], 2, 8)] == [3, 2]

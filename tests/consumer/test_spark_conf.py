@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from sluice_consumer.config import Checkpoints, Config, Pipeline, Stream
+from sluice_consumer.spark_conf import Pod, settings
+
+CONFIG = Config(Stream("s", "r"), Checkpoints("t"), Pipeline("m:f"), name="orders")
+POD = Pod("driver-1", "space", "10.0.0.7", "uid")
+
+
+@pytest.mark.parametrize("lease", [3, 7.7, 20, 600])
+def test_an_executor_that_is_cut_off_exits_within_a_third_of_the_lease(lease: float) -> None:
+    """heartbeatInterval x (maxFailures + 1) <= lease / 3."""
+    conf = settings(replace(CONFIG, lease_duration_seconds=lease), None)
+    interval = int(conf["spark.executor.heartbeatInterval"].removesuffix("ms"))
+    failures = int(conf["spark.executor.heartbeat.maxFailures"])
+    assert 0 < interval * (failures + 1) <= lease * 1000 / 3
+    assert interval < int(conf["spark.network.timeout"].removesuffix("ms"))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("spark.speculation", "false"),
+        ("spark.executor.heartbeat.maxFailures", "2"),
+        ("spark.decommission.enabled", "true"),
+        ("spark.executor.decommission.signal", "TERM"),
+        ("spark.ui.retainedJobs", "10000"),
+    ],
+)
+def test_what_the_protocol_needs_wins_over_the_user(key: str, value: str) -> None:
+    """A user's setting cannot take a rule out."""
+    assert settings(replace(CONFIG, spark_conf={key: "9"}), None)[key] == value
+
+
+def test_the_user_wins_over_the_defaults() -> None:
+    """And may set anything else."""
+    conf = settings(replace(CONFIG, spark_conf={"spark.log.level": "INFO", "spark.x": "y"}), None)
+    assert (conf["spark.log.level"], conf["spark.x"], conf["spark.app.name"]) == ("INFO", "y", "orders")
+
+
+def test_a_laptop_gets_no_setting_of_kubernetes() -> None:
+    """Nor a number of executors."""
+    conf = settings(replace(CONFIG, executors=3), None)
+    assert not [key for key in conf if "kubernetes" in key or key in {"spark.driver.host", "spark.executor.instances"}]
+
+
+def test_a_pod_is_its_executors_owner_and_address() -> None:
+    """They are collected with it, and dial its own IP: 0.0.0.0 would make each of them die."""
+    conf = settings(replace(CONFIG, executors=3), POD)
+    assert conf["spark.kubernetes.driver.pod.name"] == "driver-1"
+    assert conf["spark.driver.bindAddress"] == conf["spark.driver.host"] == "10.0.0.7"
+    assert conf["spark.kubernetes.namespace"] == "space"
+    assert conf["spark.executor.instances"] == "3"
+
+
+def test_without_a_number_the_users_own_number_of_executors_stands() -> None:
+    """The resource says nothing about it."""
+    conf = settings(replace(CONFIG, spark_conf={"spark.executor.instances": "5"}), POD)
+    assert conf["spark.executor.instances"] == "5"

@@ -1,0 +1,276 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import pytest
+from sluice_checkpoints.errors import LeaseHeld, Refused, ServiceUnavailable
+from sluice_checkpoints.lease import Claim, Taken, Watcher, take_over
+from sluice_checkpoints.memory import MemoryTable
+from sluice_checkpoints.model import ConsumerRow, MigrationRow
+from sluice_checkpoints.store import CheckpointStore
+from sluice_checkpoints.stream_twin import StreamTwin
+from sluice_consumer import supervisor
+from sluice_consumer.config import Checkpoints, Config, MigrateFrom, Pipeline, Start, Stream
+from sluice_consumer.outcome import UNCLEAN
+from sluice_consumer.supervisor import Heart, Supervisor
+
+LEASE = 30.0
+CONFIG = Config(Stream("s", "r"), Checkpoints("t"), Pipeline("m:f"), lease_duration_seconds=LEASE)
+
+
+@dataclass
+class Stop:
+    """An event in virtual time that is set after some waits."""
+
+    heart: Any = None
+    waits: list[float] = field(default_factory=list)
+    limit: int = 10
+
+    def is_set(self) -> bool:
+        """Whether the test is over."""
+        return len(self.waits) >= self.limit
+
+    def wait(self, seconds: float) -> None:
+        """Lets time pass."""
+        self.waits.append(seconds)
+        self.heart.time[0] += seconds
+
+
+class Beating(Heart):
+    """A heart in virtual time; `answers` are what beats come to, the last one for ever."""
+
+    def __init__(self, *answers: bool | Exception, keep: float = 0.0, limit: int = 10, seconds: float = 0.0) -> None:
+        self.time, self.promises, self.answers, self.seconds = [0.0], list[int | None](), list(answers), seconds
+        stop = Stop(self, limit=limit)
+        super().__init__(self._answer, LEASE, 0.0, keep, clock=lambda: self.time[0], stop=cast("Any", stop))
+        self.waits = stop.waits
+
+    def _answer(self, promise: int | None) -> bool:
+        self.promises.append(promise)
+        self.time[0] += self.seconds
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+GONE = ServiceUnavailable("no answer")
+
+
+def test_a_heart_beats_every_third_of_the_lease() -> None:
+    """And lives as long as its beats are accepted."""
+    heart = Beating(True, limit=4)
+    heart.run()
+    assert heart.waits == [10.0] * 4
+    assert heart.alive
+
+
+def test_after_a_failure_a_heart_tries_sooner() -> None:
+    """It has until two thirds of the lease are over."""
+    heart = Beating(True, GONE, GONE, True, limit=4)
+    heart.run()
+    assert heart.waits == [10.0, 1.25, 1.25, 10.0]
+
+
+def test_a_life_ends_when_no_beat_sent_in_the_last_two_thirds_was_accepted() -> None:
+    """The watchdog asks; it kills then."""
+    heart = Beating(GONE)
+    heart.time[0] = 20.0
+    assert heart.alive
+    heart.time[0] = 20.1
+    assert not heart.alive
+
+
+def test_what_counts_is_when_a_beat_was_sent_not_when_it_was_answered() -> None:
+    """The next life counts from the moment it saw the counter move."""
+    heart = Beating(True, seconds=15.0)
+    heart.once()
+    assert (heart.accepted, heart.alive) == (0.0, True)
+    heart.time[0] = 20.1
+    assert not heart.alive
+
+
+def test_a_refused_beat_ends_the_life_at_once_and_no_other_is_sent() -> None:
+    """The lease is another's."""
+    heart = Beating(False)
+    heart.run()
+    assert heart.refused
+    assert not heart.alive
+    assert len(heart.promises) == 1
+
+
+def test_a_longer_promise_is_kept_until_it_was_waited_out() -> None:
+    """Only then a beat makes its own, shorter promise."""
+    heart = Beating(True, keep=25.0, limit=4)
+    heart.run()
+    assert heart.promises == [None, None, None, 30_000]
+
+
+@pytest.mark.parametrize(
+    ("code", "at", "released", "reason"),
+    [
+        (0, 50.0, True, "Drained"),
+        (UNCLEAN, 50.0, False, "Drained"),
+        (0, 10.0, False, "Drained"),
+        (1, 50.0, False, ""),
+        (-9, 50.0, False, "DriverKilled"),
+    ],
+    ids=["a clean drain", "a drain after trouble", "a drain before a forced promise is over", "an error", "a killed driver"],
+)
+def test_the_lease_is_released_only_after(code: int, at: float, released: bool, reason: str) -> None:  # noqa: FBT001
+    """Somebody may still be working otherwise, and the next driver has to wait."""
+    store, taken = leased()
+    heart = Beating(True, keep=25.0)
+    heart.time[0] = at
+    ending = Supervisor(CONFIG, store, store)._ended(code, heart, taken.life)
+    row = store.consumer()
+    assert row is not None
+    assert (row.released, ending.reason) == (released, reason)
+
+
+def test_everything_of_a_life_is_silent_one_lease_after_its_last_beat() -> None:
+    """Two thirds until the watchdog kills the driver, one third until executors have noticed."""
+    heart = Beating(GONE)
+    heart.time[0] = LEASE * 2 / 3 + 1e-9
+    assert not heart.alive
+
+
+# -- taking ------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Time:
+    """Virtual time, in which things happen while somebody sleeps."""
+
+    now: float = 0.0
+    slept: float = 0.0
+    at: dict[float, Any] = field(default_factory=dict)
+
+    def watcher(self) -> Watcher:
+        """A watcher in this time."""
+        return Watcher(clock=lambda: self.now, sleep=self.sleep)
+
+    def sleep(self, seconds: float) -> None:
+        """Lets time pass."""
+        self.now += seconds
+        self.slept += seconds
+        for moment in sorted(m for m in self.at if m <= self.now):
+            self.at.pop(moment)()
+
+
+def leased(lease_millis: int = 30_000) -> tuple[CheckpointStore, Taken]:
+    """A table whose lease is held."""
+    store = CheckpointStore(MemoryTable())
+    store.create_consumer(ConsumerRow("id", "arn", 1))
+    return store, take_over(store, Claim(lease_millis, "me", ""), Time().watcher())
+
+
+def test_a_new_table_and_a_released_lease_are_taken_at_once() -> None:
+    """Nobody can be working."""
+    store, taken = leased()
+    store.release(taken.life)
+    time = Time()
+    assert take_over(store, Claim(1000, "me", ""), time.watcher()).row.generation == 2
+    assert time.slept == 0
+    assert not store.consumer().released  # type: ignore[union-attr]  # it is there
+
+
+def test_a_lease_that_was_not_released_is_watched_for_all_of_what_its_holder_promised() -> None:
+    """The holder's promise counts, not the taker's."""
+    store, _ = leased()
+    time = Time()
+    taken = take_over(store, Claim(1000, "me", ""), time.watcher())
+    assert time.slept >= LEASE
+    assert (taken.row.lease_millis, taken.wait_out_millis) == (1000, 0)
+
+
+def test_a_lease_that_beats_is_held() -> None:
+    """Even with the very last look."""
+    store, taken = leased()
+    time = Time(at={LEASE - 0.1: lambda: store.beat(taken.life)})
+    with pytest.raises(LeaseHeld):
+        take_over(store, Claim(1000, "me", ""), time.watcher())
+
+
+def test_a_forced_take_keeps_the_larger_promise_and_waits_it_out() -> None:
+    """Whoever watches next must watch long enough for both before it."""
+    for mine, larger in ((1000, 30_000), (60_000, 60_000)):
+        store, _ = leased()
+        time = Time()
+        taken = take_over(store, Claim(mine, "me", "", force=True), time.watcher())
+        assert (taken.row.lease_millis, taken.wait_out_millis, time.slept) == (larger, larger, 0)
+
+
+def test_a_forced_take_of_a_released_lease_waits_for_nobody() -> None:
+    """There is nothing to force."""
+    store, taken = leased()
+    store.release(taken.life)
+    assert take_over(store, Claim(1000, "me", "", force=True), Time().watcher()).wait_out_millis == 0
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_an_exported_table_is_refused(force: bool) -> None:  # noqa: FBT001
+    """Its positions belong to another system now."""
+    store = CheckpointStore(MemoryTable())
+    store.create_consumer(ConsumerRow("id", "arn", 1, state="EXPORTED"))
+    with pytest.raises(Refused, match="EXPORTED"):
+        take_over(store, Claim(1000, "me", "", force=force), Time().watcher())
+
+
+# -- preparing ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_preparing_a_fresh_table_writes_one_plan_and_preparing_it_again_changes_nothing() -> None:
+    """Where each shard begins is decided once."""
+    stream, table = StreamTwin("s", 2), MemoryTable()
+    supervisor.prepare(CONFIG, CheckpointStore(table), stream)
+    before = dict(table.rows)
+    supervisor.prepare(replace(CONFIG, start=Start("LATEST")), CheckpointStore(table), stream)
+    assert table.rows == before
+    assert {key.split("/")[0] for key in before} == {"consumer", "bootstrap"}
+
+
+@pytest.mark.parametrize(
+    ("row", "found"),
+    [
+        (None, "none"),
+        (MigrationRow("old", "kcl", 1), "CLAIMED"),
+        (MigrationRow("other", "kcl", 1, state="COMPLETE"), "other"),
+    ],
+    ids=["was never begun", "is not complete", "is of another table"],
+)
+def test_nothing_starts_when_the_migration_that_was_asked_for(row: MigrationRow | None, found: str) -> None:
+    """It would start from the wrong place."""
+    store = CheckpointStore(MemoryTable())
+    if row:
+        store.put_new(row.to_item())
+    with pytest.raises(Refused, match=rf"migrateFrom\.table.*{found}"):
+        supervisor.prepare(replace(CONFIG, migrate_from=MigrateFrom("old")), store, StreamTwin("s"))
+    assert store.consumer() is None
+
+
+def test_nothing_starts_on_the_target_of_an_unfinished_migration() -> None:
+    """Even when this consumer was not told of it."""
+    store = CheckpointStore(MemoryTable())
+    store.put_new(MigrationRow("old", "kcl", 1).to_item())
+    with pytest.raises(Refused, match=r"checkpoints\.table"):
+        supervisor.prepare(CONFIG, store, StreamTwin("s"))
+
+
+def test_nothing_starts_on_a_recreated_stream() -> None:
+    """Refused before the lease is taken."""
+    now = [1000]
+    stream, store = StreamTwin("s", now=lambda: now[0]), CheckpointStore(MemoryTable())
+    supervisor.prepare(CONFIG, store, stream)
+    now[0] += 1
+    stream.recreate()
+    with pytest.raises(Refused, match="new table"):
+        supervisor.prepare(CONFIG, store, stream)
+
+
+def test_sigterm_before_there_is_a_driver_stops_cleanly() -> None:
+    """There is nothing to drain."""
+    with pytest.raises(supervisor.Stopped) as stopped:
+        Supervisor(CONFIG, CheckpointStore(MemoryTable()), CheckpointStore(MemoryTable())).on_term()
+    assert stopped.value.exit_code == 0

@@ -1,0 +1,136 @@
+"""One stream of Kinesis, three times: in memory, in kinesis-local and in kinesalite. What holds for one has to hold for all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+from uuid import uuid4
+
+import boto3
+import pytest
+
+from sluice_checkpoints.kinesis_catalog import BotoStreamCatalog
+from sluice_checkpoints.stream import StreamCatalog
+from sluice_checkpoints.stream_twin import StreamTwin
+from sluice_consumer.kinesis import KinesisClient
+from sluice_consumer.kinesis_http import HttpKinesis, StreamAddress, _shared
+from sluice_consumer.kinesis_twin import KinesisTwin, Manners
+from sluice_consumer.pacing import Pacer
+
+REGION = "us-east-1"
+SERVICES = ["twin", "twin like kinesis-local", "twin like kinesalite", "kinesis-local", "kinesalite"]
+
+
+class Service(Protocol):
+    """A stream that a test may write to and reshape, and what reads it."""
+
+    catalog: StreamCatalog
+    client: KinesisClient
+
+    def put(self, shard_id: str, data: bytes) -> str:
+        """Puts a record into an open shard; returns its sequence number."""
+        ...
+
+    def split(self, shard_id: str) -> None:
+        """Splits a shard in the middle."""
+        ...
+
+    def merge(self, shard_id: str, adjacent: str) -> None:
+        """Merges two shards."""
+        ...
+
+    def now(self) -> int:
+        """The service's clock, epoch milliseconds."""
+        ...
+
+
+@dataclass
+class Twin:
+    """The service in memory."""
+
+    stream: StreamTwin
+    client: KinesisClient
+
+    @property
+    def catalog(self) -> StreamCatalog:
+        """The stream itself."""
+        return self.stream
+
+    def put(self, shard_id: str, data: bytes) -> str:
+        """See `Service`."""
+        return self.stream.put_in(shard_id, data)
+
+    def split(self, shard_id: str) -> None:
+        """See `Service`."""
+        self.stream.split(shard_id)
+
+    def merge(self, shard_id: str, adjacent: str) -> None:
+        """See `Service`."""
+        self.stream.merge(shard_id, adjacent)
+
+    def now(self) -> int:
+        """See `Service`."""
+        return self.stream.now()
+
+
+class Emulated:
+    """The service over HTTP."""
+
+    def __init__(self, api: Any, endpoint: str, shards: int) -> None:
+        self._api, self._name = api, f"contract-{uuid4()}"
+        api.create_stream(StreamName=self._name, ShardCount=shards)
+        self.catalog = BotoStreamCatalog(self._name, REGION, endpoint)
+        self._settle()
+        wire, _ = _shared(REGION, endpoint)
+        self.client = HttpKinesis(StreamAddress(self._name, REGION, endpoint), wire, Pacer(sleep=lambda _seconds: None))
+
+    def put(self, shard_id: str, data: bytes) -> str:
+        """See `Service`."""
+        where = self.catalog.list_shards().get(shard_id)
+        assert where is not None
+        reply = self._api.put_record(StreamName=self._name, Data=data, PartitionKey="key", ExplicitHashKey=str(where.starting_hash))
+        assert reply["ShardId"] == shard_id
+        return str(reply["SequenceNumber"])
+
+    def split(self, shard_id: str) -> None:
+        """See `Service`."""
+        shard = self.catalog.list_shards().get(shard_id)
+        assert shard is not None
+        middle = (shard.starting_hash + shard.ending_hash + 1) // 2
+        self._api.split_shard(StreamName=self._name, ShardToSplit=shard_id, NewStartingHashKey=str(middle))
+        self._settle()
+
+    def merge(self, shard_id: str, adjacent: str) -> None:
+        """See `Service`."""
+        self._api.merge_shards(StreamName=self._name, ShardToMerge=shard_id, AdjacentShardToMerge=adjacent)
+        self._settle()
+
+    def now(self) -> int:
+        """See `Service`; it runs on this machine."""
+        return round(time.time() * 1000)
+
+    def _settle(self) -> None:
+        """Waits until the stream is ACTIVE; the emulator decides when, so this polls."""
+        deadline = time.monotonic() + 10
+        while self.catalog.describe().status != "ACTIVE":
+            assert time.monotonic() < deadline, "the stream does not become ACTIVE"
+            time.sleep(0.02)
+
+
+def twin(manners: Manners, shards: int) -> Twin:
+    """A stream in memory."""
+    stream = StreamTwin("orders", shards, now=lambda: 1_700_000_000_123)
+    return Twin(stream, KinesisTwin(stream, manners))
+
+
+@pytest.fixture(params=SERVICES)
+def service(request: pytest.FixtureRequest) -> Callable[[int], Service]:
+    """Makes a stream of so many shards."""
+    manners = {"twin": Manners(), "twin like kinesis-local": Manners(end_with_records=True), "twin like kinesalite": Manners(child_shards=False)}
+    if request.param in manners:
+        return lambda shards: twin(manners[request.param], shards)
+    endpoint = request.getfixturevalue("kinesis_local_endpoint" if request.param == "kinesis-local" else "kinesalite_endpoint")
+    api = boto3.client("kinesis", region_name=REGION, endpoint_url=endpoint)
+    return lambda shards: Emulated(api, endpoint, shards)
