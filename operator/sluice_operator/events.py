@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sluice_operator.action import AddFinalizer, Event, RemoveFinalizer, Retarget
 from sluice_operator.change import migration_hash
-from sluice_operator.model import MigrationState
+from sluice_operator.model import MigrationState, counted
 from sluice_operator.record import DISRUPTIONS
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _step(view: View, old: Status, step: Step) -> Iterator[Event]:
         if isinstance(action, RemoveFinalizer):
             yield Event(Reason.DELETED, step.message)
         if isinstance(action, Retarget):
-            yield Event(Reason.SCALING, f"{action.executors} executors wanted of {action.pod}")
+            yield Event(Reason.SCALING, f"{counted(action.executors, 'executor')} wanted of {action.pod}")
     if step.ready and (before is None or before.status != "True"):
         yield Event(Reason.DRIVER_READY, step.message)
     if before and before.reason == step.reason:

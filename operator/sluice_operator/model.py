@@ -21,6 +21,11 @@ def camel(name: str) -> str:
     return head + "".join(word.capitalize() for word in rest)
 
 
+def counted(number: int, thing: str) -> str:
+    """`1 executor`, `3 executors`."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
 class Wire:
     """Base of values that are stored in `.status`; pydantic takes the names on the wire from here."""
 

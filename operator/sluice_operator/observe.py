@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -184,7 +185,10 @@ def _words(ended: Json | None) -> Json:
     try:
         words = json.loads(text)
     except ValueError:
-        return {"message": (text.strip().splitlines() or [""])[-1]}  # the end of the log: of a traceback, what it was
+        words = {"message": (text.strip().splitlines() or [""])[-1]}  # the end of the log: of a traceback, what it was
+    killer = (ended or {}).get("exitCode", 0) - 128
+    if killer in set(signal.Signals) and not (isinstance(words, dict) and words.get("reason")):
+        return {"message": f"killed by {signal.Signals(killer).name}"}  # the end of the log is no reason then
     return words if isinstance(words, dict) else {"message": text}
 
 

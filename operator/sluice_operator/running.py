@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from sluice_operator.model import Phase
+from sluice_operator.model import Phase, counted
 from sluice_operator.view import Step, progress
 
 if TYPE_CHECKING:
@@ -56,5 +56,5 @@ def _consuming(view: View, report: Report) -> Step:
     have = view.status.replicas
     if have != target:
         trouble = next((pod.trouble.message for pod in view.observed.executors if pod.trouble), "")
-        return replace(step, message=f"{have} executors, {target} wanted. {trouble}".strip(), progressing=True)
-    return replace(step, message=f"{report.open_shards} open shards, {have} executors")
+        return replace(step, message=f"{counted(have, 'executor')}, {target} wanted. {trouble}".strip(), progressing=True)
+    return replace(step, message=f"{counted(report.open_shards, 'open shard')}, {counted(have, 'executor')}")

@@ -1,0 +1,12 @@
+"""Fixtures are in `conftest_spark`, which tests import too; they have no package (importlib mode)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from conftest_spark import aws, spark
+
+__all__ = ["aws", "spark"]

@@ -1,0 +1,82 @@
+"""A real Spark in local mode over emulated AWS: what the driver believes about Spark, tried."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import boto3
+import pytest
+from pyspark.sql import SparkSession
+
+from sluice_checkpoints.lease import Watcher, take_over
+from sluice_checkpoints.model import ShardRow
+from sluice_consumer import ports, spark_conf, supervisor
+from sluice_consumer.config import Batch, Checkpoints, Config, Pipeline, Stream
+from sluice_consumer.engine import SparkEngine
+from sluice_consumer.life import Consumer
+
+SHARDS, RECORDS = 3, 60
+
+
+@pytest.fixture(scope="session")
+def aws(dynamodb_endpoint: str, kinesis_local_endpoint: str) -> Iterator[Stream]:
+    """A stream with records in every shard, and where it is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ACCESS_KEY_ID", "contract")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "contract")
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        client = boto3.client("kinesis", endpoint_url=kinesis_local_endpoint)
+        name = f"spark-{uuid4()}"
+        client.create_stream(StreamName=name, ShardCount=SHARDS)
+        client.get_waiter("stream_exists").wait(StreamName=name, WaiterConfig={"Delay": 1})
+        client.put_records(StreamName=name, Records=[{"Data": str(n).encode(), "PartitionKey": f"k{n}"} for n in range(RECORDS)])
+        yield Stream(name, "us-east-1", kinesis_local_endpoint, dynamodb_endpoint)
+
+
+def configuration(aws: Stream, entrypoint: str, **batch: Any) -> Config:
+    """A configuration with a table of its own."""
+    table = Checkpoints(f"spark-{uuid4()}")
+    return Config(aws, table, Pipeline(entrypoint), name="spark", batch=Batch(**batch), lease_duration_seconds=3)
+
+
+@pytest.fixture(scope="session")
+def spark(aws: Stream) -> Iterator[SparkSession]:
+    """One session for all tests, with the settings a driver has."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])  # for functions sent to workers
+    settings = spark_conf.settings(configuration(aws, "a:b"), None)
+    session = SparkSession.builder.config(map=dict[str, Any](settings | {"spark.master": "local[2]", "spark.log.level": "OFF"})).getOrCreate()
+    yield session
+    session.stop()
+
+
+@dataclass
+class Life:
+    """One life of a consumer in this process, its lease taken."""
+
+    spark: SparkSession
+    config: Config
+    consumer: Consumer = field(init=False)
+    engine: SparkEngine = field(init=False)
+
+    def __post_init__(self) -> None:
+        store, catalog = ports.store(self.config), ports.catalog(self.config)
+        ports.targets(self.config).ensure(self.config.checkpoints.table)
+        supervisor.prepare(self.config, store, catalog)
+        life = take_over(store, supervisor.claim(self.config), Watcher(sleep=lambda _: None, clock=iter(range(0, 10**6, 100)).__next__)).life
+        self.consumer = Consumer(store, catalog, life)
+        self.consumer.begin()
+        assert self.consumer.row is not None
+        self.engine = SparkEngine(self.spark, self.config, catalog.describe(), (life.generation, self.consumer.row.consumer_id))
+
+    def batch(self) -> tuple[ShardRow, ...]:
+        """Runs the next batch; its rows as committed."""
+        plan = self.consumer.plan()
+        assert plan is not None
+        return self.consumer.run(plan, self.engine).rows

@@ -1,0 +1,88 @@
+"""What the driver believes about Spark: reads replay, partial reads are closed, failed and running jobs are seen."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+from conftest_spark import RECORDS, SHARDS, Life, configuration
+from pipelines_of_tests import seen
+from pyspark.sql import SparkSession
+
+from sluice_consumer.config import Stream
+from sluice_consumer.jobs import JobsNotDone
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def life(spark: SparkSession, aws: Stream) -> Iterator[Callable[[str], Life]]:
+    """Begins a life with one of the tests' pipelines."""
+    seen.clear()
+    yield lambda pipeline: Life(spark, configuration(aws, f"pipelines_of_tests:{pipeline}"))
+    for thread in [s for s in seen if isinstance(s, threading.Thread)]:
+        thread.join()
+
+
+def test_a_batch_delivers_every_record_once(life: Callable[[str], Life]) -> None:
+    """Fetch, bind, Arrow, process, close, commit; the next batch has nothing more."""
+    one = life("collect")
+    rows = one.batch()
+    assert sum(row.records for row in rows) == RECORDS
+    assert len(rows) == SHARDS
+    one.batch()
+    assert seen == [(1, list(range(RECORDS))), (2, [])]
+
+
+def test_every_further_action_reads_the_same_batch(life: Callable[[str], Life]) -> None:
+    """A second action and a union replay what was bound, at once."""
+    life("twice").batch()
+    assert seen == [(RECORDS, RECORDS, 2 * RECORDS), (1, list(range(RECORDS)))]
+
+
+def test_a_batch_that_was_not_read_is_closed_and_loses_nothing(life: Callable[[str], Life]) -> None:
+    """No task ran, so no position moves."""
+    one = life("nothing")
+    rows = one.batch()
+    assert [row.records for row in rows] == [0] * SHARDS
+    assert all(row.start == row.end for row in rows)
+
+
+def test_a_batch_read_in_part_moves_only_what_was_read(life: Callable[[str], Life]) -> None:
+    """Shards that no task bound are closed where they stood."""
+    one = life("a_look")
+    rows = one.batch()
+    assert seen == [1]
+    assert {row.batch for row in rows} == {1}
+    assert any(row.records for row in rows)
+
+
+def test_a_failed_job_that_process_swallowed_keeps_the_batch_open(life: Callable[[str], Life]) -> None:
+    """What was read by nobody may not count as processed."""
+    one = life("swallow")
+    with pytest.raises(JobsNotDone, match="FAILED"):
+        one.batch()
+    assert seen
+    assert one.consumer.store.consumer().committed == 0  # type: ignore[union-attr]
+    assert not one.engine.quiet()
+
+
+def test_a_job_that_still_runs_keeps_the_batch_open(life: Callable[[str], Life]) -> None:
+    """A job of a thread of its own belongs to the batch too."""
+    with pytest.raises(JobsNotDone, match="RUNNING"):
+        life("leave_running").batch()
+
+
+def test_an_error_of_process_keeps_the_batch_open_and_it_comes_again_the_same(life: Callable[[str], Life]) -> None:
+    """The next life replays exactly what was bound, although the first had read all of it."""
+    one = life("fail")
+    with pytest.raises(RuntimeError, match="the sink is full"):
+        one.batch()
+    bound = one.consumer.store.shards()
+    again = Life(one.spark, one.config)
+    rows = {row.id: row for row in again.consumer.store.shards().values()}
+    assert {i: (r.start, r.end, r.batch) for i, r in rows.items()} == {i: (r.start, r.end, r.batch) for i, r in bound.items()}
+    plan = again.consumer.plan()
+    assert plan is not None
+    assert plan.replay
