@@ -2,6 +2,9 @@
 
 Pods are kept as the few values a plan needs, not as objects: five thousand of them must fit. Two things are remembered
 that no look can show: when a report last changed, by our clock, and the exit of a pod that is gone.
+
+A live look takes time. What the watches show meanwhile is newer than the list that is on its way, so it is laid over it;
+else a pod whose deletion was seen during the look would stand here for ever.
 """
 
 from __future__ import annotations
@@ -12,13 +15,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sluice_operator import observe
 from sluice_operator.cluster import CONSUMER_KIND
+from sluice_operator.model import Pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
     from sluice_operator.cluster import Json
-    from sluice_operator.model import Exit, Job, Observed, Pod
+    from sluice_operator.model import Exit, Job, Observed
 
 
 class Key(NamedTuple):
@@ -46,6 +50,8 @@ class Shelf:
     pods: dict[str, Pod] = field(default_factory=dict)
     jobs: dict[str, Job] = field(default_factory=dict)
     heard: Heard | None = None
+    looking: list[tuple[Pod | Job, bool]] | None = None
+    """What watches showed since a live look began, and whether it was gone; None when nobody looks."""
 
 
 class Cache:
@@ -70,11 +76,12 @@ class Cache:
         shelf = self._shelves.setdefault(key, Shelf())
         if kind == CONSUMER_KIND:
             shelf.body = _present(shelf.body, raw) if gone else raw
-        elif kind == "Pod":
-            _put(shelf.pods, _listen(shelf, observe.pod(raw), now), gone=gone)
         else:
-            _put(shelf.jobs, observe.job(raw), gone=gone)
-        if gone and shelf.body is None and not shelf.pods and not shelf.jobs:
+            item = _listen(shelf, observe.pod(raw), now) if kind == "Pod" else observe.job(raw)
+            if shelf.looking is not None:
+                shelf.looking.append((item, gone))
+            _put(shelf.pods if isinstance(item, Pod) else shelf.jobs, item, gone=gone)
+        if gone and shelf.body is None and not shelf.pods and not shelf.jobs and shelf.looking is None:
             del self._shelves[key]
 
     def body(self, key: Key) -> Json | None:
@@ -88,13 +95,22 @@ class Cache:
         with self._lock:
             return self._of(self._shelves.get(key, Shelf()))
 
+    def begin_look(self, key: Key) -> None:
+        """A live look begins. One resource is looked at by one pass at a time."""
+        with self._lock:
+            self._shelves.setdefault(key, Shelf()).looking = []
+
     def live(self, key: Key, pods: Iterable[Json], jobs: Iterable[Json], now: datetime) -> Observed:
-        """The same from a live look, which becomes what was last seen."""
+        """The same from a live look; with what watches showed since it began, it becomes what was last seen."""
         with self._lock:
             shelf = self._shelves.setdefault(key, Shelf())
             shelf.pods = {pod.name: pod for pod in (_listen(shelf, observe.pod(raw), now) for raw in pods)}
             shelf.jobs = {job.name: job for job in map(observe.job, jobs)}
-            return self._of(shelf)
+            found = self._of(shelf)
+            newer, shelf.looking = shelf.looking or [], None
+            for item, gone in newer:
+                _put(shelf.pods if isinstance(item, Pod) else shelf.jobs, item, gone=gone)
+            return found
 
     def forget(self, key: Key) -> None:
         """The resource is gone, and so is what it had."""

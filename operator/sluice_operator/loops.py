@@ -11,6 +11,7 @@ import logging
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sluice_operator.cluster import ApiError
@@ -55,11 +56,11 @@ class Loops:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _loop(self, key: Key) -> None:
-        failures = 0
+        failures, thorough = 0, False
         try:
             while True:
                 self._bells[key].clear()
-                outcome = await self._pass(key)
+                outcome = await self._pass(key, thorough=thorough)
                 if outcome is None:
                     failures += 1
                     await asyncio.sleep(min(2.0**failures, LONGEST_PAUSE))
@@ -67,16 +68,16 @@ class Loops:
                     return
                 else:
                     failures = 0
-                    await self._sleep(key, outcome.wake)
+                    thorough = await self._sleep(key, outcome.wake)
         finally:
             self._tasks.pop(key, None)
             self._bells.pop(key, None)
 
-    async def _pass(self, key: Key) -> Outcome | None:
+    async def _pass(self, key: Key, *, thorough: bool) -> Outcome | None:
         self._passes[key] = time.monotonic()
         now = datetime.now(UTC).replace(microsecond=0)
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, reconcile, self._office, key, now)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, partial(reconcile, self._office, key, now, thorough=thorough))
         except ApiError as error:
             LOG.warning("%s/%s: %s", *key, error)
         except Exception:
@@ -85,9 +86,11 @@ class Loops:
             self._passes.pop(key, None)
         return None
 
-    async def _sleep(self, key: Key, wake: datetime) -> None:
+    async def _sleep(self, key: Key, wake: datetime) -> bool:
+        """Sleeps until something happens (False) or it is time (True)."""
         pause = max((wake - datetime.now(UTC)).total_seconds(), 0.0)
         try:
             await asyncio.wait_for(self._bells[key].wait(), pause)
         except TimeoutError:
-            return
+            return True
+        return False

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from sluice_operator.view import View
 
 LOG = logging.getLogger("sluice")
-RESYNC = timedelta(seconds=60)
+UNSETTLED = timedelta(seconds=30)  # while something is under way, its end may have been missed by a watch
+RESYNC = timedelta(minutes=5)
 SOON = timedelta(seconds=1)
 REPEAT_REFUSED = timedelta(seconds=30)
 
@@ -62,8 +63,11 @@ class Outcome:
     wake: datetime | None
 
 
-def reconcile(office: Office, key: Key, now: datetime) -> Outcome:
+def reconcile(office: Office, key: Key, now: datetime, *, thorough: bool = False) -> Outcome:
     """One pass. `now` is in whole seconds, UTC.
+
+    A `thorough` one looks at the cluster even if the cache says that nothing is to be done: a watch that was interrupted never tells what was
+    deleted meanwhile.
 
     Raises:
         ApiError: nothing is known about the last call; look again after a pause.
@@ -76,9 +80,9 @@ def reconcile(office: Office, key: Key, now: datetime) -> Outcome:
         return Outcome(None)
     view = _view(office, key, body, office.cache.observed(key), now)
     intent = plan(view)
-    if _settled(view, intent):
-        return Outcome(intent.wake or now + RESYNC)
-    if not _only_figures(view.status, intent):
+    if _settled(view, intent) and not thorough:
+        return Outcome(_next(intent, now))
+    if thorough or not _only_figures(view.status, intent):
         live = look(office, key, now)
         if live is None:
             return Outcome(now + SOON)
@@ -89,6 +93,7 @@ def reconcile(office: Office, key: Key, now: datetime) -> Outcome:
 
 def look(office: Office, key: Key, now: datetime) -> tuple[Json, View] | None:
     """A live look: the resource first, then Jobs, then pods, so that an ended Job's pod is seen with its exit."""
+    office.cache.begin_look(key)
     body = office.cluster.get(CONSUMER_KIND, key.namespace, key.name)
     if body is None:
         return None
@@ -128,7 +133,14 @@ def _carry_out(office: Office, body: Json, view: View, intent: Plan) -> Outcome:
     except Refused as error:
         _remember(office, view, error)
         return Outcome(view.now + SOON)
-    return Outcome(view.now + SOON if intent.actions else intent.wake or view.now + RESYNC)
+    return Outcome(view.now + SOON if intent.actions else _next(intent, view.now))
+
+
+def _next(intent: Plan, now: datetime) -> datetime:
+    """When to look again though nothing happens."""
+    under_way = intent.status.condition("Reconciling")
+    latest = now + (UNSETTLED if under_way is not None and under_way.status == "True" else RESYNC)
+    return min(intent.wake or latest, latest)
 
 
 def _act(office: Office, view: View, intent: Plan) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import pytest
+
 from sluice_checkpoints.errors import Fenced, LostRace, ProtocolViolation
 from sluice_checkpoints.memory import MemoryTable
 from sluice_checkpoints.model import END, TRIM_HORIZON, Child, Position, ShardRow
@@ -15,11 +16,14 @@ LEASE = 20.0
 ROW = ShardRow("s", TRIM_HORIZON, Position.after("10"), generation=4, batch=5, read_to=900)
 
 
+TWELVE = Position.after("12")
+
+
 @dataclass
 class Source:
     """Gives what a test says, and remembers what it was asked."""
 
-    end: Position = Position.after("12")
+    end: Position = TWELVE
     sequences: tuple[str, ...] = ("11", "12")
     children: tuple[Child, ...] | None = None
     read_to: int = 1000
@@ -155,6 +159,14 @@ def test_nothing_is_handed_over_when(changed: dict[str, object], error: type[Exc
     bench = Bench(replace(ROW, **changed))  # type: ignore[arg-type]  # literals of a test
     with pytest.raises(error):
         bench.read(Source(), row=ROW)
+
+
+def test_a_task_of_a_past_batch_fetches_nothing() -> None:
+    """Its shard may have ended since; nothing can be read from END."""
+    bench, source = Bench(replace(ROW, end=END, batch=7)), Source()
+    with pytest.raises(LostRace):
+        bench.read(source)
+    assert source.asked == []
 
 
 def test_a_row_that_nobody_fenced_yet_is_fenced_and_bound_again() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+
 from sluice_checkpoints.errors import Fenced, ProtocolViolation, Refused
 from sluice_checkpoints.memory import MemoryTable
 from sluice_checkpoints.model import END, TRIM_HORIZON, ConsumerRow, MigrationRow, Position

@@ -4,6 +4,7 @@ import datetime
 from dataclasses import dataclass, field
 
 import pytest
+
 from sluice_consumer.executors import Draining, ExecutorTarget, described
 
 DRAIN = 60.0
@@ -84,7 +85,6 @@ def test_the_executors_are_brought_to_the_target(running: str, total: int, targe
     assert bench.target.total == target
 
 
-@pytest.mark.xfail(reason="F5 of the simulation's findings: Spark's total falls below the target", strict=True)
 def test_late_executors_beyond_the_total_do_not_push_the_total_below_the_target() -> None:
     """Three registered although two were asked for."""
     bench = Bench("1 2 3", 2)

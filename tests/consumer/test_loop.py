@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+
 from sluice_checkpoints.model import END, Position, ShardRow
 from sluice_consumer import loop
 from sluice_consumer.life import Committed, Consumer, Engine

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from sluice_checkpoints.errors import Fenced, LeaseHeld, LostRace, ProtocolViolation, Refused
 from sluice_consumer import outcome
 from sluice_consumer.outcome import Ending

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from sluice_checkpoints.model import END, TRIM_HORIZON, Child, Position, ShardRow
 from sluice_consumer import planner
 from sluice_consumer.planner import View

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
 from sluice_consumer import pod
 from sluice_consumer.pod import PodAnnotations, Reporter
 from sluice_consumer.spark_conf import Pod
@@ -82,8 +83,14 @@ class Bench:
 def test_a_report_is_written_on_change_and_not_more_often_than_every_five_seconds() -> None:
     """Held back changes travel with the next one."""
     bench = Bench()
-    assert [bench.at(t, phase="Running", batch=b) for t, b in [(0, 1), (0, 1), (4.9, 2), (5, 3), (99, 3)]] == [1, 1, 1, 2, 2]
+    assert [bench.at(t, phase="Running", batch=b) for t, b in [(0, 1), (0, 1), (4.9, 2), (5, 3), (10, 3)]] == [1, 1, 1, 2, 2]
     assert [report["batch"] for report in bench.annotations.reports] == [1, 3]
+
+
+def test_a_report_says_now_and_then_that_the_driver_lives() -> None:
+    """Even when nothing changed."""
+    bench = Bench()
+    assert [bench.at(t, phase="Idle") for t in (0, pod.ALIVE_SECONDS - 1, pod.ALIVE_SECONDS)] == [1, 1, 2]
 
 
 def test_a_change_of_phase_is_written_at_once() -> None:
@@ -132,16 +139,11 @@ def test_without_a_pod_nothing_is_reported() -> None:
         (Annotations(), None),
         (Annotations({pod.TARGET: "-1"}), None),
         (Annotations({pod.TARGET: "many"}), None),
+        (Annotations({pod.TARGET: "²"}), None),
         (Annotations({pod.TARGET: "3"}, broken=True), None),
     ],
-    ids=["a number", "none at all", "nothing said", "negative", "words", "no answer"],
+    ids=["a number", "none at all", "nothing said", "negative", "words", "a digit that is no number", "no answer"],
 )
 def test_the_wanted_executors_are(annotations: Annotations, expected: int | None) -> None:
     """None: what is there stays as it is."""
     assert pod.wanted_executors(annotations) == expected
-
-
-@pytest.mark.xfail(reason="F6 of the simulation's findings: int('²') raises", strict=True, raises=ValueError)
-def test_a_digit_that_is_no_number_says_nothing() -> None:
-    """An annotation is anybody's text."""
-    assert pod.wanted_executors(Annotations({pod.TARGET: "²"})) is None  # the operator never writes it, a person might

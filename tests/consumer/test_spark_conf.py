@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+
 from sluice_consumer.config import Checkpoints, Config, Pipeline, Stream
 from sluice_consumer.spark_conf import Pod, settings
 
@@ -12,7 +13,7 @@ POD = Pod("driver-1", "space", "10.0.0.7", "uid")
 
 @pytest.mark.parametrize("lease", [3, 7.7, 20, 600])
 def test_an_executor_that_is_cut_off_exits_within_a_third_of_the_lease(lease: float) -> None:
-    """heartbeatInterval x (maxFailures + 1) <= lease / 3."""
+    """HeartbeatInterval x (maxFailures + 1) <= lease / 3."""
     conf = settings(replace(CONFIG, lease_duration_seconds=lease), None)
     interval = int(conf["spark.executor.heartbeatInterval"].removesuffix("ms"))
     failures = int(conf["spark.executor.heartbeat.maxFailures"])

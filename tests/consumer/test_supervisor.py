@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import pytest
+
 from sluice_checkpoints.errors import LeaseHeld, Refused, ServiceUnavailable
 from sluice_checkpoints.lease import Claim, Taken, Watcher, take_over
 from sluice_checkpoints.memory import MemoryTable
@@ -55,12 +56,12 @@ class Beating(Heart):
         return answer
 
 
-GONE = ServiceUnavailable("no answer")
+YES, NO, GONE = True, False, ServiceUnavailable("no answer")
 
 
 def test_a_heart_beats_every_third_of_the_lease() -> None:
     """And lives as long as its beats are accepted."""
-    heart = Beating(True, limit=4)
+    heart = Beating(YES, limit=4)
     heart.run()
     assert heart.waits == [10.0] * 4
     assert heart.alive
@@ -68,7 +69,7 @@ def test_a_heart_beats_every_third_of_the_lease() -> None:
 
 def test_after_a_failure_a_heart_tries_sooner() -> None:
     """It has until two thirds of the lease are over."""
-    heart = Beating(True, GONE, GONE, True, limit=4)
+    heart = Beating(YES, GONE, GONE, YES, limit=4)
     heart.run()
     assert heart.waits == [10.0, 1.25, 1.25, 10.0]
 
@@ -84,7 +85,7 @@ def test_a_life_ends_when_no_beat_sent_in_the_last_two_thirds_was_accepted() -> 
 
 def test_what_counts_is_when_a_beat_was_sent_not_when_it_was_answered() -> None:
     """The next life counts from the moment it saw the counter move."""
-    heart = Beating(True, seconds=15.0)
+    heart = Beating(YES, seconds=15.0)
     heart.once()
     assert (heart.accepted, heart.alive) == (0.0, True)
     heart.time[0] = 20.1
@@ -93,7 +94,7 @@ def test_what_counts_is_when_a_beat_was_sent_not_when_it_was_answered() -> None:
 
 def test_a_refused_beat_ends_the_life_at_once_and_no_other_is_sent() -> None:
     """The lease is another's."""
-    heart = Beating(False)
+    heart = Beating(NO)
     heart.run()
     assert heart.refused
     assert not heart.alive
@@ -102,7 +103,7 @@ def test_a_refused_beat_ends_the_life_at_once_and_no_other_is_sent() -> None:
 
 def test_a_longer_promise_is_kept_until_it_was_waited_out() -> None:
     """Only then a beat makes its own, shorter promise."""
-    heart = Beating(True, keep=25.0, limit=4)
+    heart = Beating(YES, keep=25.0, limit=4)
     heart.run()
     assert heart.promises == [None, None, None, 30_000]
 
@@ -121,7 +122,7 @@ def test_a_longer_promise_is_kept_until_it_was_waited_out() -> None:
 def test_the_lease_is_released_only_after(code: int, at: float, released: bool, reason: str) -> None:  # noqa: FBT001
     """Somebody may still be working otherwise, and the next driver has to wait."""
     store, taken = leased()
-    heart = Beating(True, keep=25.0)
+    heart = Beating(YES, keep=25.0)
     heart.time[0] = at
     ending = Supervisor(CONFIG, store, store)._ended(code, heart, taken.life)
     row = store.consumer()
@@ -129,11 +130,17 @@ def test_the_lease_is_released_only_after(code: int, at: float, released: bool, 
     assert (row.released, ending.reason) == (released, reason)
 
 
-def test_everything_of_a_life_is_silent_one_lease_after_its_last_beat() -> None:
-    """Two thirds until the watchdog kills the driver, one third until executors have noticed."""
-    heart = Beating(GONE)
-    heart.time[0] = LEASE * 2 / 3 + 1e-9
-    assert not heart.alive
+def test_everything_of_a_life_is_silent_before_the_next_one_takes_its_lease() -> None:
+    """Two thirds until the watchdog looks, one third until executors have noticed; clocks run at the same rate within one percent."""
+    heart, seen = Beating(GONE), []
+    while heart.alive:
+        heart.time[0] += LEASE / 40
+    silent = (heart.time[0] + LEASE / 3) * 1.01
+    store, _ = leased(round(LEASE * 1000))
+    time = Time()
+    take_over(store, Claim(1000, "me", ""), replace(time.watcher(), notify=seen.append))
+    assert silent <= seen[0] * 0.99 + 1e-9
+    assert time.now == pytest.approx(seen[0])
 
 
 # -- taking ------------------------------------------------------------------------------------------------------------------------

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from operator_world import KEY, MIGRATING, SPEC, World, assert_nothing_left, ready
 
+from sluice_operator.reconcile import reconcile
+
 Json = dict[str, Any]
 
 
@@ -334,3 +336,14 @@ def test_nothing_is_written_while_nothing_happens() -> None:
     before = world.writes
     world.run(100)
     assert world.writes - before <= 11
+
+
+def test_a_pod_whose_deletion_no_watch_ever_told_holds_nothing_up() -> None:
+    """A thorough pass finds out: seen on a cluster as `waiting until … is gone` for ever."""
+    world = started()
+    ghost = world.executors()[0]
+    meta = {**ghost["metadata"], "name": "ghost", "uid": "ghost"}
+    world.office.cache.see("Pod", {**ghost, "metadata": meta}, world.now)
+    assert "ghost" in {pod.name for pod in world.office.cache.observed(KEY).executors}
+    reconcile(world.office, KEY, world.now, thorough=True)
+    assert "ghost" not in {pod.name for pod in world.office.cache.observed(KEY).executors}

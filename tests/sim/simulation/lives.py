@@ -1,0 +1,155 @@
+"""One simulated life: a supervisor that takes the lease and beats, and a driver with its engine. The real code of both, in steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from simulation.ports import Catalog, Client
+from simulation.spark import Engine, JobFailed, JobsNotDone
+from simulation.turnstile import Process, Waiting
+
+from sluice_checkpoints.errors import SluiceError
+from sluice_checkpoints.lease import MARGIN, Claim, Taken, Watcher, take_over
+from sluice_checkpoints.store import CheckpointStore
+from sluice_consumer import supervisor
+from sluice_consumer.config import Checkpoints, Config, Pipeline, Start, Stream
+from sluice_consumer.life import Consumer
+from sluice_consumer.outcome import UNCLEAN
+from sluice_consumer.supervisor import Heart, Supervisor
+
+if TYPE_CHECKING:
+    from simulation.world import World
+
+EXPECTED = (SluiceError, JobFailed, JobsNotDone)
+
+
+@dataclass(frozen=True)
+class Orders:
+    """How a life is started: seconds of its lease, whether it takes by force, where a new consumer begins."""
+
+    lease: float = 12.0
+    force: bool = False
+    start: str = "TRIM_HORIZON"
+
+
+class Stop:
+    """The heart's `threading.Event`, in virtual time."""
+
+    def __init__(self, life: SimulatedLife) -> None:
+        self._life, self._set = life, False
+
+    def set(self) -> None:
+        """Stops the heart at its next look."""
+        self._set = True
+
+    def is_set(self) -> bool:
+        """Whether it was told to stop."""
+        return self._set
+
+    def wait(self, seconds: float) -> None:
+        """Sleeps, unless it is set."""
+        self._life.sleep(seconds)
+
+
+class SimulatedLife:
+    """One driver pod.
+
+    Attributes:
+        host: the supervisor; driver: its child, once the lease is taken.
+        frozen_at: since when the whole pod stands still, or None.
+        cut: the supervisor cannot reach the table.
+    """
+
+    def __init__(self, world: World, number: int, orders: Orders) -> None:
+        self.world, self.number, self.orders = world, number, orders
+        self.host = Process(f"life {number} supervisor", self._supervise)
+        self.driver: Process | None = None
+        self.engine: Engine | None = None
+        self.heart: Heart | None = None
+        self.taken: Taken | None = None
+        self.consumer: Consumer | None = None
+        self.draining = self.audit = self.cut = False
+        self.idle = 0
+        self.frozen_at: float | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether both processes ended."""
+        return self.host.done and (self.driver is None or self.driver.done)
+
+    @property
+    def working(self) -> bool:
+        """Whether its driver runs, and is not paused."""
+        return self.driver is not None and not self.driver.done and self.frozen_at is None
+
+    def sleep(self, seconds: float, process: Process | None = None) -> None:
+        """Sleeps in virtual time."""
+        (process or self.host).pause("sleep", Waiting(wake=self.world.now() + seconds))
+
+    # -- the supervisor ------------------------------------------------------------------------------------------------------------
+
+    def _supervise(self, host: Process) -> None:
+        store, orders, clock = CheckpointStore(Client(host, self.world.table)), self.orders, self.world.now
+        supervisor.prepare(self._config(), store, Catalog(host, self.world.stream))
+        claim = Claim(round(orders.lease * 1000), host.name, "", force=orders.force)
+        taken = take_over(store, claim, Watcher(clock=clock, sleep=self.sleep))
+        heart = Heart(
+            lambda promise: store.beat(taken.life, promise),
+            orders.lease,
+            accepted=taken.sent,
+            keep_promise_until=taken.sent + taken.wait_out_millis / 1000 * MARGIN if taken.wait_out_millis else 0.0,
+            clock=clock,
+            stop=cast("Any", Stop(self)),
+        )
+        self.taken, self.heart = taken, heart
+        self.driver = Process(f"life {self.number} driver (generation {taken.life.generation})", self._drive)
+        heart.run()
+        if not self.driver.killed:
+            code = (0 if self.engine and self.engine.quiet() else UNCLEAN) if self.driver.error is None else 1
+            Supervisor(self._config(), store, store)._ended(code, heart, taken.life)
+
+    def _config(self) -> Config:
+        return Config(Stream("s", "r"), Checkpoints("t"), Pipeline("m:f"), start=Start(self.orders.start), lease_duration_seconds=self.orders.lease)
+
+    # -- the driver ----------------------------------------------------------------------------------------------------------------
+
+    def _drive(self, driver: Process) -> None:
+        assert self.taken is not None
+        self.consumer = consumer = Consumer(CheckpointStore(Client(driver, self.world.table)), Catalog(driver, self.world.stream), self.taken.life)
+        consumer.begin()
+        assert consumer.row is not None
+        self.engine = Engine(self.world, self.taken.life, consumer.row.consumer_id, self.orders.lease, driver)
+        if self.taken.wait_out_millis:
+            self.sleep(self.taken.wait_out_millis / 1000 * MARGIN, driver)
+        while not self.draining:
+            driver.pause("next batch")
+            if self.audit:
+                self.audit = False
+                consumer.audit()
+            plan = consumer.plan()
+            if plan is None:
+                self.idle += 1
+                driver.pause("idle")
+            else:
+                committed = consumer.run(plan, self.engine)
+                self.idle = 0 if committed.records else self.idle + 1
+
+    def driver_ended(self) -> None:
+        """The supervisor sees its child gone."""
+        assert self.driver is not None
+        error = self.driver.error
+        if error is not None and not self.driver.killed and not isinstance(error, EXPECTED):
+            raise error
+        if self.engine is not None:
+            self.engine.orphan()
+        if self.heart is not None:
+            cast("Any", self.heart.stop).set()
+        if not self.host.done and self.host.at == "sleep":
+            self.host.waiting = None
+
+    def kill_driver(self) -> None:
+        """SIGKILL to the driver's process group."""
+        if self.driver is not None and not self.driver.done:
+            self.driver.kill()
+            self.driver_ended()

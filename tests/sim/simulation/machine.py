@@ -1,0 +1,306 @@
+"""The state machine: hypothesis chooses the faults and whose turn it is; the invariants are those of docs/protocol.md, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from hypothesis import note
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from simulation.lives import Orders, SimulatedLife
+from simulation.ports import FAULTS
+from simulation.spark import NOTHING, PROCESSES, Attempt, Habits
+from simulation.turnstile import Process
+from simulation.world import World
+
+LEASES = (12.0, 30.0)
+MAX_LIVES = 6
+MAX_SHARDS = 7
+slots = st.integers(0, 7)
+steps = st.integers(1, 6)
+calls = st.integers(0, 24)
+after = st.one_of(st.integers(0, 8), st.integers(0, 60))
+late = st.integers(0, 6)
+leases = st.sampled_from(LEASES)
+habits = st.builds(
+    Habits,
+    processes=st.lists(st.sampled_from(PROCESSES), min_size=1, max_size=2).map(tuple).filter(lambda kinds: set(kinds) != {NOTHING}),
+    looks_first=st.booleans(),
+    attempts=st.sampled_from([3, 1, 2]),
+    shards_per_task=st.sampled_from([1, 2]),
+    bind_all_first=st.booleans(),
+    end_with_records=st.booleans(),
+    only_close=st.booleans(),
+).map(lambda drawn: replace(drawn, looks_first=drawn.looks_first or drawn.only_close))  # who marks what it has not read must look first
+
+
+class Protocol(RuleBasedStateMachine):
+    """Sluice, its stream and its table, and everything that can go wrong with them."""
+
+    only: ClassVar[Mapping[str, Any]] = {}  # habits that are not drawn, for sabotages
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World()
+
+    @initialize(
+        shards=st.integers(1, 3),
+        habits=habits,
+        start=st.sampled_from(["TRIM_HORIZON", "LATEST"]),
+        records=st.integers(0, 4),
+        lease=leases,
+        whole=st.booleans(),
+    )
+    def begin(self, shards: int, habits: Habits, start: str, records: int, lease: float, whole: bool) -> None:  # noqa: FBT001 - hypothesis passes names
+        """A stream, and the first life; sometimes its bootstrap can be interrupted."""
+        self.world = World(shards, replace(habits, **self.only))
+        self.start = start
+        for shard in self.world.open_shards:
+            self.world.put(shard, records)
+        life = self.world.start(Orders(lease, start=start))
+        if whole:
+            self.world.settle(life)
+            self.world.work(life)
+
+    # -- choices -------------------------------------------------------------------------------------------------------------------
+
+    def _life(self, slot: int) -> SimulatedLife | None:
+        lives = [life for life in self.world.lives if life.working]
+        return lives[slot % len(lives)] if lives else None
+
+    def _attempt(self, slot: int) -> tuple[SimulatedLife, Attempt] | None:
+        found = [(life, attempt) for life, _, attempt in self.world.processes() if attempt is not None and attempt.process not in self.world.frozen]
+        return found[slot % len(found)] if found else None
+
+    def _shard(self, slot: int) -> str:
+        shards = self.world.open_shards
+        return shards[slot % len(shards)]
+
+    # -- the stream ----------------------------------------------------------------------------------------------------------------
+
+    @rule(slot=slots, records=st.integers(1, 3))
+    def put(self, slot: int, records: int) -> None:
+        """Records arrive."""
+        self.world.put(self._shard(slot), records)
+
+    @precondition(lambda self: len(self.world.parents) < MAX_SHARDS)
+    @rule(slot=slots, records=st.integers(0, 2))
+    def split(self, slot: int, records: int) -> None:
+        """A shard is split, and records arrive in its children at once."""
+        self.world.split(self._shard(slot))
+        for shard in self.world.open_shards[-2:]:
+            self.world.put(shard, records)
+
+    @precondition(lambda self: len(self.world.open_shards) > 1 and len(self.world.parents) < MAX_SHARDS)
+    @rule(slot=slots, records=st.integers(0, 2))
+    def merge(self, slot: int, records: int) -> None:
+        """Two shards are merged, and records arrive in the child at once."""
+        if self.world.merge(self._shard(slot)):
+            self.world.put(self.world.open_shards[-1], records)
+
+    # -- progress ------------------------------------------------------------------------------------------------------------------
+
+    @rule(slot=slots, batches=st.integers(1, 3))
+    def work(self, slot: int, batches: int) -> None:
+        """A life works undisturbed for a while."""
+        if life := self._life(slot):
+            self.world.work(life, batches)
+
+    @rule(slot=slots, count=steps)
+    def step(self, slot: int, count: int) -> None:
+        """Some process makes some calls."""
+        for _ in range(count):
+            if found := self.world.runnable():
+                self.world.step(*found[slot % len(found)])
+
+    @rule(slot=slots, count=steps)
+    def zombie(self, slot: int, count: int) -> None:
+        """An attempt that the driver has given up makes some calls."""
+        for _ in range(count):
+            if found := [entry for entry in self.world.runnable() if entry[2] is not None and entry[2].lost]:
+                self.world.step(*found[slot % len(found)])
+
+    @rule(slot=slots)
+    def audit(self, slot: int) -> None:
+        """A driver looks for shards that nobody accounts for, before its next batch."""
+        if life := self._life(slot):
+            life.audit = True
+
+    @rule(fraction=st.sampled_from([0.05, 0.2, 0.4, 1.1]))
+    def advance(self, fraction: float) -> None:
+        """Time passes."""
+        self.world.advance(fraction * LEASES[0])
+
+    # -- faults, in the middle of a batch ------------------------------------------------------------------------------------------
+
+    @rule(slot=slots, calls=calls, fault=st.sampled_from(FAULTS))
+    def fault(self, slot: int, calls: int, fault: str) -> None:
+        """A call of some process fails, or its reply is lost."""
+        if life := self._life(slot):
+            self.world.work(life, calls=calls)
+        if found := self.world.runnable():
+            self.world.step(*found[slot % len(found)], fault=fault)
+
+    @rule(slot=slots, calls=calls, what=st.sampled_from(["kill", "lose", "lose", "lose frozen"]), after=after, late=late)
+    def executor(self, slot: int, calls: int, what: str, after: int, late: int) -> None:
+        """The executor of a task dies, or is cut off from the driver: a zombie, that may stand still; the batch goes on; the zombie goes on."""
+        life = self._life(slot)
+        if life is not None:
+            self.world.work(life, calls=calls)
+        if not (found := self._attempt(slot)):
+            return
+        if what == "kill":
+            self.world.kill_attempt(*found)
+            return
+        if what == "lose frozen":
+            self.world.freeze(found[1].process)
+        self.world.lose_attempt(*found)
+        if life is not None:
+            self.world.work(life, calls=after)
+        self._late(found[1].process, late)
+
+    @rule(slot=slots, calls=calls, what=st.sampled_from(["crash", "crash", "freeze", "drain", "cut", "connect"]))
+    def driver(self, slot: int, calls: int, what: str) -> None:
+        """A driver's node dies or stands still; it gets SIGTERM; its supervisor loses its way to the table, or finds it again."""
+        if not (life := self._life(slot)):
+            return
+        self.world.work(life, calls=calls)
+        if what == "crash":
+            self.world.crash(life)
+        elif what == "freeze" and life.working:
+            self.world.freeze_life(life)
+        elif what == "drain":
+            life.draining = True
+        else:
+            life.cut = what == "cut"
+
+    @precondition(lambda self: self.world.frozen)
+    @rule(slot=slots, count=st.integers(1, 12))
+    def thaw(self, slot: int, count: int) -> None:
+        """Something that stood still goes on."""
+        hosts = {life.host for life in self.world.lives if life.driver is not None and not life.driver.done}
+        frozen: list[Process] = [process for process in self.world.frozen if process not in hosts]
+        if frozen:
+            self.world.thaw(frozen[slot % len(frozen)], count)
+
+    # -- lives ---------------------------------------------------------------------------------------------------------------------
+
+    @precondition(lambda self: len(self.world.lives) < MAX_LIVES)
+    @rule(lease=leases, force=st.booleans())
+    def start_life(self, lease: float, force: bool) -> None:  # noqa: FBT001
+        """Another driver pod starts."""
+        self.world.settle(self.world.start(Orders(lease, force=force, start=self.start)))
+
+    @precondition(lambda self: len(self.world.lives) < MAX_LIVES)
+    @rule(
+        slot=slots, calls=calls, lease=leases, what=st.sampled_from(["crash", "freeze", "leave a zombie", "leave a zombie"]), after=after, late=late
+    )
+    def succeed(self, slot: int, calls: int, lease: float, what: str, after: int, late: int) -> None:
+        """A life crashes or freezes in the middle of something; the next one watches its lease, takes over and works; then who froze goes on."""
+        life, zombie = self._life(slot), None
+        if life is not None:
+            self.world.work(life, calls=calls)
+            zombie, found = life.driver, self._attempt(slot)
+            if what == "leave a zombie" and found and found[0] is life:
+                zombie = found[1].process
+                self.world.freeze(zombie)
+            if life.working:
+                self.world.freeze_life(life) if what == "freeze" else self.world.crash(life)
+        heir = self.world.start(Orders(lease, start=self.start))
+        self.world.settle(heir)
+        self.world.advance(max(LEASES) * 1.05 + 1)
+        self.world.work(heir, batches=3, calls=after)
+        self._late(zombie, late)
+
+    @precondition(lambda self: len(self.world.lives) < MAX_LIVES)
+    @rule(slot=slots, calls=calls, lease=leases, after=after, late=late, crash=st.booleans())
+    def usurp(self, slot: int, calls: int, lease: float, after: int, late: int, crash: bool) -> None:  # noqa: FBT001
+        """A life is taken over by force while it works, and whoever did that may crash at once."""
+        life, found = self._life(slot), None
+        if life is not None:
+            self.world.work(life, calls=calls)
+            found = self._attempt(slot)
+        usurper = self.world.start(Orders(lease, force=True, start=self.start))
+        self.world.settle(usurper)
+        self.world.work(usurper, calls=after)
+        self._late(found[1].process if found else None, late)
+        if crash:
+            self.world.crash(usurper)
+
+    def _late(self, process: Process | None, calls: int) -> None:
+        """Somebody that nobody expects any more makes some calls."""
+        if process in self.world.frozen:
+            self.world.thaw(process, calls)
+            return
+        for _ in range(calls):
+            if found := [entry for entry in self.world.runnable() if entry[1] is process]:
+                self.world.step(*found[0])
+
+    # -- invariants ----------------------------------------------------------------------------------------------------------------
+
+    def _holds(self, name: str) -> None:
+        if broken := self.world.ledger.of(name):
+            for line in self.world.trace:
+                note(line)
+            raise AssertionError(f"{name}: {broken[0]}")
+
+    @invariant()
+    def no_record_lost(self) -> None:
+        """What was bound in a committed batch is in the sink."""
+        self._holds("no_record_lost")
+
+    @invariant()
+    def no_record_twice_in_an_idempotent_sink(self) -> None:
+        """No record is in two batches of the sink."""
+        self._holds("no_record_twice_in_an_idempotent_sink")
+
+    @invariant()
+    def order_within_shard(self) -> None:
+        """Records of a shard come in their order, and after those of its parents."""
+        self._holds("order_within_shard")
+
+    @invariant()
+    def silent_before_next(self) -> None:
+        """No earlier life, and no earlier attempt of a task, emits after a later one did."""
+        self._holds("silent_before_next")
+
+    @invariant()
+    def positions_only_grow(self) -> None:
+        """The ranges of a shard are a chain; generation and committed never shrink."""
+        self._holds("positions_only_grow")
+
+    @invariant()
+    def batch_content_is_fixed(self) -> None:
+        """Once bound, a batch is the same whoever reads it."""
+        self._holds("batch_content_is_fixed")
+
+    @invariant()
+    def nothing_deleted(self) -> None:
+        """No row disappears, and what is written once stays as it is."""
+        self._holds("nothing_deleted")
+
+    @invariant()
+    def progress(self) -> None:
+        """Nobody who owns the table finds it impossible to go on."""
+        self._holds("progress")
+
+    def teardown(self) -> None:
+        """Faults end: everything is delivered, and late zombies change nothing."""
+        try:
+            if not self.world.ledger.broken and self.world.lives:
+                self.world.finish()
+            for name, _ in self.world.ledger.broken:
+                self._holds(name)
+        finally:
+            self.world.end()
+
+
+RULES = frozenset({"split", "merge", "step", "zombie", "audit", "advance", "fault", "executor", "driver", "thaw", "start_life", "succeed", "usurp"})
+
+
+def focused(rules: frozenset[str], habits: Mapping[str, Any]) -> type[Protocol]:
+    """The machine with some of its rules only (beside `put` and `work`), in worlds of some habits only."""
+    hidden = RULES - rules if rules else frozenset()
+    return type("Focused", (Protocol,), {"only": habits} | dict.fromkeys(hidden))

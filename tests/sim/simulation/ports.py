@@ -1,0 +1,123 @@
+"""The ports of one simulated process: real twins behind a turnstile, with the faults the scheduler asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from simulation.turnstile import Process
+
+from sluice_checkpoints.errors import ServiceUnavailable
+from sluice_checkpoints.memory import MemoryTable
+from sluice_checkpoints.model import Item
+from sluice_checkpoints.stream import ShardList, StreamIdentity
+from sluice_checkpoints.stream_twin import StreamTwin
+from sluice_checkpoints.table import Member, Outcome, Put, Transaction, Update, Write
+from sluice_consumer.binding import ShardSource
+from sluice_consumer.shard_reader import BoundRange, Fetched, Limits, Place
+
+# What may go wrong with a call: no answer and no effect; an effect and no answer; an effect, and the answer only to the second try.
+UNAVAILABLE, LOST, RETRIED = "unavailable", "lost", "retried"
+FAULTS = (UNAVAILABLE, LOST, RETRIED)
+
+
+def label(write: Write) -> str:
+    """What step of the protocol a write is, for traces."""
+    if isinstance(write, Put):
+        return f"put {write.key}"
+    names = {path[0] for path in write.put} | set(write.add)
+    known = {"committed": "commit", "token": "take", "counter": "beat", "batch": "bind", "readers": "register", "generation": "fence"}
+    step = next((step for name, step in known.items() if name in names), "set")
+    return f"{'close' if step == 'bind' and write.put.get(('readers',)) == {} else step} {write.key}"
+
+
+class Client:
+    """One process's connection to the table. Implements `Table`; as the real adapter, it may make a write again whose reply was lost."""
+
+    def __init__(self, process: Process, table: MemoryTable) -> None:
+        self._process, self._table = process, table
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self._table.name
+
+    def _call(self, what: str) -> str | None:
+        fault = self._process.pause(what)
+        if fault == UNAVAILABLE:
+            raise ServiceUnavailable(f"{what}: injected")
+        return fault
+
+    def get(self, key: str) -> Item | None:
+        """See `Table`."""
+        self._call(f"get {key}")
+        return self._table.get(key)
+
+    def batch_get(self, keys: Sequence[str]) -> dict[str, Item]:
+        """See `Table`."""
+        self._call("read")
+        return self._table.batch_get(keys)
+
+    def scan(self) -> Iterator[Item]:
+        """See `Table`."""
+        self._call("scan")
+        return self._table.scan()
+
+    def write(self, write: Write) -> Outcome:
+        """See `Table`."""
+        fault = self._call(label(write))
+        outcome = self._table.write(write)
+        if fault == RETRIED:
+            self._process.pause(f"retry {label(write)}")
+            outcome = self._table.write(write)
+        if fault == LOST:
+            raise ServiceUnavailable(f"{label(write)}: injected, after it took effect")
+        return outcome
+
+    def transact(self, members: Sequence[Member]) -> Transaction:
+        """See `Table`."""
+        written = [m.key for m in members if isinstance(m, Put | Update)]
+        fault = self._call(f"transact {written}")
+        outcome = self._table.transact(members)
+        if fault == RETRIED:
+            self._process.pause(f"retry transact {written}")
+            outcome = self._table.transact(members)
+        if fault == LOST:
+            raise ServiceUnavailable(f"transact {written}: injected, after it took effect")
+        return outcome
+
+
+class Catalog:
+    """One process's view of the stream's shards. Implements `StreamCatalog`."""
+
+    def __init__(self, process: Process, stream: StreamTwin) -> None:
+        self._process, self._stream = process, stream
+
+    def describe(self) -> StreamIdentity:
+        """See `StreamCatalog`."""
+        self._process.pause("describe")
+        return self._stream.describe()
+
+    def list_shards(self) -> ShardList:
+        """See `StreamCatalog`."""
+        if self._process.pause("list") == UNAVAILABLE:
+            raise ServiceUnavailable("list: injected")
+        return self._stream.list_shards()
+
+
+class Source:
+    """One task's reader of shards, the real one. Implements `binding.ShardSource`."""
+
+    def __init__(self, process: Process, source: ShardSource) -> None:
+        self._process, self._source = process, source
+
+    def fetch(self, place: Place, limits: Limits) -> Fetched:
+        """See `ShardSource`."""
+        if self._process.pause(f"fetch {place.shard_id}") == UNAVAILABLE:
+            raise ServiceUnavailable("fetch: injected")
+        return self._source.fetch(place, limits)
+
+    def replay(self, bound: BoundRange) -> Fetched:
+        """See `ShardSource`."""
+        if self._process.pause(f"replay {bound.shard_id}") == UNAVAILABLE:
+            raise ServiceUnavailable("replay: injected")
+        return self._source.replay(bound)

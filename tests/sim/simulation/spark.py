@@ -1,0 +1,266 @@
+"""Spark, replaced by a scheduler of steps: jobs, tasks, attempts, and user code of every kind that protocol.md allows.
+
+Each attempt of a task is a process that runs the real `binding.read_shard`. What a driver believes and what its executors do may differ: a lost
+executor's attempt goes on as a zombie while the next attempt starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Protocol
+
+from simulation.ledger import Content, Emission, Ledger
+from simulation.ports import Client, Source
+from simulation.turnstile import Process, Waiting
+
+from sluice_checkpoints.errors import SluiceError
+from sluice_checkpoints.memory import MemoryTable
+from sluice_checkpoints.store import CheckpointStore, Life, Reader
+from sluice_consumer import binding
+from sluice_consumer.planner import BatchPlan, deal
+from sluice_consumer.shard_reader import Limits
+
+# What `process` does with its batch, a function of the batch's number (docs/protocol.md, "Batches" 5).
+READ, TWICE, PART, NOTHING, SWALLOW = "read", "twice", "part", "nothing", "swallow"
+PROCESSES = (READ, TWICE, PART, NOTHING, SWALLOW)
+
+
+class JobFailed(Exception):
+    """A Spark job failed: a task of it failed too often."""
+
+
+class JobsNotDone(Exception):
+    """`process` returned although a job had failed."""
+
+
+@dataclass(frozen=True)
+class Habits:
+    """What differs from one world to another.
+
+    Attributes:
+        processes: what `process` does, by batch number, over and over.
+        looks_first: it asks its sink before it reads; else the sink ignores what it has already.
+        attempts: how often a task is tried.
+        limit: records of a shard in a batch.
+        shards_per_task: how many; bind_all_first: they are all bound before the first one is emitted.
+        end_with_records: the service ends a shard with its last records, or with an empty reply after them.
+        only_close: the check of a batch's jobs is blind for failed jobs of shards that are not bound; only the close protects them.
+    """
+
+    processes: tuple[str, ...] = (READ,)
+    looks_first: bool = True
+    attempts: int = 3
+    limit: int = 2
+    shards_per_task: int = 1
+    bind_all_first: bool = False
+    end_with_records: bool = False
+    only_close: bool = False
+
+
+class Cluster(Protocol):
+    """What an engine needs of the world."""
+
+    habits: Habits
+    ledger: Ledger
+    table: MemoryTable
+    attempt_numbers: count[int]
+
+    def source(self) -> binding.ShardSource:
+        """A real reader of the stream."""
+        ...
+
+    def now(self) -> float:
+        """Virtual seconds."""
+        ...
+
+
+@dataclass
+class Attempt:
+    """One attempt of a task. `deadline`: when its executor exits by itself, cut off from the driver. `lost`: the driver gave it up."""
+
+    job: Job
+    partition: int
+    process: Process
+    deadline: float | None = None
+    lost: bool = False
+    paused: bool = False
+    rows: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    held: Callable[[], bool] = lambda: False
+
+
+@dataclass
+class Job:
+    """A Spark job that reads some groups of shards, one a task."""
+
+    stage: int
+    groups: tuple[tuple[str, ...], ...]
+    tries: dict[int, int] = field(default_factory=dict)
+    results: dict[int, Content] = field(default_factory=dict)
+    failed: str | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether the driver knows how it ended."""
+        return self.failed is not None or len(self.results) == len(self.groups)
+
+
+class Engine:
+    """Runs the batches of one life. Implements `life.Engine`."""
+
+    def __init__(self, cluster: Cluster, life: Life, consumer_id: str, lease: float, driver: Process) -> None:
+        self._cluster, self._life, self._consumer_id, self._lease, self._driver = cluster, life, consumer_id, lease, driver
+        self._stages = count()
+        self.attempts: list[Attempt] = []
+        self.jobs: list[Job] = []
+        self.plan: BatchPlan | None = None
+        self.troubled_at = float("-inf")
+        self._trouble = False
+        self.late = False  # the driver stood still for long: nobody claims that what it issues now is silent
+
+    # -- the driver's side ---------------------------------------------------------------------------------------------------------
+
+    def run(self, plan: BatchPlan) -> None:
+        """One batch: the user's code, then the check of its jobs."""
+        self.plan, self.jobs = plan, []
+        try:
+            self._process(plan)
+            self.check()
+        finally:
+            if self._trouble:
+                self.troubled_at, self._trouble = self._cluster.now(), False
+
+    def check(self) -> None:
+        """Refuses a batch of which a job failed (`jobs.Jobs.check`)."""
+        for job in self.jobs:
+            if job.failed and not (self._cluster.habits.only_close and self._unread(job)):
+                raise JobsNotDone(job.failed)
+
+    def _process(self, plan: BatchPlan) -> None:
+        habits, sink, pair = self._cluster.habits, self._cluster.ledger.sink, (self._consumer_id, plan.number)
+        kind = habits.processes[plan.number % len(habits.processes)]
+        if kind == NOTHING or (habits.looks_first and sink.has(pair)):
+            return
+        wanted = [row for row in plan.rows if kind != PART or (number_of(row.id) + plan.number // len(habits.processes)) % 2]
+        groups = tuple(tuple(row.id for row in group) for group in deal(wanted, 1, habits.shards_per_task)) if wanted else ()
+        rows: dict[str, tuple[str, ...]] = {}
+        if kind == SWALLOW:
+            for group in groups:
+                rows |= self._swallowing(group)
+            if any(job.failed for job in self.jobs) and not habits.only_close:
+                return
+        else:
+            rows = self._job(groups)
+        if kind == TWICE and (again := self._job(groups)) != rows:
+            self._cluster.ledger.breaks("batch_content_is_fixed", f"batch {plan.number} was {rows}, and read again {again}")
+        self._driver.pause("sink")
+        self._cluster.ledger.keep(pair, rows)
+
+    def _swallowing(self, group: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+        """Reads a group and goes on without it when that fails; with rows bound by then, not even this process dares to."""
+        try:
+            return self._job((group,))
+        except JobFailed:
+            if not self._cluster.habits.only_close:
+                return {}
+            if not self._unread(self.jobs[-1]) or self.plan is None:
+                raise
+            for attempt in self.attempts:  # the claim is about what comes after the close
+                attempt.held = lambda number=self.plan.number: self._cluster.ledger.committed < number and not self._driver.at.startswith("commit")
+            return {}
+
+    def _unread(self, job: Job) -> bool:
+        assert self.plan is not None
+        rows = (self._cluster.table.rows[f"shard/{shard}"] for group in job.groups for shard in group)
+        return all(row["batch"] < self.plan.number for row in rows)
+
+    def _job(self, groups: tuple[tuple[str, ...], ...]) -> dict[str, tuple[str, ...]]:
+        job = Job(next(self._stages), groups)
+        self.jobs.append(job)
+        for partition in range(len(groups)):
+            self._launch(job, partition)
+        while not job.over:
+            self._driver.pause("job", Waiting(ready=lambda: job.over))
+        if job.failed is not None:
+            raise JobFailed(job.failed)
+        return {shard: records for result in job.results.values() for shard, records in result.items()}
+
+    def quiet(self) -> bool:
+        """Whether nobody of this life can still be working (`engine.SparkEngine.quiet`)."""
+        return self._cluster.now() - self.troubled_at > self._lease
+
+    # -- the executors' side -------------------------------------------------------------------------------------------------------
+
+    def _launch(self, job: Job, partition: int) -> None:
+        job.tries[partition] = job.tries.get(partition, 0) + 1
+        number = next(self._cluster.attempt_numbers)
+        reader = Reader(f"{self._life.generation}.{job.stage}.{partition}", number)
+        name = f"task {reader.key} attempt {number}"
+        attempt = Attempt(job, partition, Process(name, lambda process: self._task(process, attempt, reader)), paused=self.late)
+        self.attempts.append(attempt)
+
+    def _task(self, process: Process, attempt: Attempt, reader: Reader) -> None:
+        """What `datasource.BatchReader.read` does, with its threads in a row."""
+        assert self.plan is not None
+        store, source = CheckpointStore(Client(process, self._cluster.table)), Source(process, self._cluster.source())
+        task = binding.Task(
+            life=Life(self._life.generation, ""),
+            batch=self.plan.number,
+            reader=reader,
+            limits=Limits(self._cluster.habits.limit, 2**20),
+            lease_seconds=self._lease,
+            wait=lambda seconds: self._sleep(process, seconds),
+        )
+        rows = store.read(attempt.job.groups[attempt.partition]).values()
+        ready = ((row.id, binding.read_shard(store, source, task, row)) for row in rows)
+        for shard, fetched in list(ready) if self._cluster.habits.bind_all_first else ready:
+            process.pause(f"emit {shard}")
+            records = tuple(fetched.columns.sequence)
+            self._cluster.ledger.emit(Emission(self._life.generation, task.batch, shard, reader.key, reader.attempt, records, attempt.paused))
+            attempt.rows[shard] = records
+
+    def _sleep(self, process: Process, seconds: float) -> None:
+        process.pause("wait", Waiting(wake=self._cluster.now() + seconds))
+
+    def ended(self, attempt: Attempt) -> None:
+        """An attempt is over: the driver hears of it, unless it had given it up."""
+        self.attempts.remove(attempt)
+        error = attempt.process.error
+        if error is not None and not attempt.process.killed and not isinstance(error, SluiceError):
+            raise error
+        if attempt.lost:
+            return
+        if error is None:
+            attempt.job.results[attempt.partition] = dict(attempt.rows)
+        else:
+            self.again(attempt, f"{type(error).__name__}: {error}")
+
+    def lose(self, attempt: Attempt) -> None:
+        """The driver gives an attempt up; its executor lives on until it notices."""
+        if not attempt.lost:
+            attempt.lost, attempt.deadline = True, self._cluster.now() + self._lease / 3
+            self.again(attempt, "executor lost")
+
+    def again(self, attempt: Attempt, why: str) -> None:
+        """A task failed: its next attempt, or the end of its job."""
+        self._trouble, job = True, attempt.job
+        if job.over or self._driver.done:
+            return
+        if job.tries[attempt.partition] < self._cluster.habits.attempts:
+            self._launch(job, attempt.partition)
+            return
+        job.failed = why
+        for other in self.attempts:
+            if other.job is job:
+                other.lost, other.deadline = True, other.deadline or self._cluster.now() + self._lease / 3
+
+    def orphan(self) -> None:
+        """The driver is gone: executors exit within a third of the lease."""
+        for attempt in self.attempts:
+            attempt.lost, attempt.deadline = True, attempt.deadline or self._cluster.now() + self._lease / 3
+
+
+def number_of(shard: str) -> int:
+    """The number in a shard's id."""
+    return int(shard.removeprefix("shardId-"))

@@ -1,0 +1,284 @@
+"""Schedules worth telling: the shortest ones known in which a rule of the protocol is what saves the records.
+
+The machine finds most of them by chance; here they are on purpose, so that each sabotage is caught within milliseconds and every time. A story only
+drives the world; the ledger judges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from simulation.lives import Orders, SimulatedLife
+from simulation.spark import READ, SWALLOW, Attempt, Habits
+from simulation.turnstile import Process
+from simulation.world import World
+
+Story = Callable[[], World]
+Entry = tuple[SimulatedLife, Process, Attempt | None]
+STORIES: dict[str, Story] = {}
+TURNS = 300
+
+
+def story(tell: Story) -> Story:
+    """Enters a function into the list."""
+    STORIES[tell.__name__] = tell
+    return tell
+
+
+def begin(world: World, lease: float = 12.0) -> SimulatedLife:
+    """A life that has the lease and has begun."""
+    life = world.start(Orders(lease))
+    world.settle(life)
+    reach(world, life, "next batch")
+    return life
+
+
+def inherit(world: World, lease: float = 12.0) -> SimulatedLife:
+    """A life that watched the lease and took it over."""
+    life = world.start(Orders(lease))
+    world.settle(life)
+    world.advance(40)
+    return life
+
+
+def reach(world: World, life: SimulatedLife, *calls: str) -> Entry:
+    """Runs a life by turns until a process of it stands before one of these calls."""
+    for _ in range(TURNS):
+        turn = [entry for entry in world.runnable(life) if entry[2] is None or not entry[2].lost]
+        for entry in turn:
+            if not entry[1].at.startswith(calls) and world.ready(entry[1], entry[2]):
+                world.step(*entry)
+            if entry[1].at.startswith(calls) and not entry[1].done:
+                return entry
+    raise AssertionError(f"life {life.number} never comes to {calls}: {[p.at for _, p, _ in world.processes()]}")
+
+
+def beside(world: World, life: SimulatedLife, process: Process) -> Process:
+    """The other task of a batch of two; the first has bound, this one has not."""
+    (other,) = (p for owner, p, attempt in world.processes() if owner is life and attempt is not None and p is not process)
+    return other
+
+
+def lost(world: World, entry: Entry) -> Process:
+    """The executor of a task is cut off."""
+    life, process, attempt = entry
+    assert attempt is not None
+    world.lose_attempt(life, attempt)
+    return process
+
+
+def go(world: World, process: Process, calls: int) -> None:
+    """One process makes some calls, as far as it can."""
+    for _ in range(calls):
+        if found := [entry for entry in world.runnable() if entry[1] is process]:
+            world.step(*found[0])
+
+
+def with_records(records: int = 1, shards: int = 1, habits: Habits | None = None) -> World:
+    """A world with records in every shard."""
+    world = World(shards, habits)
+    for shard in world.open_shards:
+        world.put(shard, records)
+    return world
+
+
+@story
+def a_bind_between_scan_and_fence() -> World:
+    """A usurper reads the rows; a task of the former life binds; then the rows are fenced."""
+    world = with_records(shards=2)
+    former = begin(world)
+    late = beside(world, former, reach(world, former, "emit")[1])
+    world.crash(former)
+    usurper = world.start(Orders(12, force=True))
+    world.settle(usurper)
+    reach(world, usurper, "fence", "list")
+    go(world, late, 1)
+    world.work(usurper)
+    world.advance(20)
+    world.work(usurper)
+    return world
+
+
+@story
+def a_bind_after_the_take_over() -> World:
+    """A task that stood still before its bind goes on when the next life has committed that batch."""
+    world = with_records(shards=2)
+    former = begin(world)
+    late = beside(world, former, reach(world, former, "emit")[1])
+    world.freeze(late)
+    world.crash(former)
+    world.work(inherit(world))
+    world.thaw(late, 2)
+    return world
+
+
+@story
+def a_crash_after_the_end_was_bound() -> World:
+    """The last range of a shard, with records, is bound to END, and not emitted, when the driver dies."""
+    world = with_records(habits=Habits(end_with_records=True))
+    former = begin(world)
+    world.split(world.open_shards[0])
+    reach(world, former, "emit")
+    world.crash(former)
+    world.work(inherit(world))
+    return world
+
+
+@story
+def children_after_a_take_over() -> World:
+    """The end of a shard is committed, its children have no rows, and the driver dies."""
+    world = with_records()
+    former = begin(world)
+    world.split(world.open_shards[0])
+    for shard in world.open_shards:
+        world.put(shard)
+    world.work(former)
+    world.crash(former)
+    return world
+
+
+@story
+def a_late_creation_of_children() -> World:
+    """A driver stands still before it creates children; another life creates them and reads on; the first one goes on."""
+    world = with_records()
+    former = begin(world)
+    world.split(world.open_shards[0])
+    for shard in world.open_shards:
+        world.put(shard, 3)
+    world.work(former)
+    late = reach(world, former, "transact", "put shard")[1]
+    world.freeze_life(former)
+    world.work(inherit(world), 4)
+    world.thaw(late, 2)
+    return world
+
+
+@story
+def one_parent_of_a_merge_has_more() -> World:
+    """Two shards are merged; one of them takes two batches longer than the other."""
+    world = World(2)
+    low, high = world.open_shards
+    world.put(low, 1)
+    world.put(high, 20)
+    life = begin(world)
+    world.merge(low)
+    world.put(world.open_shards[0], 2)
+    life.audit = True
+    world.work(life, 6)
+    return world
+
+
+@story
+def a_late_commit() -> World:
+    """A driver stands still before its commit, and goes on three batches of the next life later."""
+    world = with_records(8)
+    former = begin(world)
+    late = reach(world, former, "commit")[1]
+    world.freeze_life(former)
+    world.work(inherit(world), 3)
+    world.thaw(late, 1)
+    return world
+
+
+@story
+def a_retry_beside_its_former_attempt() -> World:
+    """A task's executor is cut off between bind and emission; its retry emits, and then the first attempt does."""
+    world = with_records(habits=Habits(limit=8))
+    life = begin(world)
+    late = lost(world, reach(world, life, "emit"))
+    world.work(life)
+    go(world, late, 1)
+    return world
+
+
+@story
+def a_late_fetch_after_an_empty_range() -> World:
+    """A task is cut off before it fetches; its retry binds an empty range; a record arrives, and the first attempt fetches it."""
+    world = World(1)
+    life = begin(world)
+    late = lost(world, reach(world, life, "fetch"))
+    reach(world, life, "emit")
+    world.put(world.open_shards[0])
+    go(world, late, 2)
+    return world
+
+
+@story
+def a_late_bind_after_the_close() -> World:
+    """The only attempt is cut off before its bind, `process` goes on without it, the batch is committed, and the attempt binds."""
+    world = with_records(habits=Habits(processes=(SWALLOW, READ), attempts=1, only_close=True))
+    life = begin(world)
+    world.work(life)
+    late = lost(world, reach(world, life, "bind"))
+    world.work(life)
+    go(world, late, 1)
+    return world
+
+
+@story
+def a_swallowed_failure() -> World:
+    """The only attempt is cut off after its bind, and `process` goes on without it."""
+    world = with_records(habits=Habits(processes=(SWALLOW,), attempts=1))
+    life = begin(world)
+    lost(world, reach(world, life, "emit"))
+    world.work(life)
+    return world
+
+
+@story
+def a_usurper_that_dies() -> World:
+    """A life with a long lease is cut off from the table; one with a short lease takes it by force and dies; a third one waits in line."""
+    world = with_records()
+    former = begin(world, 30)
+    late = reach(world, former, "emit")[1]
+    former.cut = True
+    usurper = world.start(Orders(12, force=True))
+    world.settle(usurper)
+    world.crash(usurper)
+    third = world.start(Orders())
+    world.settle(third)
+    world.advance(14)
+    world.work(third)
+    go(world, late, 1)
+    world.advance(40)
+    return world
+
+
+@story
+def a_rival() -> World:
+    """A second driver starts while the first one works."""
+    world = with_records()
+    former = begin(world)
+    late = reach(world, former, "emit")[1]
+    rival = world.start(Orders())
+    world.settle(rival)
+    world.work(rival)
+    go(world, late, 1)
+    return world
+
+
+@story
+def latest_with_a_crash_before_the_first_commit() -> World:
+    """A consumer starts at LATEST and dies; records arrive; it starts again, later."""
+    world = World(1)
+    life = world.start(Orders(start="LATEST"))
+    world.settle(life)
+    world.crash(life)
+    world.put(world.open_shards[0], 3)
+    world.advance(3600)
+    world.work(inherit(world))
+    return world
+
+
+@story
+def a_split_before_its_children_are_known() -> World:
+    """Records are in the children before anybody knows of them."""
+    world = with_records()
+    life = begin(world)
+    world.split(world.open_shards[0])
+    for shard in world.open_shards:
+        world.put(shard)
+    world.advance(5)
+    life.audit = True
+    world.work(life, 2)
+    return world

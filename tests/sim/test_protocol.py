@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import logging
+import os
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+from simulation.ledger import INVARIANTS
+from simulation.machine import Protocol, focused
+from simulation.sabotage import SABOTAGES, Sabotage
+
+DEEP = os.environ.get("SLUICE_SIM") == "deep"
+QUICK = settings(
+    max_examples=200,
+    stateful_step_count=40,
+    deadline=None,
+    derandomize=True,  # the same schedules every time: a check that fails by chance is no check
+    database=None,
+    suppress_health_check=list(HealthCheck),
+    print_blob=False,
+)
+LONG = settings(QUICK, max_examples=10_000, stateful_step_count=60, derandomize=False, print_blob=True)
+HUNT = settings(QUICK, max_examples=400, phases=[Phase.generate], report_multiple_bugs=False)  # a sabotage need not be shrunk
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    """Injected failures are logged by the code under test; thousands of them say nothing."""
+    caplog.set_level(logging.CRITICAL)
+
+
+def test_the_protocol_keeps_its_invariants_through_anything() -> None:
+    """Crashes, zombies, pauses, lost replies, reshards, rivals: nothing is lost, nothing comes twice, everything arrives."""
+    run_state_machine_as_test(Protocol, settings=LONG if DEEP else QUICK)  # type: ignore[no-untyped-call]  # hypothesis
+
+
+# What the machine finds by chance, always within its examples; the other sabotages are caught by stories only.
+FOUND = [sabotage for sabotage in SABOTAGES if sabotage.hunted]
+
+
+@pytest.mark.parametrize("sabotage", FOUND, ids=[sabotage.name for sabotage in FOUND])
+def test_the_machine_finds_that(sabotage: Sabotage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a rule taken out, some schedule breaks an invariant."""
+    sabotage.apply(monkeypatch)
+    with pytest.raises(AssertionError, match=f"^({'|'.join(INVARIANTS)}): "):
+        run_state_machine_as_test(focused(sabotage.rules, sabotage.world), settings=HUNT)  # type: ignore[no-untyped-call]  # hypothesis
+
+
+def test_every_sabotage_is_caught_or_argued_away() -> None:
+    """None is on the list only for show."""
+    assert [s.name for s in SABOTAGES if not (s.stories or s.hunted or s.harmless)] == []

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from simulation.sabotage import SABOTAGES, Sabotage
+from simulation.stories import STORIES
+from simulation.world import World
+
+
+@pytest.fixture
+def told() -> Iterator[list[World]]:
+    """The worlds of a test, ended with it."""
+    worlds: list[World] = []
+    yield worlds
+    for world in worlds:
+        world.end()
+
+
+def broken(name: str, told: list[World]) -> list[tuple[str, str]]:
+    """Which invariants a story breaks, told to its end."""
+    world = STORIES[name]()
+    told.append(world)
+    if not world.ledger.broken:
+        world.finish()
+    return world.ledger.broken
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_the_protocol_bears(name: str, told: list[World]) -> None:
+    """No invariant breaks, and everything is delivered."""
+    assert broken(name, told) == []
+
+
+TOLD = [(sabotage, name) for sabotage in SABOTAGES for name in sabotage.stories]
+
+
+@pytest.mark.parametrize(("sabotage", "name"), TOLD, ids=[f"{s.name}: {name}" for s, name in TOLD])
+def test_the_story_catches(sabotage: Sabotage, name: str, told: list[World], monkeypatch: pytest.MonkeyPatch) -> None:
+    """With this rule taken out, this schedule breaks an invariant."""
+    sabotage.apply(monkeypatch)
+    assert broken(name, told)
