@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import json
+import math
 import re
 import types
 import typing
@@ -146,6 +147,8 @@ def _bounds(config: Config) -> None:
     for key, (value, bound) in least.items():
         if value < bound:
             raise Refused(f"{key}: {value} is below {bound}")
+        if value == math.inf:  # JSON's 1e400
+            raise Refused(f"{key}: {value} is no number")
     if not TABLE_NAME.fullmatch(config.checkpoints.table):
         raise Refused(f"checkpoints.table: {config.checkpoints.table!r} is no name of a DynamoDB table (3 to 255 of a-z, A-Z, 0-9, _ . -)")
     if odd := [key for key, value in config.spark_conf.items() if not isinstance(value, str)]:

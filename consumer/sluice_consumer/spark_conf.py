@@ -76,4 +76,7 @@ def _cluster(pod: Pod) -> dict[str, str]:
         "spark.kubernetes.driver.pod.name": pod.name,
         "spark.kubernetes.namespace": pod.namespace,
         "spark.kubernetes.decommission.script": DECOMMISSION_SCRIPT,
+        # An executor whose pod vanished is replaced after this, not after Spark's half minute.
+        "spark.kubernetes.executor.apiPollingInterval": "5s",
+        "spark.kubernetes.executor.missingPodDetectDelta": "5s",
     }
