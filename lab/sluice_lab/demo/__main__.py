@@ -1,0 +1,45 @@
+"""`python -m sluice_lab.demo [--local | --clean]`: exit 0 only if nothing was lost, repeated or out of order."""
+
+import sys
+import time
+
+import click
+
+from sluice_lab.errors import LabError
+from sluice_lab.steps import console, duration
+
+
+@click.command()
+@click.option("--local", "where", flag_value="local", help="Spark in local mode, no cluster: about a minute.")
+@click.option("--clean", "where", flag_value="clean", help="Remove all that the demo made.")
+@click.option("--cluster", "name", default="sluice", show_default=True, help="Name of the kind cluster.")
+def main(where: str | None, name: str) -> None:
+    """Sluice takes over from a KCL application, and loses and repeats nothing whatever happens to it."""
+    began = time.monotonic()
+    well = _run(where, name)
+    console.print(f"{duration(time.monotonic() - began)} in all", style="dim")
+    sys.exit(0 if well else 1)
+
+
+def _run(where: str | None, name: str) -> bool:
+    if where == "local":
+        from sluice_lab.demo import local  # noqa: PLC0415 - needs no Kubernetes client
+
+        return local.tell()
+    if where == "clean":
+        from sluice_lab.demo import clean  # noqa: PLC0415
+
+        clean.clean(name)
+        return True
+    from sluice_lab.demo import story  # noqa: PLC0415
+
+    return story.tell(name)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except LabError as error:
+        console.print(f"[bold red]{type(error).__name__}[/]", end=": ")
+        console.print(str(error), markup=False, soft_wrap=True)
+        sys.exit(1)

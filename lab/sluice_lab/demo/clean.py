@@ -1,0 +1,52 @@
+"""`make demo-clean`: what the demo made goes; what was there before stays, and so do caches, which are named."""
+
+import shutil
+
+from sluice_lab import cluster, docker, places, processes
+from sluice_lab.cluster import Cluster
+from sluice_lab.demo import installing
+from sluice_lab.demo.installing import Note
+from sluice_lab.demo.stage import alone
+from sluice_lab.errors import LabError
+from sluice_lab.steps import console, step
+
+KEPT = "kept, so that the next run is quick: Docker images (sluice-*, kindest/node, debian) and .work; `make clean` removes .work too"
+
+
+def clean(name: str) -> None:
+    """Remove consumer, operator, cluster, daemon and sink, as far as the demo made them."""
+    work = places.work()
+    with alone() as home:
+        note = Note(work)
+        made = note.read()
+        for running in processes.recorded(work):
+            if running.name.startswith("demo-"):
+                with step(f"stop {running.name}"):
+                    running.stop()
+        if docker.answering():
+            _clean_cluster(made, name)
+        if made.get("docker"):
+            docker.stop(work)
+        with step(f"remove {home}"):
+            shutil.rmtree(home, ignore_errors=True)
+        note.path.unlink(missing_ok=True)
+    console.print(KEPT, soft_wrap=True)
+
+
+def _clean_cluster(made: dict[str, str], name: str) -> None:
+    if made.get("cluster") == name:
+        cluster.delete(name)
+        return
+    found = cluster.find(name, places.work())
+    if found and made.get("release") == name:
+        _uninstall(found)
+
+
+def _uninstall(found: Cluster) -> None:
+    """From a cluster that is not ours, only what we put there. The CRD stays, as after any `helm uninstall` of the chart."""
+    with step(f"namespaces {installing.NAMESPACE}, {installing.OPERATOR_NAMESPACE}"):
+        try:
+            installing.forget(found)
+        except LabError as error:
+            console.print(f"  {error}", style="dim")
+        found.kubectl("delete", "namespace", installing.OPERATOR_NAMESPACE, "--ignore-not-found", "--timeout=120s")

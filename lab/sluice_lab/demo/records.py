@@ -1,0 +1,96 @@
+"""Numbered user records, and the Kinesis records they travel in: alone, or several in one as the KPL packs them.
+
+Pure. The number makes the account at the end possible: whatever happens on the way, each must come out exactly once.
+"""
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+# github.com/awslabs/amazon-kinesis-producer, aggregation-format.md: magic, protobuf AggregatedRecord, MD5 of the latter.
+MAGIC = bytes.fromhex("f3899ac2")
+AGGREGATE = 8  # user records in an aggregate
+EVERY = 3  # every so many Kinesis records, one is an aggregate
+LANES = 16  # as many hash keys, evenly over all of them: a shard of a stream of four has four
+HASH_KEYS = 2**128
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A record as an application sees it; `hash_key` decides the shard."""
+
+    n: int
+    hash_key: int
+
+    @property
+    def key(self) -> str:
+        """The partition key."""
+        return f"sensor-{self.n % 97:02d}"
+
+    @property
+    def data(self) -> bytes:
+        """The payload: JSON with the number."""
+        return json.dumps({"n": self.n, "celsius": 15 + self.n % 13}).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """One Kinesis record: a user record, or an aggregate of several."""
+
+    users: tuple[User, ...]
+
+    @property
+    def aggregated(self) -> bool:
+        """Whether there is an aggregate in it."""
+        return len(self.users) > 1
+
+    def entry(self) -> dict[str, Any]:
+        """As PutRecords wants it."""
+        first = self.users[0]
+        key, data = ("a", aggregate(self.users)) if self.aggregated else (first.key, first.data)
+        return {"PartitionKey": key, "ExplicitHashKey": str(first.hash_key), "Data": data}
+
+
+def lanes(low: int = 0, high: int = HASH_KEYS - 1) -> list[int]:
+    """The hash keys we use that lie within a range, bounds included."""
+    middles = ((2 * lane + 1) * HASH_KEYS // (2 * LANES) for lane in range(LANES))
+    return [key for key in middles if low <= key <= high]
+
+
+def series(numbers: Iterator[int], hash_keys: Sequence[int], count: int) -> list[Packed]:
+    """The next Kinesis records, spread over hash keys in turn; every third is an aggregate, and always the last."""
+    sizes = [AGGREGATE if left % EVERY == 1 else 1 for left in range(count, 0, -1)]
+    targets = itertools.islice(itertools.cycle(hash_keys), count)
+    return [_packed(numbers, size, target) for size, target in zip(sizes, targets, strict=True)]
+
+
+def aggregate(users: Iterable[User]) -> bytes:
+    """User records in one Kinesis record, as the Kinesis Producer Library writes them."""
+    kept = list(users)
+    keys = sorted({user.key for user in kept})
+    hashes = sorted({str(user.hash_key) for user in kept})
+    body = b"".join([_bytes(1, key.encode()) for key in keys] + [_bytes(2, key.encode()) for key in hashes])
+    for user in kept:
+        indices = _number(1, keys.index(user.key)) + _number(2, hashes.index(str(user.hash_key)))
+        body += _bytes(3, indices + _bytes(3, user.data))
+    return MAGIC + body + hashlib.md5(body, usedforsecurity=False).digest()
+
+
+def _packed(numbers: Iterator[int], size: int, hash_key: int) -> Packed:
+    return Packed(tuple(User(n, hash_key) for n in itertools.islice(numbers, size)))
+
+
+def _varint(number: int) -> bytes:
+    low, rest = number & 0x7F, number >> 7
+    return bytes([low | 0x80]) + _varint(rest) if rest else bytes([low])
+
+
+def _number(field: int, value: int) -> bytes:
+    return _varint(field << 3) + _varint(value)
+
+
+def _bytes(field: int, value: bytes) -> bytes:
+    return _varint(field << 3 | 2) + _varint(len(value)) + value

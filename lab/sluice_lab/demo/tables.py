@@ -1,0 +1,101 @@
+"""The last screen: the account per shard, and what each event cost."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from sluice_lab.demo import pauses
+from sluice_lab.demo.ledger import Account, Line
+from sluice_lab.demo.pauses import Commit, Event
+from sluice_lab.demo.topology import Shard, short
+from sluice_lab.steps import console, duration
+
+LOOKS: dict[str, Any] = {"box": box.SIMPLE_HEAD, "title_justify": "left", "title_style": "bold", "pad_edge": False, "show_edge": False}
+SHOWN = 12  # numbers named when something is wrong
+
+
+def account(found: Account, shards: Mapping[str, Shard]) -> Table:
+    """Per shard, and in all."""
+    table = Table(title="Every record, accounted for", show_footer=True, **LOOKS)
+    table.add_column("shard", "all", no_wrap=True)
+    for name, value in _columns(found.total).items():
+        table.add_column(name, value, justify="right", no_wrap=True)
+    table.add_column("in order", _order(found.total), no_wrap=True)
+    for shard_id, line in found.shards.items():
+        table.add_row(_name(shard_id, shards), *_columns(line).values(), _order(line))
+    return table
+
+
+def costs(events: Sequence[Event], commits: Sequence[Commit]) -> Table:
+    """Per event, how long until its goal, and the longest time without a committed batch meanwhile."""
+    table = Table(title="What each event cost: time until its goal, and the longest without a batch", **LOOKS)
+    for name in ("event", "goal"):
+        table.add_column(name)
+    for name in ("goal after", "no batch for"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for event in events:
+        pause = pauses.longest_pause(commits, event)
+        table.add_row(event.name, event.goal, duration(event.seconds), "" if pause is None else duration(pause))
+    return table
+
+
+def verdict(found: Account) -> str:
+    """One sentence, for people and for logs."""
+    total = found.total
+    if found.right:
+        rest = f"{total.processed:,} processed by KCL, {total.delivered:,} delivered by Sluice"
+        return f"[bold green]✓[/] {total.produced:,} records put: {rest}, none missing, none twice, all in order"
+    wrong = {
+        "missing": total.missing,
+        "repeated": total.repeated,
+        "delivered although KCL had processed them": total.again,
+        "never put": total.strange,
+        "out of order": total.disorder,
+    }
+    said = ", ".join(f"{count} {what}" for what, count in wrong.items() if count) or "nothing was delivered"
+    return f"[bold red]✗[/] {said}{_named('missing', found.lost)}{_named('twice', found.doubled)}"
+
+
+def show(found: Account, shards: Mapping[str, Shard], events: Sequence[Event], commits: Sequence[Commit]) -> None:
+    """Print all of it."""
+    console.print()
+    console.print(account(found, shards))
+    console.print()
+    console.print(costs(events, commits))
+    console.print()
+    console.print(verdict(found), soft_wrap=True)
+
+
+def _columns(line: Line) -> dict[str, str]:
+    return {
+        "produced": f"{line.produced:,}",
+        "done by KCL": f"{line.processed:,}",
+        "delivered": f"{line.delivered:,}",
+        "missing": _zero(line.missing),
+        "repeated": _zero(line.repeated + line.again),
+    }
+
+
+def _zero(count: int) -> str:
+    return f"[bold red]{count}[/]" if count else "0"
+
+
+def _order(line: Line) -> str:
+    if not line.delivered:
+        return ""
+    return f"[bold red]no, {line.disorder} late[/]" if line.disorder else "yes"
+
+
+def _name(shard_id: str, shards: Mapping[str, Shard]) -> str:
+    parents = shards[shard_id].parents if shard_id in shards else ()
+    origin = f" [dim]of {'+'.join(map(short, parents))}[/]" if parents else ""
+    return short(shard_id) + origin
+
+
+def _named(what: str, numbers: Sequence[int]) -> str:
+    if not numbers:
+        return ""
+    rest = f" and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else ""
+    return f"; {what}: {', '.join(map(str, numbers[:SHOWN]))}{rest}"

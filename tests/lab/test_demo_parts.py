@@ -1,0 +1,107 @@
+"""The demo's smaller parts: the KCL table, the cost of events, and the sink."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sluice_lab.demo import delivered, kcl_table, pauses
+from sluice_lab.demo.ledger import Place
+from sluice_lab.demo.pauses import Commit, Event, Sampler
+from sluice_lab.demo.topology import Shard, shard_id, short
+
+SHARDS = {shard_id(n): Shard(shard_id(n), n * 10, n * 10 + 9) for n in range(7)}
+CHECKPOINTS = {shard_id(n): Place(10**55 + n, 4) for n in (3, 4, 5, 6)}
+
+
+def test_only_checkpoints_and_hash_keys_differ_from_what_kcl_wrote() -> None:
+    """Counters, owners, lineage and KCL's own rows stay as they were."""
+    rows = kcl_table.dump()["rows"]
+    changed = {
+        name
+        for before, after in zip(rows, kcl_table.rekeyed(rows, SHARDS, CHECKPOINTS), strict=True)
+        for name in before.keys() | after.keys()
+        if before.get(name) != after.get(name)
+    }
+    assert changed == {"checkpoint", "startingHashKey", "endingHashKey"}
+
+
+def test_finished_shards_stay_finished() -> None:
+    """SHARD_END is KCL's word, and is kept; the others get the demo's sequence numbers."""
+    rows = {row["leaseKey"]["S"]: row for row in kcl_table.rekeyed(kcl_table.dump()["rows"], SHARDS, CHECKPOINTS)}
+    assert [rows[shard_id(n)]["checkpoint"]["S"] for n in (0, 1, 2)] == ["SHARD_END"] * 3
+    assert rows[shard_id(4)]["checkpoint"] == {"S": str(10**55 + 4)}
+    assert {"w1", "Migration3.0"} < rows.keys()
+
+
+def test_a_stream_of_other_shards_is_refused() -> None:
+    """A table over other shards would not be what KCL wrote."""
+    with pytest.raises(ValueError, match="the stream has"):
+        kcl_table.rekeyed(kcl_table.dump()["rows"], {shard_id(0): SHARDS[shard_id(0)]}, {})
+    with pytest.raises(ValueError, match="a checkpoint is wanted"):
+        kcl_table.rekeyed(kcl_table.dump()["rows"], SHARDS, {})
+
+
+def test_shards_have_short_names() -> None:
+    """For tables that people read."""
+    assert [short(shard_id(n)) for n in (0, 4, 10, 100)] == ["0", "4", "10", "100"]
+
+
+def commits(*times: float) -> list[Commit]:
+    """Batches 1, 2, … committed at these times."""
+    return [Commit(at, batch, 1) for batch, at in enumerate(times, 1)]
+
+
+@pytest.mark.parametrize(
+    ("times", "pause"),
+    [
+        ((1, 2, 3, 4, 5), 1),
+        ((1, 2, 9), 3),  # what comes after the goal may be the next event's doing
+        ((1, 2.5, 4.5, 5, 20), 2),  # what ends with the event's own batch is not its own
+        ((3.5, 4.5), None),  # there was nothing to interrupt
+        ((1.0,), 4),
+        ((), None),
+    ],
+)
+def test_the_longest_pause_around_an_event(times: tuple[float, ...], pause: float | None) -> None:
+    """An event from 2.5 to 5: the pauses that overlap it."""
+    assert pauses.longest_pause(commits(*times), Event("split", "children read", 2.5, 5)) == pause
+
+
+def test_the_sampler_keeps_each_batch_once() -> None:
+    """And survives a table that is not there yet, or no longer."""
+    replies: Iterator[tuple[int, int] | Exception | None] = iter([None, (1, 0), (1, 1), (1, 1), OSError(), (2, 3)])
+
+    def read() -> tuple[int, int] | None:
+        reply = next(replies)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    sampler = Sampler(read)
+    for at in range(6):
+        sampler.sample(at)
+    assert sampler.commits == [Commit(2, 1, 1), Commit(5, 3, 2)]
+    assert (sampler.batch, sampler.generation) == (3, 2)
+
+
+def write(folder: Path, part: str, numbers: list[int]) -> None:
+    """One file of a batch."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = [{"data": json.dumps({"n": n}).encode(), "shardId": "s", "sequenceNumber": str(n), "subSequenceNumber": 0} for n in numbers]
+    pq.write_table(pa.Table.from_pylist(rows), folder / part)
+
+
+def test_the_sink_is_read_in_order_of_delivery(tmp_path: Path) -> None:
+    """Batch by batch, file by file, row by row; a batch under its other name was never delivered."""
+    life = tmp_path / "b6b5"
+    write(life / "000000000010", "part-00000-x.snappy.parquet", [5])
+    write(life / "000000000009", "part-00001-x.snappy.parquet", [4, 3])
+    write(life / "000000000009", "part-00000-y.snappy.parquet", [1, 2])
+    write(life / "_000000000011", "part-00000-x.snappy.parquet", [6])
+    found = delivered.read(tmp_path)
+    assert [each.record.n for each in found] == [1, 2, 4, 3, 5]
+    assert [each.batch for each in found] == [9, 9, 9, 9, 10]

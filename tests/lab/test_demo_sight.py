@@ -1,0 +1,109 @@
+"""What the demo shows of a consumer: from Kubernetes' objects, and from the checkpoint table."""
+
+import dataclasses
+from typing import Any
+
+from rich.console import Console
+
+from sluice_lab.demo import sight
+from sluice_lab.demo.sight import Sight
+from sluice_lab.demo.view import View
+
+RESOURCE: dict[str, Any] = {
+    "spec": {"replicas": 3},
+    "status": {
+        "phase": "Running",
+        "conditions": [
+            {"type": "Ready", "status": "True", "reason": "Consuming", "message": "batch 41, 4 open shards, 2 executors"},
+            {"type": "Migrated", "status": "True", "reason": "MigrationComplete", "message": ""},
+            {"type": "Reconciling", "status": "True", "reason": "Consuming", "message": "2 of 3 executors."},
+        ],
+        "driver": {"pod": "demo-driver-2", "attempt": 2, "generation": 3},
+        "migration": {"state": "Complete", "rows": 7, "warnings": 1},
+        "draining": [{"pod": "demo-2-exec-4", "since": "2026-11-21T10:00:00Z"}],
+        "stream": {"openShards": 4, "endedShards": 5, "heldShards": 9, "batch": 41, "millisBehindLatest": 1200, "recordsPerSecond": 52.1},
+    },
+}
+
+
+def pod(name: str, phase: str = "Running", role: str = "executor", **metadata: Any) -> dict[str, Any]:
+    """A pod as the API shows it."""
+    return {"metadata": {"name": name, "labels": {"sluice.dev/role": role}, **metadata}, "status": {"phase": phase}}
+
+
+PODS = [
+    pod("demo-2-exec-2"),
+    pod("demo-2-exec-1"),
+    pod("demo-2-exec-3", "Pending"),
+    pod("demo-2-exec-4", deletionTimestamp="2026-11-21T10:00:00Z"),
+    pod("demo-driver-2", role="driver"),
+]
+
+
+def event(second: int, reason: str) -> dict[str, Any]:
+    """An event of that second."""
+    return {"metadata": {}, "reason": reason, "message": "…", "lastTimestamp": f"2026-11-21T10:00:{second:02d}Z"}
+
+
+def test_a_running_consumer() -> None:
+    """Everything the live view shows comes from status, pods and events."""
+    seen = sight.of_resource(RESOURCE, PODS, [event(5, "Scaling"), event(1, "Accepted")])
+    assert (seen.phase, seen.migration, seen.driver) == ("Running", "Complete · 7 rows · 1 warning", "demo-driver-2 · life 3")
+    assert seen.shards == "4 open · 5 ended · 9 held"
+    assert seen.executors == "3 wanted · 2 running · 1 draining (4)"
+    assert seen.running == ("demo-2-exec-1", "demo-2-exec-2")
+    assert seen.events == ("10:00:01 Accepted: …", "10:00:05 Scaling: …")
+    assert (seen.batch, seen.behind_millis, seen.per_second, seen.driver_pod) == (41, 1200, 52.1, "demo-driver-2")
+
+
+def test_ready_is_not_settled_while_the_operator_has_work_left() -> None:
+    """Reconciling counts only while it is True."""
+    conditions = RESOURCE["status"]["conditions"]
+    settled = RESOURCE | {"status": RESOURCE["status"] | {"conditions": conditions[:2]}}
+    assert not sight.of_resource(RESOURCE, PODS, []).settled
+    assert sight.of_resource(settled, PODS, []).settled
+    assert sight.of_resource(RESOURCE, PODS, []).migrated
+
+
+def test_a_resource_that_nobody_has_looked_at_yet() -> None:
+    """No status is no error."""
+    seen = sight.of_resource({"spec": {"replicas": 1}}, [], [])
+    assert (seen.phase, seen.migrated, seen.settled, seen.executors) == ("Pending", False, False, "1 wanted · 0 running")
+
+
+def test_a_stalled_resource_says_why() -> None:
+    """So that nobody waits for what will not come."""
+    stalled = {"status": {"conditions": [{"type": "Stalled", "status": "True", "message": "the source has a row nobody knows"}]}}
+    assert sight.of_resource(stalled, [], []).stalled == "the source has a row nobody knows"
+
+
+def test_a_consumer_without_kubernetes() -> None:
+    """Its table says where it stands."""
+    shards = {"shardId-000000000000": {"at": "END"}, "shardId-000000000004": {"at": "AFTER", "sequence": "1"}}
+    migration = {"state": "COMPLETE", "rows": 7}
+    seen = sight.of_table({"released": False, "generation": 2, "committed": 9, "migration": migration, "shards": shards})
+    assert seen.state() == ("lease held", "migration COMPLETE, 7 rows", "driver life 2", "shards 1 open (4) · 1 ended")
+    assert seen.batch == 9
+
+
+def test_a_log_gets_a_line_for_a_change_of_state_and_none_for_a_batch() -> None:
+    """Where no terminal is, hundreds of redraws would bury the story."""
+    running = Sight(phase="Running", batch=1, driver="a")
+    looks = iter([Sight(phase="Starting"), running, dataclasses.replace(running, batch=2), dataclasses.replace(running, driver="")])
+    out = Console(force_terminal=False, record=True, width=100)
+    view = View(lambda: next(looks), lambda: 5, out)
+    for _ in range(4):
+        view.look()
+    lines = out.export_text().splitlines()
+    assert [line.split("s  ", 1)[1] for line in lines] == ["Starting", "Running, driver a  (batch 1)"]
+    assert view.sight.produced == 5
+
+
+def test_a_look_that_fails_leaves_the_last_one() -> None:
+    """The API may be away for a moment."""
+
+    def fail() -> Sight:
+        raise OSError
+
+    view = View(fail, lambda: 0, Console(force_terminal=False))
+    assert view.look() == Sight()
