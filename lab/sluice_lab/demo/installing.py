@@ -68,7 +68,7 @@ def _helm(found: Cluster, tags: Images) -> None:
         "watchNamespaces": [NAMESPACE],
         "consumer": {"image": tags.consumer, "namespaces": [NAMESPACE]},
     }
-    path = places.work() / "demo" / "values.json"  # JSON is YAML
+    path = places.made(places.work() / "demo") / "values.json"  # JSON is YAML
     path.write_text(json.dumps(values, indent=2))
     where = (f"--namespace={OPERATOR_NAMESPACE}", "--create-namespace")
     with step(f"helm upgrade --install {RELEASE} charts/sluice") as current:
