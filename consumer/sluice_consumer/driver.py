@@ -92,11 +92,10 @@ class Driver:
         self._drain.set()
 
     def _session(self) -> SparkSession:
-        settings = spark_conf.settings(self._config, self._here)
-        master = self._master or settings.get("spark.master", "local[2]")
-        builder = SparkSession.builder.config(map=dict[str, Any](settings | {"spark.master": master}))
+        settings = spark_conf.settings(self._config, self._here, self._master)
+        builder = SparkSession.builder.config(map=dict[str, Any](settings))
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        logs.say(f"starting Spark on {master}")
+        logs.say(f"starting Spark on {settings['spark.master']}")
         return builder.getOrCreate()
 
     def _wait_out(self, begun: float) -> None:

@@ -24,11 +24,20 @@ class Pod:
     uid: str
 
 
-def settings(config: Config, pod: Pod | None) -> dict[str, str]:
-    """Every setting of the session. Without a pod (a laptop), nothing that only Kubernetes understands."""
-    ours = _protocol(config) | (_cluster(pod) if pod else {})
+def settings(config: Config, pod: Pod | None, master: str | None = None) -> dict[str, str]:
+    """Every setting of the session. Without a pod (a laptop), nothing that only Kubernetes understands.
+
+    Args:
+        config: what the driver was told.
+        pod: its own pod, if it runs in one.
+        master: overrides `sparkConf`'s `spark.master`; where neither says anything it is `local[2]`.
+    """
+    where = {"spark.master": master or config.spark_conf.get("spark.master", "local[2]")}
+    ours = _protocol() | (_cluster(pod) if pod else {})
+    if not where["spark.master"].startswith("local["):  # there, executor and driver are one process
+        ours |= _executors(config)
     executors = {} if config.executors is None or pod is None else {"spark.executor.instances": str(config.executors)}
-    return {**_defaults(config), **config.spark_conf, **executors, **ours}
+    return {**_defaults(config), **config.spark_conf, **executors, **ours, **where}
 
 
 def _defaults(config: Config) -> dict[str, str]:
@@ -45,15 +54,8 @@ def _defaults(config: Config) -> dict[str, str]:
     }
 
 
-def _protocol(config: Config) -> dict[str, str]:
-    third = config.lease_millis / 3
+def _protocol() -> dict[str, str]:
     return {
-        # An executor that is cut off from the driver exits within a third of the lease.
-        "spark.executor.heartbeatInterval": f"{int(third / (HEARTBEAT_FAILURES + 1))}ms",
-        "spark.executor.heartbeat.maxFailures": str(HEARTBEAT_FAILURES),
-        "spark.network.timeout": f"{config.lease_millis}ms",
-        # Spark insists on it not being longer than the timeout (its default is a minute).
-        "spark.network.timeoutInterval": f"{int(third)}ms",
         # Two attempts of a task side by side would wait for each other's lease.
         "spark.speculation": "false",
         # `Close` asks for every job of a batch.
@@ -63,6 +65,18 @@ def _protocol(config: Config) -> dict[str, str]:
         "spark.decommission.enabled": "true",
         "spark.storage.decommission.enabled": "false",
         "spark.executor.decommission.signal": "TERM",
+    }
+
+
+def _executors(config: Config) -> dict[str, str]:
+    third = config.lease_millis / 3
+    return {
+        # An executor that is cut off from the driver exits within a third of the lease.
+        "spark.executor.heartbeatInterval": f"{int(third / (HEARTBEAT_FAILURES + 1))}ms",
+        "spark.executor.heartbeat.maxFailures": str(HEARTBEAT_FAILURES),
+        "spark.network.timeout": f"{config.lease_millis}ms",
+        # Spark insists on it not being longer than the timeout (its default is a minute).
+        "spark.network.timeoutInterval": f"{int(third)}ms",
     }
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-from sluice_lab import cluster, loading
+from sluice_lab import cluster, images, loading, node_image
 from sluice_lab.cluster import Cluster
 from sluice_lab.processes import run
 from sluice_lab.steps import step
@@ -10,6 +10,7 @@ from sluice_lab.steps import step
 KEEP = 2
 _OURS = re.compile(r"sluice-[a-z-]+:[0-9a-f]{12}")  # a tag that somebody gave by hand stays
 _KINDS = ("sluice-operator", "sluice-consumer", "sluice-operator-base", "sluice-consumer-base", "sluice-code")
+_PARTS = ("kind-base", "kind-component", "kind-pause", node_image.IMAGE, images.BASE)
 
 
 def prune(there: Cluster | None) -> None:
@@ -25,6 +26,21 @@ def prune(there: Cluster | None) -> None:
     for node in cluster.nodes(there) if there else ():
         with step(f"prune images on {node}") as current:
             current.note(f"{_prune_node(node, kept)} removed")
+
+
+def remove() -> None:
+    """Remove every image that the lab built: ours, the node's and its parts, and Debian's if no registry gave it."""
+    with step("remove the images built here") as current:
+        built = [tag for kind in _KINDS for tag in _tags(kind)] + [tag for tag in _PARTS if _built_here(tag)]
+        if built:
+            run("docker", "rmi", "--force", *built)
+        run("docker", "image", "prune", "--force")
+        current.note(f"{len(built)} removed")
+
+
+def _built_here(tag: str) -> bool:
+    """Whether an image is there and came from no registry."""
+    return run("docker", "image", "ls", "--digests", "--format", "{{.Digest}}", tag).split()[:1] == ["<none>"]
 
 
 def _tags(repository: str) -> list[str]:

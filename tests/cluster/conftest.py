@@ -27,4 +27,4 @@ def bench() -> Iterator[Bench]:
         with emulators.dynamodb_local(work, listen) as dynamodb, emulators.kinesis_local(work, listen) as kinesis:
             yield Bench(found, before.aws(kinesis, dynamodb))
     finally:
-        clean.clean(NAME)
+        clean.clean(NAME, with_images=False)

@@ -116,7 +116,7 @@ def test_a_senseless_setting_is_refused_by_its_key(path: str, value: object, key
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e400"])
 def test_what_json_does_not_know_is_refused(value: str) -> None:
     """Python reads more than JSON."""
-    with pytest.raises(Refused, match="(?i)inf.* is no number|nan is no number"):
+    with pytest.raises(Refused, match=r"(?i)(inf\w*|nan) is no number"):
         parse(changed("leaseDurationSeconds", 0).replace(": 0", f": {value}"))
 
 

@@ -14,11 +14,26 @@ POD = Pod("driver-1", "space", "10.0.0.7", "uid")
 @pytest.mark.parametrize("lease", [3, 7.7, 20, 600])
 def test_an_executor_that_is_cut_off_exits_within_a_third_of_the_lease(lease: float) -> None:
     """HeartbeatInterval x (maxFailures + 1) <= lease / 3."""
-    conf = settings(replace(CONFIG, lease_duration_seconds=lease), None)
+    conf = settings(replace(CONFIG, lease_duration_seconds=lease), None, "k8s://api")
     interval = int(conf["spark.executor.heartbeatInterval"].removesuffix("ms"))
     failures = int(conf["spark.executor.heartbeat.maxFailures"])
     assert 0 < interval * (failures + 1) <= lease * 1000 / 3
-    assert interval < int(conf["spark.network.timeout"].removesuffix("ms"))
+    timeout = int(conf["spark.network.timeout"].removesuffix("ms"))
+    assert interval < timeout
+    assert int(conf["spark.network.timeoutInterval"].removesuffix("ms")) <= timeout
+
+
+def test_in_local_mode_nobody_can_be_cut_off() -> None:
+    """Executor and driver are one process there, and heartbeats that begin before its scheduler only fill the log."""
+    assert not [key for key in settings(CONFIG, None) if "heartbeat" in key]
+
+
+def test_the_command_line_decides_on_the_master() -> None:
+    """Then the user's settings, then two local cores."""
+    mine = replace(CONFIG, spark_conf={"spark.master": "spark://here"})
+    assert settings(mine, None, "local[4]")["spark.master"] == "local[4]"
+    assert settings(mine, None)["spark.master"] == "spark://here"
+    assert settings(CONFIG, None)["spark.master"] == "local[2]"
 
 
 @pytest.mark.parametrize(
@@ -33,7 +48,7 @@ def test_an_executor_that_is_cut_off_exits_within_a_third_of_the_lease(lease: fl
 )
 def test_what_the_protocol_needs_wins_over_the_user(key: str, value: str) -> None:
     """A user's setting cannot take a rule out."""
-    assert settings(replace(CONFIG, spark_conf={key: "9"}), None)[key] == value
+    assert settings(replace(CONFIG, spark_conf={key: "9"}), POD, "k8s://api")[key] == value
 
 
 def test_the_user_wins_over_the_defaults() -> None:

@@ -2,7 +2,7 @@
 
 import shutil
 
-from sluice_lab import cluster, docker, places, processes
+from sluice_lab import cluster, docker, places, processes, pruning
 from sluice_lab.cluster import Cluster
 from sluice_lab.demo import installing
 from sluice_lab.demo.installing import Note
@@ -10,11 +10,11 @@ from sluice_lab.demo.stage import alone
 from sluice_lab.errors import LabError
 from sluice_lab.steps import console, step
 
-KEPT = "kept, so that the next run is quick: Docker images (sluice-*, kindest/node, debian) and .work; `make clean` removes .work too"
+KEPT = "kept, so that the next run is quick: downloads and build caches in .work and of Go, npm, Maven; `make clean` removes .work"
 
 
-def clean(name: str) -> None:
-    """Remove consumer, operator, cluster, daemon and sink, as far as the demo made them."""
+def clean(name: str, *, with_images: bool = True) -> None:
+    """Remove consumer, operator, cluster, images, daemon and sink, as far as the demo made them. Tests leave the images for the next run."""
     work = places.work()
     with alone() as home:
         note = Note(work)
@@ -25,12 +25,15 @@ def clean(name: str) -> None:
                     running.stop()
         if docker.answering():
             _clean_cluster(made, name)
+            if with_images:
+                pruning.remove()
         if made.get("docker"):
             docker.stop(work)
         with step(f"remove {home}"):
             shutil.rmtree(home, ignore_errors=True)
         note.path.unlink(missing_ok=True)
-    console.print(KEPT, soft_wrap=True)
+    if with_images:
+        console.print(KEPT, soft_wrap=True)
 
 
 def _clean_cluster(made: dict[str, str], name: str) -> None:
