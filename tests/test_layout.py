@@ -1,0 +1,54 @@
+"""The repository's shape, where getting it wrong breaks things far away."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PURE = [
+    "sluice_checkpoints.store",
+    "sluice_checkpoints.memory",
+    "sluice_checkpoints.migrator",
+    "sluice_consumer.planner",
+    "sluice_consumer.life",
+    "sluice_consumer.binding",
+    "sluice_consumer.bootstrap",
+    "sluice_consumer.config",
+    "sluice_consumer.loop",
+    "sluice_consumer.spark_conf",
+    "sluice_operator.model",
+]
+# Clients are configured on the machine, never here.
+REGISTRIES = re.compile(rb"pypi\.org|npmjs\.org|repo1?\.maven|proxy\.golang|deb\.debian\.org|registry\.k8s\.io|quay\.io|ghcr\.io")
+
+
+def test_the_folder_operator_is_no_package() -> None:
+    """It would shadow the standard library's `operator`, and pip, venv and PySpark's workers would crash when started here."""
+    assert not (ROOT / "operator" / "__init__.py").exists()
+    started_here = [sys.executable, "-c", "import operator, collections; operator.itemgetter"]
+    assert subprocess.run(started_here, cwd=ROOT, check=False).returncode == 0
+
+
+def test_tests_are_no_packages() -> None:
+    """Pytest imports them by path (importlib mode)."""
+    assert not list((ROOT / "tests").rglob("__init__.py"))
+
+
+@pytest.mark.parametrize("module", PURE)
+def test_the_pure_core_needs_no_third_party_package(module: str) -> None:
+    """Without site-packages, as on a machine where nothing is installed."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "consumer"), str(ROOT / "operator")])}
+    subprocess.run([sys.executable, "-S", "-c", f"import {module}"], env=environment, check=True)
+
+
+def test_no_file_names_a_registry() -> None:
+    """Nor a path of the machine it was written on."""
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
+    found = [name for name in tracked if name != "tests/test_layout.py" and REGISTRIES.search((ROOT / name).read_bytes())]
+    assert found == []
