@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from sluice_checkpoints.errors import Fenced, SluiceError
 from sluice_checkpoints.lease import MARGIN
 from sluice_checkpoints.store import Life
-from sluice_consumer import logs, outcome, pod, ports, spark_conf
+from sluice_consumer import logs, outcome, pod, ports, source_watch, spark_conf
 from sluice_consumer.__main__ import configuration
 from sluice_consumer.config import Config
 from sluice_consumer.engine import SparkEngine
@@ -110,12 +110,28 @@ class Driver:
         return SparkEngine(spark, self._config, self._consumer.catalog.describe(), (self._orders.generation, self._consumer.row.consumer_id))
 
     def _start_helpers(self, spark: SparkSession) -> None:
+        if self._config.migrate_from is not None:
+            threading.Thread(target=self._watch_source, name="source", daemon=True).start()
         if self._annotations is None or self._here is None:
             return
         initial = self._config.executors or 0
         target = ExecutorTarget(SparkBackend(spark.sparkContext), initial, self._config.drain_timeout_seconds, time.monotonic)
         prefix = spark.conf.get("spark.kubernetes.executor.podNamePrefix", self._here.name) or self._here.name
         threading.Thread(target=self._follow, args=(target, prefix), name="executors", daemon=True).start()
+
+    def _watch_source(self) -> None:
+        """Once, minutes after the start: whether the consumer that was replaced still writes."""
+        if self._drain.wait(source_watch.SECONDS):
+            return
+        try:
+            row = self._consumer.store.migration()
+            warning = source_watch.moved(ports.sources(self._config), row) if row else None
+        except Exception:  # only a warning hangs on it
+            log.exception("the source of the migration could not be compared")
+            return
+        if warning:
+            logs.warn(warning)
+            self._progress.warn(warning)
 
     def _follow(self, target: ExecutorTarget, prefix: str) -> None:
         """Keeps the executors at the operator's target, and the report fresh."""

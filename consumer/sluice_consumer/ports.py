@@ -6,6 +6,7 @@ from sluice_checkpoints.dynamodb import DynamoTable, Endpoint, client
 from sluice_checkpoints.kinesis_catalog import BotoStreamCatalog
 from sluice_checkpoints.provision import DynamoTargets
 from sluice_checkpoints.retrying import Patience
+from sluice_checkpoints.source_dynamodb import DynamoSources
 from sluice_checkpoints.store import CheckpointStore
 from sluice_consumer.config import Config
 
@@ -26,6 +27,11 @@ def beating_store(config: Config) -> CheckpointStore:
 def targets(config: Config) -> DynamoTargets:
     """Where the consumer's table is made."""
     return DynamoTargets(client(Endpoint(config.stream.region, config.stream.dynamodb_endpoint)))
+
+
+def sources(config: Config) -> DynamoSources:
+    """Where the table that was migrated is read."""
+    return DynamoSources(client(Endpoint(config.stream.region, config.stream.dynamodb_endpoint), connections=1))
 
 
 def catalog(config: Config) -> BotoStreamCatalog:

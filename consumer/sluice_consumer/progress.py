@@ -33,6 +33,10 @@ class Progress:
         shards = len(committed.rows)
         return f"batch {committed.number}: {committed.records} records of {shards} shards in {seconds:.3f} s, {self._behind} ms behind{lost}"
 
+    def warn(self, warning: str) -> None:
+        """Adds a warning, `"<reason>: <text>"`, to every further report."""
+        self._warnings.append(warning)
+
     def report(self) -> dict[str, Any]:
         """The fields of the report that follow from rows and batches."""
         view = self._consumer.view

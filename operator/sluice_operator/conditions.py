@@ -1,6 +1,6 @@
 """Conditions and phase, computed from the step that was decided; nothing here decides.
 
-Ready, Migrated, Draining, SpecValid and DriverHealthy are always there. Reconciling, Stalled and DataLossSuspected are
+Ready, Migrated, Draining, SpecValid and DriverHealthy are always there. Reconciling, Stalled, DataLossSuspected and SourceMoved are
 there only while true, as kstatus reads the first two.
 """
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from sluice_operator.view import Step, View
 
 LONGEST = 1024  # characters of a message; the whole of it is in the log or the event
-DATA_LOSS = "DataLossSuspected"
+# What a driver's report may warn of; each is a condition of its own.
+WARNINGS = ("DataLossSuspected", "SourceMoved")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +121,18 @@ def driver_healthy(view: View, step: Step) -> Verdict:
     return Verdict("Unknown", "Starting" if view.driver.pod else "NoDriver")
 
 
-def data_loss(view: View, _step: Step) -> Verdict | None:
-    """What a driver once said about lost data stays until the resource is deleted: nobody should miss it."""
-    pod, before = view.driver_pod, view.status.condition(DATA_LOSS)
-    warnings = pod.report.warnings if pod and pod.report else ()
-    lost = "; ".join(text for text in warnings if text.startswith(DATA_LOSS))
-    if lost:
-        return Verdict("True", "Reported", lost)
-    return Verdict("True", before.reason, before.message) if before else None
+def warned(kind: str) -> Callable[[View, Step], Verdict | None]:
+    """What a driver once warned of stays until the resource is deleted: nobody should miss it."""
+
+    def verdict(view: View, _step: Step) -> Verdict | None:
+        pod, before = view.driver_pod, view.status.condition(kind)
+        warnings = pod.report.warnings if pod and pod.report else ()
+        said = "; ".join(text for text in warnings if text.startswith(kind))
+        if said:
+            return Verdict("True", "Reported", said)
+        return Verdict("True", before.reason, before.message) if before else None
+
+    return verdict
 
 
 VERDICTS: tuple[tuple[str, Callable[[View, Step], Verdict | None]], ...] = (
@@ -138,5 +143,5 @@ VERDICTS: tuple[tuple[str, Callable[[View, Step], Verdict | None]], ...] = (
     ("Draining", draining),
     ("SpecValid", spec_valid),
     ("DriverHealthy", driver_healthy),
-    (DATA_LOSS, data_loss),
+    *((kind, warned(kind)) for kind in WARNINGS),
 )

@@ -51,6 +51,7 @@ class Reason(StrEnum):
     PAUSED = "Paused"
     API_REFUSED = "ApiRefused"
     DATA_LOSS_SUSPECTED = "DataLossSuspected"
+    SOURCE_MOVED = "SourceMoved"
     DELETED = "Deleted"
 
 
@@ -86,7 +87,7 @@ TOLD_ON_CHANGE = {
 
 def happened(view: View, old: Status, new: Status, step: Step) -> tuple[Event, ...]:
     """Events of one plan, in the order in which things happened."""
-    parts = (_spec(view, old, new), _migration(old, new), _driver(old, new), _step(view, old, step), _loss(old, new))
+    parts = (_spec(view, old, new), _migration(old, new), _driver(old, new), _step(view, old, step), _warnings(old, new))
     return tuple(event for part in parts for event in part)
 
 
@@ -156,7 +157,8 @@ def _step(view: View, old: Status, step: Step) -> Iterator[Event]:
         yield Event(Reason.POD_TROUBLE, step.message, warning=True)
 
 
-def _loss(old: Status, new: Status) -> Iterator[Event]:
-    before, after = old.condition("DataLossSuspected"), new.condition("DataLossSuspected")
-    if after and (before is None or before.message != after.message):
-        yield Event(Reason.DATA_LOSS_SUSPECTED, after.message, warning=True)
+def _warnings(old: Status, new: Status) -> Iterator[Event]:
+    for reason in (Reason.DATA_LOSS_SUSPECTED, Reason.SOURCE_MOVED):
+        before, after = old.condition(reason), new.condition(reason)
+        if after and (before is None or before.message != after.message):
+            yield Event(reason, after.message, warning=True)

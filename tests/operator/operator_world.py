@@ -52,6 +52,7 @@ class World:
         self.twin.after_write = self._after_write
         self.wake: datetime | None = self.now
         self.report_number = 0
+        self.warnings: list[str] = []
         self.lag = 0
         self.calls: set[tuple[str, str]] = set()
         self.restart()
@@ -282,7 +283,7 @@ class World:
     def _report(self, pod: Json) -> None:
         self.report_number += 1
         report = {"number": self.report_number, "phase": "Running", "generation": 1, "batch": self.report_number}
-        report |= {"openShards": 4, "endedShards": 0, "heldShards": 4, "executors": len(self.executors())}
+        report |= {"openShards": 4, "endedShards": 0, "heldShards": 4, "executors": len(self.executors()), "warnings": self.warnings}
         changes = {"metadata": {"annotations": {"sluice.dev/report": json.dumps(report)}}}
         self._simulate(lambda: self.twin.patch("Pod", KEY.namespace, pod["metadata"]["name"], changes))
 

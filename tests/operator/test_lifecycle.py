@@ -347,3 +347,16 @@ def test_a_pod_whose_deletion_no_watch_ever_told_holds_nothing_up() -> None:
     assert "ghost" in {pod.name for pod in world.office.cache.observed(KEY).executors}
     reconcile(world.office, KEY, world.now, thorough=True)
     assert "ghost" not in {pod.name for pod in world.office.cache.observed(KEY).executors}
+
+
+@pytest.mark.parametrize("kind", ["DataLossSuspected", "SourceMoved"])
+def test_what_a_driver_warned_of_becomes_a_condition_and_one_event_and_stays(kind: str) -> None:
+    """Nobody should have to find it in a log."""
+    world = started()
+    assert not world.condition(kind)
+    world.warnings = [f"{kind}: look at this"]
+    assert world.run(30, until=lambda: world.condition(kind).get("message") == f"{kind}: look at this")
+    world.warnings = []
+    world.run(30)
+    assert world.condition(kind)["status"] == "True"
+    assert world.reasons().count(kind) == 1

@@ -1,0 +1,60 @@
+"""A consumer's life on a real cluster, beside the main job: a change of its spec, suspension, a wrong image."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from cluster_bench import Bench, consumer
+
+from sluice_lab.demo import before
+from sluice_lab.demo.topology import Stream
+
+pytestmark = pytest.mark.cluster
+NAME = "steady"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _stream(bench: Bench) -> None:
+    """A stream of its own name may be left from other tests; the emulator makes one once."""
+    if before.STREAM not in bench.aws.kinesis.list_streams()["StreamNames"]:
+        Stream(bench.aws.kinesis, before.STREAM).create(4)
+
+
+def ready(bench: Bench) -> dict[str, Any] | None:
+    """The resource, once it is Ready for its present generation."""
+    found = bench.resource(NAME)
+    condition = bench.condition(NAME, "Ready")
+    return found if condition.get("status") == "True" and found["status"]["observedGeneration"] == found["metadata"]["generation"] else None
+
+
+def test_a_change_of_the_spec_drains_the_driver_and_starts_the_next_without_waiting(bench: Bench) -> None:
+    """The old one releases its lease, so that the next has nothing to wait out; it is no failure."""
+    bench.apply(consumer(bench, NAME, batch={"intervalSeconds": 1}, leaseDurationSeconds=60))
+    first = bench.until("Ready", lambda: ready(bench))
+    assert first["status"]["driver"]["attempt"] == 1
+    bench.apply(consumer(bench, NAME, batch={"intervalSeconds": 2}, leaseDurationSeconds=60))
+    # Far less than the 60 s that a driver would have to watch a lease that was not released.
+    second = bench.until("Ready again, with the second driver", lambda: (r := ready(bench)) and r["status"]["driver"]["attempt"] == 2 and r, 50)
+    assert second["status"]["driver"]["generation"] == 2
+    assert second["status"]["restarts"]["count"] == 0
+
+
+def test_suspending_drains_it_and_resuming_goes_on(bench: Bench) -> None:
+    """Nothing runs in between, and nothing is forgotten."""
+    bench.kubectl("patch", "kinesisconsumer", NAME, "--type=merge", '--patch={"spec":{"suspend":true}}')
+    bench.until("no pods", lambda: not bench.get("pods", f"--selector=sluice.dev/consumer={NAME}"))
+    bench.until("phase Suspended", lambda: bench.resource(NAME)["status"]["phase"] == "Suspended")
+    bench.kubectl("patch", "kinesisconsumer", NAME, "--type=merge", '--patch={"spec":{"suspend":false}}')
+    third = bench.until("Ready again", lambda: (r := ready(bench)) and r["status"]["driver"]["attempt"] == 3 and r)
+    assert third["status"]["driver"]["generation"] == 3
+
+
+def test_a_missing_image_is_named_and_the_consumer_can_be_deleted(bench: Bench) -> None:
+    """Within half a minute, in the condition; deletion does not wait for an image that never comes."""
+    manifest = consumer(bench, NAME, batch={"intervalSeconds": 2}, leaseDurationSeconds=60)
+    manifest["spec"]["pipeline"] |= {"image": "registry.invalid/orders:1"}
+    bench.apply(manifest)
+    bench.until("the image in the condition", lambda: "registry.invalid/orders:1" in bench.condition(NAME, "Ready").get("message", ""), 60)
+    bench.kubectl("delete", "kinesisconsumer", NAME, "--timeout=60s")
+    assert not bench.get("pods", f"--selector=sluice.dev/consumer={NAME}")

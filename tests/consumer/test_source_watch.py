@@ -1,0 +1,48 @@
+"""A source that moved after its migration is found out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sluice_checkpoints.formats import take_snapshot
+from sluice_checkpoints.model import MigrationRow
+from sluice_checkpoints.source import Key, KeySchema
+from sluice_consumer.source_watch import moved
+
+
+class Tables:
+    """One KCL table, whose only lease has this counter; None: no table."""
+
+    def __init__(self, counter: int | None) -> None:
+        self.counter = counter
+
+    def key_schema(self, table: str) -> KeySchema | None:
+        """KCL's, for the table of that name."""
+        return (Key("leaseKey", "HASH", "S"),) if table == "old" and self.counter is not None else None
+
+    def scan(self, _table: str) -> list[dict[str, dict[str, str]]]:
+        """The lease."""
+        return [{"leaseKey": {"S": "shardId-000000000000"}, "checkpoint": {"S": "7"}, "leaseCounter": {"N": str(self.counter)}}]
+
+
+ROW = MigrationRow("old", "kcl", 0, source_digest=take_snapshot(Tables(1), "old")[1].digest)
+
+
+def test_a_source_at_rest_says_nothing() -> None:
+    """Every attribute is as it was."""
+    assert moved(Tables(1), ROW) is None
+
+
+def test_a_moved_source_is_named() -> None:
+    """A renewed lease is enough."""
+    assert "SourceMoved: table old" in (moved(Tables(2), ROW) or "")
+
+
+def test_a_source_that_was_removed_says_nothing() -> None:
+    """Removing it is the user's, later."""
+    assert moved(Tables(None), ROW) is None
+
+
+def test_a_migration_without_a_digest_is_told_apart_from_rest() -> None:
+    """Nothing is claimed that was not compared."""
+    assert moved(Tables(1), replace(ROW, source_digest=None)) is not None
