@@ -28,7 +28,8 @@ def of(error: BaseException) -> Ending:
     """The ending that an error means."""
     if isinstance(error, SluiceError):
         return Ending(error.exit_code, type(error).__name__, str(error))
-    return Ending(1, type(error).__name__, str(error))
+    cause = getattr(error, "java_exception", None)  # py4j's own words only say which call it was
+    return Ending(1, type(error).__name__, str(error if cause is None else cause.toString()))
 
 
 def report(ending: Ending) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 UNITS = {"m": 0.001, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "": 1}
 MEBI = 2**20
 LEAST_OVERHEAD = 384  # MiB, Spark's own minimum
+LEAST_HEAP = 450  # MiB; Spark refuses to start with less (one and a half times the 300 MiB it reserves)
 PYTHON_SHARE = 0.4  # of the pod, for Python workers and Arrow; Spark's default for non-JVM jobs
 
 
@@ -25,11 +26,23 @@ def executor_settings(executor: ExecutorPod) -> dict[str, str]:
     if "cpu" in limits:
         settings["spark.kubernetes.executor.limit.cores"] = str(limits["cpu"])
     if (pod := limits.get("memory", asked.get("memory"))) is not None:
-        total = quantity(pod) // MEBI
-        overhead = max(LEAST_OVERHEAD, int(total * PYTHON_SHARE))
-        settings["spark.executor.memory"] = f"{max(total - overhead, 1)}m"
+        heap, overhead = shares(pod)
+        settings["spark.executor.memory"] = f"{heap}m"
         settings["spark.executor.memoryOverhead"] = f"{overhead}m"
     return settings
+
+
+def shares(memory: str | int) -> tuple[int, int]:
+    """How a pod's memory is shared between Spark's heap and all else, MiB.
+
+    Raises:
+        ValueError: Spark would not start with so little, or `memory` is no quantity.
+    """
+    total = quantity(memory) // MEBI
+    overhead = max(LEAST_OVERHEAD, int(total * PYTHON_SHARE))
+    if total - overhead < LEAST_HEAP:
+        raise ValueError(f"memory: {memory} is too little for an executor; Spark needs at least {LEAST_HEAP + LEAST_OVERHEAD}Mi")
+    return total - overhead, overhead
 
 
 def quantity(text: str | int) -> int:

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from sluice_operator import sparkconf
 from sluice_operator.model import camel
-from sluice_operator.sizes import quantity
+from sluice_operator.sizes import quantity, shares
 from sluice_operator.template import template_problem
 
 MAX_BYTES = 64 * 1024  # the driver's whole configuration travels in annotations, which hold 256 KiB together
@@ -197,6 +197,13 @@ class ExecutorPod(Part):
     def _template(cls, value: dict[str, Any]) -> dict[str, Any]:
         if problem := template_problem(value, "executor"):
             raise ValueError(problem)
+        return value
+
+    @field_validator("resources")
+    @classmethod
+    def _enough(cls, value: Resources) -> Resources:
+        if (memory := value.limits.get("memory", value.requests.get("memory"))) is not None:
+            shares(memory)
         return value
 
 

@@ -45,9 +45,13 @@ class Bench:
         """Waits for something in the cluster; returns it."""
         deadline = time.monotonic() + seconds
         while not (found := ready()):
-            assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
+            assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}. Now:\n{self.state()}"
             time.sleep(0.5)
         return found
+
+    def state(self) -> str:
+        """What a person would look at first."""
+        return self.kubectl("get", "kinesisconsumers,pods", "--output=wide") + self.kubectl("get", "events", "--sort-by=.lastTimestamp")[-4000:]
 
     def condition(self, name: str, kind: str) -> dict[str, Any]:
         """One condition of a resource; empty while it is not there."""
@@ -77,7 +81,10 @@ def consumer(bench: Bench, name: str, **spec: Any) -> dict[str, Any]:
             "replicas": 1,
             "pipeline": {"entrypoint": "sluice_consumer.pipelines:console"},
             "driver": {"resources": small, "podTemplate": {"spec": {"containers": [{"name": "driver", "env": credentials}]}}},
-            "executor": {"resources": small},
+            "executor": {
+                "resources": {"requests": {"cpu": "50m", "memory": "1Gi"}},
+                "podTemplate": {"spec": {"containers": [{"name": "executor", "env": credentials}]}},
+            },
         }
         | spec,
     }

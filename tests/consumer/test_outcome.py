@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -38,3 +39,10 @@ def test_a_long_message_is_cut_to_what_kubernetes_keeps(message: str) -> None:
 def test_a_short_message_is_whole() -> None:
     """Nothing is added."""
     assert json.loads(outcome.fitting(Ending(1, "R", "short"))) == {"reason": "R", "message": "short"}
+
+
+def test_an_error_of_the_jvm_is_told_in_its_own_words() -> None:
+    """py4j's only say which call it was in."""
+    error = RuntimeError("An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.")
+    error.java_exception = SimpleNamespace(toString=lambda: "java.lang.IllegalArgumentException: Executor memory must be at least")  # type: ignore[attr-defined]
+    assert outcome.of(error).message == "java.lang.IllegalArgumentException: Executor memory must be at least"

@@ -43,6 +43,8 @@ REFUSED: list[tuple[Json, str]] = [
     ({"sparkConf": {"spark.executor.decommission.signal": "KILL"}}, "the protocol depends on it"),
     ({"sparkConf": {"hadoop.x": "1"}}, "names start with 'spark.'"),
     ({"executor": {"resources": {"requests": {"memory": "lots"}}}}, "spec.executor.resources.requests.memory"),
+    ({"executor": {"resources": {"requests": {"memory": "256Mi"}}}}, "spec.executor.resources"),
+    ({"executor": {"resources": {"requests": {"memory": "2Gi"}, "limits": {"memory": "833Mi"}}}}, "at least 834Mi"),
     ({"driver": {"podTemplate": {"spec": {"restartPolicy": "Always"}}}}, "spec.driver.podTemplate: spec.restartPolicy: is set by"),
     ({"driver": {"podTemplate": {"status": {}}}}, "only metadata and spec"),
     ({"driver": {"podTemplate": {"spec": {"containers": [{"name": "proxy"}]}}}}, "only 'driver' may stand here"),
