@@ -78,14 +78,9 @@ class Reporter:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def update(self, **values: Any) -> None:
-        """Changes some fields of the report and sends it if it is time."""
+        """Changes some fields of the report, or none, and sends it if it is time; what was held back goes with it."""
         with self._lock:
             self._state |= values
-            self._flush()
-
-    def flush(self) -> None:
-        """Sends what was held back, if it is time."""
-        with self._lock:
             self._flush()
 
     def _flush(self) -> None:

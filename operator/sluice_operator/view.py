@@ -48,11 +48,6 @@ class View:
         """The gate was passed; it never closes again."""
         return self.status.migration is not None and self.status.migration.state is MigrationState.COMPLETE
 
-    @property
-    def has_started(self) -> bool:
-        """A driver was made at some time, so the consumer has checkpoints of its own."""
-        return self.driver.attempt > 0
-
     def with_status(self, status: Status) -> View:
         """The same look with other memory."""
         return replace(self, status=status)

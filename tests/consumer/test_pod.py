@@ -105,7 +105,7 @@ def test_what_was_held_back_is_written_when_it_is_time() -> None:
     bench.at(0, phase="Running")
     bench.at(1, batch=1)
     bench.now = 5
-    bench.reporter.flush()
+    bench.reporter.update()
     assert [report["number"] for report in bench.annotations.reports] == [1, 2]
 
 
