@@ -126,11 +126,12 @@ class LoggedProgress(Progress):
 
 
 def _plan_grid(plan: Plan) -> Grid:
-    grid = Grid("shard", "stored", "planned", "why", title="Plan", title_justify="left", title_style="bold")
+    grid = Grid("shard", "stored", "planned", "why", "records", title="Plan", title_justify="left", title_style="bold")
     for planned in plan.shards:
         style = "red" if planned.verdict.lost else "yellow" if planned.verdict.warning else ""
         stored = short(planned.stored) if planned.stored else "no row"
-        grid.add_row(planned.id, stored, place(planned.row.start), escape(planned.verdict.why), style=style)
+        risk = "possibly lost" if planned.verdict.lost else "read again" if planned.verdict.again else ""
+        grid.add_row(planned.id, stored, place(planned.row.start), escape(planned.verdict.why), risk, style=style)
     return grid
 
 

@@ -1,22 +1,27 @@
-"""Lease tables of the Kinesis Client Library 1, 2 and 3, single stream.
+"""Lease tables of the Kinesis Client Library 1, 2 and 3, of one stream or of several.
 
-Key `leaseKey` (HASH, S) = shard id. Attributes and their types are those of KCL's `DynamoDBLeaseSerializer`, checked against tables that KCL 1.15,
-2.7, 3.4 and 3.5 wrote (tests/checkpoints/golden). Since 3.5 other rows stand among the leases; they are known by `entityType` or by name and
-skipped. Everything else is refused by row: an attribute of a version that nobody has looked at may be the one that holds the place.
+Key `leaseKey` (HASH, S) = shard id, or `<account>:<stream>:<creation second>:<shard id>`. Attributes and their types are those of KCL's
+`DynamoDBLeaseSerializer`, checked against tables that KCL 1.15, 2.7, 3.4 and 3.5 wrote (tests/checkpoints/golden). Since 3.5 other rows stand among
+the leases; 3.0 to 3.4 keep them in two tables beside. They are known by `entityType` or by name and skipped. Everything else is refused by row: an
+attribute of a version that nobody has looked at may be the one that holds the place.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
+from sluice_checkpoints.attributes import SHARD_ID, check_types, count, shard_ids, text, text_or_none
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.model import END, SEQUENCE_NUMBER, TRIM_HORIZON, Position
-from sluice_checkpoints.source import KeySchema, RawItem, Reading, Snapshot, SourceShard, Stored, refuse_all
+from sluice_checkpoints.source import Key, KeySchema, RawItem, Reading, Rows, Snapshot, SourceShard, Stored, Unrelated, read_rows
 from sluice_checkpoints.stream import StreamIdentity
 
-SHARD_ID = re.compile(r"shardId-[0-9]{12}")
-# MultiStreamLease: `<account>:<stream>:<creation epoch>:<shard id>`.
-MULTI_STREAM = re.compile(r"[0-9]+:[^:]+:[0-9]+:.+")
+KEY = (Key("leaseKey", "HASH", "S"),)
+# KCL 3.0 to 3.4: who leads, and how loaded each worker is. A worker that lives writes the latter every 30 s.
+SIDE_TABLES = ("-CoordinatorState", "-WorkerMetricStats")
+# StreamIdentifier.serialize of a multi-stream lease; the epoch is StreamCreationTimestamp in whole seconds.
+MULTI_STREAM = re.compile(r"(?P<account>[0-9]+):(?P<stream>[^:]+):(?P<epoch>[0-9]+):(?P<shard>.+)")
 
 LEASE = "LEASE"
 # EntityType of KCL 3.5, everything but LEASE.
@@ -25,24 +30,25 @@ OTHER_ENTITIES = frozenset({"STREAM", "STREAM_INFO", "LEADER", "CLIENT_VERSION_M
 OTHER_ROWS = frozenset({"Leader", "Migration3.0", "TableMigration3.5"})
 
 # `pendingCheckpointState` holds the application's bytes; KCL's serializer writes a number there when it creates a lease.
-TYPES: dict[str, frozenset[str]] = {
-    "leaseKey": frozenset("S"),
-    "leaseOwner": frozenset("S"),
-    "leaseCounter": frozenset("N"),
-    "ownerSwitchesSinceCheckpoint": frozenset("N"),
-    "checkpoint": frozenset("S"),
-    "checkpointSubSequenceNumber": frozenset("N"),
-    "pendingCheckpoint": frozenset("S"),
-    "pendingCheckpointSubSequenceNumber": frozenset("N"),
-    "pendingCheckpointState": frozenset("BN"),
-    "parentShardId": frozenset({"SS"}),
-    "childShardIds": frozenset({"SS"}),
-    "startingHashKey": frozenset("S"),
-    "endingHashKey": frozenset("S"),
-    "throughputKBps": frozenset("N"),
-    "checkpointOwner": frozenset("S"),
-    "entityType": frozenset("S"),
+TYPES = {
+    "leaseKey": "S",
+    "leaseOwner": "S",
+    "leaseCounter": "N",
+    "ownerSwitchesSinceCheckpoint": "N",
+    "checkpoint": "S",
+    "checkpointSubSequenceNumber": "N",
+    "pendingCheckpoint": "S",
+    "pendingCheckpointSubSequenceNumber": "N",
+    "pendingCheckpointState": "B N",
+    "parentShardId": "SS",
+    "childShardIds": "SS",
+    "startingHashKey": "S",
+    "endingHashKey": "S",
+    "throughputKBps": "N",
+    "checkpointOwner": "S",
+    "entityType": "S",
 }
+MULTI_TYPES = TYPES | {"streamName": "S", "shardId": "S"}
 SENTINELS = {
     "TRIM_HORIZON": Stored("TRIM_HORIZON", TRIM_HORIZON),
     "SHARD_END": Stored("SHARD_END", END),
@@ -56,82 +62,93 @@ class Kcl:
 
     name = "kcl"
     keys = "leaseKey HASH S"
-    quiet_seconds = 60.0
 
-    def fits(self, keys: KeySchema) -> bool:
+    def companions(self, table: str, keys: KeySchema | None) -> tuple[str, ...]:
+        """The two tables of KCL 3.0 to 3.4."""
+        return tuple(table + suffix for suffix in SIDE_TABLES) if keys == KEY else ()
+
+    def fits(self, table: str, schemas: Mapping[str, KeySchema]) -> bool:
         """See `Format.fits`."""
-        return [str(key) for key in keys] == [self.keys]
+        return schemas.get(table) == KEY
 
-    def companions(self, table: str) -> tuple[str, ...]:
-        """None: the leases' own counters move when a worker lives."""
-        del table
-        return ()
+    def quiet(self, snapshot: Snapshot) -> float:
+        """Two of the worker metrics' periods; a lease moves more often."""
+        del snapshot
+        return 60.0
 
     def parse(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
         """See `Format.parse`."""
-        shards: list[SourceShard] = []
-        skipped: list[str] = []
-        problems: list[str] = []
-        for item in sorted(snapshot.rows, key=snapshot.label):
-            try:
-                other = _other(item)
-                if other:
-                    skipped.append(f"{snapshot.label(item)}: {other}")
-                else:
-                    shards.append(_lease(item, stream.name))
-            except Refused as refused:
-                problems.append(f"row {snapshot.label(item)}: {refused}")
-        refuse_all(f"table {snapshot.table} has rows that are not understood", problems)
-        return Reading(self.name, tuple(shards), tuple(skipped), finished_rows_vanish=True)
+        rows = read_leases(snapshot, stream)
+        return Reading(self.name, rows.shards, rows.skipped, finished_rows_vanish=True)
 
 
-def _other(item: RawItem) -> str | None:
-    """What a row is that is known not to be a lease; None for a lease.
+def read_leases(snapshot: Snapshot, stream: StreamIdentity) -> Rows:
+    """The leases of this stream in the main table.
 
     Raises:
-        Refused: nobody knows what it is.
+        Refused: rows are not understood, or in a table of several streams none is this one's.
     """
-    kind = _text(item, "entityType") if "entityType" in item else None
-    name = _text(item, "leaseKey")
+    several = any(_several(item) for item in snapshot.rows)
+    rows = read_rows(snapshot, snapshot.table, lambda item: _multi_lease(item, stream) if several else _single_lease(item))
+    if several and not rows.shards:
+        streams = sorted({found["stream"] for item in snapshot.rows if (found := _several(item))})
+        raise Refused(f"table {snapshot.table} has no lease of stream {stream.name}, but of {', '.join(streams[:10])}")
+    return rows
+
+
+def _several(item: RawItem) -> re.Match[str] | None:
+    return MULTI_STREAM.fullmatch(text(item, "leaseKey"))
+
+
+def _single_lease(item: RawItem) -> SourceShard:
+    _skip_others(item)
+    check_types(item, TYPES)
+    return _lease(item, text(item, "leaseKey"))
+
+
+def _multi_lease(item: RawItem, stream: StreamIdentity) -> SourceShard:
+    """A lease key without a stream beside others that have one could be anybody's."""
+    _skip_others(item)
+    found = _several(item)
+    if not found:
+        raise Refused("leaseKey names no stream, though others in this table do: it cannot be told which stream it is of")
+    if (found["account"], found["stream"]) != (stream.arn.split(":")[4], stream.name):
+        raise Unrelated(f"of stream {found['stream']} in account {found['account']}")
+    if int(found["epoch"]) != stream.created_millis // 1000:
+        raise Refused(f"it is of a stream {stream.name} created at {found['epoch']}, and today's was created at {stream.created_millis // 1000}")
+    check_types(item, MULTI_TYPES)
+    return _lease(item, found["shard"])
+
+
+def _skip_others(item: RawItem) -> None:
+    """Raises `Unrelated` for a row that is known not to be a lease, and `Refused` where nobody knows what it is."""
+    kind = text_or_none(item, "entityType")
+    name = text(item, "leaseKey")
     if kind in OTHER_ENTITIES or (kind is None and name in OTHER_ROWS):
         if "checkpoint" in item:
             raise Refused(f"entityType {kind or name} is no lease, yet the row has a checkpoint")
-        return kind or name
+        raise Unrelated(kind or name)
     if kind not in {None, LEASE}:
         raise Refused(f"unknown entityType {kind!r}")
-    return None
 
 
-def _lease(item: RawItem, stream: str) -> SourceShard:
-    shard_id = _text(item, "leaseKey")
-    if MULTI_STREAM.fullmatch(shard_id) or "streamName" in item:
-        raise Refused(f"leaseKey {shard_id!r} is of a table with several streams; this version takes over tables of one stream ({stream}) only")
-    if not SHARD_ID.fullmatch(shard_id):
-        raise Refused(f"leaseKey {shard_id!r} is no shard id")
-    _check_types(item)
+def _lease(item: RawItem, shard: str) -> SourceShard:
+    if not SHARD_ID.fullmatch(shard):
+        raise Refused(f"leaseKey {text(item, 'leaseKey')!r} is no shard id")
+    if "leaseCounter" not in item:
+        raise Refused("attribute leaseCounter is missing")
+    count(item, "leaseCounter")
     return SourceShard(
-        id=shard_id,
-        stored=_stored(_text(item, "checkpoint"), _number(item, "checkpointSubSequenceNumber")),
-        parents=_shard_ids(item, "parentShardId"),
-        children=_shard_ids(item, "childShardIds"),
-        notes=_notes(item),
+        id=shard,
+        stored=_stored(text(item, "checkpoint"), count(item, "checkpointSubSequenceNumber")),
+        parents=shard_ids(item, "parentShardId"),
+        children=shard_ids(item, "childShardIds"),
+        notes=(*_pending(item), *_handoff(item)),
     )
 
 
-def _check_types(item: RawItem) -> None:
-    for name, tagged in item.items():
-        (tag,) = tagged
-        if name not in TYPES:
-            raise Refused(f"unknown attribute {name} (type {tag})")
-        if tag not in TYPES[name]:
-            raise Refused(f"attribute {name} has type {tag}, expected {' or '.join(sorted(TYPES[name]))}")
-    if "leaseCounter" not in item:
-        raise Refused("attribute leaseCounter is missing")
-    _number(item, "leaseCounter")
-
-
 def _stored(checkpoint: str, sub: int) -> Stored:
-    """Digits mean "done up to user record `sub` of that Kinesis record", for a record that is no aggregate `sub` is 0."""
+    """Digits mean "done up to user record `sub` of that Kinesis record"; for a record that is no aggregate, and where it is missing, `sub` is 0."""
     if checkpoint in SENTINELS:
         return SENTINELS[checkpoint]
     if not SEQUENCE_NUMBER.fullmatch(checkpoint):
@@ -139,35 +156,17 @@ def _stored(checkpoint: str, sub: int) -> Stored:
     return Stored(f"{checkpoint}/{sub}", Position.after(checkpoint, sub))
 
 
-def _notes(item: RawItem) -> tuple[str, ...]:
+def _pending(item: RawItem) -> tuple[str, ...]:
     """A prepared checkpoint is a promise the application never confirmed: `checkpoint` is where it stands, as KCL itself would resume."""
-    if "pendingCheckpoint" not in item:
+    pending = text_or_none(item, "pendingCheckpoint")
+    if pending is None:
         return ()
-    pending = _text(item, "pendingCheckpoint")
-    _stored(pending, _number(item, "pendingCheckpointSubSequenceNumber"))
-    state = " its application state (pendingCheckpointState) stays behind" if "pendingCheckpointState" in item else ""
-    return (f"a prepared checkpoint {pending} was never confirmed and does not count;{state}".rstrip(";"),)
+    _stored(pending, count(item, "pendingCheckpointSubSequenceNumber"))
+    state = "; its application state (pendingCheckpointState) stays behind" if "pendingCheckpointState" in item else ""
+    return (f"a prepared checkpoint {pending} was never confirmed and does not count{state}",)
 
 
-def _text(item: RawItem, name: str) -> str:
-    if name not in item:
-        raise Refused(f"attribute {name} is missing")
-    ((tag, value),) = item[name].items()
-    if tag != "S":
-        raise Refused(f"attribute {name} has type {tag}, expected S")
-    return str(value)
-
-
-def _number(item: RawItem, name: str) -> int:
-    """A count; one that is missing is 0, as KCL's ExtendedSequenceNumber reads it: then a record may come again, and none is passed over."""
-    text = str(item.get(name, {"N": "0"}).get("N", ""))
-    if not (text.isascii() and text.isdigit()):
-        raise Refused(f"{name} {text!r} is not a whole number of 0 or more")
-    return int(text)
-
-
-def _shard_ids(item: RawItem, name: str) -> frozenset[str]:
-    ids = frozenset(map(str, item.get(name, {"SS": []})["SS"]))
-    if strange := sorted(i for i in ids if not SHARD_ID.fullmatch(i)):
-        raise Refused(f"{name} holds {strange[0]!r}, which is no shard id")
-    return ids
+def _handoff(item: RawItem) -> tuple[str, ...]:
+    """While a lease is handed over, `checkpointOwner` is its old owner, which may still checkpoint: the place is the row's in any case."""
+    old = text_or_none(item, "checkpointOwner")
+    return () if old is None else (f"was being handed over by {old} when its consumer stopped; its place is the last one written",)

@@ -50,7 +50,8 @@ class Plan:
         """How many shards start where, and how many may have lost records."""
         by_kind = Counter(planned.row.start.at for planned in self.shards)
         names = {"AFTER": "after", "END": "end", "TRIM_HORIZON": "trimHorizon", "TIMESTAMP": "timestamp"}
-        return {name: by_kind[at] for at, name in names.items()} | {"possiblyLost": sum(p.verdict.lost for p in self.shards)}
+        risks = {"readAgain": sum(p.verdict.again for p in self.shards), "possiblyLost": sum(p.verdict.lost for p in self.shards)}
+        return {name: by_kind[at] for at, name in names.items()} | risks
 
 
 def digest_of(rows: Iterable[ShardRow]) -> str:
@@ -93,14 +94,15 @@ def plan(observed: Observed, choices: Choices) -> Plan:
     verdicts, problems = _judge(_cases(observed, choices, rows, shards, lineage))
     refuse_all(f"table {observed.source} does not say where every shard of the stream starts", problems)
     planned = tuple(_planned(i, rows.get(i), verdict, lineage) for i, verdict in verdicts.items())
-    return Plan(planned, tuple(_warnings(planned, rows)))
+    return Plan(planned, (*observed.reading.notes, *_warnings(planned, rows)))
 
 
 def _cases(observed: Observed, choices: Choices, rows: Mapping[str, SourceShard], shards: Mapping[str, Shard], lineage: Lineage) -> Iterable[Case]:
     below = lineage.below(rows)
     above = lineage.above(i for i, row in rows.items() if row.stored.progress)
     for i in sorted(rows.keys() | shards.keys() | observed.earlier):
-        yield Case(i, rows.get(i), shards.get(i), choices, observed.reading.finished_rows_vanish, i in below, i in above)
+        reading = observed.reading
+        yield Case(i, rows.get(i), shards.get(i), choices, reading.finished_rows_vanish, reading.rowless, i in below, i in above)
 
 
 def _judge(cases: Iterable[Case]) -> tuple[dict[str, Verdict], list[str]]:
@@ -147,5 +149,6 @@ def as_document(planned: Planned) -> Item:
         "stored": planned.stored,
         "planned": planned.row.start.to_map(),
         "why": planned.verdict.why,
+        "readAgain": planned.verdict.again,
         "possiblyLost": planned.verdict.lost,
     }

@@ -26,6 +26,8 @@ T0_MARGIN_MILLIS = 2000
 READABLE = frozenset({"ACTIVE", "UPDATING"})
 ROUNDS = 5  # how often a source may move after a copy before it counts as active
 CHANGES_SHOWN = 5
+DIGITS_SHOWN = 12  # of a plan's digest, in messages: enough to know a dry run's plan again
+RISKS = {"possiblyLost": "with records that may be lost", "readAgain": "read again from an earlier place"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ class Migrator:
             self._world.progress.waiting(self._request.quiet_seconds, "the source must not move")
             self._world.sleep(self._request.quiet_seconds)
             self._same(survey.seen, self._look())
-        return self._result("PLANNED", f"{len(survey.plan.shards)} shards; nothing was written", survey.plan)
+        return self._result("PLANNED", f"{_told(survey.plan)}; nothing was written", survey.plan)
 
     def run(self) -> Result:
         """All steps.
@@ -106,7 +108,7 @@ class Migrator:
             return done
         with holding(store, self._wanted(stream, survey), self._world) as held:
             finished = self._copy(held, survey)
-        return self._result(COMPLETE, f"{len(finished.shards)} shards taken over", finished, prepared.warnings)
+        return self._result(COMPLETE, f"{_told(finished)}, taken over", finished, prepared.warnings)
 
     def _done_before(self, stream: StreamIdentity) -> Result | None:
         """The result if this very migration is complete; refuses a table that is another's. Reads only."""
@@ -175,7 +177,7 @@ class Migrator:
 
     def _at_rest(self, held: Held, before: Seen) -> Seen:
         quiet = self._request.quiet_seconds
-        quiet = before.format.quiet_seconds if quiet is None else quiet
+        quiet = before.format.quiet(before.snapshot) if quiet is None else quiet
         self._world.progress.waiting(quiet, "the source must not move")
         held.pause(before.at + quiet)
         later = self._look()
@@ -219,6 +221,12 @@ class Migrator:
 
     def _result(self, state: str, message: str, made: Plan, warnings: tuple[str, ...] = ()) -> Result:
         return Result(state, message, len(made.shards), made.digest, made, (*warnings, *made.warnings))
+
+
+def _told(made: Plan) -> str:
+    """The one line that reaches status and event of a resource."""
+    risks = [f"{number} {what}" for name, what in RISKS.items() if (number := made.counts[name])]
+    return f"{len(made.shards)} shards" + (f" ({', '.join(risks)})" if risks else "") + f", plan {made.digest[:DIGITS_SHOWN]}"
 
 
 def _owner(consumer: ConsumerRow | None, claim: Claim | None) -> str:

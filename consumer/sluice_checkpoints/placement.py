@@ -40,11 +40,18 @@ class Choices:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Where a shard starts and why; `warning` says what a person should look at, `lost` that records may be gone for good."""
+    """Where a shard starts and why.
+
+    Attributes:
+        warning: what a person should look at.
+        again: records that were processed before may be read again (beyond those since the last checkpoint, which every restart reads again).
+        lost: records may be gone for good.
+    """
 
     position: Position
     why: str
     warning: str | None = None
+    again: bool = False
     lost: bool = False
 
 
@@ -57,6 +64,7 @@ class Case:
     shard: Shard | None
     choices: Choices
     finished_rows_vanish: bool
+    rowless: str | None
     below_a_row: bool
     above_progress: bool
 
@@ -75,8 +83,16 @@ def _expired(case: Case) -> Verdict | None:
 
 def _stored_place(case: Case) -> Verdict | None:
     position = case.row.stored.position if case.row else None
-    whys = {"END": "finished", "TRIM_HORIZON": "not started, from its beginning", "AFTER": "where the source stands"}
-    return Verdict(position, whys[position.at]) if position else None
+    if not case.row or not position:
+        return None
+    whys = {
+        "END": "finished",
+        "TRIM_HORIZON": "not started, from its beginning",
+        "TIMESTAMP": "not started, from the time the source pinned",
+        "AFTER": "where the source stands",
+    }
+    again = case.row.stored.again
+    return Verdict(position, whys[position.at], f"{again}: its records are read again" if again else None, again=bool(again))
 
 
 def _waits_for_a_time(case: Case) -> Verdict | None:
@@ -85,7 +101,10 @@ def _waits_for_a_time(case: Case) -> Verdict | None:
     if case.choices.timestamp_millis is not None:
         return Verdict(Position.timestamp(case.choices.timestamp_millis), "the source names no time; --timestamp does")
     return Verdict(
-        TRIM_HORIZON, "the source names no time", "AT_TIMESTAMP is stored without its time, so it starts at its beginning (--timestamp names it)"
+        TRIM_HORIZON,
+        "the source names no time",
+        "AT_TIMESTAMP is stored without its time, so it starts at its beginning (--timestamp names it)",
+        again=True,
     )
 
 
@@ -98,6 +117,7 @@ def _never_acknowledged(case: Case) -> Verdict | None:
         TRIM_HORIZON,
         "never acknowledged",
         f"{case.row.stored.text} was never replaced by a checkpoint, so it starts at its beginning: records the source has processed come again",
+        again=True,
     )
 
 
@@ -106,7 +126,8 @@ def _row_was_deleted(case: Case) -> Verdict | None:
         return None
     if case.finished_rows_vanish:
         return Verdict(END, "closed, no row, and what followed it has progress: the source deleted it as finished")
-    return Verdict(TRIM_HORIZON, "closed and no row, though what followed it has progress", "its row is missing, so it starts at its beginning")
+    why = "closed and no row, though what followed it has progress"
+    return Verdict(TRIM_HORIZON, why, "its row is missing, so it starts at its beginning", again=True)
 
 
 def _follows_a_row(case: Case) -> Verdict | None:
@@ -119,6 +140,12 @@ def _as_the_user_said(case: Case) -> Verdict | None:
     return Verdict(case.choices.start, f"no row; --unstarted {case.choices.unstarted}")
 
 
+def _needs_no_row(case: Case) -> Verdict | None:
+    if case.rowless is None:
+        return None
+    return Verdict(TRIM_HORIZON, "no row, and the source need not have one", f"starts at its beginning: {case.rowless}", again=True)
+
+
 # The first rule with an answer decides; a shard for which none has one is refused.
 RULES: tuple[Rule, ...] = (
     _expired,  # a row, or an earlier try's, for a shard the stream no longer knows
@@ -128,6 +155,7 @@ RULES: tuple[Rule, ...] = (
     _row_was_deleted,  # no row from here on: finished long ago?
     _follows_a_row,  # a child that the source had not seen yet
     _as_the_user_said,  # nothing accounts for it
+    _needs_no_row,  # nothing but the ways of the source's system
 )
 
 

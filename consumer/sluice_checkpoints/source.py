@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, Protocol
 
 from sluice_checkpoints.errors import Refused
@@ -66,8 +67,8 @@ class Snapshot:
 
     @property
     def rows(self) -> Sequence[RawItem]:
-        """The main table's rows."""
-        return self.tables[self.table]
+        """The main table's rows; none if it is not there."""
+        return self.tables.get(self.table, ())
 
     def label(self, item: RawItem, table: str | None = None) -> str:
         """A row's key as text, for messages."""
@@ -132,11 +133,13 @@ class Stored:
         text: as it is stored, for people.
         position: None where the row names no place: it was never started (`LATEST` before the first checkpoint), or waits for a time.
         at_timestamp: it is to start at a time that the table does not hold.
+        again: why records after `position` were processed before, where that is known; they will be read again.
     """
 
     text: str
     position: Position | None = None
     at_timestamp: bool = False
+    again: str | None = None
 
     @property
     def progress(self) -> bool:
@@ -165,12 +168,16 @@ class Reading:
         skipped: one line for each row that is known not to be one.
         finished_rows_vanish: the system deletes rows of finished shards, and only after their children have started: a closed shard without a row
             whose descendant has progress is finished.
+        rowless: why this system has no row for a shard that nothing else accounts for; None: there is no such reason, and it is refused.
+        notes: warnings about the table as a whole.
     """
 
     format: str
     shards: tuple[SourceShard, ...]
     skipped: tuple[str, ...] = ()
     finished_rows_vanish: bool = False
+    rowless: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 class Format(Protocol):
@@ -186,17 +193,16 @@ class Format(Protocol):
         """The key schema it is known by, for messages."""
         ...
 
-    @property
-    def quiet_seconds(self) -> float:
-        """A working consumer changes some row at least once in this time."""
+    def companions(self, table: str, keys: KeySchema | None) -> tuple[str, ...]:
+        """Names of tables that this format may have beside a main table of this key (None: it is not there); none if it is another format's."""
         ...
 
-    def fits(self, keys: KeySchema) -> bool:
-        """Whether a table with this key schema is of this format."""
+    def fits(self, table: str, schemas: Mapping[str, KeySchema]) -> bool:
+        """Whether the tables that exist, the main one and companions, are of this format."""
         ...
 
-    def companions(self, table: str) -> tuple[str, ...]:
-        """Tables to read beside the main one, where they exist."""
+    def quiet(self, snapshot: Snapshot) -> float:
+        """Seconds within which a working consumer changes at least one row."""
         ...
 
     def parse(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
@@ -206,6 +212,38 @@ class Format(Protocol):
             Refused: one row or more is unknown, or has an unknown attribute, type or value; the message names them.
         """
         ...
+
+
+class Unrelated(Exception):
+    """Raised by a row's reader: the row is known, and no shard of this stream; the message says what it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A table's rows: those that are shards, and a line for each that is known not to be one."""
+
+    shards: tuple[SourceShard, ...] = ()
+    skipped: tuple[str, ...] = ()
+
+
+def read_rows(snapshot: Snapshot, table: str, read: Callable[[RawItem], SourceShard]) -> Rows:
+    """All rows of one table, in the order of their keys; `read` raises `Unrelated` for what is no shard.
+
+    Raises:
+        Refused: `read` refused a row or more; the first ten are named with the reasons.
+    """
+    shards: list[SourceShard] = []
+    skipped: list[str] = []
+    problems: list[str] = []
+    for label, item in sorted(((snapshot.label(item, table), item) for item in snapshot.tables.get(table, ())), key=itemgetter(0)):
+        try:
+            shards.append(read(item))
+        except Unrelated as other:
+            skipped.append(f"{label}: {other}")
+        except Refused as refused:
+            problems.append(f"row {label}: {refused}")
+    refuse_all(f"table {table} has rows that are not understood", problems)
+    return Rows(tuple(shards), tuple(skipped))
 
 
 def refuse_all(what: str, problems: Sequence[str]) -> None:

@@ -53,7 +53,7 @@ def test_a_migration_ends_with_0_and_a_document(call: Callable[..., Result], log
     document = json.loads(result.stdout)
     assert result.exit_code == 0
     assert (document["reason"], document["state"], document["shards"]) == ("Complete", "COMPLETE", 4)
-    assert document["counts"] == {"after": 1, "end": 1, "trimHorizon": 2, "timestamp": 0, "possiblyLost": 0}
+    assert document["counts"] == {"after": 1, "end": 1, "trimHorizon": 2, "timestamp": 0, "readAgain": 0, "possiblyLost": 0}
     assert [line["shard"] for line in document.pop("plan")] == sorted(bench.places())
     assert json.loads(log.read_text()) == document
 
@@ -75,6 +75,19 @@ def test_a_dry_run_shows_every_shard_with_its_reason(call: Callable[..., Result]
     for text in (bench.zero, bench.three, "SHARD_END", "no row", "TRIM_HORIZON", "where the source stands", "nothing was written", "digest"):
         assert text in result.stdout
     assert not bench.targets.tables
+
+
+def test_a_dry_run_says_which_records_come_again_or_are_lost(call: Callable[..., Result], bench: Any) -> None:
+    """A column of the plan, a number in its summary and a field of its document."""
+    bench.rows[1]["checkpoint"] = {"S": "LATEST"}
+    bench.rows[0]["checkpoint"] = {"S": bench.reached}
+    bench.stream.expire_shard(bench.zero)
+    shown = call(*MIGRATE, "--dry-run").stdout
+    for text in ("read again", "possibly lost", "4 shards (1 with records that may be lost, 1 read again from an earlier place), plan "):
+        assert text in shown
+    plan = {line["shard"]: line for line in json.loads(call(*MIGRATE, "--dry-run", "--json").stdout)["plan"]}
+    assert (plan[bench.one]["readAgain"], plan[bench.one]["possiblyLost"]) == (True, False)
+    assert (plan[bench.zero]["readAgain"], plan[bench.zero]["possiblyLost"]) == (False, True)
 
 
 def test_progress_and_warnings_are_for_the_log(call: Callable[..., Result], bench: Any) -> None:

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.formats import choose
+from sluice_checkpoints.formats import take_snapshot
 from sluice_checkpoints.kcl import Kcl
+from sluice_checkpoints.migration_twin import MemorySources
 from sluice_checkpoints.model import END, TRIM_HORIZON, Position
-from sluice_checkpoints.source import Key, RawItem, Reading, Snapshot
+from sluice_checkpoints.source import Key, KeySchema, RawItem, Reading, Snapshot
+from sluice_checkpoints.source_dynamodb import key_schema
 from sluice_checkpoints.stream import StreamIdentity
 
 KEYS = (Key("leaseKey", "HASH", "S"),)
@@ -20,9 +23,20 @@ DIGITS = "49680415687250373589358353577612873132379619787452448802"
 DUMPS = ["kcl1-graceful", "kcl1-sigkill", "kcl2-graceful", "kcl34-graceful", "kcl3-graceful", "kcl3-latest", "kcl3-pending", "kcl3-sigkill"]
 
 
+def snapshot(*rows: RawItem) -> Snapshot:
+    """A scan that found these rows."""
+    return Snapshot("app", {"app": KEYS}, {"app": rows})
+
+
+def identity(summary: dict[str, Any]) -> StreamIdentity:
+    """A stream's identity from a dump."""
+    created = round(summary["StreamCreationTimestamp"] * 1000)
+    return StreamIdentity(summary["StreamName"], summary["StreamARN"], created, 86_400_000, "ACTIVE")
+
+
 def read(*rows: RawItem) -> Reading:
     """What the reader makes of these rows."""
-    return Kcl().parse(Snapshot("app", {"app": KEYS}, {"app": rows}), STREAM)
+    return Kcl().parse(snapshot(*rows), STREAM)
 
 
 def refusal(*rows: RawItem) -> str:
@@ -81,6 +95,12 @@ def test_a_pending_checkpoint_does_not_count(lease: Any) -> None:
 def test_pending_state_is_bytes_or_the_number_kcl_writes_there_by_mistake(lease: Any, state: dict[str, Any]) -> None:
     """KCL's serializer puts the sub-sequence into that attribute when it creates a lease."""
     assert read(lease(SHARD, DIGITS, pendingCheckpoint={"S": DIGITS}, pendingCheckpointState=state)).shards
+
+
+def test_a_handoff_in_flight_is_told(lease: Any) -> None:
+    """Whoever looks at the plan may know why the place is older than expected."""
+    (note,) = read(lease(SHARD, DIGITS, checkpointOwner={"S": "worker-2"})).shards[0].notes
+    assert "worker-2" in note
 
 
 def test_a_handoff_in_flight_changes_nothing_about_the_place(lease: Any) -> None:
@@ -160,11 +180,62 @@ def test_all_strange_rows_are_named_at_once(lease: Any) -> None:
     assert "and 2 more" in message
 
 
-def test_a_table_of_several_streams_is_refused_with_its_reason(golden: Any) -> None:
-    """Its keys name account, stream, epoch and shard; this version reads one stream only."""
-    message = refusal(*golden("kcl2-multistream").rows)
-    assert "table with several streams" in message
-    assert "000000000000:st-kcl2-multistream:1795227256:shardId-000000000000" in message
+@pytest.mark.parametrize("name", ["st-kcl2-multistream", "st-kcl2-multistream-b"])
+def test_in_a_table_of_several_streams_only_the_rows_of_this_one_count(golden: Callable[[str], Any], name: str) -> None:
+    """Two streams with equal shard ids, in a table that KCL 2 wrote."""
+    dump = golden("kcl2-multistream")
+    stream = dump.document["streams"][name]
+    reading = Kcl().parse(snapshot(*dump.rows), identity(stream["summary"]))
+    stands = {shard.id: meaning(shard.stored) for shard in reading.shards}
+    assert stands == {shard: derived["stored_position"] for shard, derived in stream["derived"].items()}
+    assert len(reading.skipped) == len(dump.rows) - len(stands)
+
+
+def several(shard: str = SHARD, stream: str = "orders", epoch: int = 1_700_000_000, account: str = "123456789012") -> RawItem:
+    """A lease of a table of several streams."""
+    name = f"{account}:{stream}:{epoch}"
+    return bare(f"{name}:{shard}") | {"streamName": {"S": name}, "shardId": {"S": shard}}
+
+
+def bare(key: str) -> dict[str, Any]:
+    """A lease with no more than it needs."""
+    return {"leaseKey": {"S": key}, "checkpoint": {"S": DIGITS}, "leaseCounter": {"N": "1"}}
+
+
+def in_account(*rows: RawItem) -> Reading:
+    """What the reader makes of these rows for the stream of 1,700,000,000.786."""
+    arn = "arn:aws:kinesis:us-east-1:123456789012:stream/orders"
+    return Kcl().parse(snapshot(*rows), StreamIdentity("orders", arn, 1_700_000_000_786, 86_400_000, "ACTIVE"))
+
+
+@pytest.mark.parametrize("other", [several(stream="invoices"), several(account="999999999999")])
+def test_rows_of_another_stream_or_account_are_skipped_and_said(other: RawItem) -> None:
+    """They have shard ids like ours."""
+    reading = in_account(several(), other)
+    assert [shard.id for shard in reading.shards] == [SHARD]
+    assert "of stream" in reading.skipped[0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([several(epoch=1_600_000_000)], "created at 1600000000, and today's was created at 1700000000"),
+        ([several(), several(OTHER, epoch=1_600_000_000)], "created at 1600000000"),
+        ([several(stream="invoices")], "has no lease of stream orders, but of invoices"),
+        ([several(), bare(OTHER)], f"row {OTHER}: leaseKey names no stream"),
+        ([several("worker-1")], "is no shard id"),
+    ],
+)
+def test_a_table_of_several_streams_that_is_not_surely_ours_is_refused(rows: list[RawItem], said: str) -> None:
+    """An earlier stream of the name, another's only, a key that names no stream."""
+    with pytest.raises(Refused) as refused:
+        in_account(*rows)
+    assert said in str(refused.value)
+
+
+def test_a_lease_of_one_stream_has_no_stream_attributes(lease: Any) -> None:
+    """KCL writes them in tables of several streams only, so a mixed row is one that nobody has seen."""
+    assert "unknown attribute streamName" in refusal(lease(SHARD, streamName={"S": "orders"}))
 
 
 @pytest.mark.parametrize("name", DUMPS)
@@ -192,29 +263,17 @@ def test_rows_that_are_no_shards_stand_among_those_of_kcl_3_5(golden: Callable[[
     assert len(read(*golden(name).rows).skipped) == skipped
 
 
-def test_the_format_is_known_by_its_key() -> None:
-    """`leaseKey` alone is KCL's."""
-    assert choose("auto", "app", KEYS).name == choose("kcl", "app", KEYS).name == "kcl"
+def test_the_side_tables_of_kcl_3_4_are_watched_too(golden: Callable[[str], Any]) -> None:
+    """A worker that holds no lease writes its metrics there every 30 s, and nowhere else."""
+    document = golden("kcl34-graceful").document
+    tables = {name: (keys_of(table), table["items"]) for name, table in document["tables"].items()}
+    chosen, before = take_snapshot(MemorySources(tables), "kcl34-graceful")
+    assert (chosen.name, len(before.tables)) == ("kcl", 3)
+    later = copy.deepcopy(tables)
+    later["kcl34-graceful-WorkerMetricStats"][1][0]["lut"] = {"N": "1795227601"}
+    assert before.moved(take_snapshot(MemorySources(later), "kcl34-graceful")[1]) == ("w1: lut 1795227571 → 1795227601",)
 
 
-@pytest.mark.parametrize(
-    "keys",
-    [
-        (Key("id", "HASH", "S"),),
-        (Key("leaseKey", "HASH", "N"),),
-        (Key("leaseKey", "HASH", "S"), Key("shardId", "RANGE", "S")),
-        (Key("customer", "HASH", "S"), Key("order", "RANGE", "N")),
-    ],
-)
-def test_a_table_of_an_unknown_key_is_refused_naming_it(keys: tuple[Key, ...]) -> None:
-    """Whether or not a format was named."""
-    for name in ("auto", "kcl"):
-        with pytest.raises(Refused) as refused:
-            choose(name, "app", keys)
-        assert ", ".join(map(str, keys)) in str(refused.value)
-
-
-def test_a_named_format_that_the_key_contradicts_is_refused() -> None:
-    """When key and name disagree, one of them is a mistake."""
-    with pytest.raises(Refused, match="of format kcl, but format nifi was named"):
-        choose("nifi", "app", KEYS)
+def keys_of(table: dict[str, Any]) -> KeySchema:
+    """The key of a dumped table."""
+    return key_schema(table["describe"])

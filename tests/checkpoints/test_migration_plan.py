@@ -171,6 +171,36 @@ def test_a_finished_row_of_an_open_shard_is_another_streams() -> None:
         made({A: FINISHED}, (listed(A),))
 
 
+def test_where_the_source_keeps_no_row_by_nature_a_shard_starts_at_its_beginning() -> None:
+    """With the reason as a warning, and unless the user says otherwise."""
+    reading = Reading("nifi", (SourceShard(A, STARTED),), rowless="NiFi drops rows")
+    observed = Observed(reading, ShardList((listed(A), listed(B, closed=True)), T0), "app")
+    result = plan(observed, Choices(T0))
+    assert start(result, B) == TRIM_HORIZON
+    assert result.counts["readAgain"] == 1
+    assert "NiFi drops rows" in result.warnings[0]
+    assert start(plan(observed, Choices(T0, unstarted="now")), B) == Position.timestamp(T0)
+
+
+def test_what_a_source_processed_after_its_place_is_said_to_come_again() -> None:
+    """An open batch of Sluice's own; what is lost is counted apart."""
+    open_batch = Stored("AFTER 150", Position.after("150"), again="batch 7 was open and not committed")
+    result = made({A: open_batch, B: STARTED}, (listed(A), listed(B)))
+    assert (result.counts["readAgain"], result.counts["possiblyLost"]) == (1, 0)
+    assert result.warnings == (f"{A}: batch 7 was open and not committed: its records are read again",)
+
+
+def test_a_pinned_time_is_kept() -> None:
+    """Sluice's own table holds times that LATEST once meant."""
+    assert start(made({A: Stored("TIMESTAMP 5", Position.timestamp(5))}, (listed(A),))) == Position.timestamp(5)
+
+
+def test_warnings_about_the_table_come_first() -> None:
+    """They concern every shard."""
+    reading = Reading("nifi", (SourceShard(A, UNSTARTED),), notes=("interrupted",))
+    assert plan(Observed(reading, ShardList((listed(A),), T0), "app"), Choices(T0)).warnings[0] == "interrupted"
+
+
 def test_rows_know_their_parents_and_the_finished_ones_their_children() -> None:
     """The driver plans by them: parents before children."""
     rows = {p.id: p.row for p in made({A: FINISHED, B: STARTED, C: CREATED}, (listed(A, closed=True), listed(B), listed(C, A))).shards}
@@ -201,6 +231,7 @@ def test_a_plan_is_a_document() -> None:
         "stored": "150",
         "planned": {"at": "AFTER", "sequence": "150", "sub": 0},
         "why": "where the source stands",
+        "readAgain": False,
         "possiblyLost": False,
     }
 

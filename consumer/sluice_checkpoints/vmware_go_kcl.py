@@ -1,0 +1,80 @@
+"""Checkpoint tables of vmware-go-kcl 1 and 2.
+
+Key `ShardID` (HASH, S). `Checkpoint` is a sequence number or `SHARD_END`, and absent until the first one. No sub-sequence is stored: a checkpoint
+means the whole Kinesis record, also where the application had stopped inside an aggregate. Only one parent is stored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from sluice_checkpoints.attributes import SHARD_ID, check_types, shard_id, text_or_none
+from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.model import END, SEQUENCE_NUMBER, Position
+from sluice_checkpoints.source import Key, KeySchema, RawItem, Reading, Snapshot, SourceShard, Stored, read_rows
+from sluice_checkpoints.stream import StreamIdentity
+
+KEY = (Key("ShardID", "HASH", "S"),)
+SHARD_END = "SHARD_END"
+TYPES = {"ShardID": "S", "AssignedTo": "S", "LeaseTimeout": "S", "Checkpoint": "S", "ParentShardId": "S", "ClaimRequest": "S"}
+# Version 1 writes whole seconds, version 2 fractions (time.RFC3339 and RFC3339Nano of Go).
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)")
+
+
+class VmwareGoKcl:
+    """The reader. A lease is refreshed every 5 s (LeaseRefreshPeriod), so half a minute without change is rest."""
+
+    name = "vmware-go-kcl"
+    keys = "ShardID HASH S"
+
+    def companions(self, table: str, keys: KeySchema | None) -> tuple[str, ...]:
+        """None."""
+        del table, keys
+        return ()
+
+    def fits(self, table: str, schemas: Mapping[str, KeySchema]) -> bool:
+        """See `Format.fits`."""
+        return schemas.get(table) == KEY
+
+    def quiet(self, snapshot: Snapshot) -> float:
+        """Six times LeaseRefreshPeriod."""
+        del snapshot
+        return 30.0
+
+    def parse(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
+        """See `Format.parse`."""
+        del stream
+        rows = read_rows(snapshot, snapshot.table, _shard)
+        return Reading(self.name, rows.shards, rows.skipped)
+
+
+def _shard(item: RawItem) -> SourceShard:
+    check_types(item, TYPES)
+    timeout = text_or_none(item, "LeaseTimeout")
+    if timeout is not None and not TIME.fullmatch(timeout):
+        raise Refused(f"LeaseTimeout {timeout!r} is no time in RFC 3339")
+    return SourceShard(shard_id(item, "ShardID"), _stored(text_or_none(item, "Checkpoint")), _parents(item), notes=_claim(item))
+
+
+def _stored(checkpoint: str | None) -> Stored:
+    if checkpoint is None:
+        return Stored("no Checkpoint")
+    if checkpoint == SHARD_END:
+        return Stored(checkpoint, END)
+    if not SEQUENCE_NUMBER.fullmatch(checkpoint):
+        raise Refused(f"Checkpoint {checkpoint!r} is neither a sequence number nor {SHARD_END}")
+    return Stored(checkpoint, Position.after(checkpoint))
+
+
+def _parents(item: RawItem) -> frozenset[str]:
+    parent = text_or_none(item, "ParentShardId")
+    if parent is not None and not SHARD_ID.fullmatch(parent):
+        raise Refused(f"ParentShardId {parent!r} is no shard id")
+    return frozenset({parent} if parent else ())
+
+
+def _claim(item: RawItem) -> tuple[str, ...]:
+    """A claim is the wish of another worker to take the lease over; it says nothing about the place."""
+    wish = text_or_none(item, "ClaimRequest")
+    return () if wish is None else (f"was claimed by {wish} when its consumer stopped; its place is the last one written",)

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import pytest
+
+from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.formats import FORMATS, choose, take_snapshot
+from sluice_checkpoints.migration_twin import MemorySources
+from sluice_checkpoints.source import Key, KeySchema
+
+KCL, GO, SHARD, OURS = ((Key(name, "HASH", "S"),) for name in ("leaseKey", "ShardID", "Shard", "id"))
+NIFI = (Key("streamName", "HASH", "S"), Key("shardId", "RANGE", "S"))
+
+
+@pytest.mark.parametrize(
+    ("schemas", "name"),
+    [
+        ({"app": KCL}, "kcl"),
+        ({"app": NIFI}, "nifi"),
+        ({"app": NIFI, "app_migration": NIFI}, "nifi"),
+        ({"app": KCL, "app_migration": NIFI}, "nifi"),
+        ({"app_migration": NIFI}, "nifi"),
+        ({"app": KCL, "app_migration": KCL}, "kcl"),
+        ({"app": GO}, "vmware-go-kcl"),
+        ({"app": SHARD}, "kinsumer"),
+        ({"app": OURS}, "sluice"),
+    ],
+)
+def test_the_format_is_known_by_the_keys_of_its_tables(schemas: dict[str, KeySchema], name: str) -> None:
+    """A KCL table beside NiFi's half-made one is a migration of NiFi's that was interrupted."""
+    assert choose("auto", "app", schemas).name == choose(name, "app", schemas).name == name
+
+
+def test_a_kcl_table_may_be_named_so_though_nifi_had_begun_to_copy_it() -> None:
+    """Both names are true of it."""
+    assert choose("kcl", "app", {"app": KCL, "app_migration": NIFI}).name == "kcl"
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        (Key("leaseKey", "HASH", "N"),),
+        (Key("leaseKey", "HASH", "S"), Key("shardId", "RANGE", "S")),
+        (Key("streamName", "HASH", "S"),),
+        (Key("customer", "HASH", "S"), Key("order", "RANGE", "N")),
+    ],
+)
+def test_a_table_of_an_unknown_key_is_refused_naming_it(keys: KeySchema) -> None:
+    """Whether or not a format was named."""
+    for name in ("auto", "kcl"):
+        with pytest.raises(Refused) as refused:
+            choose(name, "app", {"app": keys})
+        assert ", ".join(map(str, keys)) in str(refused.value)
+
+
+@pytest.mark.parametrize(("named", "keys", "found"), [("nifi", KCL, "kcl"), ("kcl", NIFI, "nifi"), ("kinsumer", GO, "vmware-go-kcl")])
+def test_a_named_format_that_the_key_contradicts_is_refused(named: str, keys: KeySchema, found: str) -> None:
+    """When key and name disagree, one of them is a mistake."""
+    with pytest.raises(Refused, match=f"of format {found}, but format {named} was named"):
+        choose(named, "app", {"app": keys})
+
+
+def test_companions_are_looked_for_only_beside_tables_that_may_have_them() -> None:
+    """Every table asked for needs a permission."""
+    asked: list[str] = []
+    sources = MemorySources({"app": (GO, [])}, lambda _when, operation, table: asked.append(f"{operation} {table}"))
+    take_snapshot(sources, "app")
+    assert asked == ["describe source app", "scan source app"]
+
+
+def test_a_table_beside_the_source_is_read_when_it_is_its_formats() -> None:
+    """Kinsumer's clients and metadata."""
+    tables = {f"app_{name}": (keys, []) for name, keys in (("checkpoints", SHARD), ("clients", KCL), ("metadata", GO), ("other", GO))}
+    assert set(take_snapshot(MemorySources(tables), "app_checkpoints")[1].tables) == {"app_checkpoints", "app_clients", "app_metadata"}
+
+
+def test_the_right_name_is_offered_for_kinsumers_application() -> None:
+    """People know the application's name; the table has another."""
+    with pytest.raises(Refused, match="there is no source table app; kinsumer's is called app_checkpoints"):
+        take_snapshot(MemorySources({"app_checkpoints": (SHARD, [])}), "app")
+
+
+def test_every_format_has_one_name() -> None:
+    """They are choices of the command line and of the resource."""
+    assert sorted(f.name for f in FORMATS) == ["kcl", "kinsumer", "nifi", "sluice", "vmware-go-kcl"]

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sluice_checkpoints.encoding import item_to_wire
+from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.model import END, EXPORTED, TRIM_HORIZON, Child, ConsumerRow, MigrationRow, Position, ShardRow
+from sluice_checkpoints.sluice import KEY, Sluice
+from sluice_checkpoints.source import Reading, Snapshot
+from sluice_checkpoints.stream import StreamIdentity
+
+STREAM = StreamIdentity("orders", "arn:aws:kinesis:us-east-1:0:stream/orders", 1, 86_400_000, "ACTIVE")
+CONSUMER = ConsumerRow("c", STREAM.arn, 1, generation=3, lease_millis=20_000, committed=7, bootstrapped=True)
+A, B, C = (f"shardId-{i:012d}" for i in range(3))
+FROM, TO = Position.after("150"), Position.after("160")
+
+
+def snapshot(*rows: Any) -> Snapshot:
+    """A table with these rows."""
+    return Snapshot("app", {"app": KEY}, {"app": [item_to_wire(row.to_item()) for row in rows]})
+
+
+def read(*rows: Any) -> Reading:
+    """What the reader makes of them."""
+    return Sluice().parse(snapshot(*rows), STREAM)
+
+
+@pytest.mark.parametrize(("batch", "stands"), [(0, FROM), (6, TO), (7, TO), (8, FROM)])
+def test_a_shard_stands_at_the_end_of_a_committed_range_and_at_the_start_of_an_open_one(batch: int, stands: Position) -> None:
+    """Before the first bind both are the same."""
+    end = TO if batch else FROM
+    (shard,) = read(CONSUMER, ShardRow(A, FROM, end, batch=batch)).shards
+    assert shard.stored.position == stands
+    assert bool(shard.stored.again) is (batch == 8)
+
+
+def test_places_inside_an_aggregate_times_and_ends_are_kept() -> None:
+    """With parents and children."""
+    rows = [
+        ShardRow(A, END, END, children=(Child(B, frozenset({A})), Child(C, frozenset({A})))),
+        ShardRow(B, Position.after("150", 3), Position.after("150", 3), parents=frozenset({A})),
+        ShardRow(C, Position.timestamp(5), Position.timestamp(5), parents=frozenset({A})),
+    ]
+    shards = {shard.id: shard for shard in read(CONSUMER, *rows).shards}
+    assert shards[A].stored.position == END
+    assert shards[A].children == {B, C}
+    assert shards[B].stored.position == Position.after("150", 3)
+    assert shards[C].stored.position == Position.timestamp(5)
+    assert shards[B].parents == {A}
+
+
+def test_rows_of_a_migration_and_a_bootstrap_are_skipped() -> None:
+    """The table's history, not its places."""
+    chunk = {"id": {"S": "bootstrap/p/0"}, "shards": {"L": []}}
+    seen = snapshot(CONSUMER, MigrationRow("old", "kcl", 0), ShardRow(A, TRIM_HORIZON, TRIM_HORIZON))
+    reading = Sluice().parse(replace(seen, tables={"app": [*seen.rows, chunk]}), STREAM)
+    assert [shard.id for shard in reading.shards] == [A]
+    assert len(reading.skipped) == 3
+
+
+@pytest.mark.parametrize(
+    ("consumer", "said"),
+    [
+        (None, "no consumer row"),
+        (replace(CONSUMER, stream_created=2), "is of stream"),
+        (replace(CONSUMER, stream_arn="arn:aws:kinesis:us-east-1:0:stream/other"), "is of stream"),
+        (replace(CONSUMER, state=EXPORTED), "is EXPORTED"),
+        (replace(CONSUMER, bootstrapped=False), "was never bootstrapped"),
+    ],
+)
+def test_a_table_that_does_not_hold_this_streams_places_is_refused(consumer: ConsumerRow | None, said: str) -> None:
+    """Another stream's, one that was given back, one that was never begun."""
+    with pytest.raises(Refused, match=said):
+        read(*([consumer] if consumer else []), ShardRow(A, FROM, FROM))
+
+
+def test_an_unknown_row_is_refused() -> None:
+    """A later version's, perhaps."""
+    seen = snapshot(CONSUMER)
+    with pytest.raises(Refused, match="unknown row 'lease/x'"):
+        Sluice().parse(replace(seen, tables={"app": [*seen.rows, {"id": {"S": "lease/x"}}]}), STREAM)
+
+
+def test_a_released_lease_is_rest_and_any_other_runs_out_first() -> None:
+    """By the rule of a take-over: the promise, and 5 % more."""
+    assert Sluice().quiet(snapshot(replace(CONSUMER, released=True))) == 0
+    assert Sluice().quiet(snapshot(CONSUMER)) == pytest.approx(21)
