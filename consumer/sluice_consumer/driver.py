@@ -18,7 +18,7 @@ from typing import Any
 import click
 from pyspark.sql import SparkSession
 
-from sluice_checkpoints.errors import Fenced, SluiceError
+from sluice_checkpoints.errors import Fenced, Refused, SluiceError
 from sluice_checkpoints.lease import MARGIN
 from sluice_checkpoints.store import Life
 from sluice_consumer import logs, outcome, pod, ports, source_watch, spark_conf
@@ -57,7 +57,11 @@ class Orders:
 
 
 class Driver:
-    """One driver process."""
+    """One driver process.
+
+    Attributes:
+        consumer: its rows; also asked when it failed, and why.
+    """
 
     def __init__(self, config: Config, orders: Orders, options: tuple[str | None, bool]) -> None:
         self._config, self._orders = config, orders
@@ -66,8 +70,8 @@ class Driver:
         self._here = pod.from_environment()
         self._annotations = pod.PodAnnotations(self._here) if self._here else None
         self._reporter = pod.Reporter(self._annotations, number=orders.reportNumber)
-        self._consumer = Consumer(ports.store(config), ports.catalog(config), Life(orders.generation, orders.token))
-        self._progress = Progress(self._consumer, orders.generation)
+        self.consumer = Consumer(ports.store(config), ports.catalog(config), Life(orders.generation, orders.token))
+        self._progress = Progress(self.consumer, orders.generation)
 
     def run(self) -> Ending:
         """Everything, from fencing to a clean stop."""
@@ -75,7 +79,7 @@ class Driver:
         signal.signal(signal.SIGTERM, self._on_term)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor decides what Ctrl-C means
         self._reporter.update(phase="Starting", generation=self._orders.generation, batch=0)
-        self._consumer.begin(logs.say)
+        self.consumer.begin(logs.say)
         spark = self._session()
         try:
             self._wait_out(begun)
@@ -106,8 +110,8 @@ class Driver:
             self._drain.wait(left)
 
     def _engine(self, spark: SparkSession) -> SparkEngine:
-        assert self._consumer.row is not None  # noqa: S101 - begin() set it
-        return SparkEngine(spark, self._config, self._consumer.catalog.describe(), (self._orders.generation, self._consumer.row.consumer_id))
+        assert self.consumer.row is not None  # noqa: S101 - begin() set it
+        return SparkEngine(spark, self._config, self.consumer.identify(), (self._orders.generation, self.consumer.row.consumer_id))
 
     def _start_helpers(self, spark: SparkSession) -> None:
         if self._config.migrate_from is not None:
@@ -124,7 +128,7 @@ class Driver:
         if self._drain.wait(source_watch.SECONDS):
             return
         try:
-            row = self._consumer.store.migration()
+            row = self.consumer.store.migration()
             warning = source_watch.moved(ports.sources(self._config), row) if row else None
         except Exception:  # only a warning hangs on it
             log.exception("the source of the migration could not be compared")
@@ -155,7 +159,7 @@ class Driver:
             told=self._told,
         )
         self._reporter.update(phase="Running", deadline=None, **self._progress.report())
-        Loop(self._consumer, engine, rhythm, self._drain).run()
+        Loop(self.consumer, engine, rhythm, self._drain).run()
 
     def _told(self, committed: Committed | None, seconds: float) -> None:
         if committed is not None:
@@ -164,12 +168,19 @@ class Driver:
         self._reporter.update(phase=phase, **self._progress.report())
 
 
-def fenced(driver: Driver) -> bool:
-    """Whether a later life owns the table: then whatever went wrong, went wrong because of that."""
+def deeper(consumer: Consumer, error: Exception) -> Exception:
+    """Why a batch really failed: a later life owns the table, or the stream is gone or another; then Spark's own words only hide it."""
     with contextlib.suppress(Exception):
-        row = driver._consumer.store.consumer()  # noqa: SLF001 - of this very module
-        return row is not None and row.generation != driver._orders.generation  # noqa: SLF001
-    return False
+        row = consumer.store.consumer()
+        if row is not None and row.generation != consumer.life.generation:
+            return Fenced(f"a later life took over: {error}")
+    try:
+        consumer.identify()
+    except Refused as refused:
+        return refused
+    except Exception:  # it may only be unreachable: then nothing is known
+        log.exception("the stream could not be described")
+    return error
 
 
 def attempt(driver: Driver) -> Ending:
@@ -177,12 +188,10 @@ def attempt(driver: Driver) -> Ending:
     try:
         return driver.run()
     except SluiceError as error:
-        return outcome.of(error)
+        return outcome.of(deeper(driver.consumer, error) if error.exit_code == 1 else error)
     except Exception as error:
         log.exception("the batch failed; it will come again, with the same content, in the next life")
-        if fenced(driver):
-            return outcome.of(Fenced(f"a later life took over: {error}"))
-        return outcome.of(error)
+        return outcome.of(deeper(driver.consumer, error))
 
 
 @click.command()

@@ -71,6 +71,7 @@ class Consumer:
         self.store, self.catalog, self.life = store, catalog, life
         self.view = View({}, 0, frozenset())
         self.row: ConsumerRow | None = None
+        self.identity: StreamIdentity | None = None
 
     # -- beginning -----------------------------------------------------------------------------------------------------------------
 
@@ -85,7 +86,8 @@ class Consumer:
             raise Fenced(f"generation {consumer.generation} took over from {self.life.generation} before it began")
         if consumer is None or consumer.generation != self.life.generation:
             raise ProtocolViolation(f"generation {self.life.generation} does not own {self.store.table.name}")
-        check_identity(consumer, self.catalog.describe())
+        self.row = consumer
+        self.identify()
         self.row = bootstrap.finish(self.store, consumer, self.life)
         before = self.store.shards()
         progress(f"fencing {len(before)} shards")
@@ -96,10 +98,30 @@ class Consumer:
         self.audit()
 
     def audit(self) -> None:
-        """Lists the stream's shards and gives a row to those that have none."""
+        """Lists the stream's shards and gives a row to those that have none.
+
+        The stream is asked who it is *after* the listing: if it still is the table's, the listing was of it too. Shard ids repeat in a stream that
+        was deleted and made again.
+
+        Raises:
+            Refused: it is another stream now, or there is none.
+        """
         listed = self.catalog.list_shards().shards
+        self.identify()
         self.view = replace(self.view, listed=frozenset(shard.id for shard in listed))
         self._create(planner.unaccounted(self.view, map(as_child, listed), self.life.generation))
+
+    def identify(self) -> StreamIdentity:
+        """The stream as it is now.
+
+        Raises:
+            Refused: it is not the one that this table's positions are of, or there is none.
+        """
+        assert self.row is not None  # noqa: S101 - begin() set it
+        identity = self.catalog.describe()
+        check_identity(self.row, identity)
+        self.identity = identity
+        return identity
 
     # -- batches -------------------------------------------------------------------------------------------------------------------
 

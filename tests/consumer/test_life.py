@@ -97,6 +97,37 @@ def test_a_life_does_not_begin_on_a_recreated_stream() -> None:
     assert bench.table.rows == before
 
 
+def test_an_audit_ends_a_life_whose_stream_was_made_again_and_gives_its_shards_no_rows() -> None:
+    """Ids of shards repeat in the new stream, and positions mean nothing there."""
+    bench = Bench()
+    consumer = bench.begin()
+    bench.now += 1
+    bench.stream.recreate(shards=3)
+    before = dict(bench.table.rows)
+    with pytest.raises(Refused, match="give this consumer a new table") as refused:
+        consumer.audit()
+    assert refused.value.exit_code == 65
+    assert bench.table.rows == before
+
+
+def test_an_audit_ends_a_life_whose_stream_is_gone() -> None:
+    """The message says so."""
+    bench = Bench()
+    consumer = bench.begin()
+    bench.stream.exists = False
+    with pytest.raises(Refused, match="does not exist"):
+        consumer.audit()
+
+
+def test_an_audit_learns_of_a_new_retention() -> None:
+    """Warnings are measured against it."""
+    bench = Bench()
+    consumer = bench.begin()
+    bench.stream.retention_millis *= 7
+    consumer.audit()
+    assert consumer.identity == bench.stream.describe()
+
+
 def test_a_life_fences_every_row_before_it_reads_the_rows_it_plans_from() -> None:
     """Take, then fence, then read (KAFKA-8187)."""
     bench = Bench(2)
