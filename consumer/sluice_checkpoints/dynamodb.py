@@ -89,7 +89,7 @@ def attempt(call: Callable[[], Any]) -> Any:
         return call()
     except ClientError as error:
         if transient(error):
-            raise Again(str(error)) from error
+            raise Again(str(error), cause=error.response["Error"]["Code"]) from error
         code, message = error.response["Error"]["Code"], error.response["Error"]["Message"]
         if code in {"AccessDeniedException", "UnrecognizedClientException", "ExpiredTokenException"}:
             raise Refused(f"DynamoDB denies access ({code}: {message}); give the pod's service account the role it needs") from error
@@ -142,7 +142,7 @@ class DynamoTable:
                 found[item["id"]["S"]] = item_from_wire(item)
             wanted = reply.get("UnprocessedKeys") or {}
             if wanted:
-                raise Again("some keys were not processed")
+                raise Again("some keys were not processed", cause="UnprocessedKeys")
 
         self._call("BatchGetItem", ask)
 
@@ -159,11 +159,11 @@ class DynamoTable:
     def write(self, write: Write) -> Outcome:
         """One conditional write."""
         request = self._member(write)
-        call = self._api.put_item if isinstance(write, Put) else self._api.update_item
+        name, call = ("PutItem", self._api.put_item) if isinstance(write, Put) else ("UpdateItem", self._api.update_item)
         if isinstance(write, Update):
             request["ReturnValues"] = "UPDATED_OLD"
         try:
-            reply = self._call(type(write).__name__, lambda: call(**request))
+            reply = self._call(name, lambda: call(**request))
         except ClientError as error:
             if error.response["Error"]["Code"] != CONDITION_FAILED:
                 raise

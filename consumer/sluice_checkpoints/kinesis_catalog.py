@@ -20,21 +20,11 @@ from botocore.exceptions import (
 )
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.retrying import Again, Patience
+from sluice_checkpoints.retrying import KINESIS_TRANSIENT, Again, Patience
 from sluice_checkpoints.stream import Shard, ShardList, StreamIdentity, StreamNotFound
 
 MILLIS_PER_HOUR = 3_600_000
 TIMEOUT_SECONDS = 10
-# API reference, common errors and those of DescribeStreamSummary and ListShards.
-TRANSIENT = frozenset({
-    "InternalFailure",
-    "InternalServerError",
-    "KMSThrottlingException",
-    "LimitExceededException",
-    "ProvisionedThroughputExceededException",
-    "ServiceUnavailable",
-    "ThrottlingException",
-})  # fmt: skip
 
 
 class BotoStreamCatalog:
@@ -102,8 +92,8 @@ class BotoStreamCatalog:
 
     def _named(self, what: str, error: ClientError) -> Exception:
         code, message = error.response["Error"].get("Code", ""), error.response["Error"].get("Message", "")
-        if code in TRANSIENT or error.response["ResponseMetadata"].get("HTTPStatusCode", 0) >= 500:
-            return Again(f"{code}: {message}")
+        if code in KINESIS_TRANSIENT or error.response["ResponseMetadata"].get("HTTPStatusCode", 0) >= 500:
+            return Again(f"{code}: {message}", cause=code)
         if code == "ExpiredNextTokenException":
             return _TokenExpired()
         if code == "ResourceNotFoundException":

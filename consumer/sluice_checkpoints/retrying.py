@@ -9,19 +9,65 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from sluice_checkpoints.errors import ServiceUnavailable
 
 T = TypeVar("T")
 
 
-class Again(Exception):
-    """Raised inside a call: it may succeed if it is made again. `wait` is the least number of seconds to wait, if the service said so."""
+# API reference of Kinesis (GetRecords, GetShardIterator, ListShards, DescribeStreamSummary) and common errors: what may pass.
+# Expired credentials are refreshed before the next try.
+KINESIS_TRANSIENT = frozenset({
+    "ExpiredTokenException",
+    "InternalFailure",
+    "InternalFailureException",
+    "InternalServerError",
+    "KMSThrottlingException",
+    "LimitExceededException",
+    "ProvisionedThroughputExceededException",
+    "RequestTimeout",
+    "ServiceUnavailable",
+    "ThrottlingException",
+})  # fmt: skip
 
-    def __init__(self, reason: str, wait: float = 0.0) -> None:
+
+class Again(Exception):
+    """Raised inside a call: it may succeed if it is made again.
+
+    Attributes:
+        wait: the least number of seconds to wait, if the service said so.
+        cause: the service's error code, or a word of ours where there is none; for metrics.
+    """
+
+    def __init__(self, reason: str, wait: float = 0.0, cause: str = "NoAnswer") -> None:
         super().__init__(reason)
-        self.wait = wait
+        self.wait, self.cause = wait, cause
+
+
+class Listener(Protocol):
+    """Hears of calls, for metrics. It may not raise, and is called from any thread."""
+
+    def called(self, operation: str) -> None:
+        """A call is made, for the first time or again."""
+        ...
+
+    def again(self, operation: str, cause: str) -> None:
+        """A call failed and is about to be made again."""
+        ...
+
+
+class Nobody:
+    """A listener that does not listen."""
+
+    def called(self, operation: str) -> None:
+        """See `Listener`."""
+
+    def again(self, operation: str, cause: str) -> None:
+        """See `Listener`."""
+
+
+NOBODY = Nobody()
 
 
 @dataclass(frozen=True)
@@ -31,6 +77,7 @@ class Patience:
     Attributes:
         limit: seconds from the first try after which no further one starts.
         first, cap: the n-th pause is drawn from [0, min(cap, first * 2^n)] seconds (full jitter, AWS Architecture Blog).
+        listener: hears of every try and of every pause.
     """
 
     limit: float = 60.0
@@ -39,15 +86,21 @@ class Patience:
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     dice: Callable[[], float] = random.random
+    listener: Listener = NOBODY
 
     def call(self, what: str, attempt: Callable[[], T]) -> T:
         """Calls `attempt` until it does not raise `Again`.
 
+        Args:
+            what: the operation, and on what it is done, such as "GetItem on table orders".
+            attempt: one try.
+
         Raises:
             ServiceUnavailable: it still did at the limit; `what` names the call in the message.
         """
-        start, tries = self.clock(), 0
+        start, tries, operation = self.clock(), 0, what.partition(" ")[0]
         while True:
+            self.listener.called(operation)
             try:
                 return attempt()
             except Again as again:
@@ -55,4 +108,5 @@ class Patience:
                 tries += 1
                 if self.clock() + pause - start > self.limit:
                     raise ServiceUnavailable(f"{what}: no success in {tries} tries over {self.limit:g} s: {again}") from again
+                self.listener.again(operation, again.cause)
                 self.sleep(pause)

@@ -7,21 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.retrying import Again
+from sluice_checkpoints.retrying import KINESIS_TRANSIENT, Again
 from sluice_consumer.kinesis import IteratorExpired, ShardNotFound
 
-# API reference, GetRecords, GetShardIterator and common errors: what may pass. Expired credentials are refreshed before the next try.
-TRANSIENT = frozenset({
-    "ExpiredTokenException",
-    "InternalFailure",
-    "InternalFailureException",
-    "KMSThrottlingException",
-    "LimitExceededException",
-    "ProvisionedThroughputExceededException",
-    "RequestTimeout",
-    "ServiceUnavailable",
-    "ThrottlingException",
-})  # fmt: skip
 ADVICE = {
     "AccessDeniedException": "the pod's role needs kinesis:GetShardIterator, GetRecords, ListShards and DescribeStreamSummary on the stream",
     "KMSAccessDeniedException": "the pod's role needs kms:Decrypt on the stream's key",
@@ -58,6 +46,6 @@ def failure(told: Failure) -> Exception:
         return ShardNotFound(told.message)
     # AT_TIMESTAMP of a moment ago, asked of a host whose clock is a little behind: it passes.
     ahead = told.code == "InvalidArgumentException" and "cannot be greater than" in told.message
-    if told.status >= 500 or told.code in TRANSIENT or ahead:
-        return Again(told.text)
+    if told.status >= 500 or told.code in KINESIS_TRANSIENT or ahead:
+        return Again(told.text, cause=told.code or f"HTTP {told.status}")
     return Refused("; ".join(part for part in (f"Kinesis refuses the call: {told.text}", ADVICE.get(told.code)) if part))

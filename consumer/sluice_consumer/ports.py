@@ -1,20 +1,34 @@
-"""Real adapters made from a configuration: the checkpoint table, the stream's catalog, addresses."""
+"""Real adapters made from a configuration: the checkpoint table, the stream's catalog, addresses.
+
+All of a process share one DynamoDB client (boto3's may be shared between threads). Only heartbeats have one of their own: its answers are worth
+nothing after a sixth of the lease, and no other call may keep it waiting for a connection.
+"""
 
 from __future__ import annotations
 
-from sluice_checkpoints.dynamodb import DynamoTable, Endpoint, client
+import functools
+
+from sluice_checkpoints.dynamodb import Api, DynamoTable, Endpoint, client
 from sluice_checkpoints.kinesis_catalog import BotoStreamCatalog
 from sluice_checkpoints.provision import DynamoTargets
-from sluice_checkpoints.retrying import Patience
+from sluice_checkpoints.retrying import NOBODY, Listener, Patience
 from sluice_checkpoints.source_dynamodb import DynamoSources
 from sluice_checkpoints.store import CheckpointStore
-from sluice_consumer.config import Config
+from sluice_consumer.config import Config, Stream
 
 
-def store(config: Config) -> CheckpointStore:
+@functools.cache
+def _shared(endpoint: Endpoint) -> Api:
+    return client(endpoint)
+
+
+def _dynamodb(stream: Stream) -> Api:
+    return _shared(Endpoint(stream.region, stream.dynamodb_endpoint))
+
+
+def store(config: Config, listener: Listener = NOBODY) -> CheckpointStore:
     """The consumer's table, with the patience of a batch."""
-    endpoint = Endpoint(config.stream.region, config.stream.dynamodb_endpoint)
-    return CheckpointStore(DynamoTable(config.checkpoints.table, client(endpoint)))
+    return CheckpointStore(DynamoTable(config.checkpoints.table, _dynamodb(config.stream), Patience(listener=listener)))
 
 
 def beating_store(config: Config) -> CheckpointStore:
@@ -26,14 +40,15 @@ def beating_store(config: Config) -> CheckpointStore:
 
 def targets(config: Config) -> DynamoTargets:
     """Where the consumer's table is made."""
-    return DynamoTargets(client(Endpoint(config.stream.region, config.stream.dynamodb_endpoint)))
+    return DynamoTargets(_dynamodb(config.stream))
 
 
 def sources(config: Config) -> DynamoSources:
     """Where the table that was migrated is read."""
-    return DynamoSources(client(Endpoint(config.stream.region, config.stream.dynamodb_endpoint), connections=1))
+    return DynamoSources(_dynamodb(config.stream))
 
 
-def catalog(config: Config) -> BotoStreamCatalog:
+def catalog(config: Config, listener: Listener = NOBODY) -> BotoStreamCatalog:
     """The stream."""
-    return BotoStreamCatalog(config.stream.name, config.stream.region, config.stream.kinesis_endpoint)
+    stream = config.stream
+    return BotoStreamCatalog(stream.name, stream.region, stream.kinesis_endpoint, Patience(listener=listener))

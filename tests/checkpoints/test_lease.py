@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -204,3 +205,17 @@ def test_patience_waits_at_least_as_long_as_the_service_asks(time: Time) -> None
 
     patience(time, first=0.001).call("it", call)
     assert time.now == 7
+
+
+def test_a_listener_hears_of_every_try_and_of_every_cause(time: Time) -> None:
+    """Named by the operation that the call begins with."""
+    heard: list[tuple[str, ...]] = []
+    listener = SimpleNamespace(called=lambda operation: heard.append((operation,)), again=lambda *told: heard.append(told))
+    answers: list[Exception] = [Again("slow down", cause="Throttling"), Again("the line is dead")]
+
+    def call() -> None:
+        if answers:
+            raise answers.pop(0)
+
+    patience(time, listener=listener).call("GetItem on table orders", call)
+    assert heard == [("GetItem",), ("GetItem", "Throttling"), ("GetItem",), ("GetItem", "NoAnswer"), ("GetItem",)]
