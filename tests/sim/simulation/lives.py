@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from simulation.ports import Catalog, Client
-from simulation.spark import Engine, JobFailed, JobsNotDone
+from simulation.spark import Clock, Engine, JobFailed, JobsNotDone
 from simulation.turnstile import Process, Waiting
 
 from sluice_checkpoints.errors import SluiceError
@@ -72,6 +72,8 @@ class SimulatedLife:
         self.draining = self.audit = self.cut = False
         self.idle = 0
         self.frozen_at: float | None = None
+        rates = world.habits.rates
+        self.clock = Clock(world.now, rates[number % len(rates)], offset=1e6 * number)
 
     @property
     def over(self) -> bool:
@@ -84,14 +86,14 @@ class SimulatedLife:
         return self.driver is not None and not self.driver.done and self.frozen_at is None
 
     def sleep(self, seconds: float, process: Process | None = None) -> None:
-        """Sleeps in virtual time."""
-        (process or self.host).pause("sleep", Waiting(wake=self.world.now() + seconds))
+        """Sleeps by the clock of its machine."""
+        (process or self.host).pause("sleep", Waiting(wake=self.clock.after(seconds)))
 
     # -- the supervisor ------------------------------------------------------------------------------------------------------------
 
     def _supervise(self, host: Process) -> None:
-        store, orders, clock = CheckpointStore(Client(host, self.world.table)), self.orders, self.world.now
-        supervisor.prepare(self._config(), store, Catalog(host, self.world.stream))
+        store, orders, clock = CheckpointStore(Client(host, self.world.table, self.world.now)), self.orders, self.clock
+        supervisor.prepare(self._config(), store, Catalog(host, self.world.stream, self.world.listed_before))
         claim = Claim(round(orders.lease * 1000), host.name, "", force=orders.force)
         taken = take_over(store, claim, Watcher(clock=clock, sleep=self.sleep))
         heart = Heart(
@@ -116,10 +118,12 @@ class SimulatedLife:
 
     def _drive(self, driver: Process) -> None:
         assert self.taken is not None
-        self.consumer = consumer = Consumer(CheckpointStore(Client(driver, self.world.table)), Catalog(driver, self.world.stream), self.taken.life)
+        store = CheckpointStore(Client(driver, self.world.table, self.world.now))
+        catalog = Catalog(driver, self.world.stream, self.world.listed_before)
+        self.consumer = consumer = Consumer(store, catalog, self.taken.life)
         consumer.begin()
         assert consumer.row is not None
-        self.engine = Engine(self.world, self.taken.life, consumer.row.consumer_id, self.orders.lease, driver)
+        self.engine = Engine(self.world, self.taken.life, consumer.row.consumer_id, self.orders.lease, (driver, self.clock))
         if self.taken.wait_out_millis:
             self.sleep(self.taken.wait_out_millis / 1000 * MARGIN, driver)
         while not self.draining:

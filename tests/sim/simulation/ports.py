@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from simulation.turnstile import Process
+from simulation.turnstile import Process, Waiting
 
 from sluice_checkpoints.errors import ServiceUnavailable
 from sluice_checkpoints.memory import MemoryTable
@@ -15,9 +15,11 @@ from sluice_checkpoints.table import Member, Outcome, Put, Transaction, Update, 
 from sluice_consumer.binding import ShardSource
 from sluice_consumer.shard_reader import BoundRange, Fetched, Limits, Place
 
-# What may go wrong with a call: no answer and no effect; an effect and no answer; an effect, and the answer only to the second try.
-UNAVAILABLE, LOST, RETRIED = "unavailable", "lost", "retried"
-FAULTS = (UNAVAILABLE, LOST, RETRIED)
+# What may go wrong with a call: no answer and no effect; an effect and no answer; an effect, and the answer only to the second try; the service makes
+# the caller wait; the answer is an old one, where the service may give such (ListShards; every read of the table is strongly consistent).
+UNAVAILABLE, LOST, RETRIED, THROTTLED, STALE = "unavailable", "lost", "retried", "throttled", "stale"
+FAULTS = (UNAVAILABLE, LOST, RETRIED, THROTTLED, STALE)
+THROTTLE_SECONDS = 1.5  # less than a heartbeat's patience (a sixth of the shortest lease); more of it is UNAVAILABLE
 
 
 def label(write: Write) -> str:
@@ -33,8 +35,8 @@ def label(write: Write) -> str:
 class Client:
     """One process's connection to the table. Implements `Table`; as the real adapter, it may make a write again whose reply was lost."""
 
-    def __init__(self, process: Process, table: MemoryTable) -> None:
-        self._process, self._table = process, table
+    def __init__(self, process: Process, table: MemoryTable, now: Callable[[], float]) -> None:
+        self._process, self._table, self._now = process, table, now
 
     @property
     def name(self) -> str:
@@ -45,6 +47,8 @@ class Client:
         fault = self._process.pause(what)
         if fault == UNAVAILABLE:
             raise ServiceUnavailable(f"{what}: injected")
+        if fault == THROTTLED:
+            self._process.pause(f"throttled {what}", Waiting(wake=self._now() + THROTTLE_SECONDS))
         return fault
 
     def get(self, key: str) -> Item | None:
@@ -89,8 +93,8 @@ class Client:
 class Catalog:
     """One process's view of the stream's shards. Implements `StreamCatalog`."""
 
-    def __init__(self, process: Process, stream: StreamTwin) -> None:
-        self._process, self._stream = process, stream
+    def __init__(self, process: Process, stream: StreamTwin, before: Callable[[], ShardList]) -> None:
+        self._process, self._stream, self._before = process, stream, before
 
     def describe(self) -> StreamIdentity:
         """See `StreamCatalog`."""
@@ -99,9 +103,10 @@ class Catalog:
 
     def list_shards(self) -> ShardList:
         """See `StreamCatalog`."""
-        if self._process.pause("list") == UNAVAILABLE:
+        fault = self._process.pause("list")
+        if fault == UNAVAILABLE:
             raise ServiceUnavailable("list: injected")
-        return self._stream.list_shards()
+        return self._before() if fault == STALE else self._stream.list_shards()
 
 
 class Source:

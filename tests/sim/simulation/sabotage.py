@@ -6,6 +6,7 @@ to those in which the rule matters, so that few examples suffice.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from simulation import ports, spark, world
 
 from sluice_checkpoints import lease
+from sluice_checkpoints.memory import MemoryTable
 from sluice_checkpoints.model import Position, ShardRow
 from sluice_checkpoints.store import CheckpointStore, Life, Range, Reader, Replay
 from sluice_checkpoints.table import Equals, Put
@@ -196,7 +198,7 @@ def no_check(patch: Patch) -> None:
 )
 def no_wait(patch: Patch) -> None:
     """Two attempts of a task emit the same shard side by side."""
-    patch.setattr(spark.Engine, "_sleep", lambda _self, process, _seconds: process.pause("no wait"))
+    patch.setattr(spark.Engine, "_sleep", lambda _self, process, _until: process.pause("no wait"))
 
 
 @sabotage(
@@ -379,6 +381,34 @@ def short_promise(patch: Patch) -> None:
 def no_watch(patch: Patch) -> None:
     """The former life is still working (KCL issue 11)."""
     patch.setattr(lease.Watcher, "wait_out", lambda _self, read: read())
+
+
+@sabotage(
+    "a lease is watched for no longer than it was promised",
+    "A life: watched for the whole duration that its holder promised, and 5 % longer",
+    stories="two_clocks_that_differ",
+)
+def no_margin(patch: Patch) -> None:
+    """The watcher's clock is fast, the holder's is slow, and both work for a moment."""
+    patch.setattr(lease, "MARGIN", 1.0)
+
+
+@sabotage(
+    "rows are read eventually consistent",
+    "Rows: every read that decides is strongly consistent",
+    hunted=True,
+    processes=(spark.READ,),
+)
+def stale_reads(patch: Patch) -> None:
+    """The answer is that of a machine which has not heard of the last write (KCL reads so by default)."""
+    real, before = MemoryTable._apply, MemoryTable("before")
+
+    def apply(self: MemoryTable, write: Any) -> Any:
+        before.rows = copy.deepcopy(self.rows)
+        return real(self, write)
+
+    patch.setattr(MemoryTable, "_apply", apply)
+    patch.setattr(ports.Client, "scan", lambda _self: before.scan())
 
 
 @sabotage(

@@ -46,6 +46,7 @@ class Habits:
         limit: records of a shard in a batch.
         shards_per_task: how many; bind_all_first: they are all bound before the first one is emitted.
         end_with_records: the service ends a shard with its last records, or with an empty reply after them.
+        rates: local seconds a second of true time, dealt to lives and executors in turn (docs/protocol.md bears 1 %).
         only_close: the check of a batch's jobs is blind for failed jobs of shards that are not bound; only the close protects them.
     """
 
@@ -56,6 +57,7 @@ class Habits:
     shards_per_task: int = 1
     bind_all_first: bool = False
     end_with_records: bool = False
+    rates: tuple[float, ...] = (1.0,)
     only_close: bool = False
 
 
@@ -76,6 +78,27 @@ class Cluster(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The monotonic clock of one machine: it begins anywhere, and goes a little wrong."""
+
+    now: Callable[[], float]
+    rate: float = 1.0
+    offset: float = 0.0
+
+    def __call__(self) -> float:
+        """Local seconds."""
+        return self.offset + self.now() * self.rate
+
+    def true(self, local: float) -> float:
+        """The virtual time at which this clock shows `local`."""
+        return (local - self.offset) / self.rate
+
+    def after(self, seconds: float) -> float:
+        """The virtual time that is so many local seconds from now."""
+        return self.now() + seconds / self.rate
+
+
 @dataclass
 class Attempt:
     """One attempt of a task. `deadline`: when its executor exits by itself, cut off from the driver. `lost`: the driver gave it up."""
@@ -83,6 +106,7 @@ class Attempt:
     job: Job
     partition: int
     process: Process
+    clock: Clock
     deadline: float | None = None
     lost: bool = False
     paused: bool = False
@@ -109,8 +133,9 @@ class Job:
 class Engine:
     """Runs the batches of one life. Implements `life.Engine`."""
 
-    def __init__(self, cluster: Cluster, life: Life, consumer_id: str, lease: float, driver: Process) -> None:
-        self._cluster, self._life, self._consumer_id, self._lease, self._driver = cluster, life, consumer_id, lease, driver
+    def __init__(self, cluster: Cluster, life: Life, consumer_id: str, lease: float, host: tuple[Process, Clock]) -> None:
+        self._cluster, self._life, self._consumer_id, self._lease = cluster, life, consumer_id, lease
+        self._driver, self._clock = host
         self._stages = count()
         self.attempts: list[Attempt] = []
         self.jobs: list[Job] = []
@@ -129,7 +154,7 @@ class Engine:
             self.check()
         finally:
             if self._trouble:
-                self.troubled_at, self._trouble = self._cluster.now(), False
+                self.troubled_at, self._trouble = self._clock(), False
 
     def check(self) -> None:
         """Refuses a batch of which a job failed (`jobs.Jobs.check`)."""
@@ -188,7 +213,7 @@ class Engine:
 
     def quiet(self) -> bool:
         """Whether nobody of this life can still be working (`engine.SparkEngine.quiet`)."""
-        return self._cluster.now() - self.troubled_at > self._lease
+        return self._clock() - self.troubled_at > self._lease
 
     # -- the executors' side -------------------------------------------------------------------------------------------------------
 
@@ -197,20 +222,22 @@ class Engine:
         number = next(self._cluster.attempt_numbers)
         reader = Reader(f"{self._life.generation}.{job.stage}.{partition}", number)
         name = f"task {reader.key} attempt {number}"
-        attempt = Attempt(job, partition, Process(name, lambda process: self._task(process, attempt, reader)), paused=self.late)
+        rates = self._cluster.habits.rates
+        clock = Clock(self._cluster.now, rates[number % len(rates)])
+        attempt = Attempt(job, partition, Process(name, lambda process: self._task(process, attempt, reader)), clock, paused=self.late)
         self.attempts.append(attempt)
 
     def _task(self, process: Process, attempt: Attempt, reader: Reader) -> None:
         """What `datasource.BatchReader.read` does, with its threads in a row."""
         assert self.plan is not None
-        store, source = CheckpointStore(Client(process, self._cluster.table)), Source(process, self._cluster.source())
+        store, source = CheckpointStore(Client(process, self._cluster.table, self._cluster.now)), Source(process, self._cluster.source())
         task = binding.Task(
             life=Life(self._life.generation, ""),
             batch=self.plan.number,
             reader=reader,
             limits=Limits(self._cluster.habits.limit, 2**20),
             lease_seconds=self._lease,
-            wait=lambda seconds: self._sleep(process, seconds),
+            wait=lambda seconds: self._sleep(process, attempt.clock.after(seconds)),
         )
         rows = store.read(attempt.job.groups[attempt.partition]).values()
         ready = ((row.id, binding.read_shard(store, source, task, row)) for row in rows)
@@ -220,8 +247,8 @@ class Engine:
             self._cluster.ledger.emit(Emission(self._life.generation, task.batch, shard, reader.key, reader.attempt, records, attempt.paused))
             attempt.rows[shard] = records
 
-    def _sleep(self, process: Process, seconds: float) -> None:
-        process.pause("wait", Waiting(wake=self._cluster.now() + seconds))
+    def _sleep(self, process: Process, until: float) -> None:
+        process.pause("wait", Waiting(wake=until))
 
     def ended(self, attempt: Attempt) -> None:
         """An attempt is over: the driver hears of it, unless it had given it up."""
@@ -239,7 +266,7 @@ class Engine:
     def lose(self, attempt: Attempt) -> None:
         """The driver gives an attempt up; its executor lives on until it notices."""
         if not attempt.lost:
-            attempt.lost, attempt.deadline = True, self._cluster.now() + self._lease / 3
+            attempt.lost, attempt.deadline = True, attempt.clock.after(self._lease / 3)
             self.again(attempt, "executor lost")
 
     def again(self, attempt: Attempt, why: str) -> None:
@@ -253,12 +280,12 @@ class Engine:
         job.failed = why
         for other in self.attempts:
             if other.job is job:
-                other.lost, other.deadline = True, other.deadline or self._cluster.now() + self._lease / 3
+                other.lost, other.deadline = True, other.deadline or other.clock.after(self._lease / 3)
 
     def orphan(self) -> None:
         """The driver is gone: executors exit within a third of the lease."""
         for attempt in self.attempts:
-            attempt.lost, attempt.deadline = True, attempt.deadline or self._cluster.now() + self._lease / 3
+            attempt.lost, attempt.deadline = True, attempt.deadline or attempt.clock.after(self._lease / 3)
 
 
 def number_of(shard: str) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from simulation.lives import Orders, SimulatedLife
+from simulation.ports import STALE, THROTTLED
 from simulation.spark import READ, SWALLOW, Attempt, Habits
 from simulation.turnstile import Process
 from simulation.world import World
@@ -241,6 +242,65 @@ def a_usurper_that_dies() -> World:
     world.work(third)
     go(world, late, 1)
     world.advance(40)
+    return world
+
+
+@story
+def two_clocks_that_differ() -> World:
+    """A life on a slow clock is cut off from the table right after a beat; its watcher has a fast one; a task of it emits at the last moment."""
+    world = with_records(habits=Habits(rates=(1.01, 0.99)))
+    former = begin(world, 30)
+    late = reach(world, former, "emit")[1]
+    former.cut = True
+    heir = world.start(Orders(30))
+    world.settle(heir)
+    world.advance(30 / 1.01 + 0.1)
+    world.work(heir)
+    go(world, late, 1)
+    world.advance(40)
+    return world
+
+
+@story
+def a_stale_listing() -> World:
+    """A shard is split; whoever audits then is answered by a machine that has not heard of it."""
+    world = with_records()
+    life = begin(world)
+    world.split(world.open_shards[0])
+    for shard in world.open_shards:
+        world.put(shard)
+    life.audit = True
+    entry = reach(world, life, "list")
+    world.step(*entry, fault=STALE)
+    world.work(life, 3)
+    return world
+
+
+@story
+def a_first_start_on_a_stale_listing() -> World:
+    """A consumer starts at LATEST right after a split that the listing does not know; records are in the children."""
+    world = World(1)
+    world.split(world.open_shards[0])
+    life = world.start(Orders(start="LATEST"))
+    entry = reach(world, life, "list")
+    world.step(*entry, fault=STALE)
+    world.settle(life)
+    for shard in world.open_shards:
+        world.put(shard, 2)
+    world.work(life, 3)
+    return world
+
+
+@story
+def a_throttled_batch() -> World:
+    """The service makes every call of a batch wait, heartbeats too."""
+    world = with_records(4, shards=2)
+    life = begin(world)
+    for _ in range(TURNS):
+        for entry in world.runnable(life):
+            if world.ready(entry[1], entry[2]):
+                world.step(*entry, fault=THROTTLED)
+        world.advance(0.5)
     return world
 
 

@@ -17,6 +17,7 @@ from simulation.turnstile import Process
 
 from sluice_checkpoints.errors import ProtocolViolation
 from sluice_checkpoints.memory import MemoryTable
+from sluice_checkpoints.stream import ShardList
 from sluice_checkpoints.stream_twin import StreamTwin
 from sluice_checkpoints.table import Check
 from sluice_consumer.binding import ShardSource
@@ -44,6 +45,7 @@ class World:
         self.attempt_numbers = count(1)
         self.trace: list[str] = []
         self._put: list[tuple[str, str]] = []
+        self._listings = [self.stream.list_shards()]  # before the last split or merge, and now
         self._listed: dict[str, int] = {}  # supervisor → how many records there were when it last listed the shards
         self._marks: dict[str, int] = {}  # bootstrap plan → the same
 
@@ -86,7 +88,12 @@ class World:
         return True
 
     def _note_parents(self) -> None:
-        self.parents |= {shard.id: shard.parents for shard in self.stream.list_shards().shards}
+        self._listings = [self._listings[-1], self.stream.list_shards()]
+        self.parents |= {shard.id: shard.parents for shard in self._listings[-1].shards}
+
+    def listed_before(self) -> ShardList:
+        """What a machine of the service answers that has not heard of the last split or merge; its clock is right."""
+        return ShardList(self._listings[0].shards, self.stream.list_shards().date_millis)
 
     # -- what the table's hook sees ------------------------------------------------------------------------------------------------
 
@@ -261,7 +268,7 @@ class World:
             if process is life.host and process.waiting is not None and process.waiting.wake is not None:
                 yield process.waiting.wake
             if process is life.driver and life.heart is not None:
-                yield life.heart.accepted + life.heart.lease * 2 / 3 + 1e-3
+                yield life.clock.true(life.heart.accepted + life.heart.lease * 2 / 3) + 1e-3
             if attempt is not None and attempt.deadline is not None:
                 yield attempt.deadline
 
