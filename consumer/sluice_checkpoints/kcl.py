@@ -10,11 +10,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from sluice_checkpoints.attributes import SHARD_ID, check_types, count, shard_ids, text, text_or_none
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.model import END, SEQUENCE_NUMBER, TRIM_HORIZON, Position
-from sluice_checkpoints.source import Key, KeySchema, RawItem, Reading, Rows, Snapshot, SourceShard, Stored, Unrelated, read_rows
+from sluice_checkpoints.source import (
+    Key,
+    KeySchema,
+    OtherStream,
+    Problem,
+    RawItem,
+    Reader,
+    Reading,
+    Rows,
+    Snapshot,
+    SourceShard,
+    Stored,
+    Unrelated,
+    read_rows,
+)
 from sluice_checkpoints.stream import StreamIdentity
 
 KEY = (Key("leaseKey", "HASH", "S"),)
@@ -49,6 +64,8 @@ TYPES = {
     "entityType": "S",
 }
 MULTI_TYPES = TYPES | {"streamName": "S", "shardId": "S"}
+# A sub-sequence that no user record exceeds (Java's Long.MAX_VALUE): the whole Kinesis record is done. Only Sluice writes it (`foreign_kcl`).
+WHOLE_RECORD = 2**63 - 1
 SENTINELS = {
     "TRIM_HORIZON": Stored("TRIM_HORIZON", TRIM_HORIZON),
     "SHARD_END": Stored("SHARD_END", END),
@@ -57,7 +74,7 @@ SENTINELS = {
 }
 
 
-class Kcl:
+class Kcl(Reader):
     """The reader. A lease is renewed every few seconds (a third of failoverTimeMillis, 10 s by default), so a minute without change is rest."""
 
     name = "kcl"
@@ -76,23 +93,20 @@ class Kcl:
         del snapshot
         return 60.0
 
-    def parse(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
-        """See `Format.parse`."""
+    def read(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
+        """See `Format.read`."""
         rows = read_leases(snapshot, stream)
-        return Reading(self.name, rows.shards, rows.skipped, finished_rows_vanish=True)
+        return Reading(self.name, rows.shards, rows.skipped, finished_rows_vanish=True, problems=rows.problems)
 
 
 def read_leases(snapshot: Snapshot, stream: StreamIdentity) -> Rows:
-    """The leases of this stream in the main table.
-
-    Raises:
-        Refused: rows are not understood, or in a table of several streams none is this one's.
-    """
+    """The leases of this stream in the main table; in one of several streams it is a problem of the table if none is this one's."""
     several = any(_several(item) for item in snapshot.rows)
     rows = read_rows(snapshot, snapshot.table, lambda item: _multi_lease(item, stream) if several else _single_lease(item))
-    if several and not rows.shards:
+    if several and not rows.shards and not rows.problems:
         streams = sorted({found["stream"] for item in snapshot.rows if (found := _several(item))})
-        raise Refused(f"table {snapshot.table} has no lease of stream {stream.name}, but of {', '.join(streams[:10])}")
+        why = OtherStream(f"table {snapshot.table} has no lease of stream {stream.name}, but of {', '.join(streams[:10])}")
+        return replace(rows, problems=(Problem(snapshot.table, None, why),))
     return rows
 
 
@@ -115,7 +129,7 @@ def _multi_lease(item: RawItem, stream: StreamIdentity) -> SourceShard:
     if (found["account"], found["stream"]) != (stream.arn.split(":")[4], stream.name):
         raise Unrelated(f"of stream {found['stream']} in account {found['account']}")
     if int(found["epoch"]) != stream.created_millis // 1000:
-        raise Refused(f"it is of a stream {stream.name} created at {found['epoch']}, and today's was created at {stream.created_millis // 1000}")
+        raise OtherStream(f"it is of a stream {stream.name} created at {found['epoch']}, and today's was created at {stream.created_millis // 1000}")
     check_types(item, MULTI_TYPES)
     return _lease(item, found["shard"])
 
@@ -153,7 +167,7 @@ def _stored(checkpoint: str, sub: int) -> Stored:
         return SENTINELS[checkpoint]
     if not SEQUENCE_NUMBER.fullmatch(checkpoint):
         raise Refused(f"checkpoint {checkpoint!r} is neither a sequence number nor one of {', '.join(SENTINELS)}")
-    return Stored(f"{checkpoint}/{sub}", Position.after(checkpoint, sub))
+    return Stored(f"{checkpoint}/{sub}", Position.after(checkpoint, None if sub == WHOLE_RECORD else sub))
 
 
 def _pending(item: RawItem) -> tuple[str, ...]:

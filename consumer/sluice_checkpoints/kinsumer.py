@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from sluice_checkpoints.attributes import check_types, count, shard_id, text_or_none
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.model import END, SEQUENCE_NUMBER, Position
-from sluice_checkpoints.source import Key, KeySchema, RawItem, Reading, Snapshot, SourceShard, Stored, read_rows
+from sluice_checkpoints.source import Key, KeySchema, RawItem, Reader, Reading, Snapshot, SourceShard, Stored, read_rows
 from sluice_checkpoints.stream import StreamIdentity
 
 KEY = (Key("Shard", "HASH", "S"),)
@@ -30,7 +30,7 @@ TYPES = {
 }
 
 
-class Kinsumer:
+class Kinsumer(Reader):
     """The reader. A client that lives writes its own row every shardCheckFrequency (60 s), and counts as gone after five times that."""
 
     name = "kinsumer"
@@ -51,11 +51,11 @@ class Kinsumer:
         del snapshot
         return 310.0
 
-    def parse(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
-        """See `Format.parse`."""
+    def read(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
+        """See `Format.read`."""
         del stream
         rows = read_rows(snapshot, snapshot.table, _shard)
-        return Reading(self.name, rows.shards, rows.skipped, notes=_notes(snapshot))
+        return Reading(self.name, rows.shards, rows.skipped, notes=_notes(snapshot), problems=rows.problems)
 
 
 def _notes(snapshot: Snapshot) -> tuple[str, ...]:

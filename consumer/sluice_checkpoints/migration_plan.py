@@ -11,6 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from sluice_checkpoints.lineage import Lineage
 from sluice_checkpoints.model import END, Child, Item, ShardRow
@@ -33,14 +34,14 @@ class Planned:
         return self.row.id
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """All shards in the order of their ids, and the warnings."""
 
     shards: tuple[Planned, ...]
     warnings: tuple[str, ...]
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) of the rows."""
         return digest_of(planned.row for planned in self.shards)
@@ -110,7 +111,7 @@ def _judge(cases: Iterable[Case]) -> tuple[dict[str, Verdict], list[str]]:
     problems: list[str] = []
     for case in cases:
         verdict = next((v for rule in RULES if (v := rule(case))), None)
-        if problem := problem_with(case):
+        if problem := problem_with(case.row, case.shard):
             problems.append(f"row {case.id}: {problem}")
         elif verdict is None:
             problems.append(f"{case.id} has no row and follows no shard that has one; say --unstarted trim-horizon or --unstarted now")

@@ -9,13 +9,13 @@ row the higher place counts: a copy is never ahead of what it was copied from, a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sluice_checkpoints import kcl
 from sluice_checkpoints.attributes import check_types, count, shard_id, text, text_or_none
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.model import SEQUENCE_NUMBER, Position
-from sluice_checkpoints.source import Key, KeySchema, RawItem, Reading, Rows, Snapshot, SourceShard, Stored, Unrelated, read_rows
+from sluice_checkpoints.source import Key, KeySchema, Problem, RawItem, Reader, Reading, Rows, Snapshot, SourceShard, Stored, Unrelated, read_rows
 from sluice_checkpoints.stream import StreamIdentity
 
 KEY = (Key("streamName", "HASH", "S"), Key("shardId", "RANGE", "S"))
@@ -35,7 +35,7 @@ MARKER_TYPES = ROW | {
 ROWLESS = "NiFi stores no row before the first checkpoint, and its migration from KCL drops the rows of finished and of unstarted shards"
 
 
-class Nifi:
+class Nifi(Reader):
     """The reader. A node beats and renews its leases every 10 s, and an interrupted migration is tried again within six minutes at most."""
 
     name = "nifi"
@@ -57,17 +57,23 @@ class Nifi:
         del snapshot
         return 60.0
 
-    def parse(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
-        """See `Format.parse`."""
-        legacy = snapshot.keys.get(snapshot.table) == kcl.KEY
-        main = kcl.read_leases(snapshot, stream) if legacy else _read(snapshot, snapshot.table, stream)
+    def read(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
+        """See `Format.read`."""
+        legacy = _kind(snapshot) == "kcl"
+        main = _main(snapshot, stream)
         half = _read(snapshot, snapshot.table + HALF_MADE, stream)
         shards = tuple(_higher(main.shards, half.shards))
-        if not shards:
-            raise Refused(f"table {snapshot.table} has no row of a shard of stream {stream.name}, nor has {snapshot.table}{HALF_MADE}")
+        problems = (*main.problems, *half.problems)
+        if not shards and not problems:
+            why = f"table {snapshot.table} has no row of a shard of stream {stream.name}, nor has {snapshot.table}{HALF_MADE}"
+            problems = (Problem(snapshot.table, None, Refused(why)),)
         rowless = None if legacy else ROWLESS
         skipped = (*main.skipped, *half.skipped)
-        return Reading(self.name, shards, skipped, finished_rows_vanish=legacy, rowless=rowless, notes=tuple(_notes(snapshot)))
+        return Reading(self.name, shards, skipped, finished_rows_vanish=legacy, rowless=rowless, notes=tuple(_notes(snapshot)), problems=problems)
+
+
+def _main(snapshot: Snapshot, stream: StreamIdentity) -> Rows:
+    return kcl.read_leases(snapshot, stream) if _kind(snapshot) == "kcl" else _read(snapshot, snapshot.table, stream)
 
 
 def _read(snapshot: Snapshot, table: str, stream: StreamIdentity) -> Rows:
@@ -118,11 +124,58 @@ def _number(row: SourceShard) -> float | int:
     return float("inf") if position.sequence is None else int(position.sequence)
 
 
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """A migration of NiFi's own that did not come to its end.
+
+    Attributes:
+        main: what the main table is: `gone`, `kcl` (the old one) or `nifi` (made anew).
+        half: the half-made table's name, and `held`, how many shards have a place there.
+        complete: whether its marker says that everything had been copied into it.
+        only_there: shards whose place, or the higher one, stands in the half-made table alone.
+        not_there: shards whose place stands in the main table alone, or higher there.
+    """
+
+    main: str
+    half: str
+    held: int
+    complete: bool
+    only_there: tuple[str, ...]
+    not_there: tuple[str, ...]
+
+
+def interrupted(snapshot: Snapshot, stream: StreamIdentity) -> Interrupted | None:
+    """The migration that the tables are in the middle of; None: there is no half-made table."""
+    half = snapshot.table + HALF_MADE
+    if half not in snapshot.tables:
+        return None
+    main, copies = _main(snapshot, stream).shards, _read(snapshot, half, stream).shards
+    return Interrupted(
+        main=_kind(snapshot),
+        half=half,
+        held=len(copies),
+        complete=any(item.get("migrationStatus") == {"S": "COMPLETE"} for item in snapshot.tables[half]),
+        only_there=_further(copies, main),
+        not_there=_further(main, copies),
+    )
+
+
+def _kind(snapshot: Snapshot) -> str:
+    keys = snapshot.keys.get(snapshot.table)
+    return "gone" if keys is None else "kcl" if keys == kcl.KEY else "nifi"
+
+
+def _further(rows: Iterable[SourceShard], others: Iterable[SourceShard]) -> tuple[str, ...]:
+    """Shards that have a sequence number in `rows`, and none or a lower one in `others`."""
+    known = {row.id: _number(row) for row in others}
+    return tuple(row.id for row in rows if row.stored.position and row.stored.position.sequence and known.get(row.id, -1) < _number(row))
+
+
 def _notes(snapshot: Snapshot) -> Iterable[str]:
     half = snapshot.table + HALF_MADE
     if half not in snapshot.tables:
         return
-    main = "is not there" if snapshot.table not in snapshot.tables else "is still KCL's" if snapshot.keys[snapshot.table] == kcl.KEY else "is NiFi's"
+    main = {"gone": "is not there", "kcl": "is still KCL's", "nifi": "is NiFi's"}[_kind(snapshot)]
     yield (
         f"NiFi's own migration was interrupted: {half} is there, and the main table {main}. Do not start NiFi on it again; its next start may "
         "delete the only copy (NIFI-16003)"

@@ -159,14 +159,14 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def problem_with(case: Case) -> str | None:
-    """Why a row cannot be of this stream, or None."""
-    position = case.row.stored.position if case.row else None
-    if position is None or case.shard is None:
+def problem_with(row: SourceShard | None, shard: Shard | None) -> str | None:
+    """Why a row cannot be of this stream, or None; either may be missing."""
+    position = row.stored.position if row else None
+    if position is None or shard is None:
         return None
-    if position.at == "END" and not case.shard.closed:
+    if position.at == "END" and not shard.closed:
         return f"is stored as finished, but the stream's shard is open: {OTHER_STREAM}"
-    return None if position.sequence is None else _outside(int(position.sequence), case.shard)
+    return None if position.sequence is None else _outside(int(position.sequence), shard)
 
 
 def _outside(sequence: int, shard: Shard) -> str | None:

@@ -6,19 +6,32 @@ another consumer id, so a sink that skips what it has stored will not know it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from sluice_checkpoints.encoding import item_from_wire
-from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.errors import ProtocolViolation, Refused
 from sluice_checkpoints.lease import MARGIN
 from sluice_checkpoints.model import ACTIVE, BOOTSTRAP_PREFIX, CONSUMER, MIGRATION, SHARD_PREFIX, ConsumerRow, ShardRow
-from sluice_checkpoints.source import Key, KeySchema, RawItem, Reading, Snapshot, SourceShard, Stored, Unrelated, read_rows
+from sluice_checkpoints.source import (
+    Key,
+    KeySchema,
+    OtherStream,
+    Problem,
+    RawItem,
+    Reader,
+    Reading,
+    Snapshot,
+    SourceShard,
+    Stored,
+    Unrelated,
+    read_rows,
+)
 from sluice_checkpoints.stream import StreamIdentity
 
 KEY = (Key("id", "HASH", "S"),)
 
 
-class Sluice:
+class Sluice(Reader):
     """The reader. A released consumer is at rest at once; any other when its lease has run out."""
 
     name = "sluice"
@@ -36,32 +49,33 @@ class Sluice:
     def quiet(self, snapshot: Snapshot) -> float:
         """What the holder promised, by the rule of a take-over; 0 if it released the lease."""
         row = _consumer(snapshot)
-        return 0.0 if row.released else row.lease_millis / 1000 * MARGIN
+        return 0.0 if row is None or row.released else row.lease_millis / 1000 * MARGIN
 
-    def parse(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
-        """See `Format.parse`."""
+    def read(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
+        """See `Format.read`."""
         row = _consumer(snapshot)
-        _check(row, snapshot.table, stream)
-        rows = read_rows(snapshot, snapshot.table, lambda item: _shard(item, row.committed))
-        return Reading(self.name, rows.shards, rows.skipped)
+        rows = read_rows(snapshot, snapshot.table, lambda item: _shard(item, row.committed if row else 0))
+        whole = (Problem(snapshot.table, None, why) for why in _refusals(row, snapshot.table, stream))
+        return Reading(self.name, rows.shards, rows.skipped, problems=(*whole, *rows.problems))
 
 
-def _consumer(snapshot: Snapshot) -> ConsumerRow:
+def _consumer(snapshot: Snapshot) -> ConsumerRow | None:
     found = next((item for item in snapshot.rows if item["id"]["S"] == CONSUMER), None)
-    if found is None:
-        raise Refused(f"table {snapshot.table} has no consumer row: it was never bootstrapped, or its migration was not completed")
-    return ConsumerRow.from_item(item_from_wire(found))
+    return ConsumerRow.from_item(item_from_wire(found)) if found else None
 
 
-def _check(row: ConsumerRow, table: str, stream: StreamIdentity) -> None:
+def _refusals(row: ConsumerRow | None, table: str, stream: StreamIdentity) -> Iterator[Refused]:
+    if row is None:
+        yield Refused(f"table {table} has no consumer row: it was never bootstrapped, or its migration was not completed")
+        return
     if (row.stream_arn, row.stream_created) != (stream.arn, stream.created_millis):
-        raise Refused(
+        yield OtherStream(
             f"table {table} is of stream {row.stream_arn} (created {row.stream_created}), not of {stream.arn} (created {stream.created_millis})"
         )
     if row.state != ACTIVE:
-        raise Refused(f"table {table} is {row.state}: its positions went back to another system, which may have moved on; migrate that one's table")
+        yield Refused(f"table {table} is {row.state}: its positions went back to another system, which may have moved on; migrate that one's table")
     if not row.bootstrapped:
-        raise Refused(f"table {table} was never bootstrapped to its end: not every shard has a row; start its consumer once")
+        yield Refused(f"table {table} was never bootstrapped to its end: not every shard has a row; start its consumer once")
 
 
 def _shard(item: RawItem, committed: int) -> SourceShard:
@@ -70,7 +84,10 @@ def _shard(item: RawItem, committed: int) -> SourceShard:
         raise Unrelated(name.split("/")[0])
     if not name.startswith(SHARD_PREFIX):
         raise Refused(f"unknown row {name!r}")
-    row = ShardRow.from_item(item_from_wire(item))
+    try:
+        row = ShardRow.from_item(item_from_wire(item))
+    except (KeyError, TypeError, ProtocolViolation) as error:
+        raise Refused(f"no row that Sluice writes: {error!r}") from error
     stands = row.stands(committed)
     again = f"batch {row.batch} was open and not committed" if row.batch > committed else None
     children = frozenset(child.id for child in row.children or ())

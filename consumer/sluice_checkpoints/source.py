@@ -158,6 +158,19 @@ class SourceShard:
     notes: tuple[str, ...] = ()
 
 
+class OtherStream(Refused):
+    """What was read is of another stream, or of an earlier one of the same name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in a source that nobody may act on: the row's key (None: it is the table as a whole), and why."""
+
+    table: str
+    row: str | None
+    why: Refused
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What a reader made of a snapshot.
@@ -170,6 +183,7 @@ class Reading:
             whose descendant has progress is finished.
         rowless: why this system has no row for a shard that nothing else accounts for; None: there is no such reason, and it is refused.
         notes: warnings about the table as a whole.
+        problems: what is refused; `shards` is what the rest says.
     """
 
     format: str
@@ -178,6 +192,7 @@ class Reading:
     finished_rows_vanish: bool = False
     rowless: str | None = None
     notes: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
 
 class Format(Protocol):
@@ -205,13 +220,31 @@ class Format(Protocol):
         """Seconds within which a working consumer changes at least one row."""
         ...
 
+    def read(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
+        """Every row's meaning. A row that is unknown, or has an unknown attribute, type or value, is a problem of the reading."""
+        ...
+
     def parse(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
-        """Every row's meaning.
+        """The same, without problems.
 
         Raises:
-            Refused: one row or more is unknown, or has an unknown attribute, type or value; the message names them.
+            Refused: there are some; the message names them.
         """
         ...
+
+
+class Reader:
+    """What all readers have in common."""
+
+    def read(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
+        """See `Format.read`."""
+        raise NotImplementedError
+
+    def parse(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
+        """See `Format.parse`."""
+        reading = self.read(snapshot, stream)
+        refuse(reading.problems)
+        return reading
 
 
 class Unrelated(Exception):
@@ -220,30 +253,43 @@ class Unrelated(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A table's rows: those that are shards, and a line for each that is known not to be one."""
+    """A table's rows: those that are shards, a line for each that is known not to be one, and those that were refused."""
 
     shards: tuple[SourceShard, ...] = ()
     skipped: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    def understood(self) -> Rows:
+        """These, if none was refused.
+
+        Raises:
+            Refused: some were; the first ten are named with the reasons.
+        """
+        refuse(self.problems)
+        return self
 
 
 def read_rows(snapshot: Snapshot, table: str, read: Callable[[RawItem], SourceShard]) -> Rows:
-    """All rows of one table, in the order of their keys; `read` raises `Unrelated` for what is no shard.
-
-    Raises:
-        Refused: `read` refused a row or more; the first ten are named with the reasons.
-    """
+    """All rows of one table, in the order of their keys; `read` raises `Unrelated` for what is no shard, `Refused` for what it does not know."""
     shards: list[SourceShard] = []
     skipped: list[str] = []
-    problems: list[str] = []
+    problems: list[Problem] = []
     for label, item in sorted(((snapshot.label(item, table), item) for item in snapshot.tables.get(table, ())), key=itemgetter(0)):
         try:
             shards.append(read(item))
         except Unrelated as other:
             skipped.append(f"{label}: {other}")
         except Refused as refused:
-            problems.append(f"row {label}: {refused}")
-    refuse_all(f"table {table} has rows that are not understood", problems)
-    return Rows(tuple(shards), tuple(skipped))
+            problems.append(Problem(table, label, refused))
+    return Rows(tuple(shards), tuple(skipped), tuple(problems))
+
+
+def refuse(problems: Sequence[Problem]) -> None:
+    """Raises `Refused` if there are problems: of one that is the table's alone, else of all rows of a table."""
+    if whole := [p for p in problems if p.row is None]:
+        raise Refused(str(whole[0].why))
+    for table in dict.fromkeys(p.table for p in problems):
+        refuse_all(f"table {table} has rows that are not understood", [f"row {p.row}: {p.why}" for p in problems if p.table == table])
 
 
 def refuse_all(what: str, problems: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from sluice_checkpoints.attributes import SHARD_ID, check_types, shard_id, text_or_none
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.model import END, SEQUENCE_NUMBER, Position
-from sluice_checkpoints.source import Key, KeySchema, RawItem, Reading, Snapshot, SourceShard, Stored, read_rows
+from sluice_checkpoints.source import Key, KeySchema, RawItem, Reader, Reading, Snapshot, SourceShard, Stored, read_rows
 from sluice_checkpoints.stream import StreamIdentity
 
 KEY = (Key("ShardID", "HASH", "S"),)
@@ -22,7 +22,7 @@ TYPES = {"ShardID": "S", "AssignedTo": "S", "LeaseTimeout": "S", "Checkpoint": "
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)")
 
 
-class VmwareGoKcl:
+class VmwareGoKcl(Reader):
     """The reader. A lease is refreshed every 5 s (LeaseRefreshPeriod), so half a minute without change is rest."""
 
     name = "vmware-go-kcl"
@@ -42,11 +42,11 @@ class VmwareGoKcl:
         del snapshot
         return 30.0
 
-    def parse(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
-        """See `Format.parse`."""
+    def read(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
+        """See `Format.read`."""
         del stream
         rows = read_rows(snapshot, snapshot.table, _shard)
-        return Reading(self.name, rows.shards, rows.skipped)
+        return Reading(self.name, rows.shards, rows.skipped, problems=rows.problems)
 
 
 def _shard(item: RawItem) -> SourceShard:
