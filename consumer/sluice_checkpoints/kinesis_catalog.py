@@ -49,7 +49,7 @@ class BotoStreamCatalog:
 
     def describe(self) -> StreamIdentity:
         """See `StreamCatalog.describe`."""
-        reply = self._call("DescribeStreamSummary", "describe_stream_summary", {"StreamName": self.name})
+        reply = self.call("DescribeStreamSummary", "describe_stream_summary", {"StreamName": self.name})
         summary = reply["StreamDescriptionSummary"]
         return StreamIdentity(
             name=summary["StreamName"],
@@ -71,13 +71,19 @@ class BotoStreamCatalog:
         shards: list[Shard] = []
         ask: dict[str, Any] = {"StreamName": self.name}
         while True:
-            reply = self._call("ListShards", "list_shards", ask)
+            reply = self.call("ListShards", "list_shards", ask)
             shards += [shard_from_reply(shard) for shard in reply["Shards"]]
             if not reply.get("NextToken"):
                 return ShardList(tuple(sorted(shards, key=lambda shard: shard.id)), _date(reply))
             ask = {"NextToken": reply["NextToken"]}  # the API refuses a StreamName beside it
 
-    def _call(self, what: str, method: str, ask: dict[str, Any]) -> Any:
+    def call(self, what: str, method: str, ask: dict[str, Any]) -> Any:
+        """The reply to a call of the client's `method`; `what` is the action's name in the API.
+
+        Raises:
+            StreamNotFound, Refused, ServiceUnavailable: as for `describe`.
+        """
+
         def attempt() -> Any:
             try:
                 return getattr(self._client, method)(**ask)

@@ -1,0 +1,139 @@
+"""`diagnose`: reads a table and its stream, asks the rules, and says what is wrong."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import asdict, dataclass
+from itertools import groupby
+
+from rich.markup import escape
+from rich.table import Table as Grid
+
+from sluice_checkpoints import formats, nifi
+from sluice_checkpoints.cli_report import Output, short
+from sluice_checkpoints.diagnose import diagnose
+from sluice_checkpoints.diagnosis import FROM_START, LATEST, Finding, Observed, Severity
+from sluice_checkpoints.diagnosis_records import BotoOldestRecords, OldestRecords
+from sluice_checkpoints.dynamodb import Endpoint, client
+from sluice_checkpoints.kinesis_catalog import BotoStreamCatalog
+from sluice_checkpoints.model import Item
+from sluice_checkpoints.source import Reading, SourceTables
+from sluice_checkpoints.source_dynamodb import DynamoSources
+from sluice_checkpoints.stream import ShardList, StreamCatalog
+
+INITIAL = (LATEST, FROM_START)
+LOSS_EXIT = 1
+SHOWN = 20  # findings of one kind for people; --json has all of them
+STYLES = {Severity.LOST: "bold red", Severity.WILL_BE_LOST: "red", Severity.WARNING: "yellow", Severity.INFO: ""}
+TITLES = {Severity.LOST: "lost", Severity.WILL_BE_LOST: "will be lost", Severity.WARNING: "look at it", Severity.INFO: "for your information"}
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of the command, as click names them."""
+
+    table: str
+    stream: str
+    region: str
+    format_: str
+    initial_position: str | None
+    records: bool
+    kinesis_endpoint: str | None
+    dynamodb_endpoint: str | None
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What a diagnosis looks through: the tables, the stream, and its records (None: they are not asked for)."""
+
+    sources: SourceTables
+    catalog: StreamCatalog
+    records: OldestRecords | None
+
+
+def run(options: Options, output: Output) -> None:
+    """Diagnoses; leaves with `LOSS_EXIT` if records are or will be lost.
+
+    Raises:
+        Refused: there is no such table or stream, or the table is of no known format.
+        ServiceUnavailable: no answer in time.
+    """
+    observed = observe(options, _sight(options))
+    findings = diagnose(observed)
+    found = document(options.table, observed, findings)
+    if output.as_json:
+        output.document(found)
+    else:
+        _print(output, found, findings)
+    if found["loss"]:
+        sys.exit(LOSS_EXIT)
+
+
+def observe(options: Options, sight: Sight) -> Observed:
+    """Everything there is to see. Only reads, and the table first: a row's shard was listed when the row was made."""
+    stream = sight.catalog.describe()
+    chosen, snapshot = formats.take_snapshot(sight.sources, options.table, options.format_)
+    shards = sight.catalog.list_shards()
+    reading = chosen.read(snapshot, stream)
+    stopped = nifi.interrupted(snapshot, stream) if chosen.name == nifi.Nifi.name else None
+    oldest = sight.records.oldest(_begun(reading, shards)) if sight.records else {}
+    return Observed(reading, shards, options.initial_position, oldest, stopped)
+
+
+def _begun(reading: Reading, shards: ShardList) -> list[str]:
+    """Shards in which a record is the last one read: retention may have passed it."""
+    listed = {shard.id for shard in shards.shards}
+    return [row.id for row in reading.shards if row.id in listed and row.stored.position and row.stored.position.sequence]
+
+
+def _sight(options: Options) -> Sight:
+    catalog = BotoStreamCatalog(options.stream, options.region, options.kinesis_endpoint)
+    sources = DynamoSources(client(Endpoint(options.region, options.dynamodb_endpoint)))
+    return Sight(sources, catalog, BotoOldestRecords(catalog) if options.records else None)
+
+
+def document(table: str, observed: Observed, findings: tuple[Finding, ...]) -> Item:
+    """The document of `--json` (docs/interfaces.md): the worst findings first."""
+    counts = Counter(finding.severity for finding in findings)
+    return {
+        "table": table,
+        "format": observed.reading.format,
+        "rows": len(observed.rows),
+        "shards": len(observed.shards),
+        "loss": any(finding.severity.loss for finding in findings),
+        "counts": {severity.value: counts[severity] for severity in Severity},
+        "findings": [asdict(finding) for finding in findings],
+    }
+
+
+def _print(output: Output, found: Item, findings: tuple[Finding, ...]) -> None:
+    state = "[red]records are or will be lost[/]" if found["loss"] else "[green]no loss was found[/]"
+    counts = "".join(f" · {found['counts'][severity]} {TITLES[severity]}" for severity in Severity if found["counts"][severity])
+    about = f"{found['format']}, {found['rows']} rows of shards, {found['shards']} shards in the stream"
+    output.out.print(f"[bold]{escape(found['table'])}[/] ({about}): {state}{counts}", soft_wrap=True)
+    for severity, group in groupby(findings, key=lambda finding: finding.severity):
+        output.out.print(_grid(severity, list(group)))
+
+
+def _grid(severity: Severity, findings: list[Finding]) -> Grid:
+    """One table a severity, what is about the whole table first. Shards of which the same is said share a row; of many rows the first are shown."""
+    grid = Grid("shard", "what is wrong", "what to do next", title=TITLES[severity], title_justify="left", title_style=STYLES[severity] or "bold")
+    grid.columns[0].no_wrap = True
+    for kind, same in groupby(sorted(findings, key=_order), key=_order):
+        rows = [(list(alike), text, advice) for (text, advice), alike in groupby(same, key=lambda finding: (finding.text, finding.advice))]
+        for alike, text, advice in rows[:SHOWN]:
+            grid.add_row(_shards(alike), escape(short(text)), escape(advice), style=STYLES[severity])
+        if len(rows) > SHOWN:
+            grid.add_row("", f"{kind[1]}: {len(rows) - SHOWN} more; --json has them all")
+        grid.add_section()
+    return grid
+
+
+def _order(finding: Finding) -> tuple[bool, str]:
+    return finding.shard is not None, finding.kind
+
+
+def _shards(findings: list[Finding]) -> str:
+    names = [finding.shard or "the table" for finding in findings]
+    return "\n".join(names[:SHOWN]) + (f"\nand {len(names) - SHOWN} more" if len(names) > SHOWN else "")

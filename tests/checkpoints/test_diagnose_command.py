@@ -1,0 +1,348 @@
+"""The command line of `diagnose` over twins: what is read, what is said, and how it ends."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sluice_checkpoints import cli_diagnose, kcl, kinsumer, nifi, sluice
+from sluice_checkpoints.cli import main
+from sluice_checkpoints.encoding import item_to_wire
+from sluice_checkpoints.errors import ServiceUnavailable
+from sluice_checkpoints.migration_twin import MemorySources
+from sluice_checkpoints.model import ConsumerRow, MigrationRow, Position, ShardRow
+from sluice_checkpoints.source import Key
+from sluice_checkpoints.stream_twin import StreamTwin
+
+TABLE = "orders-app"
+DIAGNOSE = ["diagnose", "--table", TABLE, "--stream", "orders", "--region", "us-east-1"]
+
+
+class TwinRecords:
+    """`OldestRecords` over a stream in memory; remembers what it was asked."""
+
+    def __init__(self, stream: StreamTwin) -> None:
+        self.stream, self.asked = stream, list[str]()
+
+    def oldest(self, shard_ids: Iterable[str]) -> Mapping[str, str]:
+        """See `OldestRecords.oldest`."""
+        self.asked = list(shard_ids)
+        return {i: self.stream.shards[i].records[0].sequence for i in self.asked if self.stream.shards[i].records}
+
+
+def lease(shard: str, checkpoint: str, **more: dict[str, Any]) -> dict[str, Any]:
+    """A KCL row."""
+    return {"leaseKey": {"S": shard}, "checkpoint": {"S": checkpoint}, "checkpointSubSequenceNumber": {"N": "0"}, "leaseCounter": {"N": "1"}} | more
+
+
+class Scene:
+    """A stream of two shards, three records each, and a KCL table that stands at the second ones."""
+
+    def __init__(self) -> None:
+        self.stream = StreamTwin("orders", shards=2)
+        self.a, self.b = self.stream.shards
+        self.places = [[self.stream.put_in(shard, b"x") for _ in range(3)][1] for shard in (self.a, self.b)]
+        rows = [lease(shard, place, leaseOwner={"S": "w1"}) for shard, place in zip((self.a, self.b), self.places, strict=True)]
+        self.sources = MemorySources({TABLE: (kcl.KEY, rows)})
+        self.records = TwinRecords(self.stream)
+
+    @property
+    def rows(self) -> list[Any]:
+        """The table's rows, to be changed."""
+        return self.sources.tables[TABLE][1]
+
+    def holds(self, keys: tuple[Key, ...], *rows: Any, table: str = TABLE) -> None:
+        """Makes a table another one."""
+        self.sources.tables[table] = (keys, list(rows))
+
+    def sight(self, options: cli_diagnose.Options) -> cli_diagnose.Sight:
+        """The ports."""
+        return cli_diagnose.Sight(self.sources, self.stream, self.records if options.records else None)
+
+
+@pytest.fixture
+def scene() -> Scene:
+    """One scene."""
+    return Scene()
+
+
+@pytest.fixture
+def call(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Runs the command over the scene; it leaves no termination message and changes no table."""
+    log = tmp_path / "termination-log"
+    monkeypatch.setenv("SLUICE_TERMINATION_LOG", str(log))
+    monkeypatch.setattr(cli_diagnose, "_sight", scene.sight)
+
+    def run(*arguments: str) -> Result:
+        before = copy.deepcopy(scene.sources.tables)
+        result = CliRunner().invoke(main, [*DIAGNOSE, *arguments])
+        assert scene.sources.tables == before
+        assert not log.exists()
+        return result
+
+    return run
+
+
+def kinds(result: Result) -> dict[str, str]:
+    """Kinds and severities of a document."""
+    return {finding["kind"]: finding["severity"] for finding in json.loads(result.stdout)["findings"]}
+
+
+def test_a_table_in_order_ends_with_0(call: Callable[..., Result]) -> None:
+    """And says so in one line."""
+    result = call()
+    assert result.exit_code == 0
+    assert result.stdout.split() == f"{TABLE} (kcl, 2 rows of shards, 2 shards in the stream): no loss was found".split()
+
+
+def test_warnings_alone_end_with_0(call: Callable[..., Result], scene: Scene) -> None:
+    """A prepared checkpoint, and a row that nobody knows."""
+    scene.rows[0]["pendingCheckpoint"] = {"S": "7"}
+    scene.rows.append({"leaseKey": {"S": "who-knows"}, "mark": {"S": "x"}})
+    result = call("--json")
+    assert result.exit_code == 0
+    assert kinds(result) == {"left-behind": "WARNING", "unreadable": "WARNING"}
+
+
+def test_a_loss_ends_with_1_and_a_document(call: Callable[..., Result], scene: Scene) -> None:
+    """One JSON document on stdout and nothing else there."""
+    scene.rows[0]["checkpoint"] = {"S": "LATEST"}
+    result = call("--json")
+    document = json.loads(result.stdout)
+    (finding,) = document.pop("findings")
+    counts = {"LOST": 0, "WILL_BE_LOST": 1, "WARNING": 0, "INFO": 0}
+    assert result.exit_code == 1
+    assert document == {"table": TABLE, "format": "kcl", "rows": 2, "shards": 2, "loss": True, "counts": counts}
+    assert finding.keys() == {"kind", "severity", "shard", "text", "advice"}
+    assert (finding["kind"], finding["severity"], finding["shard"]) == ("never-acknowledged", "WILL_BE_LOST", scene.a)
+
+
+def test_one_fault_does_not_hide_another(call: Callable[..., Result], scene: Scene) -> None:
+    """A migration would stop at the first of these."""
+    scene.stream.split(scene.a)
+    scene.rows[0] |= {"checkpoint": {"S": "1"}, "checkpointOwner": {"S": "w2"}}
+    scene.rows[1] |= {"checkpoint": {"S": "LATEST"}}
+    scene.rows.append(lease("shardId-000000000009", "77"))
+    scene.rows.append(lease("shardId-000000000008", "SOMEWHERE"))
+    result = call("--json")
+    assert result.exit_code == 1
+    assert kinds(result) == {
+        "expired": "LOST",
+        "behind-retention": "LOST",
+        "other-stream": "WILL_BE_LOST",
+        "never-acknowledged": "WILL_BE_LOST",
+        "left-behind": "WARNING",
+        "unreadable": "WARNING",
+    }
+
+
+def test_people_see_what_is_wrong_and_what_to_do(call: Callable[..., Result], scene: Scene) -> None:
+    """The summary, then a table a severity, the worst first."""
+    scene.stream.trim(scene.a, 2)
+    scene.rows[1]["checkpoint"] = {"S": "LATEST"}
+    text = call().stdout
+    assert "records are or will be lost · 1 lost · 1 will be lost" in text
+    assert text.index("suspected") < text.index("says LATEST") < text.index("--unstarted trim-horizon")
+    assert scene.places[0] not in text  # both ends of a sequence number will do
+
+
+def test_retention_that_passed_a_checkpoint_is_seen_in_the_stream(call: Callable[..., Result], scene: Scene) -> None:
+    """The third record is the oldest, and the second was the last one read: it may be all, or not."""
+    scene.stream.trim(scene.a, 2)
+    result = call("--json")
+    assert (result.exit_code, kinds(result)) == (1, {"behind-retention": "LOST"})
+    assert scene.records.asked == [scene.a, scene.b]
+
+
+def test_records_need_not_be_asked_for(call: Callable[..., Result], scene: Scene) -> None:
+    """Where nobody may read them, or a consumer needs every call."""
+    scene.stream.trim(scene.a, 2)
+    result = call("--no-records")
+    assert result.exit_code == 0
+    assert not scene.records.asked
+
+
+def test_only_shards_with_a_place_in_the_stream_are_asked_about(call: Callable[..., Result], scene: Scene) -> None:
+    """Not the finished, the unstarted, or those that are gone."""
+    scene.stream.split(scene.a)
+    scene.rows[0]["checkpoint"] = {"S": "SHARD_END"}
+    scene.rows[1]["checkpoint"] = {"S": "TRIM_HORIZON"}
+    scene.rows.append(lease("shardId-000000000009", "77"))
+    call()
+    assert scene.records.asked == []
+
+
+def test_a_stream_made_again_under_its_name_is_seen(call: Callable[..., Result], scene: Scene) -> None:
+    """Every checkpoint lies before its shard's first number."""
+    scene.stream.recreate(2)
+    result = call("--json")
+    assert (result.exit_code, kinds(result)) == (1, {"other-stream": "WILL_BE_LOST"})
+
+
+def test_leases_of_an_earlier_epoch_are_seen(call: Callable[..., Result], scene: Scene) -> None:
+    """In a table of several streams the row itself says it; the shards they are about are no holes beside."""
+    scene.holds(kcl.KEY, *(lease(f"000000000000:orders:1:{shard}", "5", streamName={"S": "x"}, shardId={"S": shard}) for shard in (scene.a, scene.b)))
+    result = call("--json")
+    assert (result.exit_code, kinds(result)) == (1, {"other-stream": "WILL_BE_LOST"})
+    assert len(json.loads(result.stdout)["findings"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("initial", "code", "severity"),
+    [([], 1, "WILL_BE_LOST"), (["--initial-position", "trim-horizon"], 0, "INFO"), (["--initial-position", "latest"], 1, "WILL_BE_LOST")],
+)
+def test_what_the_table_does_not_say_the_user_may(call: Callable[..., Result], scene: Scene, initial: list[str], code: int, severity: str) -> None:
+    """Where a shard starts that nothing accounts for."""
+    del scene.rows[1]
+    result = call("--json", *initial)
+    assert (result.exit_code, kinds(result)) == (code, {"hole": severity})
+
+
+def test_nifi_between_two_tables(call: Callable[..., Result], scene: Scene) -> None:
+    """The main table is gone, and the copy complete."""
+    place = zip((scene.a, scene.b), scene.places, strict=True)
+    rows = [{"streamName": {"S": "orders"}, "shardId": {"S": shard}, "sequenceNumber": {"S": sequence}} for shard, sequence in place]
+    marker = {"streamName": {"S": "orders"}, "shardId": {"S": "__migration__"}, "migrationStatus": {"S": "COMPLETE"}}
+    del scene.sources.tables[TABLE]
+    scene.holds(nifi.KEY, *rows, marker, table=TABLE + "_migration")
+    result = call("--json")
+    assert (result.exit_code, kinds(result)) == (1, {"interrupted-migration": "WILL_BE_LOST"})
+    marker["migrationStatus"] = {"S": "IN_PROGRESS"}
+    assert json.loads(call("--json").stdout)["counts"]["LOST"] == 1
+
+
+@pytest.mark.parametrize(("copied", "only"), [(0, 2), (1, 1), (2, 0)])
+def test_nifi_before_it_deletes_the_kcl_table(call: Callable[..., Result], scene: Scene, copied: int, only: int) -> None:
+    """What was not copied goes with it; when everything was, it is a warning."""
+    place = list(zip((scene.a, scene.b), scene.places, strict=True))[:copied]
+    rows = [{"streamName": {"S": "orders"}, "shardId": {"S": shard}, "sequenceNumber": {"S": sequence}} for shard, sequence in place]
+    scene.holds(nifi.KEY, *rows, table=TABLE + "_migration")
+    result = call("--json")
+    assert (result.exit_code, kinds(result)) == (int(only > 0), {"interrupted-migration": "WILL_BE_LOST" if only else "WARNING"})
+    (finding,) = json.loads(result.stdout)["findings"]
+    assert [i in finding["text"] for i in (scene.a, scene.b)] == [copied < 1, copied < 2]
+
+
+def test_an_empty_table_is_told_shard_by_shard(call: Callable[..., Result], scene: Scene) -> None:
+    """NiFi after its only copy was deleted: the table is there, and nothing in it."""
+    scene.holds(nifi.KEY)
+    result = call("--json")
+    assert (result.exit_code, kinds(result)) == (1, {"table": "WARNING", "hole": "WILL_BE_LOST"})
+    assert json.loads(result.stdout)["counts"]["WILL_BE_LOST"] == 2
+
+
+def own(stream: StreamTwin, **changes: Any) -> dict[str, Any]:
+    """Sluice's consumer row."""
+    told = stream.describe()
+    return item_to_wire(replace(ConsumerRow("c", told.arn, told.created_millis, committed=7, bootstrapped=True), **changes).to_item())
+
+
+def test_a_table_of_sluice_is_read_too(call: Callable[..., Result], scene: Scene) -> None:
+    """An open batch comes again; a shard that nobody made a row for is the audit's."""
+    place = Position.after(scene.places[0])
+    row = item_to_wire(ShardRow(scene.a, place, place, batch=8).to_item())
+    scene.holds(sluice.KEY, own(scene.stream), row)
+    result = call("--json")
+    assert (result.exit_code, kinds(result)) == (0, {"read-again": "INFO", "hole": "INFO"})
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "kind", "word"),
+    [
+        ({"stream_created": 5}, 1, "other-stream", "created 5"),
+        ({"state": "EXPORTED"}, 0, "table", "EXPORTED"),
+        ({"bootstrapped": False}, 0, "table", "never bootstrapped"),
+        (None, 0, "table", "its migration was not completed"),
+    ],
+)
+def test_a_table_of_sluice_that_no_consumer_may_use_is_told(  # a claim left behind is the last one
+    call: Callable[..., Result], scene: Scene, change: dict[str, Any] | None, code: int, kind: str, word: str
+) -> None:
+    """With the rest of what is wrong, which here is nothing."""
+    places = [Position.after(place) for place in scene.places]
+    rows = [item_to_wire(ShardRow(i, place, place).to_item()) for i, place in zip((scene.a, scene.b), places, strict=True)]
+    first = own(scene.stream, **change) if change else item_to_wire(MigrationRow("old", "kcl", 0).to_item())
+    scene.holds(sluice.KEY, first, *rows)
+    result = call("--json")
+    assert result.exit_code == code
+    assert [(f["kind"], word in f["text"]) for f in json.loads(result.stdout)["findings"]] == [(kind, True)]
+
+
+def test_a_row_of_sluice_that_sluice_did_not_write_is_a_finding(call: Callable[..., Result], scene: Scene) -> None:
+    """Torn rows, and positions of no known kind."""
+    rows = [
+        {"id": {"S": f"shard/{shard}"}, "start": item_to_wire({"x": {"at": at}})["x"]} for shard, at in ((scene.a, "END"), (scene.b, "ELSEWHERE"))
+    ]
+    scene.holds(sluice.KEY, own(scene.stream), *rows)
+    result = call("--json")
+    assert (result.exit_code, kinds(result)) == (0, {"unreadable": "WARNING"})
+
+
+def test_many_findings_of_a_kind_are_counted(call: Callable[..., Result], scene: Scene) -> None:
+    """People see the first twenty; the document has them all."""
+    scene.rows.extend({"leaseKey": {"S": f"who-{i:02}"}} for i in range(25))
+    assert "unreadable: 5 more" in call().stdout
+    assert json.loads(call("--json").stdout)["counts"]["WARNING"] == 25
+
+
+def test_shards_of_which_the_same_is_said_share_a_row(call: Callable[..., Result], scene: Scene) -> None:
+    """And what is about the table as a whole stands above them."""
+    scene.rows[:] = [lease(f"shardId-{i:012d}", "SHARD_END" if i == 99 else "LATEST") for i in (0, 1, 99)]
+    scene.rows.append(lease("000000000000:orders:1:shardId-000000000000", "5"))
+    text = call().stdout
+    assert text.count("says LATEST") == 0  # in a table of several streams no lease may be without one
+    del scene.rows[-1]
+    text = call().stdout
+    assert (text.count("says LATEST"), text.count(scene.a), text.count(scene.b)) == (1, 1, 1)
+
+
+def test_what_the_reader_warns_of_is_a_finding(call: Callable[..., Result], scene: Scene) -> None:
+    """A kinsumer table without its clients."""
+    rows = [{"Shard": {"S": shard}, "SequenceNumber": {"S": place}} for shard, place in zip((scene.a, scene.b), scene.places, strict=True)]
+    scene.holds(kinsumer.KEY, *rows)
+    result = call("--json")
+    assert (result.exit_code, kinds(result)) == (0, {"table": "WARNING"})
+
+
+@pytest.mark.parametrize(
+    ("spoil", "arguments", "named"),
+    [
+        (lambda s: s.sources.tables.clear(), [], TABLE),
+        (lambda s: s.holds((Key("pk", "HASH", "S"),)), [], "pk HASH S"),
+        (lambda _: None, ["--format", "nifi"], "format nifi was named"),
+        (lambda s: setattr(s.stream, "exists", False), [], "stream orders does not exist"),
+    ],
+)
+def test_what_cannot_be_read_ends_with_65(
+    call: Callable[..., Result], scene: Scene, spoil: Callable[[Any], None], arguments: list[str], named: str
+) -> None:
+    """Nothing is made of it: no table, no known key, another format, no stream."""
+    spoil(scene)
+    result = call("--json", *arguments)
+    assert result.exit_code == 65
+    assert named in json.loads(result.stdout)["message"]
+
+
+def test_a_service_that_does_not_answer_is_no_finding(call: Callable[..., Result], scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends with 1 too; the document's reason tells the two apart."""
+
+    def silent(*_: Any) -> Any:
+        raise ServiceUnavailable("no answer")
+
+    monkeypatch.setattr(scene.sources, "scan", silent)
+    result = call("--json")
+    assert (result.exit_code, json.loads(result.stdout)["reason"]) == (1, "ServiceUnavailable")
+
+
+def test_the_ports_are_made_without_a_call() -> None:
+    """Credentials and endpoints are asked for when they are needed."""
+    options = cli_diagnose.Options("t", "s", "us-east-1", "auto", None, records=True, kinesis_endpoint="http://127.0.0.1:9", dynamodb_endpoint=None)
+    assert cli_diagnose._sight(options).records is not None
+    assert cli_diagnose._sight(replace(options, records=False)).records is None
