@@ -9,8 +9,9 @@ from typing import Any
 import click
 from botocore.exceptions import BotoCoreError, ClientError
 
-from sluice_checkpoints import cli_migrate, cli_report, cli_show
+from sluice_checkpoints import cli_diagnose, cli_export, cli_migrate, cli_report, cli_show
 from sluice_checkpoints.errors import SluiceError
+from sluice_checkpoints.foreign_formats import WRITERS
 from sluice_checkpoints.formats import AUTO, FORMATS
 from sluice_checkpoints.placement import FROM_NOW, FROM_START
 
@@ -32,7 +33,7 @@ def main() -> None:
     """Checkpoint tables of Kinesis consumers: take over another system's, look at ours.
 
     Exit codes: 0 done · 65 data or request refused, nothing was changed · 75 the source, or another migrator, is at work: come again later ·
-    2 wrong usage · 1 anything else.
+    2 wrong usage · 1 anything else (diagnose: records are or will be lost).
     """
 
 
@@ -73,6 +74,45 @@ def show(table: str, region: str, dynamodb_endpoint: str | None, *, as_json: boo
     """Where each shard of a consumer stands."""
     output = cli_report.Output(as_json=as_json)
     sys.exit(_guarded(output, lambda: cli_show.run(table, region, dynamodb_endpoint, output), terminal=False))
+
+
+@main.command()
+@click.option("--table", required=True, help="A checkpoint table of any system that can be migrated, or of Sluice.")
+@click.option("--stream", required=True, metavar="NAME", help="The Kinesis stream it is about.")
+@click.option(
+    "--format", "format_", default=AUTO, type=click.Choice([AUTO, *(f.name for f in FORMATS)]), show_default=True, help="What wrote the table."
+)
+@click.option(
+    "--initial-position",
+    type=click.Choice(cli_diagnose.INITIAL, case_sensitive=False),
+    help="Where its system is configured to start a shard that its table says nothing about.  [default: not known, the worse is assumed]",
+)
+@click.option("--records/--no-records", default=True, help="Ask Kinesis for each shard's oldest record: has retention passed a checkpoint?")
+@click.option("--kinesis-endpoint", metavar="URL", help="Another Kinesis than AWS's own.")
+@_shared
+def diagnose(**options: Any) -> None:
+    """What is wrong with a checkpoint table, its own system's or Sluice's. Only reads.
+
+    Exit codes: 0 nothing is lost, whatever warnings there are · 1 records are or will be lost · 65 no such table or stream, or no known format.
+    """
+    output = cli_report.Output(as_json=options.pop("as_json"))
+    sys.exit(_guarded(output, lambda: cli_diagnose.run(cli_diagnose.Options(**options), output), terminal=False))
+
+
+@main.command()
+@click.option("--format", "format_", required=True, type=click.Choice(list(WRITERS)), help="The system that goes on.")
+@click.option("--table", required=True, help="Sluice's table. Its consumer must be suspended. Nothing starts on it again afterwards.")
+@click.option("--to", required=True, metavar="TABLE", help="The other system's table, usually the one that was migrated; made if it does not exist.")
+@click.option("--stream", required=True, metavar="NAME", help="The Kinesis stream both are about.")
+@click.option("--quiet-seconds", type=click.FloatRange(min=0), help="How long TO must not move.  [default: what its format needs; kcl 60]")
+@click.option("--lease-seconds", type=click.FloatRange(min=1), default=60, show_default=True, help="Lease on TABLE while this program works.")
+@click.option("--kinesis-endpoint", metavar="URL", help="Another Kinesis than AWS's own.")
+@click.option("--dry-run", is_flag=True, help="Only read: print the plan, shard by shard. With --quiet-seconds it also checks that TO is at rest.")
+@_shared
+def export(**options: Any) -> None:
+    """Give a stream back: TO says where the consumer of TABLE stands, and its old system goes on from there. No row of TO is lowered."""
+    output = cli_report.Output(as_json=options.pop("as_json"))
+    sys.exit(_guarded(output, lambda: cli_export.run(cli_export.Options(**options), output)))
 
 
 def _guarded(output: cli_report.Output, command: Callable[[], None], *, terminal: bool = True) -> int:

@@ -105,7 +105,7 @@ class Child:
 class ConsumerRow:
     """The row `consumer`: identity, lease and last committed batch of one consumer.
 
-    `holder` and `updated_at` are for people and never used to decide.
+    `holder` and `updated_at` are for people and never used to decide. `exported_to` is the table that the positions went to, once EXPORTED.
     """
 
     consumer_id: str
@@ -123,6 +123,7 @@ class ConsumerRow:
     chunks: int = 0
     holder: str | None = None
     updated_at: str | None = None
+    exported_to: str | None = None
 
     def to_item(self) -> Item:
         """The stored form. `released` and `plan` are left out where they say nothing."""
@@ -140,7 +141,7 @@ class ConsumerRow:
             "bootstrapped": self.bootstrapped,
             "state": self.state,
         }
-        optional = {"plan": self.plan, "holder": self.holder, "updatedAt": self.updated_at}
+        optional = {"plan": self.plan, "holder": self.holder, "updatedAt": self.updated_at, "exportedTo": self.exported_to}
         item |= {key: value for key, value in optional.items() if value is not None}
         item |= {"released": True} if self.released else {}
         return item | ({"chunks": self.chunks} if self.chunks else {})
@@ -170,6 +171,7 @@ class ConsumerRow:
             chunks=item.get("chunks", 0),
             holder=item.get("holder"),
             updated_at=item.get("updatedAt"),
+            exported_to=item.get("exportedTo"),
         )
 
 

@@ -18,7 +18,7 @@ from sluice_checkpoints.encoding import Wire
 from sluice_checkpoints.errors import Refused, ServiceUnavailable
 from sluice_checkpoints.migration_world import Prepared
 from sluice_checkpoints.retrying import Again, Patience
-from sluice_checkpoints.source import Key
+from sluice_checkpoints.source import Key, KeySchema
 from sluice_checkpoints.source_dynamodb import NOT_FOUND, key_schema
 
 KEY = (Key("id", "HASH", "S"),)
@@ -57,10 +57,10 @@ def _of_a_fresh_table(error: ClientError) -> bool:
 
 
 class DynamoTargets:
-    """`Targets` over a DynamoDB client. `patience` gives clock and sleep; its limit is for single calls."""
+    """`Targets` over a DynamoDB client. `patience` gives clock and sleep; its limit is for single calls; `key` is another than ours for an export."""
 
-    def __init__(self, api: Api, patience: Patience | None = None) -> None:
-        self._api, self._patience = api, patience or Patience()
+    def __init__(self, api: Api, patience: Patience | None = None, key: KeySchema = KEY) -> None:
+        self._api, self._patience, self._key = api, patience or Patience(), key
 
     def find(self, name: str) -> DynamoTable | None:
         """See `Targets.find`. One that is still being made holds nothing, so it does not exist yet."""
@@ -69,12 +69,21 @@ class DynamoTargets:
 
     def ensure(self, name: str) -> Prepared:
         """See `Targets.ensure`."""
+        warnings = self.make(name)
+        table = self._table(name)
+        table.get("migration")
+        return Prepared(table, warnings)
+
+    def make(self, name: str) -> tuple[str, ...]:
+        """Makes the table if it does not exist, and waits until it is ready; returns what could not be had.
+
+        Raises:
+            Refused, ServiceUnavailable: see `Targets.ensure`.
+        """
         if self._describe(name) is None:
             self._create(name)
         self._wait_until_active(name)
-        table = self._table(name)
-        table.get("migration")
-        return Prepared(table, tuple(filter(None, (self._protect(name), self._recover(name)))))
+        return tuple(filter(None, (self._protect(name), self._recover(name))))
 
     def _table(self, name: str) -> DynamoTable:
         """Whoever made the table, perhaps this program in its last life, it may be new. A new table's refusals must be outlived."""
@@ -89,8 +98,9 @@ class DynamoTargets:
                 return None
             raise
         found = key_schema(reply["Table"])
-        if found != KEY:
-            raise Refused(f"target table {name} has the key schema ({', '.join(map(str, found))}), not ({KEY[0]}): it is another program's table")
+        if found != self._key:
+            wanted = ", ".join(map(str, self._key))
+            raise Refused(f"target table {name} has the key schema ({', '.join(map(str, found))}), not ({wanted}): it is another program's table")
         if reply["Table"]["TableStatus"] == "DELETING":
             raise Refused(f"target table {name} is being deleted; give this migration a name that was never used")
         return dict(reply["Table"])
@@ -98,8 +108,8 @@ class DynamoTargets:
     def _create(self, name: str) -> None:
         request = {
             "TableName": name,
-            "AttributeDefinitions": [{"AttributeName": key.name, "AttributeType": key.type} for key in KEY],
-            "KeySchema": [{"AttributeName": key.name, "KeyType": key.kind} for key in KEY],
+            "AttributeDefinitions": [{"AttributeName": key.name, "AttributeType": key.type} for key in self._key],
+            "KeySchema": [{"AttributeName": key.name, "KeyType": key.kind} for key in self._key],
             "BillingMode": "PAY_PER_REQUEST",
             "DeletionProtectionEnabled": True,
         }

@@ -13,6 +13,7 @@ from sluice_checkpoints.errors import Fenced, LostRace, ProtocolViolation
 from sluice_checkpoints.model import (
     ACTIVE,
     CONSUMER,
+    EXPORTED,
     MIGRATION,
     SHARD_PREFIX,
     Child,
@@ -156,6 +157,13 @@ class CheckpointStore:
     def release(self, life: Life) -> bool:
         """Says that this life is over and silent, so that the next need not wait. False: the lease is another's."""
         return self.table.write(Update(CONSUMER, _owned(life), put={("released",): True})).applied
+
+    def export(self, life: Life, to: str) -> bool:
+        """The end of this table: its positions stand in table `to` now, and nobody takes the lease again (`take` asks for ACTIVE).
+
+        Condition: the lease is this life's. Sent twice it says the same, so a lost reply does no harm. False: the lease is another's.
+        """
+        return self.table.write(Update(CONSUMER, _owned(life), put={("state",): EXPORTED, ("exportedTo",): to})).applied
 
     def fence(self, life: Life, shard_id: str) -> None:
         """Marks a shard row as this life's: binds of earlier lives are refused from now on.

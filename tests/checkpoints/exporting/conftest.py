@@ -1,0 +1,39 @@
+"""A world of twins for exports."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # `exporting`: tests have no packages (importlib mode)
+
+from exporting.bench import Bench, Crash
+
+from sluice_checkpoints.foreign_formats import WRITERS
+
+
+@pytest.fixture
+def bench() -> Bench:
+    """One world, whose other system is KCL."""
+    return Bench()
+
+
+@pytest.fixture
+def new_bench() -> Callable[..., Bench]:
+    """Makes worlds; the argument is the other system's format."""
+    return Bench
+
+
+@pytest.fixture(params=list(WRITERS))
+def each(request: pytest.FixtureRequest) -> Bench:
+    """One world for each format."""
+    return Bench(request.param)
+
+
+@pytest.fixture
+def crash() -> type[BaseException]:
+    """What a process that is gone leaves behind."""
+    return Crash

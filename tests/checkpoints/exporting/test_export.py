@@ -1,0 +1,364 @@
+from __future__ import annotations
+
+import copy
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from exporting.bench import FOUR, OLD, ONE, PLACES, TABLE, THREE, TWO, ZERO, Bench
+
+from sluice_checkpoints.errors import LeaseHeld, Refused, SourceActive
+from sluice_checkpoints.export import EXPORTED
+from sluice_checkpoints.lease import Claim, Watcher, take_over
+from sluice_checkpoints.model import END, TRIM_HORIZON, ConsumerRow, Position, ShardRow
+from sluice_checkpoints.source import Key
+from sluice_checkpoints.store import Life
+from sluice_checkpoints.stream import StreamNotFound
+
+RUNS = Claim(20_000, "driver", "now")
+
+
+def stands(bench: Bench) -> dict[str, Position | None]:
+    """What the other system has to say in the end: its own words for where the consumer stands."""
+    unstarted = TRIM_HORIZON if bench.writer.unstarted is None else None
+    last = bench.stream.shards[ZERO].shard.ending_sequence
+    ended = END if bench.writer.ends else Position.after(str(last))
+    after = {ONE: bench.second, TWO: bench.two, THREE: bench.three}
+    return {ZERO: ended, FOUR: unstarted} | {shard: Position.after(sequence) for shard, sequence in after.items()}
+
+
+def untouched(bench: Bench, before: Any) -> None:
+    """Nothing was written anywhere but in the lease, and that is free."""
+    assert bench.rows == before
+    assert bench.consumer["state"] == "ACTIVE"
+    assert bench.consumer["released"]
+
+
+# -- the whole way -----------------------------------------------------------------------------------------------------------------
+
+
+def test_the_other_system_goes_on_where_the_consumer_stands(each: Bench) -> None:
+    """Every shard of the stream, in the words of each format."""
+    result = each.exporter().run()
+    assert each.says() == stands(each)
+    assert result.state == EXPORTED
+
+
+def test_sluices_table_is_closed_for_good(each: Bench) -> None:
+    """No driver takes its lease again; the row says where the positions went."""
+    each.exporter().run()
+    assert (each.consumer["state"], each.consumer["exportedTo"]) == (EXPORTED, OLD)
+    with pytest.raises(Refused, match=EXPORTED):
+        take_over(each.store, RUNS, Watcher(sleep=lambda _seconds: None))
+
+
+def test_nobody_owns_what_was_written(each: Bench) -> None:
+    """Owners, expiries, claims and prepared checkpoints are gone, so that the other system's workers start at once."""
+    gone = ("leaseOwner", "checkpointOwner", "pendingCheckpoint", "leaseExpiry", "AssignedTo", "LeaseTimeout", "ClaimRequest", "OwnerID", "OwnerName")
+    each.exporter().run()
+    shards = [row for row in each.rows if row.get(each.writer.keys[-1].name, {}).get("S", "").startswith("shardId") and "ownerName" not in row]
+    assert len(shards) >= 5
+    assert [name for row in shards for name in gone if name in row] == []
+
+
+@pytest.mark.parametrize(("name", "label"), [("kcl", "Leader"), ("nifi", "__node__#1"), ("nifi", "others")])
+def test_rows_that_are_no_shards_of_the_stream_stay_as_they_are(name: str, label: str) -> None:
+    """Leaders, heartbeats, another stream's rows."""
+    bench = Bench(name)
+    before = [copy.deepcopy(row) for row in bench.rows if {"S": label} in row.values()]
+    bench.exporter().run()
+    assert [row for row in bench.rows if {"S": label} in row.values()] == before != []
+
+
+def test_a_table_that_is_not_there_is_made_with_the_formats_key(each: Bench) -> None:
+    """And filled; nobody can work on it, so nothing is waited for."""
+    each.old.tables.clear()
+    each.exporter().run()
+    assert each.old.tables[OLD][0] == each.writer.keys
+    assert each.says() == stands(each)
+    assert each.seconds == 0
+
+
+def test_a_row_that_stands_further_is_kept_with_a_warning_that_names_both(each: Bench) -> None:
+    """Nothing is ever lowered, though the consumer says otherwise."""
+    further = each.advance(TWO)
+    before = copy.deepcopy(each.row(TWO))
+    result = each.exporter().run()
+    assert each.row(TWO) == before
+    assert any(further in w and each.two in w and w.startswith(TWO) for w in result.warnings)
+    assert result.plan is not None
+    assert result.plan.counts["kept"] == 1
+
+
+def test_a_row_that_says_so_already_is_not_written(each: Bench) -> None:
+    """A second export, from a table that was not moved, writes nothing but the end of that table."""
+    each.exporter().run()
+    each.consumer["state"] = "ACTIVE"
+    before, mark = copy.deepcopy(each.rows), len(each.calls.log)
+    each.consumer["released"] = True
+    each.exporter().run()
+    assert each.rows == before
+    assert "before write foreign" not in each.calls.log[mark:]
+
+
+def test_many_rows_are_written_in_transactions_of_at_most_a_hundred(bench: Bench) -> None:
+    """The twin refuses more, as DynamoDB does."""
+    for _ in range(120):
+        bench.stream.split(next(shard.id for shard in bench.stream.list_shards().shards if not shard.closed))
+    result = bench.exporter().run()
+    assert len(bench.says()) == 245
+    assert result.plan is not None
+    assert bench.calls.log.count("after write foreign") == -(-len(result.plan.changes) // 100) == 3
+
+
+# -- the lease ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_consumer_that_runs_is_left_alone(bench: Bench) -> None:
+    """Its heartbeat moves: nothing is written, and it keeps its lease."""
+    taken = take_over(bench.store, RUNS, Watcher())
+    bench.calls.visit = lambda what: what == "before wake" and bench.store.beat(taken.life) and None
+    before = copy.deepcopy(bench.rows)
+    with pytest.raises(LeaseHeld, match="alive"):
+        bench.exporter().run()
+    assert bench.rows == before
+    assert bench.consumer["token"] == taken.life.token
+
+
+def test_a_lease_whose_holder_is_silent_is_waited_out_in_full(bench: Bench) -> None:
+    """It promised 20 seconds."""
+    del bench.consumer["released"]
+    bench.exporter(quiet_seconds=0).run()
+    assert bench.seconds >= 20
+    assert bench.consumer["state"] == EXPORTED
+
+
+def test_the_lease_is_beaten_while_the_other_table_is_watched(each: Bench) -> None:
+    """A driver that comes meanwhile finds it alive, in every third of the lease."""
+    beats: list[float] = []
+    each.calls.visit = lambda what: beats.append(each.seconds) if what == "after write" else None
+    each.exporter(lease_millis=9_000).run()
+    assert max(b - a for a, b in pairwise(beats)) <= 3
+    assert beats[-1] >= each.writer.reader.quiet(each.snapshot())
+
+
+@pytest.mark.parametrize("moment", ["before wake", "after write foreign"])
+def test_an_export_whose_lease_was_taken_ends_without_closing_the_table(bench: Bench, moment: str) -> None:
+    """It was paused, and a driver came: that one goes on from here, and what it does to the lease is not undone."""
+    came: list[Life] = []
+
+    def visit(what: str) -> None:
+        if what == moment and not came:
+            bench.seconds += 100
+            bench.calls.visit = lambda _what: None
+            seen = bench.store.consumer()
+            assert seen is not None
+            taken = bench.store.take(seen, ConsumerRow("", "", 0, token="driver"))
+            came.append(Life(taken.generation if taken else 0, "driver"))
+
+    bench.calls.visit = visit
+    with pytest.raises(LeaseHeld, match="another life"):
+        bench.exporter().run()
+    assert bench.consumer["state"] == "ACTIVE"
+    assert (bench.consumer["token"], bench.consumer["generation"]) == ("driver", came[0].generation)
+    assert "released" not in bench.consumer
+
+
+def test_the_last_write_asks_for_the_lease(bench: Bench) -> None:
+    """`export` of a life that is over is refused and changes nothing."""
+    taken = take_over(bench.store, RUNS, Watcher())
+    before = dict(bench.consumer)
+    assert not bench.store.export(Life(taken.life.generation, "another"), OLD)
+    assert not bench.store.export(Life(taken.life.generation - 1, taken.life.token), OLD)
+    assert bench.consumer == before
+    assert bench.store.export(taken.life, OLD)
+    assert bench.store.export(taken.life, OLD)  # a reply that was lost
+
+
+# -- at rest -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_table_that_moves_is_in_use(each: Bench) -> None:
+    """Two scans differ: nothing is written, and the lease is given back."""
+    where = each.rows[-1]
+    name = (
+        "lastUpdateTimestamp" if "lastUpdateTimestamp" in where else next(n for n, t in where.items() if n not in {k.name for k in each.writer.keys})
+    )
+    each.calls.visit = lambda what: where.update({name: {next(iter(where[name])): "8"}}) if what == "before wake" else None
+    with pytest.raises(SourceActive, match="is in use"):
+        each.exporter().run()
+    where = each.rows[-1]
+    untouched(each, each.rows)
+    assert "before write foreign" not in each.calls.log
+
+
+def test_a_table_is_watched_as_long_as_its_format_needs(each: Bench) -> None:
+    """Or as long as the user says."""
+    each.exporter().run()
+    assert each.seconds >= each.writer.reader.quiet(each.snapshot())
+    other = Bench(each.writer.name)
+    other.exporter(quiet_seconds=7).run()
+    assert 7 <= other.seconds < 30
+
+
+def test_a_row_that_moves_between_reading_and_writing_is_not_lowered(each: Bench) -> None:
+    """The write's condition fails; the transaction changes nothing, and the export ends with 75."""
+    after: list[Any] = []
+
+    def visit(what: str) -> None:
+        if what == "before write foreign":
+            each.advance(ONE)
+            after.append(copy.deepcopy(each.rows))
+
+    each.calls.visit = visit
+    with pytest.raises(SourceActive, match=ONE):
+        each.exporter().run()
+    untouched(each, after[0])
+
+
+def test_a_row_that_moves_after_it_was_written_stops_the_end(bench: Bench) -> None:
+    """A worker that wakes up takes a lease: Sluice's table stays open."""
+    bench.calls.visit = lambda what: bench.row(ONE).update(leaseOwner={"S": "w"}) if what == "after write foreign" else None
+    with pytest.raises(SourceActive, match=ONE):
+        bench.exporter().run()
+    assert bench.consumer["state"] == "ACTIVE"
+    assert bench.consumer["released"]
+
+
+# -- refusals ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_table_with_rows_that_are_not_understood_is_refused(each: Bench) -> None:
+    """An unknown attribute may be the one that holds the place."""
+    each.rows[-1]["newThing"] = {"S": "x"}
+    before = copy.deepcopy(each.rows)
+    with pytest.raises(Refused, match="newThing"):
+        each.exporter().run()
+    untouched(each, before)
+    assert each.consumer["generation"] == 3
+
+
+def test_a_table_of_another_key_is_refused(each: Bench) -> None:
+    """It is another system's."""
+    each.old.tables[OLD] = ((Key("other", "HASH", "S"),), [])
+    with pytest.raises(Refused, match="other HASH S"):
+        each.exporter().run()
+
+
+def test_a_table_of_another_stream_is_refused(each: Bench) -> None:
+    """A number outside of its shard's range cannot be of this stream; kept as "further" it would lose records."""
+    each.row(ONE)[PLACES[each.writer.name]] = {"S": "5"}
+    with pytest.raises(Refused, match="outside"):
+        each.exporter().run()
+
+
+def test_a_table_of_several_streams_is_refused(bench: Bench) -> None:
+    """Its keys name streams, which is not written."""
+    bench.row(ONE)["leaseKey"] = {"S": f"000000000000:orders:1700000000:{ONE}"}
+    with pytest.raises(Refused, match="several streams"):
+        bench.exporter().run()
+
+
+def test_a_table_without_rows_of_this_stream_is_filled(each: Bench) -> None:
+    """For example one that serves other streams only."""
+    each.rows[:] = [row for row in each.rows if {"S": "others"} in row.values() or {"S": "Leader"} in row.values()]
+    each.exporter().run()
+    assert each.says() == stands(each)
+
+
+def test_nifis_half_made_table_is_refused() -> None:
+    """NiFi's next start would copy it over what was written."""
+    bench = Bench("nifi")
+    bench.old.tables[OLD + "_migration"] = bench.old.tables[OLD]
+    with pytest.raises(Refused, match=f"{OLD}_migration"):
+        bench.exporter().run()
+
+
+def test_a_table_that_kinsumer_would_not_find_is_not_made() -> None:
+    """Its name ends with `_checkpoints`."""
+    bench = Bench("kinsumer")
+    with pytest.raises(Refused, match="orders_checkpoints"):
+        bench.exporter(to="orders").run()
+
+
+@pytest.mark.parametrize(("to", "said"), [("x", "--to 'x'"), (TABLE, "own table")])
+def test_a_name_that_cannot_be_is_refused(bench: Bench, to: str, said: str) -> None:
+    """Before anything is read."""
+    with pytest.raises(Refused, match=said):
+        bench.exporter(to=to)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda b: (setattr(b, "seconds", 1), b.stream.recreate(3)), "is of stream"),
+        (lambda b: b.consumer.update(bootstrapped=False), "bootstrapped"),
+        (lambda b: b.table.rows.pop("consumer"), "no consumer row"),
+        (lambda b: b.put(ShardRow(ONE, Position.after("1", 2), Position.after(b.second, 2), batch=7)), ONE),
+    ],
+)
+def test_what_is_not_the_consumers_is_refused_before_the_lease_is_taken(spoil: Any, said: str) -> None:
+    """Another stream, an unfinished bootstrap, no consumer, a place inside of an aggregate in a format that has none."""
+    bench = Bench("nifi")
+    spoil(bench)
+    before = copy.deepcopy(bench.rows)
+    with pytest.raises(Refused, match=said):
+        bench.exporter().run()
+    assert bench.rows == before
+    assert bench.table.rows.get("consumer", {"generation": 3})["generation"] == 3
+
+
+def test_a_stream_that_was_made_again_during_the_export_stops_it(bench: Bench) -> None:
+    """Its shards have the same names."""
+    bench.calls.visit = lambda what: bench.stream.recreate(3) if what == "before wake" else None
+    before = copy.deepcopy(bench.rows)
+    with pytest.raises(Refused, match="created again"):
+        bench.exporter().run()
+    untouched(bench, before)
+
+
+def test_a_stream_that_is_gone_is_refused(bench: Bench) -> None:
+    """There is nothing to give back."""
+    bench.stream.exists = False
+    with pytest.raises(StreamNotFound):
+        bench.exporter().run()
+
+
+# -- again, and without writing ----------------------------------------------------------------------------------------------------
+
+
+def test_an_export_that_is_done_says_so(bench: Bench) -> None:
+    """And writes nothing, whatever the other system has done since."""
+    bench.exporter().run()
+    bench.advance(ONE)
+    before, mark = copy.deepcopy(bench.rows), len(bench.calls.log)
+    result = bench.exporter().run()
+    assert (result.state, result.plan) == (EXPORTED, None)
+    assert bench.rows == before
+    assert not any("write" in call for call in bench.calls.log[mark:])
+
+
+def test_an_export_to_a_second_table_is_refused(bench: Bench) -> None:
+    """The first one's consumers may have gone on; the message names it."""
+    bench.exporter().run()
+    with pytest.raises(Refused, match=OLD):
+        bench.exporter(to="elsewhere").run()
+
+
+@pytest.mark.parametrize("quiet", [None, 60])
+def test_a_dry_run_writes_nothing(each: Bench, quiet: float | None) -> None:
+    """Not even the lease; the plan is the one that a run would follow."""
+    before, consumer = copy.deepcopy(each.rows), dict(each.consumer)
+    dry = each.exporter(quiet_seconds=quiet).dry_run()
+    assert (each.rows, each.consumer) == (before, consumer)
+    assert each.seconds == (quiet or 0)
+    assert dry.plan is not None
+    assert dry.plan.counts == (each.exporter().run().plan or dry.plan).counts
+    assert dry.state == "PLANNED"
+
+
+def test_a_dry_run_may_look_whether_the_other_table_is_at_rest(bench: Bench) -> None:
+    """If a quiet period was asked for."""
+    bench.calls.visit = lambda what: bench.row(ONE).update(leaseCounter={"N": "9"}) if what == "before wake" else None
+    with pytest.raises(SourceActive, match="leaseCounter"):
+        bench.exporter(quiet_seconds=60).dry_run()

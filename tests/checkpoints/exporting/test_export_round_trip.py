@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from exporting.bench import FOUR, OLD, ONE, THREE, TWO, ZERO, Bench, Catalog
+
+from sluice_checkpoints.lease import Claim, Watcher, take_over
+from sluice_checkpoints.migration_twin import MemoryTargets
+from sluice_checkpoints.migration_world import Request, World
+from sluice_checkpoints.migrator import Migrator, Result
+from sluice_checkpoints.model import END, TRIM_HORIZON, Child, Position, ShardRow
+from sluice_checkpoints.store import CheckpointStore, Range, Reader
+
+CHILDREN = tuple(Child(i, frozenset({ZERO})) for i in (THREE, FOUR))
+
+
+def migrate(bench: Bench, targets: MemoryTargets, target: str) -> Result:
+    """Takes over from the other system's table into a new one."""
+    world = World(bench.old, Catalog(bench.stream, bench.calls), targets, bench._clock, bench._sleep, lambda: target)
+    return Migrator(Request(OLD, target), world).run()
+
+
+def stands(store: CheckpointStore) -> dict[str, Position]:
+    """Where every shard stands."""
+    consumer = store.consumer()
+    return {i: row.stands(consumer.committed if consumer else 0) for i, row in store.shards().items()}
+
+
+def consume(bench: Bench, store: CheckpointStore) -> None:
+    """One batch by the protocol: 0 to its end, 1 and 3 to their last records; 2 and 4 have nothing to read."""
+    life = take_over(store, Claim(20_000, "driver", "now"), Watcher()).life
+    rows = store.shards()
+    ends = {ZERO: END, ONE: Position.after(bench.second), THREE: Position.after(bench.three)}
+    for shard, row in rows.items():
+        store.fence(life, shard)
+        if shard in ends and row.end != ends[shard]:
+            children = CHILDREN if shard == ZERO else None
+            assert store.bind(life, 1, Range(shard, row.end, ends[shard], records=1, children=children), Reader(f"{life.generation}.0.0", 1)) is None
+    store.commit(life, 1)
+    assert store.release(life)
+
+
+def whole(bench: Bench, positions: dict[str, Position]) -> dict[str, Position]:
+    """NiFi's last sequence number of a finished shard means its end."""
+    last = Position.after(str(bench.stream.shards[ZERO].shard.ending_sequence))
+    return {shard: END if position == last else position for shard, position in positions.items()}
+
+
+def test_there_and_back_and_there_again_loses_nothing_and_repeats_nothing(each: Bench) -> None:
+    """Taken over, consumed, given back, taken over once more: every shard stands where it stood."""
+    targets = MemoryTargets()
+    migrate(each, targets, "sluice-first")
+    first = CheckpointStore(targets.tables["sluice-first"])
+    consume(each, first)
+    before = stands(first)
+    assert (before[ZERO], before[FOUR]) == (END, TRIM_HORIZON)
+    each.table = targets.tables["sluice-first"]
+    each.exporter().run()
+    again = migrate(each, targets, "sluice-second")
+    assert whole(each, stands(CheckpointStore(targets.tables["sluice-second"]))) == before
+    assert again.plan is not None
+    assert {p.id for p in again.plan.shards if p.verdict.again} == (set() if each.writer.unstarted is None else {FOUR})
+
+
+def test_there_and_back_without_a_batch_changes_no_place(each: Bench) -> None:
+    """The other system finds its own checkpoints; where they said nothing, they say the beginning."""
+    targets = MemoryTargets()
+    were = each.says()
+    migrate(each, targets, "sluice-first")
+    each.table = targets.tables["sluice-first"]
+    each.exporter().run()
+    says = each.says()
+    assert {shard: position for shard, position in says.items() if were.get(shard)} == {shard: p for shard, p in were.items() if p}
+    assert {says[shard] for shard in says if not were.get(shard)} <= {None, TRIM_HORIZON}
+
+
+def test_an_open_batch_comes_again_and_nothing_else_does(each: Bench) -> None:
+    """A driver crashed after it had bound batch 8: the other system starts where that starts."""
+    each.put(ShardRow(ONE, Position.after(each.first), Position.after(each.second), generation=3, batch=8))
+    result = each.exporter().run()
+    assert (each.says()[ONE], each.says()[TWO]) == (Position.after(each.first), Position.after(each.two))
+    assert [w for w in result.warnings if "come again" in w] == [f"{ONE}: batch 8 is open: its records come again"]
