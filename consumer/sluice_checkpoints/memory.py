@@ -6,9 +6,9 @@ operation took effect and may raise; an exception raised "after" is a reply that
 
 from __future__ import annotations
 
-import copy
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from sluice_checkpoints.model import Item
 from sluice_checkpoints.table import (
@@ -35,6 +35,15 @@ _MISSING = object()
 
 def _no_hook(_when: str, _operation: str, _argument: object) -> None:
     """Injects nothing."""
+
+
+def copied(value: Any) -> Any:
+    """A copy of plain data, all the way down; much cheaper than `copy.deepcopy`, which simulations would spend most of their time in."""
+    if isinstance(value, dict):
+        return {name: copied(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(copied(inner) for inner in value)
+    return value
 
 
 def _look(item: Item | None, path: Path) -> object:
@@ -110,19 +119,20 @@ class MemoryTable:
         """The row, or None."""
         self.hook("before", "get", key)
         with self._lock:
-            return copy.deepcopy(self.rows.get(key))
+            found: Item | None = copied(self.rows.get(key))
+        return found
 
     def batch_get(self, keys: Sequence[str]) -> dict[str, Item]:
         """The rows of these keys that exist."""
         self.hook("before", "batch_get", keys)
         with self._lock:
-            return {key: copy.deepcopy(self.rows[key]) for key in keys if key in self.rows}
+            return {key: copied(self.rows[key]) for key in keys if key in self.rows}
 
     def scan(self) -> Iterator[Item]:
         """Every row, as they stood when the scan began."""
         self.hook("before", "scan", None)
         with self._lock:
-            rows = copy.deepcopy(list(self.rows.values()))
+            rows = copied(list(self.rows.values()))
         return iter(rows)
 
     def write(self, write: Write) -> Outcome:
@@ -131,7 +141,7 @@ class MemoryTable:
         with self._lock:
             row = self.rows.get(write.key)
             if not all(holds(c, row) for c in write.when):
-                return Outcome(applied=False, found=copy.deepcopy(row))
+                return Outcome(applied=False, found=copied(row))
             former = self._apply(write)
         self.hook("after", "write", write)
         return Outcome(applied=True, found=former)
@@ -143,7 +153,7 @@ class MemoryTable:
             raise ValueError("a transaction has 1 to 100 members, each on a row of its own")
         with self._lock:
             rows = [self.rows.get(m.key) for m in members]
-            refused = {i: copy.deepcopy(row) for i, (m, row) in enumerate(zip(members, rows, strict=True)) if not all(holds(c, row) for c in m.when)}
+            refused = {i: copied(row) for i, (m, row) in enumerate(zip(members, rows, strict=True)) if not all(holds(c, row) for c in m.when)}
             if refused:
                 return Transaction(applied=False, refused=refused)
             for member in members:
@@ -155,12 +165,12 @@ class MemoryTable:
     def _apply(self, write: Write) -> Item | None:
         if isinstance(write, Put):
             _validate(write.item, write.key)
-            self.rows[write.key] = copy.deepcopy(write.item)
+            self.rows[write.key] = copied(write.item)
             return None
         return self._update(write)
 
     def _update(self, update: Update) -> Item:
-        row = copy.deepcopy(self.rows.get(update.key, {"id": update.key}))
+        row = copied(self.rows.get(update.key, {"id": update.key}))
         former: Item = {}
         for path, value in update.put.items():
             _validate(value, f"{update.key}.{'.'.join(path)}")
@@ -170,7 +180,7 @@ class MemoryTable:
                 target, kept = target[name], kept.setdefault(name, {})
             if last in target:
                 kept[last] = target[last]
-            target[last] = copy.deepcopy(value)
+            target[last] = copied(value)
         for path in update.remove:
             row.pop(path[0], None)
         for name, amount in update.add.items():

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.memory import Hook, MemoryTable
+from sluice_checkpoints.errors import SourceActive
+from sluice_checkpoints.memory import Hook, MemoryTable, copied
 from sluice_checkpoints.migration_world import Prepared
 from sluice_checkpoints.source import KeySchema, RawItem
 from sluice_checkpoints.table import Table
@@ -38,8 +37,8 @@ class MemorySources:
         """See `SourceTables.scan`."""
         self.hook("before", "scan source", table)
         if table not in self.tables:
-            raise Refused(f"Scan of source table {table} was refused: there is no such table")
-        return copy.deepcopy(self.tables[table][1])
+            raise SourceActive(f"source table {table} was deleted while it was read; stop the system it belongs to and run this again")
+        return [copied(row) for row in self.tables[table][1]]
 
 
 @dataclass

@@ -85,7 +85,7 @@ class Migrator:
         if self._request.quiet_seconds:
             self._world.progress.waiting(self._request.quiet_seconds, "the source must not move")
             self._world.sleep(self._request.quiet_seconds)
-            self._same(survey.seen, self._look())
+            self._same(survey.seen, self._look_again())
         return self._result("PLANNED", f"{_told(survey.plan)}; nothing was written", survey.plan)
 
     def run(self) -> Result:
@@ -134,6 +134,13 @@ class Migrator:
         chosen, snapshot = formats.take_snapshot(self._world.sources, self._request.source, self._request.format)
         return Seen(chosen, snapshot, self._world.clock())
 
+    def _look_again(self) -> Seen:
+        """A later look; what cannot be read now could be a moment ago, so somebody is at work there."""
+        try:
+            return self._look()
+        except Refused as refused:
+            raise SourceActive(f"source table {self._request.source} changed under way, stop its consumer and run this again: {refused}") from refused
+
     def _survey(self, stream: StreamIdentity) -> Survey:
         self._world.progress.step(f"source table {self._request.source}, stream {stream.name}")
         if stream.status not in READABLE:
@@ -168,7 +175,7 @@ class Migrator:
             self._world.progress.step(f"writing {len(wanted.shards)} rows")
             self._write(held, wanted, stored, rest.snapshot.digest)
             held.alive()
-            before = self._look()
+            before = self._look_again()
             if before.snapshot.digest == rest.snapshot.digest:
                 self._finish(held, wanted, survey.stream)
                 return wanted
@@ -180,7 +187,7 @@ class Migrator:
         quiet = before.format.quiet(before.snapshot) if quiet is None else quiet
         self._world.progress.waiting(quiet, "the source must not move")
         held.pause(before.at + quiet)
-        later = self._look()
+        later = self._look_again()
         self._same(before, later)
         return later
 
@@ -213,6 +220,7 @@ class Migrator:
         self._world.progress.step("comparing the target with the plan")
         stored = held.store.shards()
         if len(stored) != len(wanted.shards) or digest_of(stored.values()) != wanted.digest:
+            held.store.beat(held.claim)  # LeaseHeld if the rows are another migrator's, who took over while this one slept
             strange = [p.id for p in wanted.shards if stored.get(p.id) != p.row] + sorted(stored.keys() - {p.id for p in wanted.shards})
             raise ProtocolViolation(f"target table {held.store.table.name} is not what was written to it: {', '.join(strange[:10])}")
         held.alive()

@@ -158,7 +158,7 @@ def lose_the_third_scan(bench: Any) -> Migrator:
 
     def visit(number: int) -> None:
         nonlocal scans
-        if bench.calls.log[number] == "before describe source":
+        if bench.calls.log[number] == "before scan source":
             scans += 1
             if scans == 3:
                 raise ServiceUnavailable("no answer")

@@ -1,154 +1,107 @@
+"""The migrator under crashes, lost replies, pauses, rivals and sources that move, for every kind of source (see `migrating`).
+
+`SLUICE_SIM=deep` tries three faults in a row, every pair of calls of two rivals, and thousands of interleavings.
+"""
+
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import Any
+import os
 
 import pytest
+from migrating import consumers, rivals, schedules
+from migrating.cases import CASES
+from migrating.sabotage import SABOTAGES, SNOWPLOW, Sabotage
+from migrating.stage import Case
 
-from sluice_checkpoints.errors import LeaseHeld, ServiceUnavailable, SluiceError, SourceActive
-from sluice_checkpoints.memory import MemoryTable
-from sluice_checkpoints.model import CONSUMER, MIGRATION
-from sluice_checkpoints.table import Member, Outcome, Transaction, Write
+from sluice_checkpoints import migration_store
 
-TARGET = "sluice-orders"
-CALLS = 60  # more than a migration of the bench makes; tests below check that none is left out
-
-
-@pytest.fixture
-def uncrashed(new_bench: Callable[[], Any]) -> Any:
-    """A world in which the migration ran undisturbed."""
-    bench = new_bench()
-    bench.migrator().run()
-    return bench
+DEEP = os.environ.get("SLUICE_SIM") == "deep"
+every_source = pytest.mark.parametrize("case", CASES, ids=str)
 
 
-def check(bench: Any, uncrashed: Any, source: object) -> None:
-    """The end that every crash leads to."""
-    assert bench.end_state() == uncrashed.end_state()
-    assert bench.table.rows[MIGRATION]["state"] == "COMPLETE"
-    assert bench.sources.tables == source
+@pytest.fixture(autouse=True)
+def small_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two rows a transaction, so that four or five rows can be written in part."""
+    monkeypatch.setattr(migration_store, "MEMBERS", 2)
 
 
-def check_gate(bench: Any, uncrashed: Any) -> None:
-    """No driver could have started: it needs a consumer row, and that is there only when everything is."""
-    rows = bench.targets.tables[TARGET].rows if TARGET in bench.targets.tables else {}
-    if CONSUMER in rows:
-        assert bench.end_state() == uncrashed.end_state()
+@every_source
+def test_two_faults_at_any_calls_lead_to_the_same_end(case: Case) -> None:
+    """A crash or a lost reply, then another: same rows, an untouched source, and no driver could have started before."""
+    explored = schedules.crashes(case, 3 if DEEP else 2)
+    assert explored.states[0] == 1
+    assert explored.states[1] >= 10, "the table was never left half-done"
+    assert explored.faults > 900, "calls were left out"
 
 
-def test_fewer_calls_are_made_than_the_tests_here_disturb(uncrashed: Any) -> None:
-    """Otherwise a call at the end would go untested."""
-    assert 20 < uncrashed.calls.made < CALLS
+def test_now_stays_that_of_the_first_claim_through_any_two_faults() -> None:
+    """What arrives between two tries is not passed over."""
+    assert schedules.crashes(SNOWPLOW, unstarted="now").states[1] >= 10
 
 
-@pytest.mark.parametrize("at", range(CALLS))
-def test_a_crash_at_any_call_leads_to_the_same_end(bench: Any, uncrashed: Any, crash: type[BaseException], at: int) -> None:
-    """Before it took effect, or after; the next run waits out the claim and finishes."""
-    source = copy.deepcopy(bench.sources.tables)
-    bench.calls.crash_at = at
-    try:
-        bench.migrator().run()
-    except crash:
-        check_gate(bench, uncrashed)
-    bench.calls.crash_at = None
-    bench.migrator().run()
-    check(bench, uncrashed, source)
-
-
-@pytest.mark.parametrize("at", range(CALLS))
-def test_a_lost_reply_of_any_call_leads_to_the_same_end(bench: Any, uncrashed: Any, at: int) -> None:
-    """The run ends, the claim is given back if it still can be, and the next run finishes."""
-    source = copy.deepcopy(bench.sources.tables)
-    bench.calls.lose_at = at
-    try:
-        bench.migrator().run()
-    except ServiceUnavailable:
-        check_gate(bench, uncrashed)
-    bench.calls.lose_at = None
-    bench.migrator().run()
-    check(bench, uncrashed, source)
-
-
-class Repeating(MemoryTable):
-    """A table whose every write loses its first reply and is sent again, without the idempotency token that DynamoDB offers."""
-
-    def write(self, write: Write) -> Outcome:
-        """Twice."""
-        super().write(write)
-        return super().write(write)
-
-    def transact(self, members: Sequence[Member]) -> Transaction:
-        """Twice."""
-        super().transact(members)
-        return super().transact(members)
-
-
-def test_a_write_that_is_repeated_because_its_reply_was_lost_is_recognised(bench: Any, uncrashed: Any) -> None:
+@every_source
+def test_a_write_that_is_sent_twice_is_recognised(case: Case) -> None:
     """By the token in the claim, and by the rows themselves: no false "lost"."""
-    bench.targets.tables[TARGET] = Repeating(TARGET)
-    assert bench.migrator().run().state == "COMPLETE"
-    assert bench.end_state() == uncrashed.end_state()
+    assert schedules.repeated_writes(case)
 
 
-@pytest.mark.parametrize("at", range(CALLS))
-def test_a_migrator_that_pauses_at_any_call_changes_nothing_after_another_took_over(bench: Any, uncrashed: Any, at: int) -> None:
-    """Five lease durations pass and a second migrator runs to its end; then the first goes on."""
-    source = copy.deepcopy(bench.sources.tables)
-    after: dict[str, Any] = {}
-
-    def visit(number: int) -> None:
-        if number == at:
-            bench.seconds += 5 * 30
-            bench.migrator().run()
-            after.update(copy.deepcopy(bench.table.rows))
-
-    bench.calls.visit = visit
-    with suppress(LeaseHeld):
-        bench.migrator().run()
-    check(bench, uncrashed, source)
-    if after:
-        assert bench.table.rows == after
+@every_source
+def test_a_migrator_that_sleeps_at_any_call_writes_nothing_after_another_took_over(case: Case) -> None:
+    """Five lease durations, in which the source moves and another migrator comes to the end."""
+    assert rivals.pauses(case)
 
 
-@pytest.mark.parametrize("at", range(CALLS))
-def test_two_migrators_that_take_turns_come_to_the_same_end(bench: Any, uncrashed: Any, crash: type[BaseException], at: int) -> None:
-    """The second starts at any call of the first and dies at once after its own first writes; the first goes on or is asked to come again."""
-    source = copy.deepcopy(bench.sources.tables)
-
-    def visit(number: int) -> None:
-        if number == at:
-            bench.calls.visit = lambda _: None
-            bench.calls.crash_at = bench.calls.made + 25
-            with suppress(crash, SluiceError):
-                bench.migrator().run()
-            bench.calls.crash_at = None
-
-    bench.calls.visit = visit
-    try:
-        bench.migrator().run()
-    except LeaseHeld:
-        bench.migrator().run()
-    check(bench, uncrashed, source)
+@every_source
+def test_a_migrator_that_sleeps_at_any_call_writes_nothing_under_the_claim_of_one_that_died(case: Case) -> None:
+    """The other dies at any call of its own; a sample of all pairs of calls."""
+    assert rivals.usurpers(case, 1.0 if DEEP else 0.03)
 
 
-@pytest.mark.parametrize("at", range(CALLS))
-def test_a_checkpoint_of_the_old_writer_at_any_call_is_in_the_target_or_refused(bench: Any, at: int) -> None:
-    """Up to the third scan; what is written after it nobody but the driver's later look can see."""
-    last_scan = 0
+@every_source
+def test_one_of_two_migrators_that_start_at_any_call_of_each_other_comes_to_the_same_end(case: Case) -> None:
+    """They take turns, call by call."""
+    assert rivals.one_starts_at_any_call_of_the_other(case)
 
-    def visit(number: int) -> None:
-        nonlocal last_scan
-        last_scan = number if bench.calls.log[number] == "before scan source" else last_scan
-        if number == at:
-            bench.move()
 
-    bench.calls.visit = visit
-    try:
-        bench.migrator().run()
-    except SourceActive:  # exit 75
-        assert CONSUMER not in bench.table.rows
-        return
-    if at <= last_scan:
-        assert bench.places()[bench.one]["sequence"] == bench.reached
+@every_source
+def test_two_migrators_in_any_order_come_to_the_same_end_and_rob_nobody(case: Case) -> None:
+    """Seeded orders of calls; also after a third died, and with waits longer than a claim lasts."""
+    assert rivals.taking_turns(case, 2000 if DEEP else 30)
+
+
+@every_source
+def test_a_checkpoint_of_the_old_consumer_at_any_call_is_in_the_target_or_refused(case: Case) -> None:
+    """Up to the last look at its table."""
+    assert consumers.a_checkpoint_at_any_call(case)
+
+
+@every_source
+def test_a_consumer_that_only_beats_is_active(case: Case) -> None:
+    """Wherever its system writes heartbeats, in the main table or beside it."""
+    assert consumers.a_consumer_that_lives(case)
+
+
+@every_source
+def test_rows_that_another_program_writes_at_any_call_are_neither_overwritten_nor_trusted(case: Case) -> None:
+    """They stop the migration."""
+    assert schedules.an_intruder(case)
+
+
+@every_source
+def test_a_source_that_moved_between_two_tries_is_copied_as_it_stands(case: Case) -> None:
+    """Nothing of the first try's plan is left."""
+    assert consumers.a_source_that_moved_between_two_tries(case)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "interrupted" in case.name and "KCL" not in case.name], ids=str)
+def test_a_migration_of_nifis_own_that_goes_on_at_any_call_is_active_or_copied(case: Case) -> None:
+    """Tables of the source come and go under the migrator's eyes."""
+    assert consumers.nifi_goes_on(case)
+
+
+@pytest.mark.parametrize("sabotage", SABOTAGES, ids=[sabotage.name for sabotage in SABOTAGES])
+def test_a_rule_taken_out_is_noticed(sabotage: Sabotage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the schedule that tries it, and in the words of the claim that no longer holds."""
+    sabotage.apply(monkeypatch)
+    with pytest.raises(AssertionError, match=f"^{sabotage.says}"):
+        sabotage.noticed_by()

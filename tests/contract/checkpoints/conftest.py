@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -12,6 +14,8 @@ from sluice_checkpoints.dynamodb import DynamoTable, Endpoint, client
 from sluice_checkpoints.memory import MemoryTable
 from sluice_checkpoints.table import Table
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "checkpoints"))  # `migrating`: tests have no packages (importlib mode)
+
 
 @pytest.fixture(scope="session")
 def dynamodb_api(dynamodb_endpoint: str) -> Any:
@@ -20,6 +24,12 @@ def dynamodb_api(dynamodb_endpoint: str) -> Any:
         patch.setenv("AWS_ACCESS_KEY_ID", "contract")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "contract")
         yield client(Endpoint("us-east-1", dynamodb_endpoint))
+
+
+@pytest.fixture(scope="session")
+def dynalite_api(dynalite_endpoint: str) -> Any:
+    """A client of a DynamoDB whose tables take time to come."""
+    return client(Endpoint("us-east-1", dynalite_endpoint))
 
 
 def create(api: Any) -> str:

@@ -1,0 +1,303 @@
+"""One-line sabotages of the migrator, each a rule taken out, with the schedule that notices and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from migrating import consumers, rivals, schedules
+from migrating.cases import CASES, KCL1
+from migrating.stage import Case
+
+from sluice_checkpoints import lease, migration_store, migrator
+from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation
+from sluice_checkpoints.kinsumer import Kinsumer
+from sluice_checkpoints.migration_claim import Held
+from sluice_checkpoints.migration_store import MigrationStore
+from sluice_checkpoints.migrator import Migrator
+from sluice_checkpoints.model import CONSUMER, MIGRATION, ConsumerRow
+from sluice_checkpoints.placement import Choices
+from sluice_checkpoints.table import NEW_ROW, Check, Member, Put, Table, Transaction, Update, equals
+
+Patch = pytest.MonkeyPatch
+HALF_MADE = next(case for case in CASES if case.name == "NiFi interrupted, main table missing")
+SNOWPLOW = next(case for case in CASES if case.name == "kinsumer of snowplow")
+
+
+@dataclass(frozen=True)
+class Sabotage:
+    """A rule taken out.
+
+    Attributes:
+        name: what is wrong then.
+        apply: takes the rule out.
+        noticed_by: the schedule that fails.
+        says: how its message begins: the claim that does not hold.
+    """
+
+    name: str
+    apply: Callable[[Patch], None]
+    noticed_by: Callable[[], object]
+    says: str
+
+
+SABOTAGES: list[Sabotage] = []
+
+
+def sabotage(name: str, noticed_by: Callable[..., object], says: str, case: Case = KCL1, **asked: Any) -> Callable[[Callable[[Patch], None]], None]:
+    """Enters a function into the list."""
+
+    def enter(apply: Callable[[Patch], None]) -> None:
+        SABOTAGES.append(Sabotage(name, apply, lambda: noticed_by(case, **asked), says))
+
+    return enter
+
+
+class Deaf:
+    """A table that overhears the conditions of some members."""
+
+    def __init__(self, table: Table, deaf_to: Callable[[Member], bool]) -> None:
+        self._table, self._deaf_to = table, deaf_to
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._table, name)
+
+    def write(self, write: Any) -> Any:
+        """Without its condition."""
+        return self._table.write(self._dropped(write))
+
+    def transact(self, members: list[Member]) -> Transaction:
+        """The same; checks of nothing are left out."""
+        heard = [self._dropped(member) for member in members]
+        return self._table.transact([m for m in heard if m.when or not isinstance(m, Check)])
+
+    def _dropped(self, member: Any) -> Any:
+        return replace(member, when=()) if self._deaf_to(member) else member
+
+
+def deaf(patch: Patch, method: str, deaf_to: Callable[[Member], bool]) -> None:
+    """One method of the store works without the conditions on some members."""
+    real = getattr(MigrationStore, method)
+
+    def without(self: MigrationStore, *args: Any) -> Any:
+        return real(MigrationStore(Deaf(self.table, deaf_to)), *args)  # type: ignore[arg-type]  # Deaf forwards everything
+
+    patch.setattr(MigrationStore, method, without)
+
+
+# -- the claim ---------------------------------------------------------------------------------------------------------------------
+
+BOTH = {"schedules": 60}
+SOME = {"share": 0.3}
+
+
+@sabotage("the end does not ask for the claim", rivals.usurpers, "only_the_claimant_writes", **SOME)
+def complete_without_claim(patch: Patch) -> None:
+    """A migrator that slept completes what another is copying."""
+    deaf(patch, "complete", lambda member: member.key == MIGRATION)
+
+
+@sabotage("rows are written without a look at the claim", rivals.usurpers, "only_the_claimant_writes", **SOME)
+def rows_without_claim(patch: Patch) -> None:
+    """A migrator that slept writes its old plan."""
+    deaf(patch, "write_rows", lambda member: isinstance(member, Check))
+
+
+@sabotage("the copy is announced without the claim", rivals.usurpers, "only_the_claimant_writes", **SOME)
+def start_without_claim(patch: Patch) -> None:
+    """The digests of another plan stand beside the rows."""
+    deaf(patch, "start_copy", lambda _: True)
+
+
+@sabotage("a heartbeat does not ask whose claim it is", rivals.pauses, "only_the_claimant_writes")
+def beat_without_claim(patch: Patch) -> None:
+    """The sleeper never learns that it was replaced, and keeps the claim of the other alive."""
+    deaf(patch, "beat", lambda _: True)
+
+
+@sabotage("a release does not ask whose claim it is", rivals.usurpers, "only_the_claimant_writes", **SOME)
+def release_without_claim(patch: Patch) -> None:
+    """The sleeper gives away what is another's."""
+    deaf(patch, "release", lambda _: True)
+
+
+@sabotage("a claim is taken without waiting", rivals.taking_turns, "no_live_holder_is_robbed", **BOTH)
+def no_wait(patch: Patch) -> None:
+    """Whoever comes later wins."""
+    patch.setattr(lease.Watcher, "wait_out", lambda _self, read: read())
+
+
+@sabotage("no heartbeat is sent", rivals.taking_turns, "no_live_holder_is_robbed", **BOTH)
+def no_beat(patch: Patch) -> None:
+    """A migrator that waits for the source looks dead."""
+    patch.setattr(Held, "alive", lambda _self: None)
+
+
+@sabotage("a claim is taken whatever has moved", rivals.taking_turns, "no_live_holder_is_robbed", **BOTH)
+def take_without_condition(patch: Patch) -> None:
+    """Two that waited for the same dead one both take."""
+    deaf(patch, "take_claim", lambda member: member.key == MIGRATION)
+
+
+@sabotage("the first claim is put over another", rivals.taking_turns, "no_live_holder_is_robbed", **BOTH)
+def put_without_condition(patch: Patch) -> None:
+    """Two that found none both put theirs."""
+    deaf(patch, "put_claim", lambda member: member.key == MIGRATION)
+
+
+@sabotage("a claim is taken beside a consumer", rivals.one_starts_at_any_call_of_the_other, "complete_and_consumer_are_one")
+def take_beside_consumer(patch: Patch) -> None:
+    """The migration begins again under a driver."""
+    deaf(patch, "take_claim", lambda member: member.key == CONSUMER)
+
+
+@sabotage("a complete migration is not recognised", schedules.crashes, "same_end")
+def never_done(patch: Patch) -> None:
+    """The next run waits for a claim that nobody holds."""
+    patch.setattr(Migrator, "_done_before", lambda *_: None)
+
+
+# -- the source --------------------------------------------------------------------------------------------------------------------
+
+
+@sabotage("the source is not read a third time", consumers.a_checkpoint_at_any_call, "refused_or_copied")
+def no_third_look(patch: Patch) -> None:
+    """What it wrote during the copy is lost."""
+    real = Migrator._look
+
+    def look(self: Migrator) -> migrator.Seen:
+        self.seen = [*getattr(self, "seen", []), None]  # type: ignore[attr-defined]
+        if len(self.seen) > 2:  # type: ignore[attr-defined]
+            return self.rest  # type: ignore[attr-defined,no-any-return]
+        self.rest = real(self)  # type: ignore[attr-defined]
+        return self.rest  # type: ignore[attr-defined,no-any-return]
+
+    patch.setattr(Migrator, "_look", look)
+
+
+@sabotage("the source need not be at rest", consumers.a_consumer_that_lives, "at_rest")
+def no_rest(patch: Patch) -> None:
+    """A consumer that is only idle goes on beside the driver."""
+    patch.setattr(Migrator, "_at_rest", lambda _self, _held, before: before)
+
+
+@sabotage("the plan is that of the first look", consumers.a_checkpoint_at_any_call, "refused_or_copied")
+def plan_of_the_first_look(patch: Patch) -> None:
+    """The copy after the source moved is the same once more."""
+    real = Migrator._plan_again
+
+    def again(self: Migrator, held: Held, stream: Any, seen: Any) -> Any:
+        self.first = getattr(self, "first", seen)  # type: ignore[attr-defined]
+        return real(self, held, stream, self.first)  # type: ignore[attr-defined]
+
+    patch.setattr(Migrator, "_plan_again", again)
+
+
+@sabotage("tables beside the main one are not read", consumers.a_consumer_that_lives, "at_rest", SNOWPLOW)
+def no_companions(patch: Patch) -> None:
+    """An idle kinsumer writes nowhere else."""
+    patch.setattr(Kinsumer, "companions", lambda *_: ())
+
+
+@sabotage("a source that cannot be read any more is refused for good", consumers.nifi_goes_on, "a migrator gave up", HALF_MADE)
+def refused_for_good(patch: Patch) -> None:
+    """Nobody tries again once NiFi has finished what it was doing."""
+    patch.setattr(Migrator, "_look_again", Migrator._look)
+
+
+# -- the rows ----------------------------------------------------------------------------------------------------------------------
+
+
+@sabotage("what was written is not compared with the plan", schedules.an_intruder, "verified")
+def not_verified(patch: Patch) -> None:
+    """A driver starts on rows that something else wrote."""
+    patch.setattr(migrator, "digest_of", lambda _rows: "")
+    patch.setattr(migrator.Plan, "digest", "")
+
+
+@sabotage("rows are put over whatever stands there", schedules.an_intruder, "nothing_is_overwritten")
+def rows_over_anything(patch: Patch) -> None:
+    """Also over a place that was moved by something that is no migrator."""
+    patch.setattr(migration_store, "_unchanged", lambda _row: ())
+
+
+@sabotage("rows of an earlier try are left as they are", consumers.a_source_that_moved_between_two_tries, "a migrator gave up")
+def earlier_rows_stay(patch: Patch) -> None:
+    """The present plan never gets in, and the migration never ends."""
+    real = Migrator._write
+
+    def write(self: Migrator, held: Held, wanted: Any, stored: Any, digest: str) -> None:
+        real(self, held, replace(wanted, shards=tuple(p for p in wanted.shards if p.id not in stored)), stored, digest)
+
+    patch.setattr(Migrator, "_write", write)
+
+
+@sabotage("now means the present run's", schedules.crashes, "one_t0", SNOWPLOW, unstarted="now")
+def every_run_its_own_now(patch: Patch) -> None:
+    """What arrives between two tries is passed over."""
+
+    def choices(self: Migrator, _now: int) -> Choices:
+        return Choices(self._world.catalog.list_shards().date_millis, self._request.unstarted)
+
+    patch.setattr(Migrator, "_choices", choices)
+
+
+# -- the end -----------------------------------------------------------------------------------------------------------------------
+
+
+@sabotage("the consumer is put before its rows", schedules.crashes, "complete_and_consumer_are_one")
+def consumer_first(patch: Patch) -> None:
+    """A driver starts on nothing, or on half."""
+    real = MigrationStore.start_copy
+
+    def start(self: MigrationStore, claim: Any, planned: Any) -> Any:
+        self.table.write(Put(ConsumerRow("id", claim.stream_arn, claim.stream_created, bootstrapped=True).to_item(), ()))
+        return real(self, claim, planned)
+
+    patch.setattr(MigrationStore, "start_copy", start)
+
+
+@sabotage("the end is two writes", schedules.crashes, "complete_and_consumer_are_one")
+def end_in_two(patch: Patch) -> None:
+    """One of them may be the last."""
+
+    def complete(self: MigrationStore, claim: Any, consumer: ConsumerRow) -> None:
+        self.table.write(Put(consumer.to_item(), ()))
+        self.table.write(Update(MIGRATION, claim.mine, put={("state",): "COMPLETE", ("released",): True}))
+
+    patch.setattr(MigrationStore, "complete", complete)
+
+
+# -- replies that were lost --------------------------------------------------------------------------------------------------------
+
+
+@sabotage("a claim whose reply was lost is not known again", schedules.repeated_writes, "repeated_writes")
+def claim_not_known(patch: Patch) -> None:
+    """A migrator waits for itself."""
+    patch.setattr(
+        MigrationStore, "_claimed", lambda self, _wanted, put: self.table.transact([Check(CONSUMER, migration_store.equals()), put]).applied
+    )
+
+
+@sabotage("rows whose reply was lost are not known again", schedules.repeated_writes, "a migrator gave up")
+def rows_not_known(patch: Patch) -> None:
+    """It blames another program for its own rows."""
+
+    def strange(_self: MigrationStore, rows: Any) -> None:
+        raise ProtocolViolation(f"rows of {rows} were changed")
+
+    patch.setattr(MigrationStore, "_accept_if_written", strange)
+
+
+@sabotage("an end whose reply was lost is not known again", schedules.repeated_writes, "repeated_writes")
+def end_not_known(patch: Patch) -> None:
+    """A complete migration ends as a failed one."""
+
+    def complete(self: MigrationStore, claim: Any, consumer: ConsumerRow) -> None:
+        done = Update(MIGRATION, (*claim.mine, *equals(state="COPYING")), put={("state",): "COMPLETE", ("released",): True})
+        if not self.table.transact([done, Put(consumer.to_item(), (NEW_ROW,))]).applied:
+            raise LeaseHeld("lost")
+
+    patch.setattr(MigrationStore, "complete", complete)

@@ -1,0 +1,151 @@
+"""A migrator on a real DynamoDB through its own adapters, with something between its client and the service."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any
+from uuid import uuid4
+
+from botocore.exceptions import ClientError, ReadTimeoutError
+from migrating.bench import Crash, settled
+from migrating.stage import Case, Stage
+
+from sluice_checkpoints.dynamodb import DynamoTable
+from sluice_checkpoints.migration_world import Request, World
+from sluice_checkpoints.migrator import Migrator, Result
+from sluice_checkpoints.model import Item
+from sluice_checkpoints.provision import DynamoTargets
+from sluice_checkpoints.retrying import Patience
+from sluice_checkpoints.source import KeySchema
+from sluice_checkpoints.source_dynamodb import DynamoSources
+
+Asked = dict[str, Any]
+Answer = Callable[[str, Asked], Any]
+QUIET = 15.0
+
+
+def error(code: str, message: str = "said the service", **more: Any) -> ClientError:
+    """An error as boto3 raises it."""
+    return ClientError({"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": 400}} | more, "Operation")
+
+
+@dataclass
+class Between:
+    """A client in which every call, numbered from 0, goes by `answer`; that may make it, change it, or raise.
+
+    Attributes:
+        log: operation and request of each call.
+    """
+
+    api: Any
+    answer: Callable[[int, str, Asked, Answer], Any] = lambda _number, operation, asked, make: make(operation, asked)
+    log: list[tuple[str, Asked]] = field(default_factory=list)
+
+    def __getattr__(self, operation: str) -> Callable[..., Any]:
+        def call(**asked: Any) -> Any:
+            self.log.append((operation, asked))
+            return self.answer(len(self.log) - 1, operation, asked, self.make)
+
+        return call
+
+    def make(self, operation: str, asked: Asked) -> Any:
+        """The call itself."""
+        return getattr(self.api, operation)(**asked)
+
+
+def fault(kind: str, at: int) -> Callable[[int, str, Asked, Answer], Any]:
+    """The process dies before call `at`, or after it; or only that call's reply is lost."""
+    dead = False
+
+    def answer(number: int, operation: str, asked: Asked, make: Answer) -> Any:
+        nonlocal dead
+        if dead or (kind == "crash before" and number == at):
+            dead = True
+            raise Crash
+        reply = make(operation, asked)
+        if number == at and kind == "crash after":
+            dead = True
+            raise Crash
+        if number == at and kind == "lost":
+            raise ReadTimeoutError(endpoint_url="https://dynamodb")
+        return reply
+
+    return answer
+
+
+class ServiceBench:
+    """A case in DynamoDB under names never used before, and migrators of it in virtual time. As `bench.Bench`, but nothing is a twin but the stream.
+
+    Attributes:
+        seconds: the clock of every process, and of the stream.
+    """
+
+    def __init__(self, api: Any, case: Case) -> None:
+        name = uuid4().hex[:12]
+        self.api, self.seconds = api, 0.0
+        self.case = replace(case, table=f"{name}-{case.table}")
+        self.stage = Stage(lambda: 1_700_000_000_000 + round(self.seconds * 1000))
+        self.request = Request(self.case.table, f"{name}-target", quiet_seconds=QUIET)
+        self.tables = self.case.make(self.stage, self.case.table)
+        self._tokens = count(1)
+        for table, (keys, _) in self.tables.items():
+            _create(api, table, keys)
+        self._put()
+
+    def migrator(self, between: Any = None, **patience: Any) -> Migrator:
+        """A new process; `between` is its client."""
+        api = between or self.api
+        waits = Patience(**{"clock": lambda: self.seconds, "sleep": self.sleep, "dice": lambda: 1.0, **patience})
+        return Migrator(
+            self.request, World(DynamoSources(api, waits), self.stage.stream, DynamoTargets(api, waits), waits.clock, waits.sleep, self._token)
+        )
+
+    def run(self, between: Any = None, **patience: Any) -> Result:
+        """Runs one."""
+        return self.migrator(between, **patience).run()
+
+    def move(self) -> None:
+        """The old consumer checkpoints."""
+        self.case.checkpoint(self.tables, self.case, self.stage.stream.put_in(self.stage.one, b"later"))
+        self._put()
+
+    def target(self) -> dict[str, Item]:
+        """Every row of the target."""
+        return {row["id"]: row for row in DynamoTable(self.request.target, self.api).scan()}
+
+    def end_state(self) -> dict[str, Item]:
+        """What the target comes to."""
+        return settled(self.target())
+
+    def sources(self) -> dict[str, list[str]]:
+        """Every row of the source's tables, to be compared."""
+        return {table: sorted(map(_line, DynamoSources(self.api).scan(table))) for table in self.tables}
+
+    def sleep(self, seconds: float) -> None:
+        """Time passes."""
+        self.seconds += seconds
+
+    def _token(self) -> str:
+        return f"token-{next(self._tokens)}"
+
+    def _put(self) -> None:
+        for table, (_, rows) in self.tables.items():
+            for row in rows:
+                self.api.put_item(TableName=table, Item=row)
+
+
+def _line(row: Any) -> str:
+    ordered = {name: {tag: sorted(value) if tag == "SS" else value for tag, value in tagged.items()} for name, tagged in row.items()}
+    return json.dumps(ordered, sort_keys=True, default=repr)
+
+
+def _create(api: Any, name: str, keys: KeySchema) -> None:
+    api.create_table(
+        TableName=name,
+        AttributeDefinitions=[{"AttributeName": key.name, "AttributeType": key.type} for key in keys],
+        KeySchema=[{"AttributeName": key.name, "KeyType": key.kind} for key in keys],
+        BillingMode="PAY_PER_REQUEST",
+    )
