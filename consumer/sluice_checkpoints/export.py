@@ -20,7 +20,7 @@ from sluice_checkpoints.foreign_writer import Writer
 from sluice_checkpoints.kcl import MULTI_STREAM
 from sluice_checkpoints.migrator import CHANGES_SHOWN, READABLE, TABLE_NAME
 from sluice_checkpoints.model import ACTIVE, EXPORTED, ConsumerRow
-from sluice_checkpoints.source import Snapshot, SourceShard
+from sluice_checkpoints.source import Snapshot, refuse
 from sluice_checkpoints.stream import StreamIdentity
 
 PLANNED = "PLANNED"
@@ -146,17 +146,17 @@ class Exporter:
         self._identify(row, stream)
         ours = Ours(self._world.store.shards(), row.committed if row else 0)
         shards = self._world.catalog.list_shards()
-        theirs = Theirs(self._writer, seen.snapshot, {row.id: row for row in self._read(seen.snapshot, stream)})
+        theirs = self._read(seen, stream)
         return plan(ours, theirs, stream, shards), shards.date_millis
 
-    def _read(self, snapshot: Snapshot, stream: StreamIdentity) -> tuple[SourceShard, ...]:
+    def _read(self, seen: Seen, stream: StreamIdentity) -> Theirs:
         """The rows of this stream, possibly none; every other row has to be understood too."""
+        snapshot = seen.snapshot
         if several := [label for _, label in snapshot.by_label if self._writer.inside and MULTI_STREAM.fullmatch(label)]:
             raise Refused(f"table {snapshot.table} has leases of several streams ({several[0]}): such a table is not written; name one of its own")
         reading = self._writer.reader.read(snapshot, stream)
-        if not reading.shards and all(problem.row is None for problem in reading.problems):
-            return ()
-        return self._writer.reader.parse(snapshot, stream).shards
+        refuse([problem for problem in reading.problems if problem.row is not None])
+        return Theirs(self._writer, snapshot, {row.id: row for row in reading.shards}, reading.notes if seen.exists else ())
 
     def _same(self, before: Seen, later: Seen) -> None:
         if changes := before.snapshot.moved(later.snapshot):

@@ -30,11 +30,12 @@ class Ours:
 
 @dataclass(frozen=True)
 class Theirs:
-    """The other side: who writes it, all its rows, and what those of this stream say."""
+    """The other side: who writes it, all its rows, what those of this stream say, and warnings about the table as a whole."""
 
     writer: Writer
     snapshot: Snapshot
     shards: Mapping[str, SourceShard]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ def plan(ours: Ours, theirs: Theirs, stream: StreamIdentity, shards: ShardList) 
     entries = tuple(_entry(saying, theirs, places[shard.id], found.get(shard.id)) for shard, saying in sayings)
     problems = [f"{e.shard}: {e.saying.problem}" for e in entries if e.saying.problem and e.outcome != KEPT]
     refuse_all(f"positions cannot be written in the format {theirs.writer.name}", problems)
-    return ExportPlan(entries, (*_warnings(entries), *_gone(ours, shards)))
+    return ExportPlan(entries, (*theirs.notes, *_warnings(entries), *_gone(ours, shards)))
 
 
 def _strange(theirs: Theirs, shards: ShardList) -> Iterable[str]:

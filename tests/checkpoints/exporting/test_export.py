@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -48,6 +49,7 @@ def test_sluices_table_is_closed_for_good(each: Bench) -> None:
     """No driver takes its lease again; the row says where the positions went."""
     each.exporter().run()
     assert (each.consumer["state"], each.consumer["exportedTo"]) == (EXPORTED, OLD)
+    assert "released" not in each.consumer
     with pytest.raises(Refused, match=EXPORTED):
         take_over(each.store, RUNS, Watcher(sleep=lambda _seconds: None))
 
@@ -101,10 +103,15 @@ def test_a_row_that_says_so_already_is_not_written(each: Bench) -> None:
     assert "before write foreign" not in each.calls.log[mark:]
 
 
+def split(bench: Bench, times: int) -> None:
+    """Splits open shards."""
+    for _ in range(times):
+        bench.stream.split(next(shard.id for shard in bench.stream.list_shards().shards if not shard.closed))
+
+
 def test_many_rows_are_written_in_transactions_of_at_most_a_hundred(bench: Bench) -> None:
     """The twin refuses more, as DynamoDB does."""
-    for _ in range(120):
-        bench.stream.split(next(shard.id for shard in bench.stream.list_shards().shards if not shard.closed))
+    split(bench, 120)
     result = bench.exporter().run()
     assert len(bench.says()) == 245
     assert result.plan is not None
@@ -142,26 +149,61 @@ def test_the_lease_is_beaten_while_the_other_table_is_watched(each: Bench) -> No
     assert beats[-1] >= each.writer.reader.quiet(each.snapshot())
 
 
-@pytest.mark.parametrize("moment", ["before wake", "after write foreign"])
-def test_an_export_whose_lease_was_taken_ends_without_closing_the_table(bench: Bench, moment: str) -> None:
-    """It was paused, and a driver came: that one goes on from here, and what it does to the lease is not undone."""
-    came: list[Life] = []
+def test_the_lease_is_beaten_while_rows_are_written(bench: Bench) -> None:
+    """Three transactions of 25 seconds each, under a lease of 60."""
+    beats: list[float] = []
 
     def visit(what: str) -> None:
-        if what == moment and not came:
-            bench.seconds += 100
-            bench.calls.visit = lambda _what: None
-            seen = bench.store.consumer()
-            assert seen is not None
-            taken = bench.store.take(seen, ConsumerRow("", "", 0, token="driver"))
-            came.append(Life(taken.generation if taken else 0, "driver"))
+        bench.seconds += 25 if what == "before write foreign" else 0
+        beats.extend([bench.seconds] if what == "after write" else [])
 
+    split(bench, 120)
     bench.calls.visit = visit
+    bench.exporter().run()
+    assert max(b - a for a, b in pairwise(beats)) < 60
+
+
+@pytest.mark.parametrize(
+    ("moment", "passed", "wrote"),
+    [
+        ("before wake", 100, False),  # paused while it watched: the next beat is refused
+        ("after write foreign", 100, True),  # paused while it wrote
+        ("after write foreign", 0, True),  # at once after a beat: only the last write can tell
+    ],
+)
+def test_an_export_whose_lease_was_taken_ends_without_closing_the_table(bench: Bench, moment: str, passed: float, *, wrote: bool) -> None:
+    """A driver came: that one goes on from here, and what it does to the lease is not undone."""
+    before = copy.deepcopy(bench.rows)
+    bench.calls.visit = lambda what: come(bench, passed) if what == moment else None
     with pytest.raises(LeaseHeld, match="another life"):
         bench.exporter().run()
-    assert bench.consumer["state"] == "ACTIVE"
-    assert (bench.consumer["token"], bench.consumer["generation"]) == ("driver", came[0].generation)
+    assert (bench.consumer["state"], bench.consumer["token"]) == ("ACTIVE", "driver")
     assert "released" not in bench.consumer
+    assert (bench.rows != before) is wrote
+
+
+def come(bench: Bench, passed: float) -> None:
+    """A driver takes the lease after so many seconds."""
+    bench.calls.visit = lambda _what: None
+    bench.seconds += passed
+    seen = bench.store.consumer()
+    assert seen is not None
+    assert bench.store.take(seen, ConsumerRow("", "", 0, token="driver"))
+
+
+def test_what_the_consumer_did_until_its_lease_was_taken_counts(bench: Bench) -> None:
+    """A driver that stops while its lease is waited out commits its last batch: the plan is made again after the take."""
+    del bench.consumer["released"]
+    third = bench.stream.put_in(ONE, b"c")
+
+    def commit(what: str) -> None:
+        if what == "before wake":
+            bench.put(ShardRow(ONE, Position.after(bench.second), Position.after(third), generation=3, batch=8))
+            bench.consumer.update(committed=8, released=True)
+
+    bench.calls.visit = commit
+    bench.exporter().run()
+    assert bench.says()[ONE] == Position.after(third)
 
 
 def test_the_last_write_asks_for_the_lease(bench: Bench) -> None:
@@ -190,6 +232,19 @@ def test_a_table_that_moves_is_in_use(each: Bench) -> None:
     where = each.rows[-1]
     untouched(each, each.rows)
     assert "before write foreign" not in each.calls.log
+
+
+def test_an_idle_kinsumer_is_noticed_by_its_clients() -> None:
+    """It writes nowhere else; where that table is not found, a person is asked to look. A table that was made just now has no consumer."""
+    bench = Bench("kinsumer")
+    clients = {"ID": {"S": "i"}, "LastUpdate": {"N": "1"}}
+    bench.old.tables["orders_clients"] = ((Key("ID", "HASH", "S"),), [clients])
+    bench.calls.visit = lambda what: clients.update(LastUpdate={"N": str(bench.seconds)}) if what == "before wake" else None
+    with pytest.raises(SourceActive, match="LastUpdate"):
+        bench.exporter().run()
+    del bench.old.tables["orders_clients"]
+    assert any("_clients" in warning for warning in bench.exporter().dry_run().warnings)
+    assert not any("_clients" in warning for warning in bench.exporter(to="new_checkpoints").dry_run().warnings)
 
 
 def test_a_table_is_watched_as_long_as_its_format_needs(each: Bench) -> None:
@@ -236,6 +291,13 @@ def test_a_table_with_rows_that_are_not_understood_is_refused(each: Bench) -> No
         each.exporter().run()
     untouched(each, before)
     assert each.consumer["generation"] == 3
+
+
+def test_rows_that_are_not_understood_are_refused_even_where_no_other_is_there(each: Bench) -> None:
+    """A table without a row of this stream is not simply an empty one."""
+    each.rows[:] = [each.row(ONE) | {"newThing": {"S": "x"}}]
+    with pytest.raises(Refused, match="newThing"):
+        each.exporter().run()
 
 
 def test_a_table_of_another_key_is_refused(each: Bench) -> None:
@@ -315,6 +377,14 @@ def test_a_stream_that_was_made_again_during_the_export_stops_it(bench: Bench) -
     with pytest.raises(Refused, match="created again"):
         bench.exporter().run()
     untouched(bench, before)
+
+
+def test_a_stream_that_is_being_deleted_is_refused(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its shards cannot be told."""
+    identity = replace(bench.stream.describe(), status="DELETING")
+    monkeypatch.setattr(bench.stream, "describe", lambda: identity)
+    with pytest.raises(Refused, match="DELETING"):
+        bench.exporter().run()
 
 
 def test_a_stream_that_is_gone_is_refused(bench: Bench) -> None:

@@ -1,12 +1,22 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import pytest
 from exporting.bench import FOUR, OLD, ONE, THREE, TWO, ZERO, Bench, Catalog
 
+from sluice_checkpoints.export import Exporter
+from sluice_checkpoints.export_world import Request as Export
+from sluice_checkpoints.export_world import World as Exports
+from sluice_checkpoints.foreign_kcl import KCL
+from sluice_checkpoints.foreign_twin import MemoryForeign
 from sluice_checkpoints.lease import Claim, Watcher, take_over
 from sluice_checkpoints.migration_twin import MemoryTargets
 from sluice_checkpoints.migration_world import Request, World
 from sluice_checkpoints.migrator import Migrator, Result
 from sluice_checkpoints.model import END, TRIM_HORIZON, Child, Position, ShardRow
+from sluice_checkpoints.source import Snapshot
 from sluice_checkpoints.store import CheckpointStore, Range, Reader
 
 CHILDREN = tuple(Child(i, frozenset({ZERO})) for i in (THREE, FOUR))
@@ -78,3 +88,31 @@ def test_an_open_batch_comes_again_and_nothing_else_does(each: Bench) -> None:
     result = each.exporter().run()
     assert (each.says()[ONE], each.says()[TWO]) == (Position.after(each.first), Position.after(each.two))
     assert [w for w in result.warnings if "come again" in w] == [f"{ONE}: batch 8 is open: its records come again"]
+
+
+@pytest.mark.parametrize(
+    "name", ["kcl1-graceful", "kcl1-sigkill", "kcl2-graceful", "kcl34-graceful", "kcl3-graceful", "kcl3-sigkill", "kcl3-latest", "kcl3-pending"]
+)
+def test_tables_that_kcl_itself_wrote_come_back_as_they_were(golden: Callable[[str], Any], name: str) -> None:
+    """Every lease has its place, the word LATEST is the beginning, nobody owns one; leaders and workers stay untouched."""
+    dump, seconds = golden(name), [0.0]
+    tables = MemoryForeign({name: (KCL.keys, dump.rows)})
+
+    def read() -> dict[str, Position | None]:
+        rows = tables.tables[name][1]
+        shards = KCL.reader.parse(Snapshot(name, {name: KCL.keys}, {name: rows}), dump.describe()).shards
+        return {row.id: row.stored.position for row in shards}
+
+    def sleep(passed: float) -> None:
+        seconds[0] += passed
+
+    def others() -> list[str]:
+        return sorted(str(sorted(row.items())) for row in tables.tables[name][1] if "checkpoint" not in row)
+
+    were, kept, targets = read(), others(), MemoryTargets()
+    Migrator(Request(name, "sluice"), World(tables, dump, targets, lambda: seconds[0], sleep)).run()
+    store = CheckpointStore(targets.tables["sluice"])
+    Exporter(Export("kcl", name), Exports(store, dump, tables, lambda: seconds[0], sleep)).run()
+    assert {shard: position for shard, position in read().items() if shard in were} == {i: p or TRIM_HORIZON for i, p in were.items()}
+    assert others() == kept
+    assert not [row for row in tables.tables[name][1] if "leaseOwner" in row and "checkpoint" in row]

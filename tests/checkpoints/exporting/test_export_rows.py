@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from sluice_checkpoints.errors import SourceActive
 from sluice_checkpoints.foreign import Change, in_transactions, same, same_rows, write_rows
 from sluice_checkpoints.foreign_formats import WRITERS
 from sluice_checkpoints.foreign_twin import MemoryForeign
@@ -209,6 +210,13 @@ def test_a_transaction_whose_reply_was_lost_counts_as_made() -> None:
     assert tables.write("t", changes) == {}
     write_rows(tables, "t", changes)
     assert sorted(map(str, tables.tables["t"][1])) == sorted(map(str, [AFTER, {"id": {"S": "b"}}]))
+
+
+@pytest.mark.parametrize("rows", [[], [BEFORE | {"s": {"S": "x"}}]])
+def test_a_row_that_moved_or_went_is_somebody_at_work(rows: list[Any]) -> None:
+    """Not a lost reply."""
+    with pytest.raises(SourceActive, match="a moved"):
+        write_rows(MemoryForeign({"t": (KEYS, rows)}), "t", [Change(KEYS, BEFORE, AFTER, KNOWN)])
 
 
 def test_changes_are_cut_into_transactions_of_a_hundred() -> None:
