@@ -13,11 +13,12 @@ from rich.table import Table as Grid
 from sluice_checkpoints import formats, nifi
 from sluice_checkpoints.cli_report import Output, short
 from sluice_checkpoints.diagnose import diagnose
-from sluice_checkpoints.diagnosis import FROM_START, LATEST, Finding, Observed, Severity
+from sluice_checkpoints.diagnosis import LATEST, Finding, Observed, Severity
 from sluice_checkpoints.diagnosis_records import BotoOldestRecords, OldestRecords
 from sluice_checkpoints.dynamodb import Endpoint, client
 from sluice_checkpoints.kinesis_catalog import BotoStreamCatalog
 from sluice_checkpoints.model import Item
+from sluice_checkpoints.placement import FROM_START
 from sluice_checkpoints.source import Reading, SourceTables
 from sluice_checkpoints.source_dynamodb import DynamoSources
 from sluice_checkpoints.stream import ShardList, StreamCatalog

@@ -16,7 +16,7 @@ from sluice_checkpoints.nifi import Interrupted
 from sluice_checkpoints.source import Reading, SourceShard
 from sluice_checkpoints.stream import Shard, ShardList
 
-LATEST, FROM_START = "latest", "trim-horizon"
+LATEST = "latest"  # the other initial position is placement.FROM_START
 
 
 class Severity(StrEnum):

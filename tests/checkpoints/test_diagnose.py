@@ -134,6 +134,12 @@ def test_a_parent_behind_a_started_child_breaks_the_order(system: str, severity:
     assert C in finding.text
 
 
+def test_a_lost_parent_is_told_once() -> None:
+    """There is no rest to be read any more, so the order is nobody's concern."""
+    reading = replace(table(), shards=(SourceShard(A, at(150)), SourceShard(B, at(160), frozenset({A}))))
+    assert said(Observed(reading, ShardList((listed(B, A),), 0))) == [("expired", LOST, A)]
+
+
 def test_a_child_that_waits_for_its_parent_is_in_order() -> None:
     """It has a row and no progress."""
     assert diagnose(seen(SPLIT, {A: at(150), B: CREATED, C: CREATED})) == ()
@@ -143,6 +149,13 @@ def test_a_child_that_only_the_row_of_its_parent_knows_is_lost() -> None:
     """No row, and gone from the stream."""
     reading = replace(table(), shards=(SourceShard(A, FINISHED, children=frozenset({B, C})), SourceShard(B, at(150))))
     assert said(Observed(reading, ShardList((listed(B, A),), 0))) == [("expired", LOST, C)]
+
+
+def test_a_child_whose_row_was_refused_is_not_gone() -> None:
+    """It is there, and told of as a row."""
+    problem = Problem("app", C, Refused("unknown attribute mark"))
+    reading = replace(table(problems=(problem,)), shards=(SourceShard(A, FINISHED, children=frozenset({C})),))
+    assert said(Observed(reading, ShardList((listed(A, closed=True),), 0))) == [("unreadable", WARNING, None)]
 
 
 def test_what_was_left_behind_is_a_warning() -> None:
@@ -209,6 +222,13 @@ def test_kcl_s_hole_is_one_whatever_it_is_configured_to_do() -> None:
     assert "read by nobody" in finding.text
 
 
+def test_a_lineage_without_any_row_starts_as_configured() -> None:
+    """KCL makes rows from its oldest shard on, where nothing of it has one."""
+    stream = (listed(A, closed=True), listed(B, A), listed(C))
+    found = said(seen(stream, {C: at(150)}, initial="trim-horizon"))
+    assert found == [("hole", INFO, A), ("hole", INFO, B)]
+
+
 @pytest.mark.parametrize(("system", "kinds"), [("kcl", []), *((s, [("row-missing", WARNING, A)]) for s in SYSTEMS[1:])])
 def test_only_kcl_deletes_rows_of_finished_shards(system: str, kinds: list[Any]) -> None:
     """Elsewhere a missing row behind progress is worth a look."""
@@ -241,6 +261,18 @@ def test_rows_that_are_not_understood_are_all_told_and_hide_nothing() -> None:
     reading = replace(table(problems=problems), shards=(SourceShard(A, LATEST),))
     found = said(Observed(reading, ShardList((listed(A), listed(B), listed(C)), 0)))
     assert found == [("never-acknowledged", WILL_BE_LOST, A), *([("unreadable", WARNING, None)] * 30)]
+
+
+def test_what_descends_from_a_row_that_was_refused_is_no_hole() -> None:
+    """KCL knows the row, whatever it says."""
+    reading = table(problems=(Problem("app", A, Refused("unknown attribute mark")),))
+    assert said(Observed(reading, ShardList(SPLIT, 0))) == [("unreadable", WARNING, None)]
+
+
+def test_a_kcl_table_beside_nifi_s_half_made_one_keeps_kcl_s_ways() -> None:
+    """Its rows of finished shards vanish, and children start at their beginning."""
+    reading = replace(table("nifi"), finished_rows_vanish=True, shards=(SourceShard(A, at(150)),))
+    assert diagnose(Observed(reading, ShardList(SPLIT, 0))) == ()
 
 
 def test_rows_of_another_stream_are_a_loss_to_come() -> None:
