@@ -48,6 +48,7 @@ demo-clean: venv ## remove all that the demo made
 
 bench: venv ## measure; prints, asserts nothing
 	@$(BIN)/python tests/bench/batch_overhead.py
+	@$(BIN)/python tests/bench/migration_speed.py
 
 clean: demo-clean ## demo-clean, and forget caches and the venv
 	@test ! -x $(BIN)/python || $(BIN)/python -m sluice_lab down
