@@ -1,0 +1,96 @@
+"""A take-over from end to end: the real migration in a process of its own, then the real consumer over a real Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+from takeover.delivered import delivered
+from takeover.expected import Delivery
+
+from sluice_checkpoints.lease import Watcher, take_over
+from sluice_checkpoints.model import ShardRow
+from sluice_consumer import ports, supervisor
+from sluice_consumer.config import Batch, Checkpoints, Config, MigrateFrom, Pipeline, Stream
+from sluice_consumer.pod import Reporter
+from sluice_consumer.work import Lease, Work
+
+REGION = "us-east-1"
+RECORDS = 30  # a batch and shard: most shards need more than one
+
+
+def configuration(stream: Stream, source: str, target: str) -> Config:
+    """A consumer of the target that insists on the migration."""
+    batch = Batch(interval_seconds=0, max_records_per_shard=RECORDS)
+    pipeline = Pipeline("takeover.delivered:collect")
+    return Config(stream, Checkpoints(target), pipeline, name=target, migrate_from=MigrateFrom(source), batch=batch, lease_duration_seconds=3)
+
+
+def migrate(config: Config) -> tuple[int, dict[str, Any]]:
+    """Runs the migration as a Job would, but trusting that the source is at rest; its exit code and result."""
+    assert config.migrate_from is not None
+    options = {
+        "source": config.migrate_from.table,
+        "target": config.checkpoints.table,
+        "stream": config.stream.name,
+        "region": config.stream.region,
+        "kinesis-endpoint": config.stream.kinesis_endpoint,
+        "dynamodb-endpoint": config.stream.dynamodb_endpoint,
+        "quiet-seconds": 0,
+    }
+    arguments = [part for name, value in options.items() for part in (f"--{name}", str(value))]
+    command = [sys.executable, "-m", "sluice_checkpoints", "migrate", "--json", *arguments]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=60, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    )
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+@dataclass(frozen=True)
+class Consumed:
+    """What a consumer did up to the tip.
+
+    Attributes:
+        batches: by shard, the batch of every user record, beside the record in `delivery`.
+        rows: the checkpoint rows at the end.
+        warnings: what it reported.
+    """
+
+    delivery: Delivery
+    batches: Mapping[str, list[int]]
+    rows: Mapping[str, ShardRow]
+    warnings: str
+
+
+def consume(spark: SparkSession, config: Config) -> Consumed:
+    """One life of the consumer, from taking the lease to the tip of the stream."""
+    store, drain = ports.store(config), threading.Event()
+    supervisor.prepare(config, store, ports.catalog(config))
+    taken = take_over(store, supervisor.claim(config), Watcher(sleep=_never))
+    work = Work(config, Lease(taken.life, taken.how, taken.wait_out_millis), Reporter(None), drain)
+    delivered.clear()
+    work.begin(in_pod=False)
+    work.loop(work.engine(spark), until_tip=True)
+    drain.set()  # threads that would look at something later are told that it is over
+    return _consumed(store.shards(), str(work.look()["warnings"]))
+
+
+def _consumed(rows: Mapping[str, ShardRow], warnings: str) -> Consumed:
+    delivery: Delivery = {shard: [] for shard in rows}
+    batches: dict[str, list[int]] = {shard: [] for shard in rows}
+    for shard, batch, sequence, sub, data in delivered:
+        delivery[shard].append((sequence, sub, data))
+        batches[shard].append(batch)
+    return Consumed(delivery, batches, rows, warnings)
+
+
+def _never(_seconds: float) -> None:
+    raise AssertionError("a lease that a migration left released is taken at once")
