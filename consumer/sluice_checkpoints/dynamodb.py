@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError, HTTPClientError, NoCredentialsError
 from botocore.exceptions import ConnectionError as BotoConnectionError
 
 from sluice_checkpoints.encoding import Expressions, Wire, item_from_wire, item_to_wire, to_wire
-from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.errors import Refused, SluiceError
 from sluice_checkpoints.model import Item
 from sluice_checkpoints.retrying import Again, Patience
 from sluice_checkpoints.table import MAX_BATCH_GET, Check, Member, Outcome, Put, Transaction, Update, Write, chunks
@@ -25,6 +25,7 @@ from sluice_checkpoints.table import MAX_BATCH_GET, Check, Member, Outcome, Put,
 Api = Any  # a boto3 client has no type of its own
 
 CONDITION_FAILED = "ConditionalCheckFailedException"
+CANCELLED = "TransactionCanceledException"
 # What the service or the way to it says when the same call may succeed a moment later.
 TRANSIENT = frozenset({
     "InternalServerError",
@@ -62,6 +63,7 @@ def client(endpoint: Endpoint, connections: int = 16) -> Api:
         connect_timeout=endpoint.timeout,
         read_timeout=endpoint.timeout,
         max_pool_connections=connections,
+        parameter_validation=False,  # `encoding` makes every request; checking them again was a fifth of a migration's CPU
         retries={"mode": "standard", "total_max_attempts": 1},
     )
     # A session of its own: the default session is not thread-safe while clients are made.
@@ -71,7 +73,7 @@ def client(endpoint: Endpoint, connections: int = 16) -> Api:
 def transient(error: ClientError) -> bool:
     """Whether the service's answer only means "not now"."""
     code = error.response["Error"]["Code"]
-    if code == "TransactionCanceledException":
+    if code == CANCELLED:
         codes = {reason.get("Code", "None") for reason in error.response.get("CancellationReasons", [])}
         return "ConditionalCheckFailed" not in codes and bool(codes & TRANSIENT_REASONS)
     return code in TRANSIENT or error.response["ResponseMetadata"]["HTTPStatusCode"] >= 500
@@ -115,9 +117,15 @@ class DynamoTable:
         try:
             return self._patience.call(f"{what} on table {self._name}", lambda: attempt(call))
         except ClientError as error:
-            if error.response["Error"]["Code"] == "ResourceNotFoundException":
+            code = error.response["Error"]["Code"]
+            if code in {CONDITION_FAILED, CANCELLED}:
+                raise
+            if code == "ResourceNotFoundException":
                 raise Refused(f"there is no table {self._name}") from error
-            raise
+            raise self._unknown(what, error) from error
+
+    def _unknown(self, what: str, error: ClientError) -> SluiceError:
+        return SluiceError(f"{what} on table {self._name} was refused: {error}")
 
     def get(self, key: str) -> Item | None:
         """The row, or None."""
@@ -203,6 +211,6 @@ class DynamoTable:
                 if reason.get("Code") == "ConditionalCheckFailed"
             }
             if not refused:
-                raise
+                raise self._unknown("TransactWriteItems", error) from error
             return Transaction(applied=False, refused=refused)
         return Transaction(applied=True)

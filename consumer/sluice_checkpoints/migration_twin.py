@@ -37,7 +37,7 @@ class MemorySources:
         """See `SourceTables.scan`."""
         self.hook("before", "scan source", table)
         if table not in self.tables:
-            raise SourceActive(f"source table {table} was deleted while it was read; stop the system it belongs to and run this again")
+            raise SourceActive(f"source table {table} was deleted while it was read; stop its consumer and run this again")
         return [copied(row) for row in self.tables[table][1]]
 
 

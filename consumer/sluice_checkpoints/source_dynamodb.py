@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 
 from sluice_checkpoints.dynamodb import Api, attempt
 from sluice_checkpoints.encoding import Wire
-from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.errors import Refused, SourceActive
 from sluice_checkpoints.retrying import Patience
 from sluice_checkpoints.source import Key, KeySchema, RawItem
 
@@ -47,6 +47,8 @@ class DynamoSources:
             try:
                 reply = self._call("Scan", table, lambda: self._api.scan(**ask))
             except ClientError as error:
+                if error.response["Error"]["Code"] == NOT_FOUND:  # it was there when it was described
+                    raise SourceActive(f"source table {table} was deleted while it was read; stop its consumer and run this again") from error
                 raise Refused(f"Scan of source table {table} was refused: {error}") from error
             rows += reply["Items"]
             if "LastEvaluatedKey" not in reply:

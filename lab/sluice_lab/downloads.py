@@ -10,6 +10,7 @@ from sluice_lab.errors import CommandFailedError, LabError
 from sluice_lab.processes import run
 
 NODE_PACKAGES = {"kinesis-local": "0.6.2", "kinesalite": "3.3.3"}
+DYNALITE_PACKAGES = {"dynalite": "4.0.0"}
 
 
 @dataclass(frozen=True)
@@ -69,11 +70,20 @@ def dynamodb_local(work: Path) -> tuple[DynamoDBLocal, Path]:
 
 def node_modules(work: Path) -> Path:
     """The folder `node_modules` with both Kinesis emulators (31 MB, 5 s once)."""
+    return _installed(work, "node", NODE_PACKAGES)
+
+
+def dynalite_modules(work: Path) -> Path:
+    """The folder `node_modules` with dynalite, a DynamoDB whose tables take time to come and go (a few seconds once)."""
+    return _installed(work, "dynalite", DYNALITE_PACKAGES)
+
+
+def _installed(work: Path, name: str, packages: dict[str, str]) -> Path:
     required("node", "Node.js, 18 or newer (Debian: apt-get install nodejs npm)")
-    home = places.made(work / "emulators" / "node")
-    manifest = json.dumps({"private": True, "dependencies": NODE_PACKAGES})
+    home = places.made(work / "emulators" / name)
+    manifest = json.dumps({"private": True, "dependencies": packages})
     done = home / "installed.json"
-    with places.lock(work / "emulators" / "node.lock"):
+    with places.lock(work / "emulators" / f"{name}.lock"):
         if not done.exists() or done.read_text() != manifest:
             required("npm", "npm (Debian: apt-get install npm)")
             (home / "package.json").write_text(manifest)

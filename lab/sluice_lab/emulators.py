@@ -51,6 +51,12 @@ def kinesalite(work: Path, host: str = LOOPBACK, port: int | None = None) -> Ite
     yield from _while(start_kinesalite(work, host, port))
 
 
+@contextmanager
+def dynalite(work: Path, host: str = LOOPBACK, port: int | None = None) -> Iterator[str]:
+    """Dynalite while the block lasts; gives its endpoint. Its tables are CREATING for a while, as real ones are; it has no transactions."""
+    yield from _while(start_dynalite(work, host, port))
+
+
 def start_dynamodb_local(work: Path, host: str = LOOPBACK, port: int | None = None) -> Emulator:
     """Start DynamoDB Local; one database for all regions and credentials."""
     port = free_port(host, port)
@@ -83,6 +89,13 @@ def start_kinesalite(work: Path, host: str = LOOPBACK, port: int | None = None) 
     cli = str(downloads.node_modules(work) / "kinesalite" / "cli.js")
     script = (cli, f"--port={port}", f"--shardLimit={SHARD_LIMIT}", *times)
     return _start(work, _node(f"kinesalite-{port}", host, {}, *script), host, port)
+
+
+def start_dynalite(work: Path, host: str = LOOPBACK, port: int | None = None) -> Emulator:
+    """Start dynalite; a table is CREATING for a second, and DELETING for a minute."""
+    port = free_port(host, port)
+    cli = str(downloads.dynalite_modules(work) / "dynalite" / "cli.js")
+    return _start(work, _node(f"dynalite-{port}", host, {}, cli, f"--port={port}", "--createTableMs=1000", "--deleteTableMs=60000"), host, port)
 
 
 def free_port(host: str, wanted: int | None = None) -> int:

@@ -40,6 +40,12 @@ def dynamodb_endpoint() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def dynalite_endpoint() -> Iterator[str]:
+    """dynalite: a new table is CREATING for a second; no transactions."""
+    yield from running(emulators.dynalite)
+
+
+@pytest.fixture(scope="session")
 def kinesis_local_endpoint() -> Iterator[str]:
     """kinesis-local: ChildShards at the end of a shard."""
     yield from running(emulators.kinesis_local)

@@ -22,8 +22,7 @@ from sluice_checkpoints.placement import Choices
 from sluice_checkpoints.table import NEW_ROW, Check, Member, Put, Table, Transaction, Update, equals
 
 Patch = pytest.MonkeyPatch
-HALF_MADE = next(case for case in CASES if case.name == "NiFi interrupted, main table missing")
-SNOWPLOW = next(case for case in CASES if case.name == "kinsumer of snowplow")
+HALF_MADE, SNOWPLOW = (next(c for c in CASES if c.name == name) for name in ("NiFi interrupted, main table missing", "kinsumer of snowplow"))
 
 
 @dataclass(frozen=True)
@@ -89,8 +88,7 @@ def deaf(patch: Patch, method: str, deaf_to: Callable[[Member], bool]) -> None:
 
 # -- the claim ---------------------------------------------------------------------------------------------------------------------
 
-BOTH = {"schedules": 60}
-SOME = {"share": 0.3}
+BOTH, SOME = {"schedules": 60}, {"share": 0.3}
 
 
 @sabotage("the end does not ask for the claim", rivals.usurpers, "only_the_claimant_writes", **SOME)
@@ -165,14 +163,12 @@ def never_done(patch: Patch) -> None:
 @sabotage("the source is not read a third time", consumers.a_checkpoint_at_any_call, "refused_or_copied")
 def no_third_look(patch: Patch) -> None:
     """What it wrote during the copy is lost."""
-    real = Migrator._look
+    real, looks = Migrator._look, dict[Migrator, list[migrator.Seen]]()
 
     def look(self: Migrator) -> migrator.Seen:
-        self.seen = [*getattr(self, "seen", []), None]  # type: ignore[attr-defined]
-        if len(self.seen) > 2:  # type: ignore[attr-defined]
-            return self.rest  # type: ignore[attr-defined,no-any-return]
-        self.rest = real(self)  # type: ignore[attr-defined]
-        return self.rest  # type: ignore[attr-defined,no-any-return]
+        seen = looks.setdefault(self, [])
+        seen.append(real(self) if len(seen) < 2 else seen[-1])
+        return seen[-1]
 
     patch.setattr(Migrator, "_look", look)
 
@@ -186,11 +182,10 @@ def no_rest(patch: Patch) -> None:
 @sabotage("the plan is that of the first look", consumers.a_checkpoint_at_any_call, "refused_or_copied")
 def plan_of_the_first_look(patch: Patch) -> None:
     """The copy after the source moved is the same once more."""
-    real = Migrator._plan_again
+    real, first = Migrator._plan_again, dict[Migrator, migrator.Seen]()
 
-    def again(self: Migrator, held: Held, stream: Any, seen: Any) -> Any:
-        self.first = getattr(self, "first", seen)  # type: ignore[attr-defined]
-        return real(self, held, stream, self.first)  # type: ignore[attr-defined]
+    def again(self: Migrator, held: Held, stream: Any, seen: migrator.Seen) -> Any:
+        return real(self, held, stream, first.setdefault(self, seen))
 
     patch.setattr(Migrator, "_plan_again", again)
 

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from botocore.exceptions import ClientError
 
-from sluice_checkpoints.errors import Refused, ServiceUnavailable
+from sluice_checkpoints.errors import Refused, ServiceUnavailable, SourceActive
 from sluice_checkpoints.provision import FRESH_SECONDS, DynamoTargets, FreshApi
 from sluice_checkpoints.retrying import Again, Patience
 from sluice_checkpoints.source import Key
@@ -173,6 +173,12 @@ def test_a_source_is_read_with_its_types_over_pages(dynamodb_api: Any, name: str
 def test_a_source_that_is_not_there_has_no_key(dynamodb_api: Any, name: str) -> None:
     """None, not an error."""
     assert DynamoSources(dynamodb_api, Time().patience()).key_schema(name) is None
+
+
+def test_a_source_that_is_deleted_while_it_is_read_is_active(dynamodb_api: Any, name: str) -> None:
+    """It was there when it was described; its own system is at work (75), and a later run sees what came of it."""
+    with pytest.raises(SourceActive, match=name):
+        DynamoSources(dynamodb_api, Time().patience()).scan(name)
 
 
 def test_a_source_that_may_not_be_read_is_refused(dynamodb_api: Any, name: str) -> None:
