@@ -1,6 +1,6 @@
 """NiFi's tables (2.10 and later), whole or left behind by an interrupted migration of its own.
 
-Key `streamName` (HASH, S), `shardId` (RANGE, S). NiFi resumes after the whole Kinesis record of `sequenceNumber`; no end of a shard is stored. Its
+Key `streamName` (HASH, S), `shardId` (RANGE, S). `sequenceNumber` means the whole Kinesis record; no end of a shard is stored. Its
 migration from a KCL table copies into `<table>_migration`, deletes the main table, makes it anew and copies back; a crash between any two of these
 steps leaves the places in the KCL table, in `_migration`, or partly in both (NIFI-16003). All that is there is read, and where two tables have a
 row the higher place counts: a copy is never ahead of what it was copied from, and NiFi itself only moves the main table.
@@ -95,7 +95,11 @@ def _shard(item: RawItem, stream: str) -> SourceShard:
 
 
 def _stored(item: RawItem) -> Stored:
-    """Sub-sequence 0 is written for a plain record, and by the migration for every one; NiFi resumes after the whole record whatever it is."""
+    """The whole record, unless the row says less of it.
+
+    NiFi itself resumes after the whole record whatever `subSequenceNumber` says. It writes 0 for a plain record, and in its migration for every one;
+    above 0 it is the last user record that was handed over, so what follows in that aggregate may never have been.
+    """
     sequence, sub = text_or_none(item, "sequenceNumber"), count(item, "subSequenceNumber")
     if sequence is None:
         return Stored("no sequenceNumber")
