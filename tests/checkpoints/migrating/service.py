@@ -19,7 +19,7 @@ from sluice_checkpoints.migrator import Migrator, Result
 from sluice_checkpoints.model import Item
 from sluice_checkpoints.provision import DynamoTargets
 from sluice_checkpoints.retrying import Patience
-from sluice_checkpoints.source import KeySchema
+from sluice_checkpoints.snapshot import KeySchema
 from sluice_checkpoints.source_dynamodb import DynamoSources
 
 Asked = dict[str, Any]
@@ -65,13 +65,14 @@ def fault(kind: str, at: int) -> Callable[[int, str, Asked, Answer], Any]:
         if dead or (kind == "crash before" and number == at):
             dead = True
             raise Crash
-        reply = make(operation, asked)
-        if number == at and kind == "crash after":
-            dead = True
-            raise Crash
-        if number == at and kind == "lost":
-            raise ReadTimeoutError(endpoint_url="https://dynamodb")
-        return reply
+        try:
+            return make(operation, asked)
+        finally:  # also where the answer is an error
+            if number == at and kind == "crash after":
+                dead = True
+                raise Crash
+            if number == at and kind == "lost":
+                raise ReadTimeoutError(endpoint_url="https://dynamodb")
 
     return answer
 
