@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.source import RawItem
+from sluice_checkpoints.snapshot import RawItem
 
 SHARD_ID = re.compile(r"shardId-[0-9]{12}")
 Types = Mapping[str, str]  # attribute → the type tags it may have, separated by spaces

@@ -19,7 +19,8 @@ from sluice_checkpoints.dynamodb import Endpoint, client
 from sluice_checkpoints.kinesis_catalog import BotoStreamCatalog
 from sluice_checkpoints.model import Item
 from sluice_checkpoints.placement import FROM_START
-from sluice_checkpoints.source import Reading, SourceTables
+from sluice_checkpoints.snapshot import SourceTables
+from sluice_checkpoints.source import Reading
 from sluice_checkpoints.source_dynamodb import DynamoSources
 from sluice_checkpoints.stream import ShardList, StreamCatalog
 

@@ -15,9 +15,11 @@ from sluice_checkpoints.kinesis_catalog import BotoStreamCatalog
 from sluice_checkpoints.migration_world import Request, World
 from sluice_checkpoints.migrator import Migrator
 from sluice_checkpoints.provision import DynamoTargets
+from sluice_checkpoints.retrying import Patience
 from sluice_checkpoints.source_dynamodb import DynamoSources
 
 SIGTERM_EXIT = 143
+PATIENCE = Patience(limit=120.0)  # a migration outlives a minute of throttling; nobody waits for its answer
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,8 @@ def _request(options: Options) -> Request:
 def _world(options: Options, output: Output) -> World:
     api = client(Endpoint(options.region, options.dynamodb_endpoint))
     return World(
-        sources=DynamoSources(api),
-        catalog=BotoStreamCatalog(options.stream, options.region, options.kinesis_endpoint),
-        targets=DynamoTargets(api),
+        sources=DynamoSources(api, PATIENCE),
+        catalog=BotoStreamCatalog(options.stream, options.region, options.kinesis_endpoint, PATIENCE),
+        targets=DynamoTargets(api, PATIENCE),
         progress=LoggedProgress(output.log),
     )

@@ -20,7 +20,8 @@ from sluice_checkpoints.foreign_writer import Writer
 from sluice_checkpoints.kcl import MULTI_STREAM
 from sluice_checkpoints.migrator import CHANGES_SHOWN, READABLE, TABLE_NAME
 from sluice_checkpoints.model import ACTIVE, EXPORTED, ConsumerRow
-from sluice_checkpoints.source import Snapshot, refuse
+from sluice_checkpoints.snapshot import Snapshot
+from sluice_checkpoints.source import refuse
 from sluice_checkpoints.stream import StreamIdentity
 
 PLANNED = "PLANNED"

@@ -14,7 +14,8 @@ from sluice_checkpoints.foreign import Change
 from sluice_checkpoints.foreign_writer import Place, Writer
 from sluice_checkpoints.model import END, TRIM_HORIZON, Item, Position, ShardRow
 from sluice_checkpoints.placement import problem_with
-from sluice_checkpoints.source import RawItem, Snapshot, SourceShard, refuse_all
+from sluice_checkpoints.snapshot import RawItem, Snapshot
+from sluice_checkpoints.source import SourceShard, refuse_all
 from sluice_checkpoints.stream import Shard, ShardList, StreamIdentity
 
 WRITTEN, UNCHANGED, KEPT = "written", "unchanged", "kept"

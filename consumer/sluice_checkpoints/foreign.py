@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any, Protocol
 
 from sluice_checkpoints.errors import SourceActive
-from sluice_checkpoints.source import KeySchema, RawItem, SourceTables, Tagged
+from sluice_checkpoints.snapshot import KeySchema, RawItem, SourceTables, Tagged
 from sluice_checkpoints.table import MAX_TRANSACTION, chunks
 
 

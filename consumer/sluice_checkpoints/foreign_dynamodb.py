@@ -14,7 +14,7 @@ from sluice_checkpoints.encoding import Wire
 from sluice_checkpoints.foreign import Change, same
 from sluice_checkpoints.provision import FRESH_SECONDS, DynamoTargets, FreshApi
 from sluice_checkpoints.retrying import Patience
-from sluice_checkpoints.source import KeySchema, RawItem, Tagged
+from sluice_checkpoints.snapshot import KeySchema, RawItem, Tagged
 from sluice_checkpoints.source_dynamodb import DynamoSources
 
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from sluice_checkpoints.foreign_writer import Place, Writer
 from sluice_checkpoints.kinsumer import CHECKPOINTS, KEY, LATEST, TYPES, Kinsumer
-from sluice_checkpoints.source import RawItem, Tagged
+from sluice_checkpoints.snapshot import RawItem, Tagged
 
 TAKEN_OUT = frozenset({"OwnerID", "OwnerName"})
 NOTHING: Tagged = {"NULL": True}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sluice_checkpoints.foreign_writer import Place, Writer
 from sluice_checkpoints.nifi import HALF_MADE, KEY, SHARD_TYPES, Nifi
-from sluice_checkpoints.source import RawItem
+from sluice_checkpoints.snapshot import RawItem
 
 TAKEN_OUT = frozenset({"leaseOwner", "leaseExpiry", "subSequenceNumber", "sequenceNumber"})
 

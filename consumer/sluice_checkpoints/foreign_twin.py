@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.foreign import Change, same_rows
 from sluice_checkpoints.migration_twin import MemorySources
-from sluice_checkpoints.source import KeySchema, RawItem
+from sluice_checkpoints.snapshot import KeySchema, RawItem
 from sluice_checkpoints.table import MAX_TRANSACTION
 
 

@@ -7,7 +7,7 @@ shard that it has only just taken: its InitialPosition counts then, and that is 
 from __future__ import annotations
 
 from sluice_checkpoints.foreign_writer import Place, Writer
-from sluice_checkpoints.source import RawItem
+from sluice_checkpoints.snapshot import RawItem
 from sluice_checkpoints.vmware_go_kcl import KEY, SHARD_END, TYPES, VmwareGoKcl
 
 TAKEN_OUT = frozenset({"AssignedTo", "LeaseTimeout", "ClaimRequest", "Checkpoint"})

@@ -9,7 +9,8 @@ from sluice_checkpoints.kcl import Kcl
 from sluice_checkpoints.kinsumer import CHECKPOINTS, Kinsumer
 from sluice_checkpoints.nifi import Nifi
 from sluice_checkpoints.sluice import Sluice
-from sluice_checkpoints.source import Format, KeySchema, Snapshot, SourceTables
+from sluice_checkpoints.snapshot import KeySchema, Snapshot, SourceTables
+from sluice_checkpoints.source import Format
 from sluice_checkpoints.vmware_go_kcl import VmwareGoKcl
 
 AUTO = "auto"
@@ -48,11 +49,15 @@ def take_snapshot(tables: SourceTables, table: str, name: str = AUTO) -> tuple[F
 
 
 def _schemas(tables: SourceTables, table: str) -> dict[str, KeySchema]:
-    main = tables.key_schema(table)
-    names = dict.fromkeys(n for f in FORMATS for n in f.companions(table, main))
-    found = {table: main} | {name: tables.key_schema(name) for name in names}
-    schemas = {name: keys for name, keys in found.items() if keys is not None}
+    schemas = _described(tables, table) or _described(tables, table)  # NiFi may just have made the main table anew and deleted the other
     if not schemas:
         hint = f"; kinsumer's is called {table}{CHECKPOINTS}" if tables.key_schema(table + CHECKPOINTS) else ""
         raise Refused(f"there is no source table {table}{hint}")
     return schemas
+
+
+def _described(tables: SourceTables, table: str) -> dict[str, KeySchema]:
+    main = tables.key_schema(table)
+    names = dict.fromkeys(n for f in FORMATS for n in f.companions(table, main))
+    found = {table: main} | {name: tables.key_schema(name) for name in names}
+    return {name: keys for name, keys in found.items() if keys is not None}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sluice_checkpoints.errors import SourceActive
 from sluice_checkpoints.memory import Hook, MemoryTable, copied
 from sluice_checkpoints.migration_world import Prepared
-from sluice_checkpoints.source import KeySchema, RawItem
+from sluice_checkpoints.snapshot import KeySchema, RawItem
 from sluice_checkpoints.table import Table
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from sluice_checkpoints.formats import AUTO
-from sluice_checkpoints.source import SourceTables
+from sluice_checkpoints.snapshot import SourceTables
 from sluice_checkpoints.stream import StreamCatalog
 from sluice_checkpoints.table import Table
 

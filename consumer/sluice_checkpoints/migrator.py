@@ -17,7 +17,8 @@ from sluice_checkpoints.migration_store import CLAIMED, COMPLETE, Claim, Copy, M
 from sluice_checkpoints.migration_world import Request, World
 from sluice_checkpoints.model import ConsumerRow, MigrationRow, ShardRow
 from sluice_checkpoints.placement import Choices
-from sluice_checkpoints.source import Format, Snapshot
+from sluice_checkpoints.snapshot import Snapshot
+from sluice_checkpoints.source import Format
 from sluice_checkpoints.stream import StreamIdentity
 
 TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")  # DynamoDB, "Naming rules"

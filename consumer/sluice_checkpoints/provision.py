@@ -18,7 +18,7 @@ from sluice_checkpoints.encoding import Wire
 from sluice_checkpoints.errors import Refused, ServiceUnavailable
 from sluice_checkpoints.migration_world import Prepared
 from sluice_checkpoints.retrying import Again, Patience
-from sluice_checkpoints.source import Key, KeySchema
+from sluice_checkpoints.snapshot import Key, KeySchema
 from sluice_checkpoints.source_dynamodb import NOT_FOUND, key_schema
 
 KEY = (Key("id", "HASH", "S"),)

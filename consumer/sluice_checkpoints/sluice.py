@@ -12,20 +12,8 @@ from sluice_checkpoints.encoding import item_from_wire
 from sluice_checkpoints.errors import ProtocolViolation, Refused
 from sluice_checkpoints.lease import MARGIN
 from sluice_checkpoints.model import ACTIVE, BOOTSTRAP_PREFIX, CONSUMER, MIGRATION, SHARD_PREFIX, ConsumerRow, ShardRow
-from sluice_checkpoints.source import (
-    Key,
-    KeySchema,
-    OtherStream,
-    Problem,
-    RawItem,
-    Reader,
-    Reading,
-    Snapshot,
-    SourceShard,
-    Stored,
-    Unrelated,
-    read_rows,
-)
+from sluice_checkpoints.snapshot import Key, KeySchema, RawItem, Snapshot
+from sluice_checkpoints.source import OtherStream, Problem, Reader, Reading, SourceShard, Stored, Unrelated, read_rows
 from sluice_checkpoints.stream import StreamIdentity
 
 KEY = (Key("id", "HASH", "S"),)

@@ -11,7 +11,7 @@ from sluice_checkpoints.dynamodb import Api, attempt
 from sluice_checkpoints.encoding import Wire
 from sluice_checkpoints.errors import Refused, SourceActive
 from sluice_checkpoints.retrying import Patience
-from sluice_checkpoints.source import Key, KeySchema, RawItem
+from sluice_checkpoints.snapshot import Key, KeySchema, RawItem
 
 NOT_FOUND = "ResourceNotFoundException"
 

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from sluice_checkpoints.attributes import SHARD_ID, check_types, shard_id, text_or_none
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.model import END, SEQUENCE_NUMBER, Position
-from sluice_checkpoints.source import Key, KeySchema, RawItem, Reader, Reading, Snapshot, SourceShard, Stored, read_rows
+from sluice_checkpoints.snapshot import Key, KeySchema, RawItem, Snapshot
+from sluice_checkpoints.source import Reader, Reading, SourceShard, Stored, read_rows
 from sluice_checkpoints.stream import StreamIdentity
 
 KEY = (Key("ShardID", "HASH", "S"),)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.formats import take_snapshot
 from sluice_checkpoints.model import MigrationRow
-from sluice_checkpoints.source import SourceTables
+from sluice_checkpoints.snapshot import SourceTables
 
 SECONDS = 180.0  # KCL's slowest writer, the worker metrics, writes every 30 s
 

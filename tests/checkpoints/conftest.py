@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from sluice_checkpoints.source import RawItem
+from sluice_checkpoints.snapshot import RawItem
 from sluice_checkpoints.stream import Shard, ShardList, StreamIdentity
 
 HERE = Path(__file__).parent

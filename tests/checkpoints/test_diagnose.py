@@ -13,7 +13,8 @@ from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.kcl import KEY, Kcl, read_leases
 from sluice_checkpoints.model import END, TRIM_HORIZON, Position
 from sluice_checkpoints.nifi import Interrupted
-from sluice_checkpoints.source import OtherStream, Problem, Reading, Snapshot, SourceShard, Stored
+from sluice_checkpoints.snapshot import Snapshot
+from sluice_checkpoints.source import OtherStream, Problem, Reading, SourceShard, Stored
 from sluice_checkpoints.stream import Shard, ShardList, StreamIdentity
 
 A, B, C, D = (f"shardId-{i:012d}" for i in range(4))

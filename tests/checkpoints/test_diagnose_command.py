@@ -18,7 +18,7 @@ from sluice_checkpoints.encoding import item_to_wire
 from sluice_checkpoints.errors import ServiceUnavailable
 from sluice_checkpoints.migration_twin import MemorySources
 from sluice_checkpoints.model import ConsumerRow, MigrationRow, Position, ShardRow
-from sluice_checkpoints.source import Key
+from sluice_checkpoints.snapshot import Key
 from sluice_checkpoints.stream_twin import StreamTwin
 
 TABLE = "orders-app"

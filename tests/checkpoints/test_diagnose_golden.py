@@ -18,7 +18,7 @@ from sluice_checkpoints.diagnose import diagnose
 from sluice_checkpoints.diagnosis import Finding, Observed, Severity
 from sluice_checkpoints.kinesis_catalog import shard_from_reply
 from sluice_checkpoints.migration_twin import MemorySources
-from sluice_checkpoints.source import RawItem
+from sluice_checkpoints.snapshot import RawItem
 from sluice_checkpoints.source_dynamodb import key_schema
 from sluice_checkpoints.stream import ShardList, StreamIdentity
 

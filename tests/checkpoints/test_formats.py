@@ -5,7 +5,7 @@ import pytest
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.formats import FORMATS, choose, take_snapshot
 from sluice_checkpoints.migration_twin import MemorySources
-from sluice_checkpoints.source import Key, KeySchema
+from sluice_checkpoints.snapshot import Key, KeySchema
 
 KCL, GO, SHARD, OURS = ((Key(name, "HASH", "S"),) for name in ("leaseKey", "ShardID", "Shard", "id"))
 NIFI = (Key("streamName", "HASH", "S"), Key("shardId", "RANGE", "S"))
@@ -71,6 +71,18 @@ def test_a_table_beside_the_source_is_read_when_it_is_its_formats() -> None:
     """Kinsumer's clients and metadata."""
     tables = {f"app_{name}": (keys, []) for name, keys in (("checkpoints", SHARD), ("clients", KCL), ("metadata", GO), ("other", GO))}
     assert set(take_snapshot(MemorySources(tables), "app_checkpoints")[1].tables) == {"app_checkpoints", "app_clients", "app_metadata"}
+
+
+def test_a_table_that_was_made_anew_between_two_looks_is_found() -> None:
+    """NiFi's rename: the main table was not there yet, and the half-made one is there no more."""
+    sources = MemorySources({})
+
+    def rename(_when: str, operation: str, table: object) -> None:
+        if (operation, table) == ("describe source", "app_migration"):
+            sources.tables["app"] = (NIFI, [])
+
+    sources.hook = rename
+    assert take_snapshot(sources, "app")[0].name == "nifi"
 
 
 def test_the_right_name_is_offered_for_kinsumers_application() -> None:

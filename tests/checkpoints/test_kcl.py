@@ -11,7 +11,8 @@ from sluice_checkpoints.formats import take_snapshot
 from sluice_checkpoints.kcl import Kcl
 from sluice_checkpoints.migration_twin import MemorySources
 from sluice_checkpoints.model import END, TRIM_HORIZON, Position
-from sluice_checkpoints.source import Key, KeySchema, RawItem, Reading, Snapshot
+from sluice_checkpoints.snapshot import Key, KeySchema, RawItem, Snapshot
+from sluice_checkpoints.source import Reading
 from sluice_checkpoints.source_dynamodb import key_schema
 from sluice_checkpoints.stream import StreamIdentity
 

@@ -9,8 +9,9 @@ from sluice_checkpoints.formats import take_snapshot
 from sluice_checkpoints.kinsumer import KEY, Kinsumer
 from sluice_checkpoints.migration_twin import MemorySources
 from sluice_checkpoints.model import END, Position
-from sluice_checkpoints.source import Key, RawItem, Reading, Snapshot
-from sluice_checkpoints.source import Key as TableKey
+from sluice_checkpoints.snapshot import Key, RawItem, Snapshot
+from sluice_checkpoints.snapshot import Key as TableKey
+from sluice_checkpoints.source import Reading
 from sluice_checkpoints.stream import StreamIdentity
 
 STREAM = StreamIdentity("orders", "arn:aws:kinesis:us-east-1:0:stream/orders", 1, 86_400_000, "ACTIVE")

@@ -13,7 +13,8 @@ from sluice_checkpoints.kcl import Kcl
 from sluice_checkpoints.migration_plan import Observed, Plan, as_document, digest_of, plan
 from sluice_checkpoints.model import END, TRIM_HORIZON, Child, Position
 from sluice_checkpoints.placement import Choices
-from sluice_checkpoints.source import Key, Reading, Snapshot, SourceShard, Stored
+from sluice_checkpoints.snapshot import Key, Snapshot
+from sluice_checkpoints.source import Reading, SourceShard, Stored
 from sluice_checkpoints.stream import Shard, ShardList
 
 T0 = 1_700_000_000_000

@@ -13,7 +13,7 @@ from sluice_checkpoints.memory import MemoryTable
 from sluice_checkpoints.migration_world import Progress
 from sluice_checkpoints.migrator import Migrator, Result
 from sluice_checkpoints.model import CONSUMER, MIGRATION, SHARD_PREFIX, ConsumerRow, MigrationRow
-from sluice_checkpoints.source import Key
+from sluice_checkpoints.snapshot import Key
 
 SOURCE, TARGET = "orders-kcl", "sluice-orders"
 

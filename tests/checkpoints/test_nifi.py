@@ -10,7 +10,8 @@ from sluice_checkpoints import kcl
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.model import END, TRIM_HORIZON, Position
 from sluice_checkpoints.nifi import HALF_MADE, KEY, Nifi
-from sluice_checkpoints.source import RawItem, Reading, Snapshot, SourceShard
+from sluice_checkpoints.snapshot import RawItem, Snapshot
+from sluice_checkpoints.source import Reading, SourceShard
 from sluice_checkpoints.stream import StreamIdentity
 
 STREAM = StreamIdentity("orders", "arn:aws:kinesis:us-east-1:0:stream/orders", 1, 86_400_000, "ACTIVE")

@@ -9,7 +9,8 @@ from sluice_checkpoints.encoding import item_to_wire
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.model import END, EXPORTED, TRIM_HORIZON, Child, ConsumerRow, MigrationRow, Position, ShardRow
 from sluice_checkpoints.sluice import KEY, Sluice
-from sluice_checkpoints.source import Reading, Snapshot
+from sluice_checkpoints.snapshot import Snapshot
+from sluice_checkpoints.source import Reading
 from sluice_checkpoints.stream import StreamIdentity
 
 STREAM = StreamIdentity("orders", "arn:aws:kinesis:us-east-1:0:stream/orders", 1, 86_400_000, "ACTIVE")

@@ -8,7 +8,8 @@ from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.formats import take_snapshot
 from sluice_checkpoints.migration_twin import MemorySources
 from sluice_checkpoints.model import END, TRIM_HORIZON, Position
-from sluice_checkpoints.source import Key, RawItem, Snapshot, Stored, refuse_all
+from sluice_checkpoints.snapshot import Key, RawItem, Snapshot
+from sluice_checkpoints.source import Stored, refuse_all
 
 KEYS = (Key("leaseKey", "HASH", "S"),)
 ROW: dict[str, Any] = {
@@ -48,6 +49,17 @@ def test_rows_that_come_and_go_are_movement() -> None:
     """A shard sync, a clean-up."""
     assert snapshot(ROW).moved(snapshot()) == ("a: row is gone",)
     assert snapshot().moved(snapshot(ROW)) == ("a: row appeared",)
+
+
+def test_tables_that_come_go_or_change_their_key_are_movement() -> None:
+    """Also where no row tells: an empty table beside, a main table made anew."""
+    other = (Key("id", "HASH", "S"),)
+    beside = Snapshot("app", {"app": KEYS, "app_migration": KEYS}, {"app": (ROW,), "app_migration": ()})
+    anew = Snapshot("app", {"app": other}, {"app": ()})
+    for later, named in ((beside, "app_migration"), (anew, "app")):
+        assert snapshot(ROW).moved(later) == (f"table {named} was made, deleted or made anew",)
+    assert snapshot(ROW).digest != beside.digest
+    assert snapshot().digest != anew.digest
 
 
 def test_nothing_moved_between_equal_scans() -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.model import END, Position
-from sluice_checkpoints.source import RawItem, Reading, Snapshot
+from sluice_checkpoints.snapshot import RawItem, Snapshot
+from sluice_checkpoints.source import Reading
 from sluice_checkpoints.stream import StreamIdentity
 from sluice_checkpoints.vmware_go_kcl import KEY, VmwareGoKcl
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sluice_checkpoints.formats import take_snapshot
 from sluice_checkpoints.model import MigrationRow
-from sluice_checkpoints.source import Key, KeySchema
+from sluice_checkpoints.snapshot import Key, KeySchema
 from sluice_consumer.source_watch import moved
 
 

@@ -16,7 +16,7 @@ from sluice_checkpoints.migration_twin import MemoryTargets
 from sluice_checkpoints.migration_world import Request, World
 from sluice_checkpoints.migrator import Migrator, Result
 from sluice_checkpoints.model import END, TRIM_HORIZON, Child, Position, ShardRow
-from sluice_checkpoints.source import Snapshot
+from sluice_checkpoints.snapshot import Snapshot
 from sluice_checkpoints.store import CheckpointStore, Range, Reader
 
 CHILDREN = tuple(Child(i, frozenset({ZERO})) for i in (THREE, FOUR))

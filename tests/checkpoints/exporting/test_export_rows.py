@@ -10,7 +10,8 @@ from sluice_checkpoints.foreign_formats import WRITERS
 from sluice_checkpoints.foreign_twin import MemoryForeign
 from sluice_checkpoints.foreign_writer import Place
 from sluice_checkpoints.model import END, TRIM_HORIZON, Position
-from sluice_checkpoints.source import Key, Snapshot, Stored
+from sluice_checkpoints.snapshot import Key, Snapshot
+from sluice_checkpoints.source import Stored
 from sluice_checkpoints.stream import Shard, StreamIdentity
 
 ID, PARENT, OTHER, CHILD = (f"shardId-{i:012d}" for i in (3, 0, 1, 7))

@@ -12,7 +12,7 @@ from migrating.stage import Case, Row, Stage, Tables, find, number, one_key, set
 
 from sluice_checkpoints.encoding import item_to_wire
 from sluice_checkpoints.model import END, TRIM_HORIZON, Child, ConsumerRow, Position, ShardRow
-from sluice_checkpoints.source import Key
+from sluice_checkpoints.snapshot import Key
 
 # -- KCL ---------------------------------------------------------------------------------------------------------------------------
 

@@ -11,8 +11,8 @@ from migrating import consumers, rivals, schedules
 from migrating.cases import CASES, KCL1
 from migrating.stage import Case
 
-from sluice_checkpoints import lease, migration_store, migrator
-from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation
+from sluice_checkpoints import formats, lease, migration_store, migrator
+from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation, Refused
 from sluice_checkpoints.kinsumer import Kinsumer
 from sluice_checkpoints.migration_claim import Held
 from sluice_checkpoints.migration_store import MigrationStore
@@ -196,10 +196,19 @@ def no_companions(patch: Patch) -> None:
     patch.setattr(Kinsumer, "companions", lambda *_: ())
 
 
-@sabotage("a source that cannot be read any more is refused for good", consumers.nifi_goes_on, "a migrator gave up", HALF_MADE)
+@sabotage("a source that cannot be read at a moment is refused for good", consumers.nifi_goes_on, "a migrator gave up", HALF_MADE)
 def refused_for_good(patch: Patch) -> None:
-    """Nobody tries again once NiFi has finished what it was doing."""
+    """Nobody looks a second time, and nobody tries again once NiFi has finished what it was doing."""
+    real = formats._described
+
+    def once(tables: Any, table: str) -> Any:
+        found = real(tables, table)
+        if not found:
+            raise Refused(f"there is no source table {table}")
+        return found
+
     patch.setattr(Migrator, "_look_again", Migrator._look)
+    patch.setattr(formats, "_described", once)
 
 
 # -- the rows ----------------------------------------------------------------------------------------------------------------------

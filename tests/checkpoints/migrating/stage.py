@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sluice_checkpoints.source import Key, KeySchema
+from sluice_checkpoints.snapshot import Key, KeySchema
 from sluice_checkpoints.stream import StreamIdentity
 from sluice_checkpoints.stream_twin import StreamTwin
 

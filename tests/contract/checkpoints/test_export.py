@@ -27,7 +27,7 @@ from sluice_checkpoints.migrator import Migrator
 from sluice_checkpoints.model import END, TRIM_HORIZON, Child, Position
 from sluice_checkpoints.provision import DynamoTargets
 from sluice_checkpoints.retrying import Patience
-from sluice_checkpoints.source import RawItem
+from sluice_checkpoints.snapshot import RawItem
 from sluice_checkpoints.source_dynamodb import DynamoSources
 from sluice_checkpoints.store import CheckpointStore, Range, Reader
 from sluice_checkpoints.stream_twin import StreamTwin

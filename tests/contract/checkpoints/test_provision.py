@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from sluice_checkpoints.errors import Refused, ServiceUnavailable, SourceActive
 from sluice_checkpoints.provision import FRESH_SECONDS, DynamoTargets, FreshApi
 from sluice_checkpoints.retrying import Again, Patience
-from sluice_checkpoints.source import Key
+from sluice_checkpoints.snapshot import Key
 from sluice_checkpoints.source_dynamodb import DynamoSources
 from sluice_checkpoints.table import NEW_ROW, Put
 
