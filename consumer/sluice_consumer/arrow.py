@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from sluice_consumer.gathering import Part
+from sluice_consumer.kinesis_packed import PackedRecords
 from sluice_consumer.shard_reader import Fetched
 
 ROWS = 10_000  # a record batch; much larger ones only cost memory (measured)
@@ -28,19 +30,36 @@ DDL = (
 
 def to_arrow(fetched: Fetched, stream: str) -> Iterator[pa.RecordBatch]:
     """The records of one range, in order, in batches of at most `ROWS`."""
-    columns = fetched.columns
-    for at in range(0, len(columns), ROWS):
-        part = slice(at, at + ROWS)
-        rows = len(columns.sequence[part])
-        yield pa.record_batch(
-            [
-                pa.array(columns.partition_key[part], pa.string()),
-                pa.array(columns.data[part], pa.binary()),
-                pa.repeat(pa.scalar(stream, pa.string()), rows),
-                pa.repeat(pa.scalar(fetched.shard_id, pa.string()), rows),
-                pa.array(columns.sequence[part], pa.string()),
-                pa.array(columns.sub[part], pa.int64()),
-                pa.array(columns.arrival_millis[part], pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC")),
-            ],
-            schema=SCHEMA,
-        )
+    batches = [_batch(part, stream, fetched.shard_id) for part in fetched.columns.parts]
+    small = len(batches) > 1 and len(fetched.columns) <= ROWS  # several short replies: each further batch costs Spark more than a copy
+    for batch in [pa.concat_batches(batches)] if small else batches:
+        yield from (batch.slice(at, ROWS) for at in range(0, batch.num_rows, ROWS))
+
+
+def _batch(part: Part, stream: str, shard_id: str) -> pa.RecordBatch:
+    keys, payloads, sequences, arrivals = _arrays(part)
+    rows = len(part.records)
+    return pa.record_batch(
+        [
+            keys,
+            payloads,
+            pa.repeat(pa.scalar(stream, pa.string()), rows),
+            pa.repeat(pa.scalar(shard_id, pa.string()), rows),
+            sequences,
+            pa.repeat(pa.scalar(0, pa.int64()), rows) if part.sub is None else pa.array(part.sub, pa.int64()),
+            arrivals.cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC")),
+        ],
+        schema=SCHEMA,
+    )
+
+
+def _arrays(part: Part) -> tuple[pa.Array, pa.Array, pa.Array, pa.Array]:
+    records = part.records
+    if isinstance(records, PackedRecords):
+        return records.keys, records.payloads, records.sequences, records.arrivals
+    return (
+        pa.array(records.partition_key, pa.string()),
+        pa.array(records.data, pa.binary()),
+        pa.array(records.sequence, pa.string()),
+        pa.array(records.arrival_millis, pa.int64()),
+    )

@@ -80,10 +80,12 @@ class SluiceDataSource(DataSource):
 
     def schema(self) -> str:
         """The columns, as DDL."""
+        freeze_once()
         return str(DDL)
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the schema is always ours
         """The reader of one batch."""
+        freeze_once()
         return BatchReader(BatchRead.from_json(self.options[OPTION]))
 
 
@@ -108,8 +110,8 @@ class BatchReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         """Fetches and binds every shard of the task, each in its thread, and hands each over as soon as it is bound."""
         assert isinstance(partition, Group)  # noqa: S101 - Spark gives back what partitions() made
-        freeze_once()
         store, source, task = self._ports()
+        freeze_once()
         rows = store.read(partition.shard_ids)
         with ThreadPoolExecutor(len(rows), thread_name_prefix="shard") as threads:
             futures: list[Future[Fetched]] = [threads.submit(read_shard, store, source, task, row) for row in rows.values()]

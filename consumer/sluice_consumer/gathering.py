@@ -3,26 +3,76 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import islice
 
 from sluice_checkpoints.model import Position
-from sluice_consumer.aggregation import MAGIC, user_records
-from sluice_consumer.kinesis import Records
+from sluice_consumer.aggregation import MAGIC, UserRecord, user_records
+from sluice_consumer.kinesis import RecordColumns, Records
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Part:
+    """User records that came together; `sub` is None where each is a Kinesis record of its own."""
+
+    records: RecordColumns
+    sub: list[int] | None = None
+
+
+@dataclass(slots=True, eq=False)
 class Columns:
-    """User records in columns of one length, in the order of the shard."""
+    """User records in columns of one length, in the order of the shard; lists are made of them only for whoever asks."""
 
-    partition_key: list[str] = field(default_factory=list)
-    data: list[bytes] = field(default_factory=list)
-    sequence: list[str] = field(default_factory=list)
-    sub: list[int] = field(default_factory=list)
-    arrival_millis: list[int] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
 
     def __len__(self) -> int:
-        return len(self.sequence)
+        return sum(len(part.records) for part in self.parts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Columns) and list(self.rows()) == list(other.rows())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def rows(self) -> Iterator[tuple[str, int, str, bytes, int]]:
+        """Sequence number, sub, key, payload and arrival of each."""
+        return zip(self.sequence, self.sub, self.partition_key, self.data, self.arrival_millis, strict=True)
+
+    @property
+    def first(self) -> str | None:
+        """Sequence number of the first."""
+        return next((part.records.number(0) for part in self.parts), None)
+
+    @property
+    def last_arrival_millis(self) -> int:
+        """Arrival of the last; there must be one."""
+        last = self.parts[-1].records
+        return last.part(len(last) - 1, len(last)).arrival_millis[0]
+
+    @property
+    def partition_key(self) -> list[str]:
+        """Partition keys."""
+        return [key for part in self.parts for key in part.records.partition_key]
+
+    @property
+    def data(self) -> list[bytes]:
+        """Payloads."""
+        return [data for part in self.parts for data in part.records.data]
+
+    @property
+    def sequence(self) -> list[str]:
+        """Sequence numbers of the Kinesis records."""
+        return [sequence for part in self.parts for sequence in part.records.sequence]
+
+    @property
+    def sub(self) -> list[int]:
+        """Places within a Kinesis record."""
+        return [sub for part in self.parts for sub in (part.sub or [0] * len(part.records))]
+
+    @property
+    def arrival_millis(self) -> list[int]:
+        """Arrival times, epoch milliseconds."""
+        return [millis for part in self.parts for millis in part.records.arrival_millis]
 
 
 @dataclass(slots=True)
@@ -47,9 +97,9 @@ class Gathering:
     @property
     def first(self) -> str | None:
         """Sequence number of the Kinesis record that the first user record is of."""
-        return self.columns.sequence[0] if self.columns.sequence else None
+        return self.columns.first
 
-    def take(self, records: Records, max_records: int, max_bytes: int) -> bool:
+    def take(self, records: RecordColumns, max_records: int, max_bytes: int) -> bool:
         """Takes as many Kinesis records as fit; the first with user records always does.
 
         Returns:
@@ -57,50 +107,59 @@ class Gathering:
         """
         fresh = self._unread(records)
         count = len(records)
-        plain = self.start.sub is None and not any(data.startswith(MAGIC) for data in records.data)
+        plain = self.start.sub is None and not records.any_with(MAGIC)
         end = self._take_plain(records, fresh, max_records, max_bytes) if plain else self._take_mixed(records, fresh, max_records, max_bytes)
         if end > fresh:
             self.taken += end - fresh
-            self.position = Position.after(records.sequence[end - 1])
+            self.position = Position.after(records.number(end - 1))
         return end == count
 
-    def _unread(self, records: Records) -> int:
+    def _unread(self, records: RecordColumns) -> int:
         """Index of the first record that was not read before; not 0 only where the service goes back behind the position asked for."""
         if self.position.sequence is None:
             return 0
         number, inside = int(self.position.sequence), self.position.sub is not None
-        for i, sequence in enumerate(records.sequence):
-            if int(sequence) > number or (inside and int(sequence) == number):
+        for i in range(len(records)):
+            sequence = int(records.number(i))
+            if sequence > number or (inside and sequence == number):
                 return i
         return len(records)
 
-    def _take_plain(self, records: Records, at: int, max_records: int, max_bytes: int) -> int:
+    def _take_plain(self, records: RecordColumns, at: int, max_records: int, max_bytes: int) -> int:
         """All at once, for records that are their own only user record."""
-        sizes = list(accumulate(map(len, records.data[at:])))
-        fits = min(bisect_right(sizes, max_bytes - self.bytes), max_records - len(self.columns), len(sizes))
-        fits = max(fits, 0 if self.columns.sequence else min(1, len(sizes)))
-        end, columns = at + max(fits, 0), self.columns
-        columns.partition_key += records.partition_key[at:end]
-        columns.data += records.data[at:end]
-        columns.sequence += records.sequence[at:end]
-        columns.sub += [0] * (end - at)
-        columns.arrival_millis += records.arrival_millis[at:end]
-        self.bytes += sizes[end - at - 1] if end > at else 0
+        if at == len(records):
+            return at
+        totals, had = records.totals(), len(self.columns)
+        before = int(totals[at - 1]) if at else 0
+        fits = min(bisect_right(totals, max_bytes - self.bytes + before, lo=at), at + max_records - had)
+        end = max(fits, at if had else at + 1)
+        if end > at:
+            self.columns.parts.append(Part(records.part(at, end)))
+            self.bytes += int(totals[end - 1]) - before
         return end
 
-    def _take_mixed(self, records: Records, at: int, max_records: int, max_bytes: int) -> int:
-        for i in range(at, len(records)):
-            users = user_records(records.partition_key[i], records.data[i])
-            if self.start.sub is not None and records.sequence[i] == self.start.sequence:
-                users = [user for user in users if user.sub > self.start.sub]
-            size = len(records.data[i])
-            if self.columns.sequence and (len(self.columns) + len(users) > max_records or self.bytes + size > max_bytes):
-                return i
-            columns = self.columns
-            columns.partition_key += [user.partition_key for user in users]
-            columns.data += [user.data for user in users]
-            columns.sequence += [records.sequence[i]] * len(users)
-            columns.sub += [user.sub for user in users]
-            columns.arrival_millis += [records.arrival_millis[i]] * len(users)
-            self.bytes += size
-        return len(records)
+    def _take_mixed(self, records: RecordColumns, at: int, max_records: int, max_bytes: int) -> int:
+        found, sub, had, end = Records(), list[int](), len(self.columns), at
+        rows = zip(records.sequence, records.partition_key, records.data, records.arrival_millis, strict=True)
+        for sequence, key, data, arrival in islice(rows, at, None):
+            users = _after(self.start, sequence, user_records(key, data))
+            taken = had + len(sub)
+            if taken and (taken + len(users) > max_records or self.bytes + len(data) > max_bytes):
+                break
+            found.partition_key += [user.partition_key for user in users]
+            found.data += [user.data for user in users]
+            found.sequence += [sequence] * len(users)
+            found.arrival_millis += [arrival] * len(users)
+            sub += [user.sub for user in users]
+            self.bytes += len(data)
+            end += 1
+        if sub:
+            self.columns.parts.append(Part(found, sub))
+        return end
+
+
+def _after(start: Position, sequence: str, users: list[UserRecord]) -> list[UserRecord]:
+    """The user records of a Kinesis record; after `start` only, if that lies inside of it."""
+    if start.sub is None or sequence != start.sequence:
+        return users
+    return [user for user in users if user.sub > start.sub]

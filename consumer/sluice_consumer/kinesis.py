@@ -6,7 +6,9 @@ neither knows limits, ranges or batches: that is `shard_reader`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Protocol
 
 from sluice_checkpoints.errors import ProtocolViolation, SluiceError
@@ -23,9 +25,54 @@ class ShardNotFound(SluiceError):
     """The service knows no such shard, or no such stream. Not an end: a complete ListShards tells which (docs/protocol.md, "Resharding")."""
 
 
+class RecordColumns(Protocol):
+    """Kinesis records in columns of one length, in the order of the shard; aggregates are not taken apart yet.
+
+    Two kinds: `Records` of lists, and `kinesis_packed.PackedRecords`, which makes no Python object of a record.
+    """
+
+    @property
+    def sequence(self) -> list[str]:
+        """Sequence numbers."""
+        ...
+
+    @property
+    def partition_key(self) -> list[str]:
+        """Partition keys."""
+        ...
+
+    @property
+    def data(self) -> list[bytes]:
+        """Payloads."""
+        ...
+
+    @property
+    def arrival_millis(self) -> list[int]:
+        """ApproximateArrivalTimestamp, epoch milliseconds."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def part(self, start: int, stop: int) -> RecordColumns:
+        """The records from index `start` to before `stop`."""
+        ...
+
+    def number(self, index: int) -> str:
+        """The sequence number of one record; -1 is the last."""
+        ...
+
+    def totals(self) -> Sequence[int]:
+        """Bytes of payload up to and with each record."""
+        ...
+
+    def any_with(self, prefix: bytes) -> bool:
+        """Whether any payload begins with `prefix`."""
+        ...
+
+
 @dataclass(slots=True)
 class Records:
-    """Kinesis records in columns of one length, in the order of the shard; aggregates are not taken apart yet."""
+    """Records in lists."""
 
     sequence: list[str] = field(default_factory=list)
     partition_key: list[str] = field(default_factory=list)
@@ -34,6 +81,23 @@ class Records:
 
     def __len__(self) -> int:
         return len(self.sequence)
+
+    def part(self, start: int, stop: int) -> Records:
+        """See `RecordColumns.part`."""
+        at = slice(start, stop)
+        return Records(self.sequence[at], self.partition_key[at], self.data[at], self.arrival_millis[at])
+
+    def number(self, index: int) -> str:
+        """See `RecordColumns.number`."""
+        return self.sequence[index]
+
+    def totals(self) -> Sequence[int]:
+        """See `RecordColumns.totals`."""
+        return list(accumulate(map(len, self.data)))
+
+    def any_with(self, prefix: bytes) -> bool:
+        """See `RecordColumns.any_with`."""
+        return any(data.startswith(prefix) for data in self.data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +111,7 @@ class Page:
         server_millis: the service's clock (HTTP Date, whole seconds), epoch milliseconds; 0 where something on the way took the header.
     """
 
-    records: Records
+    records: RecordColumns
     next_iterator: str | None
     behind_millis: int
     children: tuple[Child, ...] | None

@@ -1,32 +1,41 @@
-"""The wire format of Kinesis: JSON with base64 payloads. Fast parsers, and columns instead of one object a record."""
+"""The two wire formats of Kinesis, as one value each: JSON with base64 payloads, and CBOR (`kinesis_cbor`)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 from pybase64 import b64decode
 
+from sluice_consumer import kinesis_cbor
 from sluice_consumer.kinesis import Records
 
-CONTENT_TYPE = "application/x-amz-json-1.1"
 
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """How calls are written and replies read.
 
-def encode(ask: dict[str, Any]) -> bytes:
-    """A request body."""
-    return orjson.dumps(ask)
+    Attributes:
+        decode: a reply's body as a map, its `Records` as `RecordColumns`. Raises ValueError if it is none, or not what Kinesis says.
+    """
+
+    content_type: str
+    encode: Callable[[dict[str, Any]], bytes]
+    decode: Callable[[bytes], dict[str, Any]]
 
 
 def decode(body: bytes) -> dict[str, Any]:
-    """A reply's body.
+    """A reply in JSON.
 
     Raises:
-        ValueError: it is no JSON object.
+        ValueError: it is no JSON object, or its records are not Kinesis'.
     """
     value = orjson.loads(body) if body else {}
     if not isinstance(value, dict):
         raise ValueError(f"a reply is an object, not {type(value).__name__}")  # noqa: TRY004 - what the parser raises too
-    return value
+    return value | {"Records": columns(value["Records"])} if "Records" in value else value
 
 
 def columns(records: list[dict[str, Any]]) -> Records:
@@ -37,3 +46,7 @@ def columns(records: list[dict[str, Any]]) -> Records:
         data=[b64decode(record["Data"]) for record in records],
         arrival_millis=[round(record["ApproximateArrivalTimestamp"] * 1000) for record in records],
     )
+
+
+JSON = Codec("application/x-amz-json-1.1", orjson.dumps, decode)
+CBOR = Codec(kinesis_cbor.CONTENT_TYPE, kinesis_cbor.encode, kinesis_cbor.decode)

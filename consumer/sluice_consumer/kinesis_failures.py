@@ -18,6 +18,15 @@ ADVICE = {
 }
 
 
+# What services say to a request whose format they do not know; 415 is HTTP's own word for it.
+UNKNOWN_FORMAT = frozenset({"SerializationException", "UnknownOperationException", "UnsupportedMediaTypeException"})
+UNSUPPORTED_MEDIA_TYPE = 415
+
+
+class NotSpoken(Exception):
+    """The service does not speak a wire format: ask in another one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """A call that failed: HTTP status, error code without its prefixes, message."""
@@ -31,6 +40,11 @@ class Failure:
         """From a reply: its status, its header `x-amzn-errortype` and its decoded body."""
         code = str(body.get("__type") or kind).split("#")[-1].split(":")[0]
         return Failure(status, code, str(body.get("message") or body.get("Message") or ""))
+
+    @property
+    def of_format(self) -> bool:
+        """Whether the request's format may be to blame; the same call in JSON finds out."""
+        return self.status == UNSUPPORTED_MEDIA_TYPE or (self.status < 500 and (not self.code or self.code in UNKNOWN_FORMAT))
 
     @property
     def text(self) -> str:

@@ -1,12 +1,14 @@
-"""`KinesisClient` over HTTP: botocore for credentials, signing and endpoints, urllib3 for pooled connections, an own codec.
+"""`KinesisClient` over HTTP: botocore for credentials, signing and endpoints, urllib3 for pooled connections, own codecs.
 
-boto3's `get_records` costs several times the CPU of everything else in a task (docs/architecture.md), so it is not on this path. Connections,
-credentials and pacing are shared by all shards that a process reads.
+boto3's `get_records` costs several times the CPU of everything else in a task (docs/performance.md), so it is not on this path. Connections,
+credentials and pacing are shared by all shards that a process reads. Records are asked for in CBOR, as the Java SDK does; a service that does not
+speak it (emulators) is asked in JSON from then on.
 """
 
 from __future__ import annotations
 
 import functools
+import logging
 from collections import Counter
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -23,10 +25,11 @@ from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.model import Child, Position
 from sluice_checkpoints.retrying import Again, Patience
 from sluice_consumer.kinesis import Page, iterator_type
-from sluice_consumer.kinesis_codec import CONTENT_TYPE, columns, decode, encode
-from sluice_consumer.kinesis_failures import Failure, failure
+from sluice_consumer.kinesis_codec import CBOR, JSON, Codec
+from sluice_consumer.kinesis_failures import Failure, NotSpoken, failure
 from sluice_consumer.pacing import Pacer
 
+log = logging.getLogger(__name__)
 SERVICE_TARGET = "Kinesis_20131202."
 CONNECTIONS = 32
 CONNECT_SECONDS, READ_SECONDS = 5.0, 15.0  # a reply of 10 MiB takes a second or two
@@ -56,9 +59,9 @@ class Signer:
         self._credentials, self._region = credentials, region
         self.url = (endpoint or session.create_client("kinesis", region_name=region).meta.endpoint_url).rstrip("/") + "/"
 
-    def headers(self, action: str, body: bytes) -> dict[str, str]:
+    def headers(self, action: str, content_type: str, body: bytes) -> dict[str, str]:
         """The headers of one call. Credentials are refreshed here when they are about to expire."""
-        request = AWSRequest("POST", self.url, {"Content-Type": CONTENT_TYPE, "X-Amz-Target": SERVICE_TARGET + action}, body)
+        request = AWSRequest("POST", self.url, {"Content-Type": content_type, "X-Amz-Target": SERVICE_TARGET + action}, body)
         SigV4Auth(self._credentials.get_frozen_credentials(), "kinesis", self._region).add_auth(request)
         return dict(request.headers.items())
 
@@ -77,25 +80,28 @@ class Wire:
     def __init__(self, signer: Signer, pool: urllib3.PoolManager) -> None:
         self._signer, self._pool = signer, pool
 
-    def post(self, action: str, ask: dict[str, Any]) -> Reply:
+    def post(self, action: str, ask: dict[str, Any], codec: Codec) -> Reply:
         """One call, made once.
 
         Raises:
             Again: it may succeed if it is made again.
+            NotSpoken: the service does not speak CBOR, or not as Kinesis does.
             IteratorExpired, ShardNotFound, Refused: see `kinesis_failures`.
         """
-        body = encode(ask)
-        headers = self._signer.headers(action, body)
+        body = codec.encode(ask)
+        headers = self._signer.headers(action, codec.content_type, body)
         try:
             reply = self._pool.request("POST", self._signer.url, body=body, headers=headers)
         except urllib3.exceptions.HTTPError as error:
             raise Again(f"no answer from {self._signer.url}: {error}") from error
         if reply.status != 200:
-            raise failure(Failure.of(reply.status, reply.headers.get("x-amzn-errortype", ""), _said(reply.data)))
+            told = Failure.of(reply.status, reply.headers.get("x-amzn-errortype", ""), _said(reply))
+            raise NotSpoken(told.text) if codec is CBOR and told.of_format else failure(told)
         try:
-            return Reply(decode(reply.data), _date(reply.headers.get("Date")))
-        except ValueError as error:
-            raise Again(f"a reply that is no JSON: {error}") from error
+            return Reply(codec.decode(reply.data), _date(reply.headers.get("Date")))
+        except (ValueError, KeyError, TypeError) as error:
+            kind = NotSpoken if codec is CBOR else Again
+            raise kind(f"a reply that is not {codec.content_type}: {error!r}") from error
 
 
 class HttpKinesis:
@@ -105,29 +111,36 @@ class HttpKinesis:
         counts: calls made by name, and `retries`: those that waited and were made again.
     """
 
-    def __init__(self, address: StreamAddress, wire: Wire, pacer: Pacer, patience: Patience | None = None) -> None:
-        self._address, self._wire, self._pacer = address, wire, pacer
+    def __init__(self, address: StreamAddress, wire: Wire, pacer: Pacer, patience: Patience | None = None, codec: Codec = CBOR) -> None:
+        self._address, self._wire, self._pacer, self._codec = address, wire, pacer, codec
         self._patience = patience or Patience(limit=address.deadline_seconds, first=0.1, cap=5.0)
         self.counts: Counter[str] = Counter()
 
     def get_iterator(self, shard_id: str, position: Position) -> str:
-        """See `KinesisClient.get_iterator`."""
+        """See `KinesisClient.get_iterator`. Always in JSON: in CBOR the unit of a time that is sent depends on whom one asks."""
         ask = {"StreamName": self._address.name, "ShardId": shard_id, **iterator_type(position)}
-        return str(self._call("GetShardIterator", shard_id, ask).content["ShardIterator"])
+        return str(self._call("GetShardIterator", shard_id, ask, JSON).content["ShardIterator"])
 
     def get_records(self, shard_id: str, iterator: str, limit: int) -> Page:
         """See `KinesisClient.get_records`."""
-        reply = self._call("GetRecords", shard_id, {"ShardIterator": iterator, "Limit": limit})
+        ask = {"ShardIterator": iterator, "Limit": limit}
+        try:
+            reply = self._call("GetRecords", shard_id, ask, self._codec)
+        except NotSpoken as why:
+            log.info("%s is asked in JSON from now on: %s", self._address.name, why)
+            self._codec = JSON
+            reply = self._call("GetRecords", shard_id, ask, JSON)
         page = _page(reply)
-        self._pacer.after(shard_id, sum(map(len, page.records.data)))
+        if len(page.records):
+            self._pacer.after(shard_id, int(page.records.totals()[-1]))
         return page
 
-    def _call(self, action: str, shard_id: str, ask: dict[str, Any]) -> Reply:
+    def _call(self, action: str, shard_id: str, ask: dict[str, Any], codec: Codec) -> Reply:
         def attempt() -> Reply:
             self._pacer.before(action, shard_id)
             self.counts[action] += 1
             try:
-                return self._wire.post(action, ask)
+                return self._wire.post(action, ask, codec)
             except Again:
                 self.counts["retries"] += 1
                 raise
@@ -138,8 +151,8 @@ class HttpKinesis:
 def _page(reply: Reply) -> Page:
     content = reply.content
     return Page(
-        records=columns(content["Records"]),
-        next_iterator=content.get("NextShardIterator"),
+        records=content["Records"],
+        next_iterator=content.get("NextShardIterator") or None,  # CBOR has two words for nothing
         behind_millis=int(content.get("MillisBehindLatest") or 0),
         children=_children(content.get("ChildShards")),
         server_millis=reply.server_millis,
@@ -150,12 +163,14 @@ def _children(listed: list[dict[str, Any]] | None) -> tuple[Child, ...] | None:
     return tuple(Child(c["ShardId"], frozenset(c["ParentShards"])) for c in listed) if listed else None
 
 
-def _said(body: bytes) -> dict[str, Any]:
-    """The content of a failed reply; proxies and load balancers answer in HTML."""
-    try:
-        return decode(body)
-    except ValueError:
-        return {}
+def _said(reply: urllib3.BaseHTTPResponse) -> dict[str, Any]:
+    """The content of a failed reply, in whatever it is written; proxies and load balancers answer in HTML."""
+    for codec in (JSON, CBOR):
+        try:
+            return codec.decode(reply.data)
+        except (ValueError, KeyError, TypeError):
+            continue
+    return {}
 
 
 def _date(header: str | None) -> int:

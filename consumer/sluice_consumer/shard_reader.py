@@ -5,18 +5,17 @@ Ranges end on whole Kinesis records. A range is held in memory until it is bound
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass, replace
 
 from sluice_checkpoints.errors import Refused, SluiceError
 from sluice_checkpoints.model import END, TRIM_HORIZON, Child, Position
 from sluice_checkpoints.stream import ShardList, StreamCatalog, StreamIdentity
 from sluice_consumer.gathering import Columns, Gathering
-from sluice_consumer.kinesis import MAX_RECORDS_PER_CALL, IteratorExpired, KinesisClient, Page, Records, ShardNotFound
+from sluice_consumer.kinesis import MAX_RECORDS_PER_CALL, KinesisClient, Page, RecordColumns, ShardNotFound
+from sluice_consumer.kinesis_walk import Walk
 
 TIMESTAMP_SLACK_MILLIS = 120_000  # an idle shard's TIMESTAMP follows the service's clock at this distance
-UNLIMITED = 2**63
-RENEWALS = 3  # of an iterator that is expired at once again: then it is not its age
+UNLIMITED = 2**62
 SIZE_MARGIN = 1.1  # asked for above what the mean size says, so that one call mostly fills a range
 
 
@@ -25,7 +24,11 @@ class EndUnknown(SluiceError):
 
 
 class ReplayShort(SluiceError):
-    """The stream no longer holds exactly a range that was bound: records are lost, and nothing skips them silently."""
+    """The stream no longer holds exactly a range that was bound: records are lost, and nothing skips them silently. `left` is what it holds."""
+
+    def __init__(self, message: str, left: Fetched | None = None) -> None:
+        super().__init__(message)
+        self.left = left
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,41 +92,13 @@ class Fetched:
         return len(self.columns)
 
 
-@dataclass(slots=True)
-class _Walk:
-    """Reading on in one shard; a new iterator is got whenever there is none."""
-
-    client: KinesisClient
-    shard_id: str
-    gathering: Gathering
-    iterator: str | None = None
-
-    def page(self, limit: int) -> Page:
-        """The next reply. An iterator that expired is renewed from the last position.
-
-        Raises:
-            IteratorExpired: every new one is said to be expired, too.
-        """
-        for _ in range(RENEWALS):
-            with contextlib.suppress(IteratorExpired):
-                return self._next(limit)
-            self.iterator = None
-        return self._next(limit)
-
-    def _next(self, limit: int) -> Page:
-        if self.iterator is None:
-            self.iterator = self.client.get_iterator(self.shard_id, self.gathering.position)
-        page = self.client.get_records(self.shard_id, self.iterator, limit)
-        self.iterator = page.next_iterator
-        return page
-
-
 class Reader:
     """Reads the shards of one stream. Thread safe, as its ports are."""
 
     def __init__(self, client: KinesisClient, catalog: StreamCatalog, identity: StreamIdentity) -> None:
         self._client, self._catalog, self._identity = client, catalog, identity
         self._mean_sizes: dict[str, float] = {}
+        self._onward: dict[str, tuple[Position, str]] = {}
 
     def fetch(self, place: Place, limits: Limits) -> Fetched:
         """A new range: to a limit, to the tip, or to the end of the shard. Without any record it goes on to the tip or the end.
@@ -136,14 +111,19 @@ class Reader:
         """
         gathering = Gathering(place.position)
         try:
-            fetched = self._fetch(_Walk(self._client, place.shard_id, gathering), place, limits)
+            fetched = self._fetch(Walk(self._client, place.shard_id, gathering, self._kept(place)), place, limits)
         except ShardNotFound:
             fetched = self._vanished(gathering, place)
         if gathering.taken:
             self._mean_sizes[place.shard_id] = gathering.bytes / gathering.taken
         return replace(fetched, read_to_millis=max(fetched.read_to_millis, place.read_to_millis))
 
-    def _fetch(self, walk: _Walk, place: Place, limits: Limits) -> Fetched:
+    def _kept(self, place: Place) -> str | None:
+        """The iterator that the last range of this shard left, if this one goes on there: a call less a shard and batch."""
+        position, iterator = self._onward.pop(place.shard_id, (None, None))
+        return iterator if position == place.position else None
+
+    def _fetch(self, walk: Walk, place: Place, limits: Limits) -> Fetched:
         page = walk.page(self._limit(walk, limits))
         loss = self._overtaken(place, page)
         if loss and not len(page.records):
@@ -157,7 +137,7 @@ class Reader:
                 return replace(fetched, possible_loss=loss)
             page = walk.page(self._limit(walk, limits))
 
-    def _settled(self, walk: _Walk, page: Page, limits: Limits) -> Fetched | None:
+    def _settled(self, walk: Walk, page: Page, limits: Limits) -> Fetched | None:
         """The range, if this reply is its last; None to go on.
 
         An empty one is believed to be at the tip only when two replies say so: a closed shard may answer "nothing, at the tip" once before it
@@ -171,7 +151,7 @@ class Reader:
         full = len(gathering.columns) >= limits.max_records or gathering.bytes >= limits.max_bytes
         return self._to_tip(walk, page) if page.behind_millis == 0 or (full and len(gathering.columns)) else None
 
-    def _limit(self, walk: _Walk, limits: Limits) -> int:
+    def _limit(self, walk: Walk, limits: Limits) -> int:
         """Kinesis records to ask for: what is thrown away because it does not fit still counts against the shard's 2 MiB a second."""
         gathering = walk.gathering
         records = limits.max_records - len(gathering.columns)
@@ -180,29 +160,31 @@ class Reader:
             records = min(records, int((limits.max_bytes - gathering.bytes) / mean * SIZE_MARGIN) + 1)
         return max(1, min(MAX_RECORDS_PER_CALL, records))
 
-    def _cut(self, walk: _Walk, page: Page) -> Fetched:
+    def _cut(self, walk: Walk, page: Page) -> Fetched:
         """A limit fell inside a reply: the range was read up to the arrival of its last record."""
-        read_to = walk.gathering.columns.arrival_millis[-1]
+        read_to = walk.gathering.columns.last_arrival_millis
         behind = max(page.behind_millis, page.server_millis - read_to)
         return self._range(walk, walk.gathering.position, behind, read_to)
 
-    def _to_tip(self, walk: _Walk, page: Page) -> Fetched:
+    def _to_tip(self, walk: Walk, page: Page) -> Fetched:
         """All of a reply was taken, and it reaches the tip or fills the range."""
         end = walk.gathering.position
         if end.millis is not None:
             end = Position.timestamp(max(end.millis, page.server_millis - TIMESTAMP_SLACK_MILLIS))
         read_to = page.server_millis - page.behind_millis
-        if page.behind_millis and walk.gathering.columns.sequence:  # emulators count MillisBehindLatest from the newest record, not from now
-            read_to = min(read_to, walk.gathering.columns.arrival_millis[-1])
+        if page.behind_millis and len(walk.gathering.columns):  # emulators count MillisBehindLatest from the newest record, not from now
+            read_to = min(read_to, walk.gathering.columns.last_arrival_millis)
+        if page.next_iterator is not None and end.sequence is not None:
+            self._onward[walk.shard_id] = end, page.next_iterator
         return self._range(walk, end, page.behind_millis, read_to)
 
-    def _ended(self, walk: _Walk, page: Page) -> Fetched:
+    def _ended(self, walk: Walk, page: Page) -> Fetched:
         children = page.children or self._listed().children_of(walk.shard_id)
         if not children:
             raise EndUnknown(f"{walk.shard_id} has no next iterator, but neither its reply nor ListShards names a child; it is asked again")
         return replace(self._range(walk, END, 0, page.server_millis), children=children)
 
-    def _range(self, walk: _Walk, end: Position, behind: int, read_to: int) -> Fetched:
+    def _range(self, walk: Walk, end: Position, behind: int, read_to: int) -> Fetched:
         taken = walk.gathering
         return Fetched(walk.shard_id, taken.start, end, taken.columns, taken.first, taken.bytes, behind, read_to)
 
@@ -211,9 +193,9 @@ class Reader:
 
         What was read before it vanished is a range of its own; the next one finds out more.
         """
-        if gathering.columns.sequence:
+        if len(gathering.columns):
             found = gathering.columns
-            return Fetched(place.shard_id, place.position, gathering.position, found, gathering.first, gathering.bytes, 0, found.arrival_millis[-1])
+            return Fetched(place.shard_id, place.position, gathering.position, found, gathering.first, gathering.bytes, 0, found.last_arrival_millis)
         listed = self._listed()
         if listed.get(place.shard_id) is not None:
             raise ShardNotFound(f"{place.shard_id} is listed, but the service does not find it at {place.position}")
@@ -255,21 +237,22 @@ class Reader:
         gathering = Gathering(bound.start)
         if bound.first is not None:
             try:
-                met = self._replay(_Walk(self._client, bound.shard_id, gathering), bound)
+                met = self._replay(Walk(self._client, bound.shard_id, gathering), bound)
             except ShardNotFound as gone:
                 raise ReplayShort(f"{bound.shard_id} is gone, with {bound.records} records from {bound.first} to {bound.end}") from gone
             self._check(gathering, bound, met=met)
         return Fetched(bound.shard_id, bound.start, bound.end, gathering.columns, gathering.first, gathering.bytes)
 
-    def _replay(self, walk: _Walk, bound: BoundRange) -> bool:
+    def _replay(self, walk: Walk, bound: BoundRange) -> bool:
         """Reads the range; whether its end was met."""
         walk.iterator = self._client.get_iterator(bound.shard_id, Position("AFTER", sequence=bound.first, sub=-1))  # at `first`
         while True:
             left = bound.records - len(walk.gathering.columns)
             page = walk.page(min(left, MAX_RECORDS_PER_CALL) if left > 0 else 1)
             last = bound.end.sequence
-            beyond = last is not None and _drop_after(page.records, last)
-            walk.gathering.take(page.records, UNLIMITED, UNLIMITED)
+            wanted = len(page.records) if last is None else _up_to(page.records, last)
+            beyond = wanted < len(page.records)
+            walk.gathering.take(page.records.part(0, wanted), UNLIMITED, UNLIMITED)
             if last is not None and (beyond or walk.gathering.position.sequence == last):
                 return walk.gathering.position.sequence == last
             if page.next_iterator is None:
@@ -283,16 +266,14 @@ class Reader:
             return
         raise ReplayShort(
             f"{bound.shard_id}: the range from {bound.first} to {bound.end} had {bound.records} records; now there are {len(found)}, "
-            f"from {gathering.first}{'' if met else ', and its end is not met'}"
+            f"from {gathering.first}{'' if met else ', and its end is not met'}",
+            Fetched(bound.shard_id, bound.start, bound.end, found, gathering.first, gathering.bytes),
         )
 
 
-def _drop_after(records: Records, sequence: str) -> bool:
-    """Drops the records after a sequence number; whether there were any."""
+def _up_to(records: RecordColumns, sequence: str) -> int:
+    """How many of the records have this sequence number or a lower one."""
     keep, last = len(records), int(sequence)
-    while keep and int(records.sequence[keep - 1]) > last:
+    while keep and int(records.number(keep - 1)) > last:
         keep -= 1
-    dropped = keep < len(records)
-    for column in (records.sequence, records.partition_key, records.data, records.arrival_millis):
-        del column[keep:]
-    return dropped
+    return keep

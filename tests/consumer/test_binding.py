@@ -9,7 +9,9 @@ from sluice_checkpoints.memory import MemoryTable
 from sluice_checkpoints.model import END, TRIM_HORIZON, Child, Position, ShardRow
 from sluice_checkpoints.store import CheckpointStore, Life, Reader
 from sluice_consumer.binding import Task, read_shard
-from sluice_consumer.shard_reader import BoundRange, Columns, Fetched, Limits, Place
+from sluice_consumer.gathering import Columns, Part
+from sluice_consumer.kinesis import Records
+from sluice_consumer.shard_reader import BoundRange, Fetched, Limits, Place
 
 LIFE = Life(4, "token")
 LEASE = 20.0
@@ -40,7 +42,8 @@ class Source:
         return self._fetched(bound.start, bound.end)
 
     def _fetched(self, start: Position, end: Position) -> Fetched:
-        columns = Columns(sequence=list(self.sequences), sub=[0] * len(self.sequences))
+        count = len(self.sequences)
+        columns = Columns([Part(Records(list(self.sequences), ["key"] * count, [b""] * count, [0] * count))] if count else [])
         first = self.sequences[0] if self.sequences else None
         return Fetched("s", start, end, columns, first, 2, 3, self.read_to, self.children)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -10,14 +11,21 @@ from reading.stream import START_MILLIS
 
 from sluice_checkpoints.model import END, TRIM_HORIZON
 from sluice_consumer.arrow import DDL, ROWS, SCHEMA, to_arrow
-from sluice_consumer.gathering import Columns
+from sluice_consumer.gathering import Columns, Part
+from sluice_consumer.kinesis import Records
 from sluice_consumer.shard_reader import Fetched
+
+
+def records(numbers: Iterable[int]) -> Records:
+    """Kinesis records with these numbers, as text in their payloads."""
+    texts = [str(number) for number in numbers]
+    return Records(texts, ["k"] * len(texts), [text.encode() for text in texts], [START_MILLIS + 123] * len(texts))
 
 
 def fetched(rows: int) -> Fetched:
     """A range of so many records."""
-    columns = Columns(["k"] * rows, [b"%d" % i for i in range(rows)], [str(i) for i in range(rows)], [7] * rows, [START_MILLIS + 123] * rows)
-    return Fetched("shard", TRIM_HORIZON, END, columns)
+    parts = [range(at, min(at + ROWS, rows)) for at in range(0, rows, ROWS)]
+    return Fetched("shard", TRIM_HORIZON, END, Columns([Part(records(part), [7] * len(part)) for part in parts]))
 
 
 def test_the_schema_is_sparks() -> None:

@@ -91,6 +91,40 @@ def test_a_timestamp_becomes_a_record_once_there_is_one(stream: Stream) -> None:
     assert (fetched.columns.data, fetched.end) == ([b"new"], Position.after(numbers[1]))
 
 
+class TestGoingOn:
+    """A worker that reads a shard's next range goes on with the iterator it has."""
+
+    def test_no_new_iterator_is_asked_for(self, stream: Stream) -> None:
+        """From the end of the last range, whose last reply was taken whole."""
+        stream.put(b"a")
+        end = stream.fetch().end
+        stream.put(b"b")
+        assert stream.fetch(end).columns.data == [b"b"]
+        assert stream.client.calls.count("GetShardIterator") == 1
+
+    def test_from_anywhere_else_one_is(self, stream: Stream) -> None:
+        """Another reader may have moved the position meanwhile, or a life began again."""
+        numbers = stream.put(b"a", b"b")
+        stream.fetch()
+        assert stream.fetch(Position.after(numbers[0])).columns.data == [b"b"]
+        assert stream.client.calls.count("GetShardIterator") == 2
+
+    def test_a_range_that_was_cut_leaves_none(self, stream: Stream) -> None:
+        """The iterator of its last reply is already further."""
+        stream.put(b"aaaa", b"bbbb", b"cccc")
+        end = stream.fetch(limits=Limits(100, 8)).end
+        assert stream.fetch(end).columns.data == [b"cccc"]
+
+    def test_one_that_expired_is_renewed(self, stream: Stream) -> None:
+        """Batches may be more than five minutes apart."""
+        stream.put(b"a")
+        end = stream.fetch().end
+        stream.now += 301_000
+        stream.put(b"b")
+        assert stream.fetch(end).columns.data == [b"b"]
+        assert stream.client.calls.count("GetShardIterator") == 2
+
+
 class TestLimits:
     """Limits count from the first record and cut between Kinesis records."""
 

@@ -1,0 +1,40 @@
+"""Reading on in one shard, reply after reply, whatever becomes of iterators."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+
+from sluice_consumer.gathering import Gathering
+from sluice_consumer.kinesis import IteratorExpired, KinesisClient, Page
+
+RENEWALS = 3  # of an iterator that is expired at once again: then it is not its age
+
+
+@dataclass(slots=True)
+class Walk:
+    """Reading on in one shard; a new iterator is got whenever there is none."""
+
+    client: KinesisClient
+    shard_id: str
+    gathering: Gathering
+    iterator: str | None = None
+
+    def page(self, limit: int) -> Page:
+        """The next reply. An iterator that expired is renewed from the last position.
+
+        Raises:
+            IteratorExpired: every new one is said to be expired, too.
+        """
+        for _ in range(RENEWALS):
+            with contextlib.suppress(IteratorExpired):
+                return self._next(limit)
+            self.iterator = None
+        return self._next(limit)
+
+    def _next(self, limit: int) -> Page:
+        if self.iterator is None:
+            self.iterator = self.client.get_iterator(self.shard_id, self.gathering.position)
+        page = self.client.get_records(self.shard_id, self.iterator, limit)
+        self.iterator = page.next_iterator
+        return page

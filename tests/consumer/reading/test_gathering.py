@@ -1,0 +1,76 @@
+"""Whichever way a reply's records are held, the same of them are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reading.cbor import Style
+from reading.kpl import aggregate
+from reading.stream import START_MILLIS
+
+from sluice_checkpoints.model import TRIM_HORIZON, Position
+from sluice_consumer import kinesis_cbor
+from sluice_consumer.arrow import to_arrow
+from sluice_consumer.gathering import Gathering
+from sluice_consumer.kinesis import RecordColumns, Records
+from sluice_consumer.shard_reader import Fetched
+
+SESSION = settings(max_examples=80, deadline=None)
+AGGREGATE = aggregate([("a", b"1"), ("b", b"2"), ("c", b"3")])
+COUNT = kinesis_cbor.WORTH_IT
+
+
+def page(first: int, payloads: list[bytes]) -> Records:
+    """Records with numbers from `first` on."""
+    numbers = range(first, first + len(payloads))
+    return Records([str(n) for n in numbers], [f"k{n}" for n in numbers], payloads, [START_MILLIS + n for n in numbers])
+
+
+def packed(records: Records) -> RecordColumns:
+    """As they come in a long reply."""
+    found: RecordColumns = kinesis_cbor.decode(Style().reply(records))["Records"]
+    return found
+
+
+def gathered(start: Position, pages: Iterable[RecordColumns], limits: tuple[int, int]) -> Gathering:
+    """What is taken of these replies."""
+    taken = Gathering(start)
+    for each in pages:
+        if not taken.take(each, *limits):
+            break
+    return taken
+
+
+@given(
+    sizes=st.lists(st.integers(0, 30), min_size=2 * COUNT, max_size=3 * COUNT),
+    aggregates=st.sets(st.integers(0, 3 * COUNT), max_size=3),
+    limits=st.tuples(st.integers(1, 4 * COUNT), st.integers(1, 3000)),
+    start=st.one_of(st.just(TRIM_HORIZON), st.builds(Position.after, st.integers(1000, 1080).map(str), st.none() | st.integers(-1, 3))),
+)
+@SESSION
+def test_packed_and_listed_records_give_the_same_range(sizes: list[int], aggregates: set[int], limits: tuple[int, int], start: Position) -> None:
+    """Limits, aggregates, and what lies before the start."""
+    payloads = [AGGREGATE if i in aggregates else b"x" * size for i, size in enumerate(sizes)]
+    pages = [page(1000, payloads[:COUNT]), page(1000 + COUNT, payloads[COUNT:])]
+    listed, fast = gathered(start, pages, limits), gathered(start, map(packed, pages), limits)
+    assert fast.columns == listed.columns
+    assert (fast.position, fast.bytes, fast.taken, fast.first) == (listed.position, listed.bytes, listed.taken, listed.first)
+    rows = [batch.to_pylist() for taken in (listed, fast) for batch in to_arrow(Fetched("shard", start, start, taken.columns), "orders")]
+    assert rows[: len(rows) // 2] == rows[len(rows) // 2 :]
+
+
+def test_a_limit_cuts_between_records_and_counts_from_the_first() -> None:
+    """At least one is taken, whatever its size."""
+    made = packed(page(0, [b"x" * 10] * COUNT))
+    for limits, taken in [((5, 1000), 5), ((1000, 39), 3), ((1000, 40), 4), ((1, 1), 1)]:
+        assert len(gathered(TRIM_HORIZON, [made], limits).columns) == taken
+
+
+def test_short_replies_become_one_batch() -> None:
+    """Each further one costs Spark more than copying a few rows."""
+    pages = [page(100 * i, [b"%d" % i] * 3) for i in range(4)]
+    taken = gathered(TRIM_HORIZON, pages, (1000, 1000))
+    (batch,) = to_arrow(Fetched("shard", TRIM_HORIZON, taken.position, taken.columns), "orders")
+    assert batch.column("data").to_pylist() == taken.columns.data
