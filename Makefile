@@ -46,8 +46,8 @@ demo-local: venv ## the same story in a minute: Spark in local mode, no cluster
 demo-clean: venv ## remove all that the demo made
 	@$(BIN)/python -m sluice_lab.demo --clean
 
-bench: venv ## measure; prints, asserts nothing
-	@$(BIN)/python tests/bench/batch_overhead.py
+bench: venv ## measure beside peers (10 minutes); prints, asserts nothing
+	@$(BIN)/python tests/bench/bench.py
 	@$(BIN)/python tests/bench/migration_speed.py
 
 clean: demo-clean ## demo-clean, and forget caches and the venv

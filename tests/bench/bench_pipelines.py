@@ -1,0 +1,33 @@
+"""What the consumer is asked to do with its batches, and what it leaves in the file BENCH_MARKS: a line of JSON a batch."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from process_tree import cpu_seconds
+
+EVERY = 5  # batches from one look at the process tree to the next: looking costs milliseconds
+
+
+def noop(batch: Any, info: Any) -> None:
+    """One job, no output."""
+    batch.write.format("noop").mode("overwrite").save()
+    if info.batch % EVERY == 0:
+        mark(batch=info.batch, at=time.monotonic(), cpu=cpu_seconds(os.getppid()))
+
+
+def sink(batch: Any, info: Any) -> None:
+    """Brings the batch here, and says how long ago its records were put."""
+    arrived = batch.select("approximateArrivalTimestamp").toArrow().column(0).cast("int64").to_pylist()
+    now = time.time()
+    mark(batch=info.batch, waited=[now - micros / 1e6 for micros in arrived])
+
+
+def mark(**values: Any) -> None:
+    """Appends a line."""
+    with Path(os.environ["BENCH_MARKS"]).open("a") as out:
+        out.write(json.dumps(values) + "\n")

@@ -1,0 +1,133 @@
+"""Runs the whole consumer, supervisor and all, against a canned Kinesis and DynamoDB Local."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from canned import Options
+
+HERE = Path(__file__).parent
+LINE = re.compile(r"batch (\d+): (\d+) records of (\d+) shards in ([0-9.]+) s, (\d+) ms behind")
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench", "AWS_DEFAULT_REGION": "us-east-1"}
+
+
+@contextlib.contextmanager
+def kinesis(options: Options) -> Iterator[str]:
+    """The canned service while the block lasts; gives its endpoint."""
+    command = [sys.executable, str(HERE / "canned.py"), json.dumps(asdict(options))]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{int(server.stdout.readline())}"
+        finally:
+            server.kill()
+
+
+def asked(endpoint: str) -> dict[str, int]:
+    """What the canned service was asked so far."""
+    with urllib.request.urlopen(endpoint) as reply:  # noqa: S310 - our own server
+        counts: dict[str, int] = json.load(reply)
+    return counts
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run of the consumer.
+
+    Attributes:
+        batches: the run ends after so many.
+        seconds: or after so long.
+        path: put in front of PYTHONPATH.
+    """
+
+    kinesis: str
+    dynamodb: str
+    pipeline: str
+    batch: dict[str, Any]
+    batches: int
+    seconds: float = 120.0
+    spark: dict[str, str] = field(default_factory=dict)
+    path: str = ""
+
+    def configuration(self) -> dict[str, Any]:
+        """The consumer's configuration."""
+        return {
+            "format": 1,
+            "stream": {"name": "bench", "region": "us-east-1", "kinesisEndpoint": self.kinesis, "dynamodbEndpoint": self.dynamodb},
+            "checkpoints": {"table": f"bench-{uuid4()}"},
+            "pipeline": {"entrypoint": f"bench_pipelines:{self.pipeline}"},
+            "batch": self.batch,
+            "sparkConf": self.spark,
+            "leaseDurationSeconds": 10,
+        }
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch as the consumer's log tells it; seconds from trigger to commit."""
+
+    number: int
+    records: int
+    seconds: float
+    behind_millis: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """What became of a run: its batches, and the marks that its pipeline left."""
+
+    batches: tuple[Batch, ...]
+    marks: tuple[dict[str, Any], ...]
+
+
+def run(plan: Plan) -> Run:
+    """Runs the consumer to its number of batches."""
+    with tempfile.TemporaryDirectory() as work:
+        folder = Path(work)
+        (folder / "config.json").write_text(json.dumps(plan.configuration()))
+        marks = folder / "marks"
+        marks.touch()
+        batches = tuple(_batches(plan, folder))
+        return Run(batches, tuple(map(json.loads, marks.read_text().splitlines())))
+
+
+@contextlib.contextmanager
+def _ended_after(process: subprocess.Popen[str], seconds: float) -> Iterator[None]:
+    """Ends a process that takes too long; what it had done counts."""
+    timer = threading.Timer(seconds, process.terminate)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _batches(plan: Plan, folder: Path) -> Iterator[Batch]:
+    environment = os.environ | CREDENTIALS | {"SLUICE_LOG": "text", "PYTHONPATH": f"{plan.path}:{HERE}", "BENCH_MARKS": str(folder / "marks")}
+    command = [sys.executable, "-m", "sluice_consumer", "--config", str(folder / "config.json"), "--master", "local[2]"]
+    said: list[str] = []
+    found = 0
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process, _ended_after(process, plan.seconds):
+        assert process.stderr is not None
+        for line in process.stderr:
+            said.append(line)
+            if match := LINE.search(line):
+                found += 1
+                yield Batch(int(match[1]), int(match[2]), float(match[4]), int(match[5]))
+            if match and found == plan.batches:
+                process.terminate()
+    if found < min(plan.batches, 1):
+        raise SystemExit("the consumer ended early:\n" + "".join(said[-30:]))

@@ -1,0 +1,87 @@
+"""The canned Kinesis that benchmarks measure against answers as Kinesis does, in both formats."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import canned
+import consumer_run
+from slab import CBOR, JSON, Shape, records
+
+from sluice_checkpoints.kinesis_catalog import BotoStreamCatalog
+from sluice_checkpoints.model import TRIM_HORIZON, Position
+from sluice_consumer.arrow import to_arrow
+from sluice_consumer.kinesis_http import StreamAddress, connect
+from sluice_consumer.kinesis_packed import PackedRecords
+from sluice_consumer.shard_reader import BoundRange, Limits, Place, Reader
+
+SHARD = "shardId-000000000001"
+SHAPE = Shape(25_000, 100, 1_700_000_000_000)
+
+
+@pytest.fixture(scope="module", params=[(JSON,), (CBOR,), (JSON, CBOR)], ids=["JSON", "CBOR", "both"])
+def formats(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """What the server speaks."""
+    spoken: tuple[str, ...] = request.param
+    return spoken
+
+
+@pytest.fixture(scope="module")
+def endpoint(formats: tuple[str, ...]) -> Iterator[str]:
+    """The server."""
+    with pytest.MonkeyPatch.context() as patch, consumer_run.kinesis(canned.Options(2, SHAPE, formats)) as url:
+        for name, value in consumer_run.CREDENTIALS.items():
+            patch.setenv(name, value)
+        yield url
+
+
+@pytest.fixture
+def reader(endpoint: str) -> Reader:
+    """The consumer's own reader."""
+    catalog = BotoStreamCatalog("bench", "us-east-1", endpoint)
+    return Reader(connect(StreamAddress("bench", "us-east-1", endpoint)), catalog, catalog.describe())
+
+
+def test_every_record_comes_as_it_was_made(reader: Reader, formats: tuple[str, ...]) -> None:
+    """Through the real client, range after range, to the tip; and a range comes again as it was."""
+    expected = list(records(SHAPE))
+    position, found = TRIM_HORIZON, []
+    for _ in range(3):
+        fetched = reader.fetch(Place(SHARD, position), Limits(10_500, 2**30))
+        assert all(isinstance(part.records, PackedRecords) for part in fetched.columns.parts) == (CBOR in formats)
+        again = reader.replay(BoundRange(SHARD, fetched.start, fetched.end, fetched.first, fetched.records))
+        assert list(to_arrow(again, "bench")) == list(to_arrow(fetched, "bench"))
+        found += [(row[0], row[3], row[2], row[4]) for row in fetched.columns.rows()]
+        position = fetched.end
+    assert found == expected
+    assert (position, fetched.behind_millis) == (Position.after(expected[-1][0]), 0)
+
+
+def test_a_reply_holds_no_more_than_ten_megabytes() -> None:
+    """As the service's does."""
+    shape = Shape(3000, 8000, 0)
+    made = canned.Canned(canned.Options(1, shape, (CBOR,)), {CBOR: canned.build(shape, CBOR)})
+    _, body = made.get_records(CBOR, {"ShardIterator": canned._token(SHARD, 0)})
+    assert 8 * 1024 * 1024 < sum(map(len, body)) < canned.PAGE_BYTES + 1_000_000
+
+
+def test_limits_are_the_services() -> None:
+    """Five calls a second and shard; the sixth is told so."""
+    shape = Shape(100, 100, 0)
+    made = canned.Canned(canned.Options(1, shape, (CBOR,), limits=True), {CBOR: canned.build(shape, CBOR)})
+    said = [made.get_records(CBOR, {"ShardIterator": canned._token(SHARD, 0)})[0] for _ in range(6)]
+    assert said == [200] * 5 + [400]
+
+
+def test_records_arrive_in_time() -> None:
+    """At their rate from the start on; all at once without one."""
+    paced = Shape(100, 100, 1_000_000, 20.0)
+    assert [paced.arrived(now) for now in (999_000, 1_000_000, 1_000_999, 9_999_999)] == [0, 1, 20, 100]
+    assert [paced.arrival_millis(i) for i in (0, 20)] == [1_000_000, 1_001_000]
+    assert Shape(100, 100, 0).arrived(0) == 100

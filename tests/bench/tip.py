@@ -1,0 +1,89 @@
+"""At the tip of a stream: what a batch takes, how long a record waits, and whether a stream at its limits is held."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+
+from canned import Options
+from consumer_run import Plan, Run, asked, kinesis, run
+from slab import CBOR, Shape
+
+WARM_UP, BATCHES = 30, 40
+INTERVAL = 0.5
+LIMIT_RATE = 2_000_000 / 1024  # records of 1 KiB a second: a shard's two megabytes
+
+
+@dataclass(frozen=True)
+class Tip:
+    """Milliseconds from trigger to commit, and CPU milliseconds of the whole process tree, a batch."""
+
+    median: float
+    p90: float
+    cpu: float
+
+
+def batches(shards: int, dynamodb: str) -> Tip:
+    """Twenty records a second and shard, a noop sink."""
+    found = _at_tip(shards, dynamodb, "noop")
+    millis = [batch.seconds * 1000 for batch in found.batches[WARM_UP:]]
+    marks = [mark for mark in found.marks if mark["batch"] >= WARM_UP]
+    cpu = (marks[-1]["cpu"] - marks[0]["cpu"]) * 1000 / (marks[-1]["batch"] - marks[0]["batch"])
+    return Tip(statistics.median(millis), statistics.quantiles(millis, n=10)[8], cpu)
+
+
+def waits(shards: int, dynamodb: str) -> tuple[float, float]:
+    """Milliseconds from the arrival of a record to its presence in the driver: median and 90th percentile. Up to an interval of it is rest."""
+    found = _at_tip(shards, dynamodb, "sink")
+    millis = [seconds * 1000 for mark in found.marks if mark["batch"] > WARM_UP for seconds in mark["waited"]]
+    return statistics.median(millis), statistics.quantiles(millis, n=10)[8]
+
+
+def _at_tip(shards: int, dynamodb: str, pipeline: str) -> Run:
+    shape = Shape(20_000, 200, round(time.time() * 1000) + 5000, 20.0)
+    with kinesis(Options(shards, shape, (CBOR,), limits=True)) as endpoint:
+        return run(Plan(endpoint, dynamodb, pipeline, {"intervalSeconds": INTERVAL, "shardsPerTask": 32}, WARM_UP + BATCHES, 300.0))
+
+
+@dataclass(frozen=True)
+class Idle:
+    """An idle stream: batches run in these seconds, and calls a second and shard; and how long its next record waited, milliseconds."""
+
+    seconds: float
+    batches: int
+    calls: float
+    waited: float
+
+
+def idle(dynamodb: str, shards: int = 4) -> Idle:
+    """A record a shard every twenty seconds; in between nothing happens but probes."""
+    shape = Shape(20, 200, round(time.time() * 1000), 0.05)
+    with kinesis(Options(shards, shape, (CBOR,), limits=True)) as endpoint:
+        begun, before = time.monotonic(), asked(endpoint).get("GetRecords", 0)
+        found = run(Plan(endpoint, dynamodb, "sink", {"intervalSeconds": INTERVAL}, 10, 130.0))
+        seconds, calls = time.monotonic() - begun, asked(endpoint)["GetRecords"] - before
+    waited = [wait * 1000 for mark in found.marks[2:] for wait in mark["waited"]]
+    return Idle(seconds, len(found.batches), calls / seconds / shards, max(waited))
+
+
+@dataclass(frozen=True)
+class Held:
+    """Two megabytes a second in each of eight shards: milliseconds behind the tip in the first and the last third of the batches."""
+
+    early: float
+    late: float
+    megabytes: float
+    throttled: int
+
+
+def at_limits(dynamodb: str, shards: int = 8) -> Held:
+    """For half a minute; the server throttles as the service does."""
+    shape = Shape(120_000, 1024, round(time.time() * 1000) + 20_000, LIMIT_RATE)
+    with kinesis(Options(shards, shape, (CBOR,), limits=True)) as endpoint:
+        limits = {"intervalSeconds": 1, "maxRecordsPerShard": 20_000, "maxBytesPerShard": 2**25}
+        found = run(Plan(endpoint, dynamodb, "noop", limits, 40, 100.0))
+        throttled = asked(endpoint).get("throttled", 0)
+    behind = [batch.behind_millis for batch in found.batches if batch.records]
+    third = max(1, len(behind) // 3)
+    return Held(statistics.median(behind[:third]), statistics.median(behind[-third:]), 2.0 * shards, throttled)
