@@ -19,6 +19,9 @@ from sluice_checkpoints.store import CheckpointStore, Life
 MARGIN = 1.05
 
 
+NEW, RELEASED, EXPIRED, FORCED = "new", "released", "expired", "forced"
+
+
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
     """What of a lease row is watched."""
@@ -72,11 +75,13 @@ class Taken:
         row: the row as taken.
         sent: the watcher's clock before the take was sent: the first heartbeat of this life.
         wait_out_millis: for how long everybody before us may still be working (forced takes only).
+        how: what became of the lease before: there was none (`new`), it was `released`, it `expired` while it was watched, or it was `forced`.
     """
 
     row: ConsumerRow
     sent: float
     wait_out_millis: int = 0
+    how: str = NEW
 
     @property
     def life(self) -> Life:
@@ -116,11 +121,12 @@ def take_over(store: CheckpointStore, claim: Claim, watcher: Watcher) -> Taken:
         return Heartbeat(row.generation, row.counter, row.lease_millis, row.released)
 
     seen = _read(store)
-    wait_out = 0
+    wait_out, how = 0, FORCED
     if claim.force and not seen.released:
         wait_out = max(claim.lease_millis, seen.lease_millis)
     else:
         beat = watcher.wait_out(beat_of)
+        how = RELEASED if beat.released else EXPIRED if beat.lease_millis else NEW
         seen = replace(seen, generation=beat.generation, counter=beat.counter)
     wanted = replace(
         seen,
@@ -133,4 +139,4 @@ def take_over(store: CheckpointStore, claim: Claim, watcher: Watcher) -> Taken:
     taken = store.take(seen, wanted)
     if taken is None:
         raise LeaseHeld("another life took the lease at the same moment")
-    return Taken(taken, sent, wait_out)
+    return Taken(taken, sent, wait_out, how)

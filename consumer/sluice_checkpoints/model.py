@@ -190,6 +190,7 @@ class ShardRow:
         parents: ids of the shards this one follows.
         children: what followed, known as soon as `end` is END; None before.
         readers: `"<generation>.<stage id>.<partition id>"` → task attempt id of everyone who may emit this range.
+        replays: how often somebody registered to emit it again (for metrics only).
         size: bytes of the range; behind: milliseconds behind the tip when it was read (both for metrics only).
         note: a possible loss of data that the reader saw; for people.
     """
@@ -206,6 +207,7 @@ class ShardRow:
     parents: frozenset[str] = frozenset()
     children: tuple[Child, ...] | None = None
     readers: Mapping[str, int] = field(default_factory=dict)
+    replays: int = 0
     size: int = 0
     behind: int = 0
     note: str | None = None
@@ -238,6 +240,7 @@ class ShardRow:
         optional = {"first": self.first, "note": self.note, "updatedAt": self.updated_at}
         item |= {key: value for key, value in optional.items() if value is not None}
         item |= {"parents": frozenset(self.parents)} if self.parents else {}
+        item |= {"replays": self.replays} if self.replays else {}
         return item | ({"children": [c.to_map() for c in self.children]} if self.children is not None else {})
 
     @staticmethod
@@ -257,6 +260,7 @@ class ShardRow:
             parents=frozenset(item.get("parents", ())),
             children=None if children is None else tuple(Child.from_map(c) for c in children),
             readers=dict(item.get("readers", {})),
+            replays=item.get("replays", 0),
             size=item.get("bytes", 0),
             behind=item.get("behind", 0),
             note=item.get("note"),

@@ -236,7 +236,7 @@ class CheckpointStore:
                     Equals(("end",), bound.start.to_map()),
                 ),
                 put=_bound(batch, bound, reader),
-                remove=frozenset({*([("first",)] if bound.first is None else []), *([("note",)] if bound.note is None else [])}),
+                remove=frozenset({("replays",), *([("first",)] if bound.first is None else []), *([("note",)] if bound.note is None else [])}),
             )
         )
         if outcome.applied:
@@ -273,6 +273,7 @@ class CheckpointStore:
                     AnyOf((Absent(path), AtMost(path, reader.attempt))),
                 ),
                 put={path: reader.attempt},
+                add={"replays": 1},
             )
         )
         if outcome.applied:
@@ -290,7 +291,7 @@ class CheckpointStore:
         Raises:
             Fenced: a later life took over. LostRace: a late task bound it after all; the batch may not be committed by this life.
         """
-        closed = replace(row, batch=batch, start=row.end, first=None, records=0, readers={}, size=0, note=None)
+        closed = replace(row, batch=batch, start=row.end, first=None, records=0, readers={}, replays=0, size=0, note=None)
         outcome = self.table.write(
             Update(
                 row.key,
@@ -300,7 +301,7 @@ class CheckpointStore:
                     Equals(("end",), row.end.to_map()),
                 ),
                 put={("batch",): batch, ("start",): row.end.to_map(), ("records",): 0, ("readers",): {}, ("bytes",): 0},
-                remove=frozenset({("first",), ("note",)}),
+                remove=frozenset({("first",), ("note",), ("replays",)}),
             )
         )
         if outcome.applied:

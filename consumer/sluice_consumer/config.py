@@ -17,6 +17,7 @@ from sluice_checkpoints.errors import Refused
 
 T = TypeVar("T")
 TABLE_NAME = re.compile(r"[a-zA-Z0-9_.-]{3,255}")  # API reference, CreateTable
+MAX_PORT = 65_535
 START_POSITIONS = ("TRIM_HORIZON", "LATEST", "AT_TIMESTAMP")
 
 
@@ -90,6 +91,14 @@ class Batch:
 
 
 @dataclass(frozen=True)
+class MetricsServer:
+    """Where the driver's metrics are served: a port (0: any that is free), and an address (default: all in a pod, else this machine's own)."""
+
+    port: int
+    address: str | None = None
+
+
+@dataclass(frozen=True)
 class Config:
     """Everything a driver is told."""
 
@@ -105,6 +114,8 @@ class Config:
     drain_timeout_seconds: float = 120
     executors: int | None = None
     force: bool = False
+    accept_loss_of_batch: int | None = None
+    metrics: MetricsServer | None = None
     spark_conf: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -143,12 +154,16 @@ def _bounds(config: Config) -> None:
         "leaseDurationSeconds": (config.lease_duration_seconds, 3),
         "drainTimeoutSeconds": (config.drain_timeout_seconds, 1),
         "executors": (config.executors or 0, 0),
+        "acceptLossOfBatch": (1 if config.accept_loss_of_batch is None else config.accept_loss_of_batch, 1),
+        "metrics.port": (config.metrics.port if config.metrics else 0, 0),
     }
     for key, (value, bound) in least.items():
         if value < bound:
             raise Refused(f"{key}: {value} is below {bound}")
         if value == math.inf:  # JSON's 1e400
             raise Refused(f"{key}: {value} is no number")
+    if config.metrics and config.metrics.port > MAX_PORT:
+        raise Refused(f"metrics.port: {config.metrics.port} is above {MAX_PORT}")
     if not TABLE_NAME.fullmatch(config.checkpoints.table):
         raise Refused(f"checkpoints.table: {config.checkpoints.table!r} is no name of a DynamoDB table (3 to 255 of a-z, A-Z, 0-9, _ . -)")
     if odd := [key for key, value in config.spark_conf.items() if not isinstance(value, str)]:

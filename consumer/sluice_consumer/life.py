@@ -28,15 +28,28 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a batch was, for reports and metrics: its rows as committed."""
+    """What a batch was, for reports and metrics.
+
+    Attributes:
+        rows: as committed.
+        replay: an earlier life had begun it.
+        waits: reads that waited out the lease first, because an earlier attempt of their task might have been alive.
+    """
 
     number: int
     rows: tuple[ShardRow, ...]
+    replay: bool = False
+    waits: int = 0
 
     @property
     def records(self) -> int:
         """User records in the batch."""
         return sum(row.records for row in self.rows)
+
+    @property
+    def bytes(self) -> int:
+        """Payload of the batch; aggregates count as they were sent."""
+        return sum(row.size for row in self.rows)
 
     @property
     def behind_millis(self) -> int:
@@ -47,6 +60,18 @@ class Committed:
     def notes(self) -> tuple[str, ...]:
         """Possible losses that its readers saw."""
         return tuple(f"{row.id}: {row.note}" for row in self.rows if row.note)
+
+
+def waits(before: ShardRow, after: ShardRow) -> int:
+    """How many reads of a bound range waited since `before`.
+
+    Every further read registers. The first of a task adds its name to the readers and goes on at once; a later one finds the name, and waits. So
+    those that waited are the registrations that added no name. (A registration whose reply was lost, and that was sent again, counts once more.)
+    """
+    if not after.readers:
+        return 0  # closed: nobody bound it
+    known = before.replays - len(before.readers) if before.batch == after.batch else -1  # a bind adds its own name
+    return after.replays - len(after.readers) - known
 
 
 def check_identity(consumer: ConsumerRow, identity: StreamIdentity) -> None:
@@ -65,13 +90,20 @@ def check_identity(consumer: ConsumerRow, identity: StreamIdentity) -> None:
 
 
 class Consumer:
-    """The rows of one consumer in the hands of the life that owns them."""
+    """The rows of one consumer in the hands of the life that owns them.
 
-    def __init__(self, store: CheckpointStore, catalog: StreamCatalog, life: Life) -> None:
-        self.store, self.catalog, self.life = store, catalog, life
+    Attributes:
+        view: what the next batch is planned from.
+        identity: the stream when it was last asked; `row`: the consumer row at the take-over. None before `begin`.
+        listed_millis: the service's time of the last audit, in whole seconds.
+    """
+
+    def __init__(self, store: CheckpointStore, catalog: StreamCatalog, life: Life, phase: Callable[[str], None] = lambda _: None) -> None:
+        self.store, self.catalog, self.life, self._phase = store, catalog, life, phase
         self.view = View({}, 0, frozenset())
         self.row: ConsumerRow | None = None
         self.identity: StreamIdentity | None = None
+        self.listed_millis = 0
 
     # -- beginning -----------------------------------------------------------------------------------------------------------------
 
@@ -106,10 +138,11 @@ class Consumer:
         Raises:
             Refused: it is another stream now, or there is none.
         """
-        listed = self.catalog.list_shards().shards
+        listed = self.catalog.list_shards()
         self.identify()
-        self.view = replace(self.view, listed=frozenset(shard.id for shard in listed))
-        self._create(planner.unaccounted(self.view, map(as_child, listed), self.life.generation))
+        self.listed_millis = listed.date_millis
+        self.view = replace(self.view, listed=frozenset(shard.id for shard in listed.shards))
+        self._create(planner.unaccounted(self.view, map(as_child, listed.shards), self.life.generation))
 
     def identify(self) -> StreamIdentity:
         """The stream as it is now.
@@ -130,6 +163,7 @@ class Consumer:
 
         Creates rows of children first. A number that only waits for shards to join is committed at once, without Spark.
         """
+        self._phase("plan")
         if planner.needs_audit(self.view):
             self.audit()
         self._create(planner.missing_children(self.view, self.life.generation))
@@ -145,13 +179,21 @@ class Consumer:
         Raises:
             Whatever ends a life: Fenced, LostRace, ProtocolViolation, or what the engine or the user's code raised.
         """
+        self._phase("process")
         engine.run(plan)
+        self._phase("close")
         rows = tuple(self._closed(plan.number, row) for row in self.store.read(row.id for row in plan.rows).values())
+        self._phase("commit")
         self._commit(plan.number, rows)
-        return Committed(plan.number, rows)
+        self._phase("rest")
+        return Committed(plan.number, rows, plan.replay, sum(map(waits, plan.rows, rows)))
 
     def _closed(self, batch: int, row: ShardRow) -> ShardRow:
         return row if row.batch == batch else self.store.close(self.life, batch, row)
+
+    def know(self, row: ShardRow) -> None:
+        """Plans from this row from now on; it was written by this life."""
+        self.view = replace(self.view, rows=dict(self.view.rows) | {row.id: row})
 
     def _commit(self, number: int, rows: Iterable[ShardRow]) -> None:
         self.store.commit(self.life, number)

@@ -69,6 +69,11 @@ def _ordered(rows: Mapping[str, ShardRow]) -> Iterable[ShardRow]:
     return (rows[shard_id] for shard_id in sorted(rows))
 
 
+def there(view: View, row: ShardRow, goal_millis: int) -> bool:
+    """Whether a shard stands at END, or everything that arrived up to `goal_millis` (the service's time) was read and committed."""
+    return row.stands(view.committed) == END or (row.batch <= view.committed and row.read_to >= goal_millis)
+
+
 def waits_for_number(view: View) -> bool:
     """Whether a row joins only after the next batch: then even a batch without shards has to be committed."""
     return any(row.joins > view.number for row in view.rows.values())

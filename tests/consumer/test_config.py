@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.config import Batch, Config, Start, parse
+from sluice_consumer.config import Batch, Config, MetricsServer, Start, parse
 
 LEAST: dict[str, Any] = {
     "stream": {"name": "orders", "region": "eu-central-1"},
@@ -31,6 +31,7 @@ def test_the_least_configuration_gets_the_defaults() -> None:
     config = parse(json.dumps(LEAST))
     assert (config.name, config.start, config.batch) == ("orders", Start("TRIM_HORIZON"), Batch(5, 10_000, 8 * 1024 * 1024, 8))
     assert (config.lease_millis, config.drain_timeout_seconds, config.executors, config.force) == (20_000, 120, None, False)
+    assert (config.accept_loss_of_batch, config.metrics) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -45,6 +46,10 @@ def test_the_least_configuration_gets_the_defaults() -> None:
         ("leaseDurationSeconds", 4.5, lambda c: c.lease_millis == 4500),
         ("executors", 3, lambda c: c.executors == 3),
         ("force", True, lambda c: c.force),
+        ("acceptLossOfBatch", 41, lambda c: c.accept_loss_of_batch == 41),
+        ("acceptLossOfBatch", None, lambda c: c.accept_loss_of_batch is None),
+        ("metrics", {"port": 9404}, lambda c: c.metrics == MetricsServer(9404)),
+        ("metrics", {"port": 0, "address": "::1"}, lambda c: c.metrics == MetricsServer(0, "::1")),
         ("sparkConf", {"spark.x": "1"}, lambda c: c.spark_conf == {"spark.x": "1"}),
         ("pipeline.args", {"path": "s3a://b"}, lambda c: c.pipeline.args == {"path": "s3a://b"}),
         ("start", {"position": "AT_TIMESTAMP", "timestamp": "1970-01-01T01:00:01+01:00"}, lambda c: c.start.millis == 1000),
@@ -99,6 +104,11 @@ def test_a_bad_setting_is_refused_by_its_key(path: str, value: object, key: str)
     ("path", "value", "key"),
     [
         ("executors", -1, "executors"),
+        ("acceptLossOfBatch", 0, "acceptLossOfBatch: 0 is below 1"),
+        ("acceptLossOfBatch", "41", "acceptLossOfBatch: '41' is not int"),
+        ("metrics", {"port": -1}, r"metrics\.port: -1 is below 0"),
+        ("metrics", {"port": 65_536}, r"metrics\.port: 65536 is above 65535"),
+        ("metrics", {}, r"metrics\.port: missing"),
         ("sparkConf", {"spark.x": 1}, r"sparkConf\.spark\.x"),
         ("pipeline.entrypoint", "app:", r"pipeline\.entrypoint"),
         ("pipeline.entrypoint", ":process", r"pipeline\.entrypoint"),

@@ -2,18 +2,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sluice_checkpoints.errors import Fenced, LostRace, Refused
 from sluice_checkpoints.memory import MemoryTable
 from sluice_checkpoints.model import END, TRIM_HORIZON, Child, ConsumerRow, Position
 from sluice_checkpoints.store import CheckpointStore, Life, Range, Reader
 from sluice_checkpoints.stream_twin import StreamTwin
+from sluice_checkpoints.table import Outcome, Table, Write
 from sluice_consumer import bootstrap
+from sluice_consumer.binding import Task, read_shard
 from sluice_consumer.config import Start
+from sluice_consumer.kinesis_twin import KinesisTwin
 from sluice_consumer.life import Committed, Consumer, check_identity
 from sluice_consumer.planner import BatchPlan
+from sluice_consumer.shard_reader import Limits
+from sluice_consumer.shard_reader import Reader as Source
 
 S0, S1, S2 = (f"shardId-00000000000{i}" for i in range(3))
 
@@ -27,6 +36,25 @@ class Engine:
     def run(self, plan: BatchPlan) -> None:
         """See `life.Engine`."""
         self.act(plan)
+
+
+class Twice:
+    """A table whose writes lose their reply and are sent again."""
+
+    def __init__(self, table: MemoryTable) -> None:
+        self._table = table
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._table, name)
+
+    def write(self, write: Write) -> Outcome:
+        """See `Table`."""
+        self._table.write(write)
+        return self._table.write(write)
+
+
+# Reads of one shard in one batch: by which task, and whether the replies of its first writes are lost.
+READS = st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=6)
 
 
 class Bench:
@@ -266,6 +294,18 @@ def test_an_audit_gives_a_row_to_a_shard_that_nobody_accounts_for() -> None:
     assert [row.id for row in plan.rows] == [S0]
 
 
+def test_the_phases_of_a_batch_are_told_in_their_order() -> None:
+    """A life reads no clock; whoever listens may."""
+    bench = Bench()
+    seen: list[str] = []
+    consumer = Consumer(bench.store, bench.stream, bench.take().life, seen.append)
+    consumer.begin()
+    plan = consumer.plan()
+    assert plan is not None
+    consumer.run(plan, Engine(lambda _plan: seen.append("(the engine runs)")))
+    assert seen == ["plan", "process", "(the engine runs)", "close", "commit", "rest"]
+
+
 def test_an_idle_consumer_has_no_batch() -> None:
     """Nothing waits for a number."""
     bench = Bench()
@@ -309,6 +349,32 @@ def test_a_late_creation_of_an_earlier_life_is_refused() -> None:
     with pytest.raises(Fenced):
         consumer.plan()
     assert set(bench.store.shards()) == {S0}
+
+
+@given(before=READS, after=READS, closed=st.booleans())
+def test_the_waits_of_a_batch_are_those_that_happened(before: list[tuple[str, bool]], after: list[tuple[str, bool]], *, closed: bool) -> None:
+    """Carried by the row: whatever attempts read it, in whatever order, in this life or before. A lost reply may count once more."""
+    bench = Bench()
+    bench.stream.put(b"x")
+    attempts, waited = count(1), list[float]()
+
+    def read(consumer: Consumer, reads: list[tuple[str, bool]]) -> None:
+        for key, lost in reads:
+            reader = Reader(f"{consumer.life.generation}.{key}", next(attempts))
+            task = Task(consumer.life, 1, reader, Limits(10, 10), 7.0, waited.append)
+            store = CheckpointStore(cast("Table", Twice(bench.table))) if lost else bench.store
+            read_shard(store, Source(KinesisTwin(bench.stream), bench.stream, bench.stream.describe()), task, bench.store.read([S0])[S0])
+
+    read(bench.begin(), before)
+    waited.clear()
+    consumer = bench.begin()
+    plan = consumer.plan()
+    assert plan is not None
+    after = [] if closed else after
+    committed = consumer.run(plan, Engine(lambda _plan: read(consumer, after)))
+    lost = sum(lost for _, lost in after)
+    assert len(waited) <= committed.waits <= len(waited) + lost
+    assert committed.replay == bool(before)
 
 
 def test_a_committed_batch_tells_how_far_behind_it_is_and_what_may_be_lost() -> None:

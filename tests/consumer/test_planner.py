@@ -140,3 +140,20 @@ def test_dealing_loses_and_doubles_no_shard(names: list[str], cores: int, most: 
 def test_few_shards_are_one_task_a_core() -> None:
     """A further task costs more than a further shard."""
     assert [len(task) for task in planner.deal([row(c) for c in "abcde"], 2, 8)] == [3, 2]
+
+
+@pytest.mark.parametrize(
+    ("read", "expected"),
+    [
+        (row("a", read_to=99, batch=5), False),
+        (row("a", read_to=100, batch=5), True),
+        (row("a", read_to=100, batch=6), False),
+        (row("a"), False),
+        (row("a", END, batch=5), True),
+        (row("a", END, start=HERE, batch=6), False),
+    ],
+    ids=["read not so far", "read so far", "read so far in an open batch", "never read", "ended", "ended in an open batch"],
+)
+def test_a_shard_is_there_when_it_was(read: ShardRow, expected: bool) -> None:  # noqa: FBT001 - a table's column
+    """Read and committed up to a time, or to its end."""
+    assert planner.there(view(read), read, 100) == expected

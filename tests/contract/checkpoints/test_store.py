@@ -309,6 +309,19 @@ def test_whoever_finds_another_attempt_is_told_which(bound: CheckpointStore, att
     assert row(bound).readers == {"4.1.0": attempt}
 
 
+def test_a_row_counts_who_registered_until_the_next_range_is_bound_or_closed(bound: CheckpointStore) -> None:
+    """For metrics: who registers and adds no name to the readers has waited."""
+    counts = [row(bound).replays]
+    for reader in (Reader("4.2.0", 20), Reader("4.2.0", 21)):
+        bound.register(LIFE, 8, A, reader)
+        counts.append(row(bound).replays)
+    bound.bind(LIFE, 9, replace(BOUND, start=SECOND), READER)
+    counts.append(row(bound).replays)
+    bound.register(LIFE, 9, A, Reader("4.2.0", 22))
+    assert bound.close(LIFE, 10, row(bound)) == row(bound)
+    assert [*counts, row(bound).replays] == [0, 1, 2, 0, 0]
+
+
 def test_an_earlier_attempt_than_the_one_that_registered_lost_its_race(bound: CheckpointStore) -> None:
     """The later one emits."""
     with pytest.raises(LostRace):

@@ -12,8 +12,9 @@ from simulation.turnstile import Process, Waiting
 from sluice_checkpoints.errors import SluiceError
 from sluice_checkpoints.lease import MARGIN, Claim, Taken, Watcher, take_over
 from sluice_checkpoints.store import CheckpointStore
-from sluice_consumer import supervisor
+from sluice_consumer import retention, supervisor
 from sluice_consumer.config import Checkpoints, Config, Pipeline, Start, Stream
+from sluice_consumer.kinesis_twin import KinesisTwin
 from sluice_consumer.life import Consumer
 from sluice_consumer.outcome import UNCLEAN
 from sluice_consumer.supervisor import Heart, Supervisor
@@ -123,6 +124,7 @@ class SimulatedLife:
         self.consumer = consumer = Consumer(store, catalog, self.taken.life)
         consumer.begin()
         assert consumer.row is not None
+        assert retention.settle(consumer, KinesisTwin(self.world.stream), self.world.source(), None) == (), "nothing ever expires here"
         self.engine = Engine(self.world, self.taken.life, consumer.row.consumer_id, self.orders.lease, (driver, self.clock))
         if self.taken.wait_out_millis:
             self.sleep(self.taken.wait_out_millis / 1000 * MARGIN, driver)

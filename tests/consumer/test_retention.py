@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sluice_checkpoints.errors import ProtocolViolation
+from sluice_checkpoints.memory import MemoryTable
+from sluice_checkpoints.model import END, TRIM_HORIZON, Position, ShardRow
+from sluice_checkpoints.store import CheckpointStore, Life, Reader
+from sluice_checkpoints.stream_twin import DAY_MILLIS, StreamTwin
+from sluice_consumer import bootstrap, retention
+from sluice_consumer.binding import Task, read_shard
+from sluice_consumer.config import Start
+from sluice_consumer.kinesis import ShardNotFound
+from sluice_consumer.kinesis_twin import KinesisTwin, Manners
+from sluice_consumer.life import Committed, Consumer
+from sluice_consumer.planner import BatchPlan, View
+from sluice_consumer.retention import DataLost
+from sluice_consumer.shard_reader import Limits, ReplayShort
+from sluice_consumer.shard_reader import Reader as Source
+
+HOUR = 3_600_000
+S0, S1 = "shardId-000000000000", "shardId-000000000001"
+
+# -- about to be overtaken ---------------------------------------------------------------------------------------------------------
+
+NOW = 100 * HOUR
+
+
+def seen(*rows: ShardRow) -> View:
+    """What a life knows, with batch 3 committed."""
+    return View({row.id: row for row in rows}, 3, frozenset())
+
+
+def row(name: str, hours_ago: float, end: Position = TRIM_HORIZON, batch: int = 3) -> ShardRow:
+    """A shard that was read so many hours ago."""
+    return ShardRow(name, TRIM_HORIZON, end, batch=batch, read_to=round(NOW - hours_ago * HOUR))
+
+
+@pytest.mark.parametrize(
+    ("view", "expected"),
+    [
+        (seen(row("a", 19)), False),
+        (seen(row("a", 19.3)), True),
+        (seen(row("a", 50, END)), False),
+        (seen(row("a", 50, END, batch=4)), True),
+        (seen(ShardRow("a", TRIM_HORIZON, TRIM_HORIZON)), False),
+        (seen(), False),
+    ],
+    ids=["79 %", "80 %", "an ended shard", "an end that is not committed", "a shard that was never read", "no shard"],
+)
+def test_retention_is_near_after(view: View, expected: bool) -> None:  # noqa: FBT001 - a table's column
+    """Four fifths of the retention since the time up to which a shard was read; records are kept for a day here."""
+    assert (retention.near(view, DAY_MILLIS, NOW) is not None) == expected
+
+
+def test_a_longer_retention_ends_the_warning() -> None:
+    """It is what the message advises."""
+    view = seen(row("a", 23))
+    assert retention.near(view, DAY_MILLIS, NOW)
+    assert retention.near(view, 7 * DAY_MILLIS, NOW) is None
+
+
+def test_the_warning_names_the_shard_that_is_farthest_behind_and_counts_the_others() -> None:
+    """With the time up to which it was read."""
+    warning = retention.near(seen(row("a", 20), row("b", 23), row("c", 1)), DAY_MILLIS, NOW) or ""
+    assert warning.startswith("RetentionNear: b and 1 more read up to 1970-01-04T05:00:00+00:00, 96% of the 24 h")
+
+
+# -- overtaken ---------------------------------------------------------------------------------------------------------------------
+
+
+class Bench:
+    """A consumer of two shards whose first life bound a batch of five records each, and died."""
+
+    def __init__(self, manners: Manners | None = None, shards: int = 2) -> None:
+        self.now = 1_700_000_000_000
+        self.stream = StreamTwin("s", shards, now=lambda: self.now)
+        self.client = KinesisTwin(self.stream, manners)
+        self.table = MemoryTable()
+        self.store = CheckpointStore(self.table)
+        self.attempt = 0
+        bootstrap.prepare(self.store, bootstrap.Seed("p", "id", self.stream.describe(), self.stream.list_shards()), Start())
+        self.put(5)
+        first = self.begin()
+        for shard in first.view.rows:
+            self.read(first, 1, shard)
+        self.client.calls.clear()
+
+    @property
+    def source(self) -> Source:
+        """The real reader."""
+        return Source(self.client, self.stream, self.stream.describe())
+
+    def put(self, records: int) -> None:
+        """Puts records into every open shard, an hour apart."""
+        for n in range(records):
+            for shard in [s.id for s in self.stream.list_shards().shards if not s.closed]:
+                self.stream.put_in(shard, b"%d" % n)
+            self.now += HOUR
+
+    def begin(self) -> Consumer:
+        """The next life, ready."""
+        before = self.store.consumer()
+        assert before is not None
+        after = self.store.take(before, replace(before, token=f"t{before.generation}", lease_millis=1))
+        assert after is not None
+        consumer = Consumer(self.store, self.stream, Life(after.generation, after.token))
+        consumer.begin()
+        return consumer
+
+    def read(self, consumer: Consumer, batch: int, shard: str) -> list[bytes]:
+        """What a task reads."""
+        self.attempt += 1
+        reader = Reader(f"{consumer.life.generation}.0.0", self.attempt)
+        task = Task(consumer.life, batch, reader, Limits(5, 1000), 1.0, lambda _seconds: None)
+        return read_shard(self.store, self.source, task, self.store.read([shard])[shard]).columns.data
+
+    def settle(self, consumer: Consumer, accepted: int | None = None) -> tuple[retention.Loss, ...]:
+        """See `retention.settle`."""
+        return retention.settle(consumer, self.client, self.source, accepted)
+
+    def run(self, consumer: Consumer) -> tuple[Committed, dict[str, list[bytes]]]:
+        """The next batch, and what was read in it."""
+        plan = consumer.plan()
+        assert plan is not None
+        read: dict[str, list[bytes]] = {}
+
+        class Engine:
+            def run(_, plan: BatchPlan) -> None:  # noqa: N805 - the bench's own self is meant below
+                read.update({row.id: self.read(consumer, plan.number, row.id) for row in plan.rows})
+
+        return consumer.run(plan, Engine()), read
+
+
+def test_a_batch_that_is_still_there_is_left_alone_and_costs_two_small_calls_a_shard() -> None:
+    """Every restart after a crash looks."""
+    bench = Bench()
+    before = dict(bench.table.rows)
+    consumer = bench.begin()
+    after = {key: value for key, value in bench.table.rows.items() if key != "consumer"}
+    assert bench.settle(consumer) == ()
+    assert sorted(bench.client.calls) == ["GetRecords"] * 2 + ["GetShardIterator"] * 2
+    assert {key: bench.table.rows[key] for key in after} == after
+    assert before.keys() == bench.table.rows.keys()
+
+
+def test_without_an_open_batch_nothing_is_looked_at() -> None:
+    """What was committed may expire."""
+    bench = Bench()
+    consumer = bench.begin()
+    bench.run(consumer)
+    bench.client.calls.clear()
+    bench.stream.trim(S0, 5)
+    assert bench.settle(bench.begin()) == ()
+    assert bench.client.calls == []
+
+
+@pytest.mark.parametrize("accepted", [None, 2, 41], ids=["nobody said anything", "another batch was accepted", "a number left over"])
+def test_an_overtaken_batch_ends_the_life_with_the_procedure_and_changes_nothing(accepted: int | None) -> None:
+    """Exit 65: no restart helps. The message says what is lost, and how to go on."""
+    bench = Bench()
+    bench.stream.trim(S0, 2)
+    consumer = bench.begin()
+    before = dict(bench.table.rows)
+    with pytest.raises(DataLost) as lost:
+        bench.settle(consumer, accepted)
+    assert lost.value.exit_code == 65
+    for words in (f"{S0}: 2 of the 5 records", "set acceptLossOfBatch to 1 ", "sluice.dev/accept-loss=1", "the batch (id, 1)"):
+        assert words in str(lost.value)
+    assert S1 not in str(lost.value)
+    assert bench.table.rows == before
+
+
+def test_a_message_names_a_few_shards_and_counts_the_rest() -> None:
+    """A termination message holds 4 KB."""
+    bench = Bench(shards=9)
+    for shard in list(bench.stream.shards):
+        bench.stream.trim(shard, 5)
+    with pytest.raises(DataLost, match="and 4 shards more"):
+        bench.settle(bench.begin())
+
+
+@pytest.mark.parametrize("trimmed", [2, 5], ids=["in part", "as a whole"])
+def test_an_accepted_loss_goes_on_with_what_is_left(trimmed: int) -> None:
+    """The batch keeps its number and its ends; the row and the report say what is lost; then everything goes on."""
+    bench = Bench()
+    bench.stream.trim(S0, trimmed)
+    bench.put(1)
+    consumer = bench.begin()
+    bench.settle(consumer, accepted=1)
+    committed, read = bench.run(consumer)
+    assert read == {S0: [b"0", b"1", b"2", b"3", b"4"][trimmed:], S1: [b"0", b"1", b"2", b"3", b"4"]}
+    (note,) = committed.notes
+    assert note.startswith(f"{S0}: accepted as lost, expired before batch 1 was processed: {S0}: {trimmed} of the 5 records from ")
+    assert (committed.number, committed.replay, committed.records) == (1, True, 10 - trimmed)
+    assert bench.run(consumer)[1] == {S0: [b"0"], S1: [b"0"]}
+
+
+def test_the_loss_of_a_shard_that_is_gone_as_a_whole_can_be_accepted() -> None:
+    """A closed shard expires; its children follow."""
+    bench = Bench()
+    bench.stream.split(S0)
+    bench.stream.expire_shard(S0)
+    consumer = bench.begin()
+    (loss,) = bench.settle(consumer, accepted=1)
+    assert (loss.row.id, loss.left.records) == (S0, 0)
+    assert bench.run(consumer)[1] == {S0: [], S1: [b"0", b"1", b"2", b"3", b"4"]}
+
+
+def test_sparse_replies_are_followed_before_anything_is_called_lost() -> None:
+    """Empty replies far from the tip say nothing."""
+    bench = Bench(Manners(empty_pages=3))
+    assert bench.settle(bench.begin()) == ()
+
+
+@pytest.mark.parametrize(("trimmed", "records"), [(1, 4), (0, 6)], ids=["as many, from another first record", "fewer, though the first is there"])
+def test_a_range_that_lost_something_else_than_its_oldest_records_is_no_matter_of_acceptance(trimmed: int, records: int) -> None:
+    """Retention does not do that; a person has to look."""
+    bench = Bench()
+    row = bench.begin().view.rows[S0]
+    bench.stream.trim(S0, trimmed)
+    bench.client.fail(*[ShardNotFound("for a moment")] * (1 - trimmed))
+    with pytest.raises(ReplayShort):
+        list(retention.losses([replace(row, records=records)], bench.client, bench.source))
+
+
+def test_an_acceptance_is_refused_when_the_row_is_not_the_one_that_was_looked_at() -> None:
+    """The write's condition names the range."""
+    bench = Bench()
+    bench.stream.trim(S0, 2)
+    consumer = bench.begin()
+    stored = bench.table.rows[f"shard/{S0}"]
+    bench.table.rows[f"shard/{S0}"] = {**stored, "records": 4}
+    with pytest.raises(ProtocolViolation, match="another range"):
+        bench.settle(consumer, accepted=1)
+    assert bench.table.rows[f"shard/{S0}"]["records"] == 4
+
+
+def test_a_shard_that_the_service_does_not_find_is_not_there() -> None:
+    """ResourceNotFound of a bound range is a loss, or the wrong stream, and neither is passed over."""
+    bench = Bench()
+    bench.client.fail(ShardNotFound("gone"))
+    assert not retention.holds_first(bench.client, bench.begin().view.rows[S0])

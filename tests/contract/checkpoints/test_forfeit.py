@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sluice_checkpoints.errors import Fenced, ProtocolViolation
+from sluice_checkpoints.forfeit import Left, forfeit
+from sluice_checkpoints.model import Position, ShardRow
+from sluice_checkpoints.store import CheckpointStore, Life
+from sluice_checkpoints.table import Put, Table
+
+LIFE = Life(4, "t4")
+ROW = ShardRow("a", Position.after("1"), Position.after("9"), generation=4, batch=8, first="2", records=5, size=50, readers={"3.0.0": 1})
+SOME, NOTHING = Left("6", 2, 20, "three are lost"), Left(None, 0, 0, "all are lost")
+
+
+@pytest.fixture
+def store(table: Table) -> CheckpointStore:
+    """A shard with a range in an open batch."""
+    table.write(Put(ROW.to_item(), ()))
+    return CheckpointStore(table)
+
+
+@pytest.mark.parametrize("left", [SOME, NOTHING], ids=["in part", "as a whole"])
+def test_a_range_shrinks_to_what_is_left_and_keeps_its_ends(store: CheckpointStore, left: Left) -> None:
+    """The chain of ranges has no gap."""
+    written = forfeit(store, LIFE, ROW, left)
+    assert written == store.read(["a"])["a"]
+    assert (written.first, written.records, written.size, written.note) == (left.first, left.records, left.size, left.note)
+    assert (written.start, written.end, written.batch, written.readers) == (ROW.start, ROW.end, ROW.batch, ROW.readers)
+
+
+def test_a_lost_reply_is_recognised(store: CheckpointStore, repeats: Callable[[Table], Any]) -> None:
+    """By what stands there."""
+    assert forfeit(CheckpointStore(repeats(store.table)), LIFE, ROW, SOME).records == 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [replace(ROW, batch=9), replace(ROW, records=4), replace(ROW, first="3"), replace(ROW, end=Position.after("8"))],
+    ids=["another batch", "another number of records", "another first record", "another end"],
+)
+def test_a_range_that_was_not_looked_at_is_not_touched(store: CheckpointStore, other: ShardRow) -> None:
+    """The condition names the range."""
+    store.table.write(Put(other.to_item(), ()))
+    with pytest.raises(ProtocolViolation, match="another range"):
+        forfeit(store, LIFE, ROW, SOME)
+    assert store.read(["a"])["a"] == other
+
+
+def test_a_fenced_life_gives_nothing_up(store: CheckpointStore) -> None:
+    """The row is a later life's."""
+    later = replace(ROW, generation=5)
+    store.table.write(Put(later.to_item(), ()))
+    with pytest.raises(Fenced):
+        forfeit(store, LIFE, ROW, SOME)
+    assert store.read(["a"])["a"] == later
