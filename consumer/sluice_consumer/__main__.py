@@ -33,11 +33,7 @@ def supervise(config: Config, arguments: list[str]) -> int:
     here = pod.from_environment()
     reporter = pod.Reporter(pod.PodAnnotations(here) if here else None)
     reporter.update(phase="Starting")
-    store, catalog = ports.store(config), ports.catalog(config)
-    catalog.describe()  # a stream that does not exist is refused before a table is made for it
-    if config.migrate_from is None:
-        _ensure_table(config)
-    supervisor.prepare(config, store, catalog)
+    store = supervisor.open_table(config)
     keeper = Supervisor(config, store, ports.beating_store(config))
     signal.signal(signal.SIGTERM, keeper.on_term)
     signal.signal(signal.SIGINT, keeper.on_term)
@@ -45,14 +41,6 @@ def supervise(config: Config, arguments: list[str]) -> int:
     reporter.update(phase="Starting", deadline=None, generation=taken.life.generation)
     child = supervisor.spawn(arguments, taken, reporter.number)
     return supervisor.finish(keeper.watch(child, taken))
-
-
-def _ensure_table(config: Config) -> None:
-    targets, name = ports.targets(config), config.checkpoints.table
-    if targets.find(name) is None:
-        logs.say(f"creating the checkpoint table {name}")
-        for warning in targets.ensure(name).warnings:
-            logs.warn(warning)
 
 
 def _announce(reporter: pod.Reporter) -> Callable[[float], None]:

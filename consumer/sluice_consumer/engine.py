@@ -43,11 +43,33 @@ def load(entrypoint: str) -> Process:
     return process
 
 
+def reading(config: Config, identity: StreamIdentity, generation: int, plan: BatchPlan, cores: int) -> BatchRead:
+    """What the tasks of a batch are told, its shards dealt to them."""
+    batch = config.batch
+    groups = planner.deal(plan.rows, cores, batch.shards_per_task)
+    return BatchRead(
+        region=config.stream.region,
+        kinesis_endpoint=config.stream.kinesis_endpoint,
+        dynamodb_endpoint=config.stream.dynamodb_endpoint,
+        table=config.checkpoints.table,
+        identity=identity,
+        generation=generation,
+        number=plan.number,
+        lease_seconds=config.lease_duration_seconds,
+        limits=Limits(batch.max_records_per_shard, batch.max_bytes_per_shard),
+        groups=tuple(tuple(row.id for row in group) for group in groups),
+    )
+
+
 class SparkEngine:
-    """Runs batches of one life in one SparkSession."""
+    """Runs batches of one life in one SparkSession.
+
+    Attributes:
+        identity: the stream as tasks are told of it; a retention that was changed reaches them through it.
+    """
 
     def __init__(self, spark: SparkSession, config: Config, identity: StreamIdentity, owner: tuple[int, str]) -> None:
-        self._spark, self._config, self._identity = spark, config, identity
+        self._spark, self._config, self.identity = spark, config, identity
         self._generation, self._consumer_id = owner
         self._process = load(config.pipeline.entrypoint)
         self._jobs = Jobs(spark.sparkContext)
@@ -73,20 +95,8 @@ class SparkEngine:
         return time.monotonic() - self._troubled_at > self._config.lease_duration_seconds
 
     def _frame(self, plan: BatchPlan) -> DataFrame:
-        batch = self._config.batch
-        groups = planner.deal(plan.rows, self._spark.sparkContext.defaultParallelism, batch.shards_per_task)
-        read = BatchRead(
-            region=self._config.stream.region,
-            kinesis_endpoint=self._config.stream.kinesis_endpoint,
-            dynamodb_endpoint=self._config.stream.dynamodb_endpoint,
-            table=self._config.checkpoints.table,
-            identity=self._identity,
-            generation=self._generation,
-            number=plan.number,
-            lease_seconds=self._config.lease_duration_seconds,
-            limits=Limits(batch.max_records_per_shard, batch.max_bytes_per_shard),
-            groups=tuple(tuple(row.id for row in group) for group in groups),
-        )
+        cores = self._spark.sparkContext.defaultParallelism
+        read = reading(self._config, self.identity, self._generation, plan, cores)
         return self._spark.read.format("sluice").option(OPTION, read.to_json()).load()
 
     def _info(self, plan: BatchPlan) -> BatchInfo:
@@ -94,7 +104,7 @@ class SparkEngine:
             consumer=self._consumer_id,
             batch=plan.number,
             replay=plan.replay,
-            stream=self._identity.name,
+            stream=self.identity.name,
             shards=tuple(row.id for row in plan.rows),
             args=self._config.pipeline.args,
         )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import logging
 import os
 import sys
+from collections.abc import Callable, Iterator
 
 log = logging.getLogger("sluice")
 
@@ -33,6 +35,34 @@ def configure() -> None:
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     for noisy in ("py4j", "botocore", "urllib3", "kubernetes"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+class _Saying(logging.Handler):
+    """Hands every line to a function."""
+
+    def __init__(self, tell: Callable[[str], object]) -> None:
+        super().__init__(logging.INFO)
+        self._tell = tell
+        self.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Says one."""
+        self._tell(self.format(record))
+
+
+@contextlib.contextmanager
+def told_to(tell: Callable[[str], object]) -> Iterator[None]:
+    """Hands the lines of progress to `tell` for a while, and to nobody else: logging as a whole belongs to whoever owns the process."""
+    handler, level, passed_on = _Saying(tell), log.level, log.propagate
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
+        log.propagate = passed_on
 
 
 def say(message: str) -> None:

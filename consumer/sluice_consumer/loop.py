@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sluice_checkpoints.model import END, ShardRow
+from sluice_consumer import planner
 from sluice_consumer.life import Committed, Consumer, Engine
 from sluice_consumer.planner import BatchPlan
 
@@ -37,13 +38,14 @@ class Rhythm:
 
     Attributes:
         interval: seconds from trigger to trigger.
-        until_tip: stop when everything was processed.
+        until: stop when every shard stands at END, or all that had arrived by then was processed; the service's time in epoch milliseconds.
+            None: never. What arrives later does not keep a backfill from ending.
         watch: makes a prober of a shard's row, after the committed batch.
         told: hears of every committed batch and how long it took, in seconds; and of None when the consumer is idle.
     """
 
     interval: float
-    until_tip: bool
+    until: int | None
     watch: Callable[[ShardRow], Prober]
     told: Callable[[Committed | None, float], None]
 
@@ -56,17 +58,22 @@ class Loop:
         self._audited = time.monotonic()
 
     def run(self) -> None:
-        """Returns when drained, or at the tip if that was asked for. Raises what ends a life."""
+        """Returns when drained, or when all is done that `until` asks for. Raises what ends a life."""
         while not self._drain.is_set():
             started = time.monotonic()
             self._audit()
             plan = self._consumer.plan()
-            if self._at_tip(plan):
-                if self._rhythm.until_tip:
-                    return
+            if self._done(plan):
+                return
+            if self._at_tip(plan) and self._rhythm.until is None:
                 self._rhythm.told(None, 0.0)
                 self._idle(plan)
             self._drain.wait(max(0.0, started + self._rhythm.interval - time.monotonic()))
+
+    def _done(self, plan: BatchPlan | None) -> bool:
+        """Asked after planning, for that is when children of shards that ended get their rows."""
+        goal, view = self._rhythm.until, self._consumer.view
+        return goal is not None and (plan is None or all(planner.there(view, row, goal) for row in view.rows.values()))
 
     def _at_tip(self, plan: BatchPlan | None) -> bool:
         """Runs the batch, if there is one, and says whether it found nothing new."""

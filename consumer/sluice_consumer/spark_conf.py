@@ -34,8 +34,8 @@ def settings(config: Config, pod: Pod | None, master: str | None = None) -> dict
     """
     where = {"spark.master": master or config.spark_conf.get("spark.master", "local[2]")}
     ours = _protocol() | (_cluster(pod) if pod else {})
-    if not where["spark.master"].startswith("local["):  # there, executor and driver are one process
-        ours |= _executors(config)
+    if not is_local(where["spark.master"]):
+        ours |= cut_off(config)
     executors = {} if config.executors is None or pod is None else {"spark.executor.instances": str(config.executors)}
     return {**_defaults(config), **config.spark_conf, **executors, **ours, **where}
 
@@ -68,7 +68,13 @@ def _protocol() -> dict[str, str]:
     }
 
 
-def _executors(config: Config) -> dict[str, str]:
+def is_local(master: str) -> bool:
+    """Whether driver and executor are one process, so that none can be cut off from the other."""
+    return master == "local" or master.startswith("local[")
+
+
+def cut_off(config: Config) -> dict[str, str]:
+    """What makes executors fall silent in time when they are cut off."""
     third = config.lease_millis / 3
     return {
         # An executor that is cut off from the driver exits within a third of the lease.

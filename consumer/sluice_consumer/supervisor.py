@@ -24,7 +24,7 @@ from sluice_checkpoints.errors import Refused, SluiceError
 from sluice_checkpoints.lease import MARGIN, Claim, Taken, Watcher, take_over
 from sluice_checkpoints.store import CheckpointStore, Life
 from sluice_checkpoints.stream import StreamCatalog
-from sluice_consumer import bootstrap, outcome
+from sluice_consumer import bootstrap, logs, outcome, ports
 from sluice_consumer.config import Config
 from sluice_consumer.life import check_identity
 from sluice_consumer.outcome import UNCLEAN, Ending
@@ -78,10 +78,25 @@ class Heart:
             third = self.lease / 3
             self.stop.wait(third if self.clock() - self.accepted < third else third / 8)
 
+    @staticmethod
+    def of(taken: Taken, config: Config, store: CheckpointStore) -> Heart:
+        """The heart of a lease that was just taken; `store` has a heartbeat's patience."""
+        return Heart(
+            lambda promise: store.beat(taken.life, promise),
+            config.lease_duration_seconds,
+            accepted=taken.sent,
+            keep_promise_until=taken.sent + taken.wait_out_millis / 1000 * MARGIN if taken.wait_out_millis else 0.0,
+        )
+
     @property
     def alive(self) -> bool:
         """Whether this life may still work: not refused, and a beat sent in the last two thirds was accepted."""
         return not self.refused and self.clock() - self.accepted <= self.lease * 2 / 3
+
+    @property
+    def why(self) -> str:
+        """Why it is not alive."""
+        return "the lease was taken by another life" if self.refused else "no heartbeat was accepted for two thirds of the lease"
 
 
 def prepare(config: Config, store: CheckpointStore, catalog: StreamCatalog) -> None:
@@ -106,6 +121,23 @@ def prepare(config: Config, store: CheckpointStore, catalog: StreamCatalog) -> N
     check_identity(consumer, identity)
 
 
+def open_table(config: Config) -> CheckpointStore:
+    """The consumer's table, made and prepared if it is not there yet.
+
+    Raises:
+        Refused: no such stream, or see `prepare`.
+    """
+    store, catalog = ports.store(config), ports.catalog(config)
+    catalog.describe()  # a stream that does not exist is refused before a table is made for it
+    targets, name = ports.targets(config), config.checkpoints.table
+    if config.migrate_from is None and targets.find(name) is None:
+        logs.say(f"creating the checkpoint table {name}")
+        for warning in targets.ensure(name).warnings:
+            logs.warn(warning)
+    prepare(config, store, catalog)
+    return store
+
+
 def claim(config: Config) -> Claim:
     """What this process asks of the lease."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
@@ -118,8 +150,8 @@ def _die_with_parent() -> None:
 
 def spawn(arguments: Sequence[str], taken: Taken, number: int) -> subprocess.Popen[bytes]:
     """Starts the driver in a process group of its own; it dies when this process dies."""
-    life = {"generation": taken.life.generation, "token": taken.life.token, "waitOutMillis": taken.wait_out_millis, "reportNumber": number}
-    environment = os.environ | {LIFE: json.dumps(life | {"parent": os.getpid()})}
+    life = {"generation": taken.life.generation, "token": taken.life.token, "how": taken.how, "waitOutMillis": taken.wait_out_millis}
+    environment = os.environ | {LIFE: json.dumps(life | {"reportNumber": number, "parent": os.getpid()})}
     command = [sys.executable, "-m", "sluice_consumer.driver", *arguments]
     return subprocess.Popen(command, env=environment, start_new_session=True, preexec_fn=_die_with_parent)  # noqa: PLW1509 - no threads yet
 
@@ -144,12 +176,7 @@ class Supervisor:
     def watch(self, child: subprocess.Popen[bytes], taken: Taken) -> Ending:
         """Beats while the driver lives, kills it when the lease is lost, and releases after a clean drain."""
         self._child, life = child, taken.life
-        heart = Heart(
-            lambda promise: self._beating.beat(life, promise),
-            self._config.lease_duration_seconds,
-            accepted=taken.sent,
-            keep_promise_until=taken.sent + taken.wait_out_millis / 1000 * MARGIN if taken.wait_out_millis else 0.0,
-        )
+        heart = Heart.of(taken, self._config, self._beating)
         thread = threading.Thread(target=heart.run, name="heart", daemon=True)
         thread.start()
         while child.poll() is None and heart.alive:
@@ -161,8 +188,7 @@ class Supervisor:
         _end_group(child)
         heart.stop.set()
         if lost:
-            why = "the lease was taken by another life" if heart.refused else "no heartbeat was accepted for two thirds of the lease"
-            return Ending(76 if heart.refused else 1, "Fenced" if heart.refused else "LeaseLost", f"{why}: the driver was killed")
+            return Ending(76 if heart.refused else 1, "Fenced" if heart.refused else "LeaseLost", f"{heart.why}: the driver was killed")
         return self._ended(child.returncode, heart, life)
 
     def _ended(self, code: int, heart: Heart, life: Life) -> Ending:

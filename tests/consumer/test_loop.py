@@ -11,7 +11,7 @@ from sluice_checkpoints.model import END, Position, ShardRow
 from sluice_consumer import loop
 from sluice_consumer.life import Committed, Consumer, Engine
 from sluice_consumer.loop import Loop, Rhythm
-from sluice_consumer.planner import BatchPlan
+from sluice_consumer.planner import BatchPlan, View
 
 ROW = ShardRow("a", Position.after("1"), Position.after("2"))
 
@@ -48,7 +48,7 @@ class FakeConsumer:
 
     def __init__(self, clock: SimpleNamespace, *batches: ShardRow | None, seconds: float = 0.0, replay: bool = False) -> None:
         self.clock, self.batches, self.seconds, self.replay = clock, list(batches), seconds, replay
-        self.view = SimpleNamespace(rows={"a": ROW}, committed=0)
+        self.view = View({"a": ROW}, 0, frozenset())
         self.audits: list[float] = []
 
     def plan(self) -> BatchPlan | None:
@@ -60,6 +60,7 @@ class FakeConsumer:
         self.clock.value += self.seconds
         batch = self.batches.pop(0) if len(self.batches) > 1 else self.batches[0]
         assert batch is not None
+        self.view = View({"a": batch}, 1, frozenset())
         return Committed(1, (batch,))
 
     def audit(self) -> None:
@@ -70,12 +71,12 @@ class FakeConsumer:
 class Bench:
     """A loop over a fake consumer."""
 
-    def __init__(self, clock: SimpleNamespace, consumer: FakeConsumer, waits: int = 3, *, until_tip: bool = False) -> None:
+    def __init__(self, clock: SimpleNamespace, consumer: FakeConsumer, waits: int = 3, until: int | None = None) -> None:
         self.told: list[int | None] = []
         self.asked = 0
         self.news: Callable[[], bool] = lambda: False
         self.drain = Drain(clock, waits)
-        rhythm = Rhythm(5.0, until_tip, lambda _row: cast("Any", SimpleNamespace(ask=self._ask)), self._tell)
+        rhythm = Rhythm(5.0, until, lambda _row: cast("Any", SimpleNamespace(ask=self._ask)), self._tell)
         self.loop = Loop(cast("Consumer", consumer), cast("Engine", None), rhythm, cast("Any", self.drain))
 
     def _ask(self) -> bool:
@@ -131,10 +132,27 @@ def test_a_consumer_is_not_idle_after(clock: SimpleNamespace, batch: ShardRow, r
     assert None not in bench.told
 
 
-@pytest.mark.parametrize("batch", [ROW, None], ids=["an empty batch", "no shard to read"])
-def test_until_the_tip_ends_at_the_tip(clock: SimpleNamespace, batch: ShardRow | None) -> None:
-    """Without waiting."""
-    bench = Bench(clock, FakeConsumer(clock, batch), until_tip=True)
+GOAL = 500
+
+
+def test_until_the_tip_ends_though_records_keep_coming(clock: SimpleNamespace) -> None:
+    """What arrives after the start is not waited for, and nothing is probed."""
+    early, later = replace(READ, read_to=GOAL - 1, behind=7), replace(READ, read_to=GOAL + 300, behind=7)
+    bench = Bench(clock, FakeConsumer(clock, early, early, later), waits=9, until=GOAL)
+    bench.loop.run()
+    assert (bench.told, bench.drain.waits, bench.asked) == ([2, 2, 2], [5.0] * 3, 0)
+
+
+def test_until_the_tip_goes_on_when_a_batch_brought_nothing(clock: SimpleNamespace) -> None:
+    """Nobody has read the shard up to the time of the start: `process` did not read, or the shard is sparse."""
+    bench = Bench(clock, FakeConsumer(clock, ROW, replace(ROW, read_to=GOAL)), waits=9, until=GOAL)
+    bench.loop.run()
+    assert (bench.told, bench.asked) == ([0, 0], 0)
+
+
+def test_until_the_tip_ends_when_no_shard_is_left_to_read(clock: SimpleNamespace) -> None:
+    """All have ended."""
+    bench = Bench(clock, FakeConsumer(clock, None), until=GOAL)
     bench.loop.run()
     assert bench.drain.waits == []
 
@@ -156,7 +174,7 @@ def test_shards_are_audited_every_two_minutes_even_while_idle(clock: SimpleNames
 def test_an_idle_shard_whose_reading_time_is_an_hour_old_gets_an_empty_batch(clock: SimpleNamespace) -> None:
     """That moves its readTo, and a TIMESTAMP."""
     consumer = FakeConsumer(clock, ROW, READ)
-    consumer.view.rows["a"] = replace(ROW, read_to=int(clock.wall * 1000) - loop.STALE_MILLIS - 1)
+    consumer.batches[0] = replace(ROW, read_to=int(clock.wall * 1000) - loop.STALE_MILLIS - 1)
     bench = Bench(clock, consumer, waits=3)
     bench.loop.run()
     assert bench.told == [0, None, 2]

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 from sluice_checkpoints.model import END, TRIM_HORIZON, Position, ShardRow
 from sluice_consumer.life import Committed, Consumer
 from sluice_consumer.planner import View
-from sluice_consumer.progress import WARNINGS, Progress
+from sluice_consumer.progress import WARNINGS, Backfill, Progress
 
 
 class Bench:
@@ -40,12 +41,22 @@ def test_a_batch_is_one_line_for_the_log() -> None:
     assert line == "batch 7: 5 records of 2 shards in 0.250 s, 40 ms behind"
 
 
-def test_a_possible_loss_is_in_the_line_and_in_the_report() -> None:
-    """Never a silent skip; the last few are kept."""
+def test_the_last_few_warnings_are_reported() -> None:
+    """All of them are in the log."""
     bench = Bench()
-    lines = [bench.progress.add(Committed(n, (row("a", note=f"lost {n}"),)), 0.1) for n in range(WARNINGS + 2)]
-    assert lines[0].endswith("; a: lost 0")
-    assert bench.report("warnings") == ([f"DataLossSuspected: a: lost {n}" for n in range(2, WARNINGS + 2)],)
+    for n in range(WARNINGS + 2):
+        bench.progress.warn(f"DataLossSuspected: lost {n}")
+    assert bench.report("warnings") == ([f"DataLossSuspected: lost {n}" for n in range(2, WARNINGS + 2)],)
+
+
+def test_a_retention_that_is_near_is_reported_for_as_long_as_it_is() -> None:
+    """Beside the warnings that stay."""
+    bench = Bench()
+    bench.progress.warn("SourceMoved: t")
+    bench.progress.near = "RetentionNear: s"
+    assert bench.report("warnings") == (["SourceMoved: t", "RetentionNear: s"],)
+    bench.progress.near = None
+    assert bench.report("warnings") == (["SourceMoved: t"],)
 
 
 def test_the_rate_is_taken_over_the_recent_batches() -> None:
@@ -68,3 +79,39 @@ def test_the_lag_is_that_of_the_last_batch() -> None:
     bench = Bench()
     bench.progress.add(Committed(1, (row("a", behind=5), row("b", behind=9, end=END))), 1.0)
     assert bench.report("millisBehindLatest") == (5,)
+
+
+GOAL = 10_000_000
+
+
+def backfill(*reads: tuple[float, int]) -> list[str]:
+    """The lines of a backfill at some seconds, when the second of its three shards was read up to some time; the others are there."""
+    lines, now = [], 0.0
+    made: Backfill | None = None
+    for now, read_to in reads:
+        rows = (row("a", read_to=GOAL), row("b", read_to=read_to), row("c", end=END))
+        consumer = cast("Consumer", SimpleNamespace(view=View({r.id: r for r in rows}, 1, frozenset())))
+        made = made or Backfill(consumer, GOAL)
+        made.consumer, made.clock = consumer, lambda now=now: now
+        lines.append(made.line())
+    return lines
+
+
+def test_a_backfill_tells_how_far_it_is_and_how_long_it_takes_at_its_pace() -> None:
+    """The stream's time that is left, and the clock's."""
+    assert backfill((0, GOAL - 7_200_000), (60, GOAL - 3_600_000), (90, GOAL - 1_800_000)) == [
+        "2 of 3 shards done, 2:00:00 of the stream to go",
+        "2 of 3 shards done, 1:00:00 of the stream to go, about 0:01:00 at this pace",
+        "2 of 3 shards done, 0:30:00 of the stream to go, about 0:00:30 at this pace",
+    ]
+
+
+def test_a_backfill_promises_nothing_that_it_does_not_know() -> None:
+    """A shard that was not read yet has no time; one that stands still, or a child that begins in the past, has no pace."""
+    assert backfill((0, 0), (1, GOAL - 1000), (2, GOAL - 1000), (3, GOAL - 2000), (4, GOAL)) == [
+        "2 of 3 shards done",
+        "2 of 3 shards done, 0:00:01 of the stream to go",
+        "2 of 3 shards done, 0:00:01 of the stream to go",
+        "2 of 3 shards done, 0:00:02 of the stream to go",
+        "3 of 3 shards done",
+    ]

@@ -178,8 +178,8 @@ def test_a_new_table_and_a_released_lease_are_taken_at_once() -> None:
     store, taken = leased()
     store.release(taken.life)
     time = Time()
-    assert take_over(store, Claim(1000, "me", ""), time.watcher()).row.generation == 2
-    assert time.slept == 0
+    again = take_over(store, Claim(1000, "me", ""), time.watcher())
+    assert (taken.how, again.how, again.row.generation, time.slept) == ("new", "released", 2, 0)
     assert not store.consumer().released  # type: ignore[union-attr]  # it is there
 
 
@@ -189,7 +189,7 @@ def test_a_lease_that_was_not_released_is_watched_for_all_of_what_its_holder_pro
     time = Time()
     taken = take_over(store, Claim(1000, "me", ""), time.watcher())
     assert time.slept >= LEASE
-    assert (taken.row.lease_millis, taken.wait_out_millis) == (1000, 0)
+    assert (taken.row.lease_millis, taken.wait_out_millis, taken.how) == (1000, 0, "expired")
 
 
 def test_a_lease_that_beats_is_held() -> None:
@@ -206,7 +206,7 @@ def test_a_forced_take_keeps_the_larger_promise_and_waits_it_out() -> None:
         store, _ = leased()
         time = Time()
         taken = take_over(store, Claim(mine, "me", "", force=True), time.watcher())
-        assert (taken.row.lease_millis, taken.wait_out_millis, time.slept) == (larger, larger, 0)
+        assert (taken.row.lease_millis, taken.wait_out_millis, taken.how, time.slept) == (larger, larger, "forced", 0)
 
 
 def test_a_forced_take_of_a_released_lease_waits_for_nobody() -> None:

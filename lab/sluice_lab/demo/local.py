@@ -76,7 +76,7 @@ def _sight(checkpoints: Checkpoints) -> Sight:
 
 
 def _live(stage: Stage, home: Path) -> None:
-    """Two lives of a consumer: the first is killed, the second ends at the tip."""
+    """Three lives of a consumer: the first is killed, the second drains when it is told to, the third ends by itself at the tip."""
     first = _start("demo-consumer-1", home)
     stage.trouble = lambda: _ended(first)
     try:
@@ -87,14 +87,16 @@ def _live(stage: Stage, home: Path) -> None:
         stage.merge(4, 5)
         with stage.event("kill -9 of everything", "next driver's first batch"):
             _kill(first)
-            second = _start("demo-consumer-2", home, "--until-tip")
+            second = _start("demo-consumer-2", home)
             stage.trouble = lambda: _ended(second)
             stage.another_life(PATIENCE_SECONDS)
     finally:
         _kill(first)
-    with stage.event("no more records", "drained at the tip"):
+    with stage.event("no more records, SIGTERM", "the next driver ended at the tip"):
         stage.stroll.stop()
+        os.kill(second.pid, signal.SIGTERM)
         _wait(second, PATIENCE_SECONDS)
+        _wait(_start("demo-consumer-3", home, "--until-tip"), PATIENCE_SECONDS)
 
 
 def _start(name: str, home: Path, *options: str) -> Running:

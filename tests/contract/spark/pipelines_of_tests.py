@@ -65,3 +65,15 @@ def fail(batch: DataFrame, _info: Any) -> None:
     """Reads, then raises."""
     batch.count()
     raise RuntimeError("the sink is full")
+
+
+def _minute(rows: Any) -> Any:
+    list(rows)
+    time.sleep(60)
+    yield 1
+
+
+def long_job(batch: DataFrame, info: Any) -> None:
+    """Waits for a job of a minute."""
+    seen.append(info.batch)
+    batch.rdd.mapPartitions(_minute).collect()

@@ -1,0 +1,166 @@
+"""A consumer in a Spark session that somebody else made: a notebook, a job of a managed platform (docs/plain-pyspark.md).
+
+Here supervisor and driver are threads of one process, for there is no process to start. What that costs: a lost lease cancels the Spark jobs of this
+life, but cannot end a `process` that does something else meanwhile. None of its writes counts after the next life's fence, and what it still emits
+is part of the same batch (docs/protocol.md, "Invariants").
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from sluice_checkpoints.errors import Fenced, Refused, SluiceError
+from sluice_checkpoints.lease import Taken, Watcher, take_over
+from sluice_consumer import config as configs
+from sluice_consumer import logs, pod, ports, spark_conf, supervisor
+from sluice_consumer.config import Config
+from sluice_consumer.supervisor import Heart
+from sluice_consumer.work import Lease, Work, deeper
+
+INTERVAL, FAILURES = "spark.executor.heartbeatInterval", "spark.executor.heartbeat.maxFailures"
+SPARK_INTERVAL, SPARK_FAILURES = "10s", 60  # Spark's defaults
+
+
+class LeaseLost(SluiceError):
+    """No heartbeat was accepted for two thirds of the lease: whatever this life still does may no longer be its alone. Run it again."""
+
+
+def run(
+    spark: SparkSession,
+    config: Mapping[str, Any] | str | Config,
+    *,
+    until_tip: bool = False,
+    drain: threading.Event | None = None,
+    tell: Callable[[str], object] = print,
+) -> None:
+    """Runs a consumer in this session, until the tip, or until `drain` is set: then the open batch is finished and the lease released.
+
+    Args:
+        spark: a classic session (not Spark Connect), with the package on its driver and executors.
+        config: docs/interfaces.md, as a mapping, as JSON or parsed. A function of a notebook's own is `"entrypoint": "__main__:its_name"`.
+        until_tip: return once everything is processed that had arrived before the start.
+        drain: to be set by another thread.
+        tell: gets a line for every batch and every warning.
+
+    Raises:
+        Refused: the configuration, the stream, the table or the session's settings cannot be used; the message says what to change.
+        LeaseHeld: another driver works on this table. LeaseLost, Fenced: the lease was lost meanwhile.
+        Exception: whatever `process` raised. The batch comes again, with the same content, in the next run.
+    """
+    parsed = config if isinstance(config, Config) else configs.parse(config if isinstance(config, str) else json.dumps(config))
+    with logs.told_to(tell):
+        check_session(spark, parsed)
+        _run(spark, parsed, drain or threading.Event(), until_tip=until_tip)
+
+
+def _run(spark: SparkSession, config: Config, stop: threading.Event, *, until_tip: bool) -> None:
+    store = supervisor.open_table(config)
+    taken = take_over(store, supervisor.claim(config), Watcher(notify=notify))
+    heart = Heart.of(taken, config, ports.beating_store(config))
+    with _beating(spark, heart, stop):
+        clean = _work(spark, config, taken, (heart, stop), until_tip=until_tip)
+    if clean and heart.clock() >= heart.keep_promise_until:
+        store.release(taken.life)
+
+
+def notify(seconds: float) -> None:
+    """Says why nothing happens for a while."""
+    logs.say(f"the lease was not released: watching it for {seconds:.0f} s before taking it")
+
+
+def _work(spark: SparkSession, config: Config, taken: Taken, life: tuple[Heart, threading.Event], *, until_tip: bool) -> bool:
+    """Whether it ended cleanly: nobody of this life can still be working."""
+    heart, stop = life
+    work = Work(config, Lease(taken.life, taken.how, taken.wait_out_millis), pod.Reporter(None), stop)
+    try:
+        work.begin(in_pod=False)
+        work.wait_out()
+        engine = work.engine(spark)
+        work.loop(engine, until_tip=until_tip)
+    except Exception as error:
+        raise_if_lost(heart, error)
+        why = deeper(work.consumer, error)
+        if why is error:
+            raise
+        raise why from error
+    finally:
+        work.close()
+    raise_if_lost(heart)
+    return engine.quiet()
+
+
+def raise_if_lost(heart: Heart, error: Exception | None = None) -> None:
+    """Raises if this life may no longer work.
+
+    Raises:
+        Fenced: another life took the lease. LeaseLost: it may have.
+    """
+    if not heart.alive:
+        raise (Fenced if heart.refused else LeaseLost)(heart.why) from error
+
+
+@contextlib.contextmanager
+def beating(heart: Heart, lost: Callable[[], None]) -> Iterator[None]:
+    """Beats in one thread and watches in another, which calls `lost` again and again once the lease is lost."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(heart.lease / 40):
+            if not heart.alive:
+                lost()
+
+    threads = [threading.Thread(target=each, name=name, daemon=True) for name, each in (("heart", heart.run), ("watchdog", watch))]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        heart.stop.set()
+
+
+@contextlib.contextmanager
+def _beating(spark: SparkSession, heart: Heart, stop: threading.Event) -> Iterator[None]:
+    """All jobs begun in here belong to one group, which is cancelled when the lease is lost."""
+    group, context = f"sluice-{id(heart)}", spark.sparkContext
+
+    def lost() -> None:
+        stop.set()
+        context.cancelJobGroup(group)
+
+    context.setJobGroup(group, "a consumer of Kinesis", interruptOnCancel=True)
+    try:
+        with beating(heart, lost):
+            yield
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # None removes it; the annotation forgot that
+
+
+def check_session(spark: SparkSession, config: Config) -> None:
+    """Refuses a session whose executors may work on for longer than the lease when they are cut off, or that runs tasks twice.
+
+    Raises:
+        Refused: naming the settings; they belong to the cluster or application, for a running session cannot change them.
+    """
+    try:
+        context = spark.sparkContext
+    except Exception as error:
+        raise Refused("the session is one of Spark Connect (on Databricks: shared or serverless); a classic one is needed") from error
+    settings: Any = context._jsc.sc().conf()  # noqa: SLF001 - it reads "10s" and "2222ms" as Spark does
+    if settings.getBoolean("spark.speculation", False):  # noqa: FBT003 - py4j has no keyword arguments
+        raise Refused("spark.speculation: must be false; two attempts of a task side by side would wait for each other's lease")
+    if spark_conf.is_local(str(context.master)):
+        return
+    silent = settings.getTimeAsMs(INTERVAL, SPARK_INTERVAL) * (settings.getInt(FAILURES, SPARK_FAILURES) + 1)
+    if silent > config.lease_millis / 3:
+        wanted = ", ".join(f"{key}={value}" for key, value in spark_conf.cut_off(config).items())
+        raise Refused(
+            f"{INTERVAL}, {FAILURES}: an executor that is cut off works on for {silent / 1000:g} s, and a third of leaseDurationSeconds is "
+            f"{config.lease_millis / 3000:g} s; set {wanted} where the application is started, or leaseDurationSeconds to {-(-silent * 3 // 1000)}"
+        )

@@ -1,0 +1,186 @@
+"""The work of one life, wherever its lease and its Spark session come from: rows, batches, and all that is told about them.
+
+The driver process (`driver`) and a session that somebody else made (`embedded`) both do it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyspark.sql import SparkSession
+
+from sluice_checkpoints.errors import Fenced, Refused
+from sluice_checkpoints.lease import MARGIN
+from sluice_checkpoints.store import Life
+from sluice_checkpoints.stream import StreamIdentity
+from sluice_consumer import logs, planner, ports, retention, source_watch
+from sluice_consumer.config import Config
+from sluice_consumer.engine import SparkEngine
+from sluice_consumer.kinesis_http import HttpKinesis, StreamAddress, connect
+from sluice_consumer.life import Committed, Consumer
+from sluice_consumer.loop import Loop, Rhythm
+from sluice_consumer.metrics import Metrics
+from sluice_consumer.metrics_calls import Calls
+from sluice_consumer.metrics_rows import Rows
+from sluice_consumer.pod import Reporter
+from sluice_consumer.probe import Probe
+from sluice_consumer.progress import Backfill, Progress
+from sluice_consumer.shard_reader import Reader
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The lease that the work is done under: the life, how it was taken, and for how long everybody before may still be working."""
+
+    life: Life
+    how: str
+    wait_out_millis: int = 0
+
+
+class Reading(Protocol):
+    """What tells tasks of the stream.
+
+    Attributes:
+        identity: as the last audit found it.
+    """
+
+    identity: StreamIdentity
+
+
+class Work:
+    """One life's.
+
+    Attributes:
+        consumer: its rows; also asked when it failed, and why.
+    """
+
+    def __init__(self, config: Config, lease: Lease, reporter: Reporter, drain: threading.Event) -> None:
+        self._config, self._lease, self._reporter, self._drain = config, lease, reporter, drain
+        self._began = time.monotonic()
+        self._metrics = Metrics()
+        self._client: HttpKinesis | None = None
+        self._backfill: Backfill | None = None
+        calls = Calls(lambda: self._client.counts if self._client else {})
+        store, catalog = ports.store(config, calls.listener("dynamodb")), ports.catalog(config, calls.listener("kinesis"))
+        self.consumer = Consumer(store, catalog, lease.life, self._metrics.phase)
+        self._progress = Progress(self.consumer, lease.life.generation)
+        for collector in (calls, Rows(self.consumer)):
+            self._metrics.registry.register(collector)
+
+    def begin(self, *, in_pod: bool) -> None:
+        """Fences and reads the rows, and makes sure that a batch which an earlier life had begun can still be read.
+
+        Raises:
+            Refused, Fenced, DataLost: see `Consumer.begin` and `retention.settle`.
+        """
+        self._metrics.took(self._lease.how)
+        if self._config.metrics:
+            self._metrics.serve(self._config.metrics, in_pod)
+        self._reporter.update(phase="Starting", generation=self._lease.life.generation, batch=0)
+        self.consumer.begin(logs.say)
+        if planner.next_batch(self.consumer.view).replay:
+            client = self.kinesis()
+            source = Reader(client, self.consumer.catalog, self.consumer.identify())
+            retention.settle(self.consumer, client, source, self._config.accept_loss_of_batch)
+        if self._config.migrate_from is not None:
+            threading.Thread(target=self._watch_source, name="source", daemon=True).start()
+
+    def wait_out(self) -> None:
+        """After a forced take, everybody before us may be working until the larger promise is over."""
+        left = self._began + self._lease.wait_out_millis / 1000 * MARGIN - time.monotonic()
+        if self._lease.wait_out_millis and left > 0:
+            self._reporter.update(phase="WaitingOutLease", deadline=logs.in_seconds(left))
+            self._drain.wait(left)
+
+    def engine(self, spark: SparkSession) -> SparkEngine:
+        """What runs this life's batches in a session."""
+        assert self.consumer.row is not None  # noqa: S101 - begin() set it
+        return SparkEngine(spark, self._config, self.consumer.identify(), (self._lease.life.generation, self.consumer.row.consumer_id))
+
+    def loop(self, engine: SparkEngine, *, until_tip: bool) -> None:
+        """Batches, until told to drain, or until all is processed that had arrived before this life's listing of the shards."""
+        goal = self.consumer.listed_millis + 1000 if until_tip else None  # whole seconds: the listing came before the next one
+        self._backfill = None if goal is None else Backfill(self.consumer, goal)
+        rhythm = Rhythm(
+            interval=self._config.batch.interval_seconds,
+            until=goal,
+            watch=lambda row: Probe(self.kinesis(), row.id, row.end),
+            told=lambda committed, seconds: self.told(engine, committed, seconds),
+        )
+        self._reporter.update(phase="Running", deadline=None, **self._progress.report())
+        Loop(self.consumer, engine, rhythm, self._drain).run()
+
+    def close(self) -> None:
+        """Ends what a process would take with it."""
+        self._metrics.close()
+
+    def look(self) -> dict[str, object]:
+        """What has to be looked at even while a batch takes its time: the warnings of the report."""
+        assert self.consumer.identity is not None  # noqa: S101 - begin() set it
+        near = retention.near(self.consumer.view, self.consumer.identity.retention_millis, round(time.time() * 1000))
+        if near and not self._progress.near:
+            self._say(near)
+        self._progress.near = near
+        return {"warnings": self._progress.report()["warnings"]}
+
+    def kinesis(self) -> HttpKinesis:
+        """A client of the stream; its calls are counted."""
+        stream = self._config.stream
+        self._client = connect(StreamAddress(stream.name, stream.region, stream.kinesis_endpoint))
+        return self._client
+
+    def told(self, engine: Reading, committed: Committed | None, seconds: float) -> None:
+        """A batch was committed that took so many seconds, or there is nothing to read: lines, metrics, report."""
+        engine.identity = self.consumer.identity or engine.identity  # the last audit may have found another retention
+        if committed is not None:
+            self._metrics.batch(committed)
+            more = f"; {self._backfill.line()}" if self._backfill else ""
+            logs.say(self._progress.add(committed, seconds) + more)
+            for note in committed.notes:
+                self._warn(f"DataLossSuspected: {note}")
+        self.look()
+        phase = "Draining" if self._drain.is_set() else "Running" if committed else "Idle"
+        self._reporter.update(phase=phase, **self._progress.report())
+
+    def _warn(self, warning: str) -> None:
+        self._progress.warn(warning)
+        self._say(warning)
+
+    def _say(self, warning: str) -> None:
+        self._metrics.warned(warning)
+        logs.warn(warning)
+
+    def _watch_source(self) -> None:
+        """Once, minutes after the start: whether the consumer that was replaced still writes."""
+        if self._drain.wait(source_watch.SECONDS):
+            return
+        try:
+            row = self.consumer.store.migration()
+            warning = source_watch.moved(ports.sources(self._config), row) if row else None
+        except Exception:  # only a warning hangs on it
+            log.exception("the source of the migration could not be compared")
+            return
+        if warning:
+            self._warn(warning)
+
+
+def deeper(consumer: Consumer, error: Exception) -> Exception:
+    """Why a batch really failed: a later life owns the table, or the stream is gone or another; then Spark's own words only hide it."""
+    with contextlib.suppress(Exception):
+        row = consumer.store.consumer()
+        if row is not None and row.generation != consumer.life.generation:
+            return Fenced(f"a later life took over: {error}")
+    try:
+        consumer.identify()
+    except Refused as refused:
+        return refused
+    except Exception:  # it may only be unreachable: then nothing is known
+        log.exception("the stream could not be described")
+    return error

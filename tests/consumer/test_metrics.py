@@ -1,0 +1,249 @@
+"""The metrics are those that docs/metrics.md lists, and their figures are what happened."""
+
+from __future__ import annotations
+
+import re
+import socket
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from prometheus_client import generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from sluice_checkpoints.model import END, TRIM_HORIZON, Position, ShardRow
+from sluice_checkpoints.store import Life
+from sluice_checkpoints.stream_twin import DAY_MILLIS, StreamTwin
+from sluice_consumer.config import MetricsServer
+from sluice_consumer.life import Committed, Consumer
+from sluice_consumer.metrics import FAMILIES, Family, Metrics
+from sluice_consumer.metrics_calls import Calls
+from sluice_consumer.metrics_rows import Rows
+from sluice_consumer.planner import View
+
+PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
+ROW = re.compile(r"^\| `(?P<name>sluice_\w+)` \| (?P<kind>\w+) \|(?P<labels>[^|]*)\| (?P<help>[^|]+) \|", re.MULTILINE)
+NOW = 1_700_000_000
+HERE = Position.after("7")
+ROWS = (
+    ShardRow("a", TRIM_HORIZON, HERE, generation=3, batch=9, read_to=NOW * 1000 - DAY_MILLIS // 2, behind=700),
+    ShardRow("b", TRIM_HORIZON, END, generation=3, batch=9, behind=0),
+    ShardRow("c", TRIM_HORIZON, END, generation=2, batch=10),
+)
+
+
+class Bench:
+    """The metrics of a life of generation 3, in virtual time, and whatever a driver tells them."""
+
+    def __init__(self, *rows: ShardRow) -> None:
+        self.now = 0.0
+        self.metrics = Metrics(lambda: self.now)
+        self.probes: dict[str, int] = {}
+        self.calls = Calls(lambda: self.probes)
+        view, identity = View({row.id: row for row in rows}, 9, frozenset()), StreamTwin("s").describe()
+        self.consumer = SimpleNamespace(view=view, identity=identity, life=Life(3, "t"))
+        for collector in (self.calls, Rows(cast("Consumer", self.consumer), lambda: NOW)):
+            self.metrics.registry.register(collector)
+
+    def batch(self, committed: Committed, **seconds: float) -> None:
+        """A batch that spent so long in its phases."""
+        for phase, spent in seconds.items():
+            self.metrics.phase(phase)
+            self.now += spent
+        self.metrics.phase("rest")
+        self.now += 1000
+        self.metrics.batch(committed)
+
+    def scraped(self) -> dict[str, Metric]:
+        """What Prometheus reads, by name as in the table."""
+        return {_name(family): family for family in text_string_to_metric_families(generate_latest(self.metrics.registry).decode())}
+
+    def values(self, name: str) -> dict[tuple[str, ...], float]:
+        """The figures of one metric, by the values of its labels; a histogram's counts and sums."""
+        (labels,) = (family.labels for family in FAMILIES if family.name == name)
+        samples = [sample for sample in self.scraped()[name].samples if "le" not in sample.labels]
+        return {(*(s.labels[label] for label in labels), *([s.name[-5:]] if s.name != name else [])): s.value for s in samples}
+
+
+def _name(family: Metric) -> str:
+    return family.name + ("_total" if family.type == "counter" else "")
+
+
+def everything() -> Bench:
+    """A bench to which everything has happened."""
+    bench = Bench(*ROWS)
+    bench.batch(Committed(1, ROWS), plan=0.5, process=2.0, close=0.25, commit=0.125)
+    bench.metrics.took("released")
+    bench.metrics.warned("DataLossSuspected: a: …")
+    bench.calls.listener("dynamodb").called("GetItem")
+    bench.calls.listener("dynamodb").again("GetItem", "ThrottlingException")
+    return bench
+
+
+# -- the table ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_lists_exactly_the_metrics_that_there_are() -> None:
+    """Names, types, labels and help."""
+    listed = [
+        Family(found["name"], found["kind"], found["help"].strip(), tuple(re.findall(r"`(\w+)`", found["labels"])))
+        for found in ROW.finditer(PAGE.read_text(encoding="utf-8").partition("\n## ")[0])
+    ]
+    assert listed == list(FAMILIES)
+
+
+def test_what_is_scraped_is_exactly_what_is_listed() -> None:
+    """Once everything has happened: the real registry's text, read by Prometheus' own parser."""
+    found = set()
+    for name, family in everything().scraped().items():
+        labels = {tuple(sorted(label for label in sample.labels if label != "le")) for sample in family.samples}
+        assert len(labels) == 1, name
+        found.add(Family(name, family.type, family.documentation, labels.pop()))
+    assert found == {replace(family, labels=tuple(sorted(family.labels))) for family in FAMILIES}
+
+
+# -- figures -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_batch_counts_its_records_and_bytes_and_waits() -> None:
+    """As its rows carry them; a replay is told apart."""
+    bench = Bench()
+    for replay in (True, False, False):
+        rows = (ShardRow("a", HERE, HERE, records=3, size=70), ShardRow("b", HERE, HERE, records=2, size=30))
+        bench.batch(Committed(1, rows, replay=replay, waits=2 if replay else 0))
+    names = ("sluice_records_total", "sluice_bytes_total", "sluice_waits_total", "sluice_batches_total")
+    assert [bench.values(name) for name in names] == [{(): 15.0}, {(): 300.0}, {(): 2.0}, {("replay",): 1.0, ("new",): 2.0}]
+
+
+def test_the_phases_of_a_batch_are_timed_and_nothing_else_is() -> None:
+    """Neither the pause after it, nor a plan that found no batch."""
+    bench = Bench()
+    bench.metrics.phase("plan")
+    bench.now += 77
+    bench.batch(Committed(1, ()), plan=0.5, process=2.0, close=0.25, commit=0.125)
+    bench.batch(Committed(2, ()), plan=0.5, process=4.0, close=0.25, commit=0.125)
+    sums = {phase: value for (phase, what), value in bench.values("sluice_batch_seconds").items() if what == "s_sum"}
+    assert sums == {"plan": 1.0, "process": 6.0, "close": 0.5, "commit": 0.25}
+
+
+def test_shards_are_told_as_their_rows_stand() -> None:
+    """An end that is not committed is no end; an ended shard has no series of its own."""
+    bench = Bench(*ROWS)
+    assert bench.values("sluice_shards") == {("open",): 2.0, ("ended",): 1.0, ("held",): 2.0}
+    assert bench.values("sluice_shard_millis_behind_latest") == {("a",): 700.0, ("c",): 0.0}
+    assert (bench.values("sluice_generation"), bench.values("sluice_committed_batch")) == ({(): 3.0}, {(): 9.0})
+
+
+def test_the_used_part_of_the_retention_grows_while_nothing_is_read() -> None:
+    """It is a matter of the clock; a shard that was never read has used nothing."""
+    bench = Bench(*ROWS)
+    assert bench.values("sluice_shard_retention_used_ratio") == {("a",): 0.5, ("c",): 0.0}
+    assert bench.values("sluice_retention_seconds") == {(): 86_400.0}
+
+
+def test_before_the_stream_was_asked_nothing_is_said_of_its_retention() -> None:
+    """A driver serves its metrics from its first second."""
+    bench = Bench(*ROWS)
+    bench.consumer.identity = None
+    assert bench.values("sluice_retention_seconds") == {}
+    assert bench.values("sluice_shard_retention_used_ratio") == {}
+
+
+def test_calls_are_counted_by_service_and_operation_and_retries_by_cause() -> None:
+    """Those of probes are counted by their own client."""
+    bench = Bench()
+    for operation in ("GetItem", "GetItem", "UpdateItem"):
+        bench.calls.listener("dynamodb").called(operation)
+    bench.calls.listener("kinesis").called("ListShards")
+    bench.calls.listener("kinesis").again("ListShards", "LimitExceededException")
+    bench.probes = {"GetRecords": 7, "retries": 2}
+    assert bench.values("sluice_calls_total") == {
+        ("dynamodb", "GetItem"): 2.0,
+        ("dynamodb", "UpdateItem"): 1.0,
+        ("kinesis", "ListShards"): 1.0,
+        ("kinesis", "GetRecords"): 7.0,
+    }
+    assert bench.values("sluice_retries_total") == {("kinesis", "LimitExceededException"): 1.0, ("kinesis", "Unknown"): 2.0}
+    assert bench.probes == {"GetRecords": 7, "retries": 2}
+
+
+def test_take_overs_and_warnings_are_counted_by_their_reason() -> None:
+    """What a warning says beside its reason is for the log."""
+    bench = everything()
+    assert bench.values("sluice_takeovers_total") == {("released",): 1.0}
+    assert bench.values("sluice_warnings_total") == {("DataLossSuspected",): 1.0}
+
+
+# -- serving -----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port that another program listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        yield other.getsockname()[1]
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., int | None]]:
+    """Serves metrics for as long as a test lasts."""
+    served: list[Metrics] = []
+
+    def start(metrics: Metrics, port: int = 0, *, everywhere: bool = False) -> int | None:
+        served.append(metrics)
+        return metrics.serve(MetricsServer(port), everywhere)
+
+    yield start
+    for metrics in served:
+        metrics.close()
+
+
+def fetch(port: int) -> Any:
+    """The page, as Prometheus gets it."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as reply:
+        return reply.headers["Content-Type"], reply.read().decode()
+
+
+def test_the_metrics_are_served_over_http(serve: Callable[..., int | None]) -> None:
+    """In the text format."""
+    port = serve(everything().metrics)
+    assert port is not None
+    kind, text = fetch(port)
+    assert kind.startswith("text/plain; version=")
+    assert "sluice_records_total 0.0" in text
+
+
+def test_a_server_that_was_closed_gives_its_port_back(serve: Callable[..., int | None]) -> None:
+    """A notebook runs a consumer again in the same process."""
+    first = Metrics()
+    port = first.serve(MetricsServer(0), everywhere=False)
+    first.close()
+    assert serve(Metrics(), port) == port
+
+
+def test_in_a_pod_the_metrics_are_served_on_every_address(serve: Callable[..., int | None]) -> None:
+    """Prometheus and `kubectl port-forward` come by different ones."""
+    port = serve(Metrics(), everywhere=True)
+    addresses = ["127.0.0.1", "127.0.0.2", *(["[::1]"] if socket.has_dualstack_ipv6() else [])]
+    assert all(b"sluice_records_total" in urllib.request.urlopen(f"http://{address}:{port}/metrics").read() for address in addresses)
+
+
+def test_a_port_that_is_taken_is_a_warning_and_no_end_of_a_life(taken: int, caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing of the protocol depends on metrics."""
+    assert Metrics().serve(MetricsServer(taken), everywhere=False) is None
+    assert f"metrics are not served on 127.0.0.1, port {taken}" in caplog.text
+
+
+def test_rows_may_change_while_they_are_scraped() -> None:
+    """The view is replaced as a whole, never changed."""
+    bench = Bench(*ROWS)
+    rows = Rows(cast("Consumer", bench.consumer), lambda: NOW).collect()
+    first = next(iter(rows))
+    bench.consumer.view = replace(bench.consumer.view, rows={}, committed=10)
+    assert first.samples[0].value == 3
+    assert sum(len(metric.samples) for metric in rows) == 9

@@ -1,0 +1,239 @@
+"""The work of a life over twins: where it begins, how it ends, and what is told about it. With Spark: tests/contract/spark and tests/lab."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import pytest
+from prometheus_client import generate_latest
+
+from sluice_checkpoints.errors import ServiceUnavailable
+from sluice_checkpoints.memory import MemoryTable
+from sluice_checkpoints.store import CheckpointStore, Life, Reader
+from sluice_checkpoints.stream import StreamIdentity
+from sluice_checkpoints.stream_twin import DAY_MILLIS, StreamTwin
+from sluice_consumer import bootstrap, outcome, ports, work
+from sluice_consumer.binding import Task, read_shard
+from sluice_consumer.config import Batch, Checkpoints, Config, Pipeline, Start, Stream
+from sluice_consumer.engine import SparkEngine
+from sluice_consumer.kinesis_twin import KinesisTwin
+from sluice_consumer.life import Consumer
+from sluice_consumer.planner import BatchPlan
+from sluice_consumer.pod import Reporter
+from sluice_consumer.retention import DataLost
+from sluice_consumer.shard_reader import Limits
+from sluice_consumer.shard_reader import Reader as Source
+from sluice_consumer.work import Lease, Work, deeper
+
+
+class Bench:
+    """A life that is ready, and what may happen to it behind its back."""
+
+    def __init__(self) -> None:
+        self.now = 1_700_000_000_000
+        self.stream, self.table = StreamTwin("s", now=lambda: self.now), MemoryTable()
+        self.store = CheckpointStore(self.table)
+        bootstrap.prepare(self.store, bootstrap.Seed("p", "id", self.stream.describe(), self.stream.list_shards()), Start())
+        self.consumer = Consumer(self.store, self.stream, self.take())
+        self.consumer.begin()
+
+    def take(self) -> Life:
+        """A later life takes the lease."""
+        before = self.store.consumer()
+        assert before is not None
+        after = self.store.take(before, replace(before, token="t", lease_millis=1))
+        assert after is not None
+        return Life(after.generation, after.token)
+
+    def recreate(self) -> None:
+        """The stream is deleted and made again."""
+        self.now += 1
+        self.stream.recreate()
+
+    def delete(self) -> None:
+        """The stream is deleted."""
+        self.stream.exists = False
+
+    def cut(self) -> None:
+        """Nothing answers."""
+
+        def refuse(*_: object) -> None:
+            raise ServiceUnavailable("no answer")
+
+        self.table.hook = refuse
+        self.stream.describe = refuse  # type: ignore[method-assign, assignment]  # a service that does not answer
+
+
+@pytest.mark.parametrize(
+    ("behind", "code", "reason"),
+    [
+        (Bench.take, 76, "Fenced"),
+        (Bench.recreate, 65, "Refused"),
+        (Bench.delete, 65, "StreamNotFound"),
+        (Bench.cut, 1, "RuntimeError"),
+        (lambda _bench: None, 1, "RuntimeError"),
+    ],
+    ids=["a later life took over", "the stream was made again", "the stream is gone", "nothing answers", "of itself"],
+)
+def test_a_batch_failed_because(behind: Callable[[Bench], object], code: int, reason: str) -> None:
+    """Spark's words for it would hide the reason, and the exit code would promise that a restart helps."""
+    bench = Bench()
+    behind(bench)
+    ending = outcome.of(deeper(bench.consumer, RuntimeError("Job aborted due to stage failure")))
+    assert (ending.code, ending.reason) == (code, reason)
+
+
+# -- a whole life, without Spark ---------------------------------------------------------------------------------------------------
+
+
+class Client(KinesisTwin):
+    """The twin, which counts as the real client does."""
+
+    counts: dict[str, int] = {}  # noqa: RUF012 - nobody writes it
+
+
+@dataclass
+class Engine:
+    """Reads every shard of a batch; `act` happens meanwhile."""
+
+    world: World
+    life: Life
+    identity: StreamIdentity
+    act: Callable[[], object] = lambda: None
+    read: list[bytes] = field(default_factory=list)
+
+    def run(self, plan: BatchPlan) -> None:
+        """See `life.Engine`."""
+        store, source = self.world.store, Source(self.world.client, self.world.stream, self.identity)
+        task = Task(self.life, plan.number, Reader(f"{self.life.generation}.0.0", 1), Limits(4, 1000), 1.0, lambda _seconds: None)
+        for row in plan.rows:
+            self.read += read_shard(store, source, task, store.read([row.id])[row.id]).columns.data
+        self.act()
+
+
+class World:
+    """A stream with records, a table, and lives that work on them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.ago = 0
+        self.stream = StreamTwin("s", 2, now=lambda: round(time.time() * 1000) - self.ago)
+        self.client, self.store = Client(self.stream), CheckpointStore(MemoryTable())
+        monkeypatch.setattr(ports, "store", lambda *_: self.store)
+        monkeypatch.setattr(ports, "catalog", lambda *_: self.stream)
+        monkeypatch.setattr(work, "connect", lambda _address: self.client)
+        bootstrap.prepare(self.store, bootstrap.Seed("p", "id", self.stream.describe(), self.stream.list_shards()), Start())
+        self.reports: list[dict[str, Any]] = []
+
+    def put(self, shard: int, *data: bytes) -> None:
+        """Puts records into a shard."""
+        for each in data:
+            self.stream.put_in(f"shardId-{shard:012d}", each)
+
+    def life(self, **config: Any) -> Work:
+        """The next life."""
+        before = self.store.consumer()
+        assert before is not None
+        after = self.store.take(before, replace(before, token=f"t{before.generation}", lease_millis=1))
+        assert after is not None
+        reporter = Reporter(None)
+        reporter.update = lambda **values: self.reports.append(values)  # type: ignore[method-assign]  # what the operator would read
+        whole = Config(Stream("s", "r"), Checkpoints("t"), Pipeline("m:f"), batch=Batch(interval_seconds=0), **config)
+        return Work(whole, Lease(Life(after.generation, after.token), "released"), reporter, threading.Event())
+
+    def engine(self, of: Work, act: Callable[[], object] = lambda: None) -> Engine:
+        """What runs a life's batches."""
+        return Engine(self, of.consumer.life, of.consumer.identify(), act)
+
+    def crash(self) -> None:
+        """A life binds its first batch, and dies in it."""
+        dead = self.life()
+        dead.begin(in_pod=False)
+
+        def die() -> None:
+            raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            dead.loop(cast("SparkEngine", self.engine(dead, die)), until_tip=True)
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    """Everything there is."""
+    return World(monkeypatch)
+
+
+def test_a_backfill_reads_what_was_there_and_ends_though_records_keep_coming(world: World) -> None:
+    """Everything that had arrived at the start, in as many batches as it takes."""
+    world.put(0, *(b"%d" % n for n in range(9)))
+    one = world.life()
+    one.begin(in_pod=False)
+    engine = world.engine(one, lambda: world.put(1, b"late"))
+    one.loop(cast("SparkEngine", engine), until_tip=True)
+    assert {b"%d" % n for n in range(9)} <= set(engine.read)
+    row = world.store.consumer()
+    assert row is not None
+    assert row.committed >= 3
+    page = generate_latest(one._metrics.registry).decode()
+    assert f"sluice_records_total {float(len(engine.read))}" in page
+    assert f"sluice_committed_batch {float(row.committed)}" in page
+    assert 'sluice_takeovers_total{how="released"} 1.0' in page
+
+
+def test_an_open_batch_that_expired_ends_a_life_before_it_begins(world: World) -> None:
+    """Spark was not even started."""
+    world.put(0, b"a", b"b", b"c")
+    world.crash()
+    world.stream.trim("shardId-000000000000", 2)
+    heir = world.life()
+    with pytest.raises(DataLost) as lost:
+        heir.begin(in_pod=False)
+    assert outcome.of(lost.value).code == 65
+    assert world.store.consumer().committed == 0  # type: ignore[union-attr]  # it is there
+
+
+def test_an_accepted_loss_is_reported_and_counted(world: World) -> None:
+    """In the log, the report and the metrics."""
+    world.put(0, b"a", b"b", b"c")
+    world.crash()
+    world.stream.trim("shardId-000000000000", 2)
+    heir = world.life(accept_loss_of_batch=1)
+    heir.begin(in_pod=False)
+    engine = world.engine(heir)
+    heir.loop(cast("SparkEngine", engine), until_tip=True)
+    assert engine.read == [b"c"]
+    assert "DataLossSuspected: shardId-000000000000: accepted as lost" in world.reports[-1]["warnings"][0]
+    assert 'sluice_warnings_total{reason="DataLossSuspected"} 1.0' in generate_latest(heir._metrics.registry).decode()
+
+
+def test_retention_that_is_near_is_reported_until_it_is_over(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """It is said once in the log, and looked at even while a batch takes its time."""
+    world.ago = round(DAY_MILLIS * 0.9)
+    one = world.life()
+    one.begin(in_pod=False)
+    seen: list[object] = []
+    one.loop(cast("SparkEngine", world.engine(one, lambda: seen.append(one.look()["warnings"]))), until_tip=True)
+    (warning,) = world.reports[-1]["warnings"]
+    assert warning.startswith("RetentionNear: shardId-000000000001 and 1 more read up to ")
+    assert caplog.text.count("RetentionNear") == 1
+    world.stream.retention_millis *= 7
+    one.consumer.audit()
+    assert one.look() == {"warnings": []}
+
+
+def test_a_retention_that_was_changed_reaches_the_tasks(world: World) -> None:
+    """They would suspect a loss where there is none."""
+    world.put(0, b"a")
+    one = world.life()
+    one.begin(in_pod=False)
+
+    def change() -> None:
+        world.stream.retention_millis *= 7
+        one.consumer.audit()
+
+    engine = world.engine(one, change)
+    one.loop(cast("SparkEngine", engine), until_tip=True)
+    assert engine.identity.retention_millis == world.stream.retention_millis

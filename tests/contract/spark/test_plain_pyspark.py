@@ -1,0 +1,274 @@
+"""Outside Kubernetes: `python -m sluice_consumer`, and a session that somebody else made. Real Spark, emulated AWS."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import boto3
+import pytest
+from conftest_spark import RECORDS, SHARDS, configuration
+from pipelines_of_tests import seen
+from pyspark.sql import SparkSession
+
+from sluice_checkpoints.errors import Fenced, LeaseHeld, Refused
+from sluice_consumer import embedded, ports
+from sluice_consumer.config import Config, Stream
+from sluice_consumer.embedded import LeaseLost
+
+pytestmark = pytest.mark.spark
+PAUSE = threading.Event()  # never set: waiting on it lets other threads and processes work
+LEASE = 9.0  # seconds; in one process with a busy Spark, heartbeats of a shorter one may come late
+
+
+def embedding(aws: Stream, pipeline: str) -> Config:
+    """The configuration of a notebook."""
+    return replace(configuration(aws, f"pipelines_of_tests:{pipeline}", interval_seconds=0.1), lease_duration_seconds=LEASE)
+
+
+@pytest.fixture(autouse=True)
+def clean() -> None:
+    """What pipelines leave."""
+    seen.clear()
+
+
+@pytest.fixture
+def unused_port() -> int:
+    """A port that was free a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@contextlib.contextmanager
+def producing(stream: Stream) -> Iterator[None]:
+    """Records keep coming, twenty a second."""
+    client = boto3.client("kinesis", endpoint_url=stream.kinesis_endpoint, region_name=stream.region)
+    stop = threading.Event()
+
+    def produce() -> None:
+        while not stop.wait(0.05):
+            client.put_record(StreamName=stream.name, Data=b"late", PartitionKey=str(uuid4()))
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.fixture
+def busy(kinesis_local_endpoint: str, dynamodb_endpoint: str, aws: Stream) -> Iterator[Stream]:
+    """A stream of its own to which records keep coming; the first ten say "early"."""
+    assert aws
+    client = boto3.client("kinesis", endpoint_url=kinesis_local_endpoint)
+    stream = Stream(f"busy-{uuid4()}", "us-east-1", kinesis_local_endpoint, dynamodb_endpoint)
+    client.create_stream(StreamName=stream.name, ShardCount=2)
+    client.get_waiter("stream_exists").wait(StreamName=stream.name, WaiterConfig={"Delay": 1})
+    client.put_records(StreamName=stream.name, Records=[{"Data": b"early", "PartitionKey": str(n)} for n in range(10)])
+    with producing(stream):
+        yield stream
+
+
+# -- the command line --------------------------------------------------------------------------------------------------------------
+
+
+def document(config: Config, tmp_path: Path, **more: Any) -> Path:
+    """The configuration as a file."""
+    stream = config.stream
+    path = tmp_path / "consumer.json"
+    written = {
+        "stream": {
+            "name": stream.name,
+            "region": stream.region,
+            "kinesisEndpoint": stream.kinesis_endpoint,
+            "dynamodbEndpoint": stream.dynamodb_endpoint,
+        },
+        "checkpoints": {"table": config.checkpoints.table},
+        "pipeline": {"entrypoint": "sluice_consumer.pipelines:parquet", "args": {"path": (tmp_path / "sink").as_uri()}},
+        "batch": {"intervalSeconds": 0.2},
+        "leaseDurationSeconds": 5,
+    }
+    path.write_text(json.dumps(written | more))
+    return path
+
+
+def scrape(port: int, stop: Callable[[], bool]) -> list[str]:
+    """Every page that Prometheus would have got, until told to stop."""
+    pages: list[str] = []
+    while not stop():
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as reply:
+            pages.append(reply.read().decode())
+        PAUSE.wait(0.2)
+    return pages
+
+
+def figure(page: str, name: str) -> float:
+    """One figure of a page."""
+    return next((float(line.rpartition(" ")[2]) for line in page.splitlines() if line.startswith(name)), 0.0)
+
+
+def test_a_backfill_ends_with_code_0_while_records_keep_coming_and_serves_its_metrics(
+    busy: Stream, tmp_path: Path, spark: SparkSession, unused_port: int
+) -> None:
+    """All that had arrived before its start is in the sink, and the lease is released."""
+    config = configuration(busy, "unused:unused")
+    path = document(config, tmp_path, metrics={"port": unused_port})
+    command = [sys.executable, "-m", "sluice_consumer", "--config", str(path), "--master", "local[2]", "--until-tip"]
+    root = Path(__file__).parents[3]
+    environment = os.environ | {"PYTHONPATH": str(root / "consumer"), "SLUICE_LOG": "json"}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as child:
+        said: list[str] = []
+        assert child.stderr is not None
+        lines = child.stderr
+        reader = threading.Thread(target=lambda: said.extend(lines))
+        reader.start()
+        pages = scrape(unused_port, lambda: child.poll() is not None)
+        reader.join()
+    assert child.returncode == 0, "".join(said)
+    row = ports.store(config).consumer()
+    assert row is not None
+    assert row.released
+    sink = spark.read.parquet(*map(str, (tmp_path / "sink" / row.consumer_id).glob("[0-9]*")))
+    assert sink.filter("decode(data, 'UTF-8') = 'early'").count() == 10
+    page = pages[-1]
+    assert figure(page, "sluice_generation") == 1
+    assert figure(page, 'sluice_takeovers_total{how="new"}') == 1
+    assert figure(page, 'sluice_shards{state="held"}') == 2
+    assert figure(page, 'sluice_calls_total{operation="UpdateItem",service="dynamodb"}') >= 3  # two fences and the bootstrap
+    assert figure(page, "sluice_records_total") <= sink.count()
+    assert any("2 of 2 shards done" in line for line in said)
+
+
+# -- a session that somebody else made ---------------------------------------------------------------------------------------------
+
+
+def test_a_notebook_processes_everything_that_was_there_and_releases_its_lease(spark: SparkSession, aws: Stream) -> None:
+    """Another run goes on at once, and finds nothing more."""
+    config = embedding(aws, "collect")
+    told: list[str] = []
+    for generation in (1, 2):
+        embedded.run(spark, config, until_tip=True, tell=told.append)
+        row = ports.store(config).consumer()
+        assert row is not None
+        assert (row.generation, row.released) == (generation, True)
+    assert sorted(n for _, numbers in seen for n in numbers) == list(range(RECORDS))
+    assert len(ports.store(config).shards()) == SHARDS
+    assert any(f"batch 1: {RECORDS} records of {SHARDS} shards" in line for line in told)
+
+
+def test_a_notebook_gives_its_configuration_as_a_mapping(spark: SparkSession, aws: Stream) -> None:
+    """What is wrong with it is said by key."""
+    with pytest.raises(Refused, match="colour: unknown"):
+        embedded.run(spark, {"colour": 1})
+    with pytest.raises(Refused, match=r"stream\.region: missing"):
+        embedded.run(spark, json.dumps({"stream": {"name": aws.name}, "checkpoints": {"table": "abc"}, "pipeline": {"entrypoint": "a:b"}}))
+
+
+def test_a_notebook_stops_when_it_is_told_to(spark: SparkSession, aws: Stream) -> None:
+    """From another thread: the open batch is finished."""
+    config, drain = embedding(aws, "collect"), threading.Event()
+    stopper = threading.Thread(target=lambda: (_until(lambda: bool(seen)), drain.set()))
+    stopper.start()
+    embedded.run(spark, config, drain=drain)
+    stopper.join()
+    row = ports.store(config).consumer()
+    assert row is not None
+    assert row.released
+    assert row.committed >= 1
+
+
+def _until(met: Callable[[], bool]) -> None:
+    while not met():
+        PAUSE.wait(0.05)
+
+
+def test_an_error_of_process_reaches_the_notebook_and_the_batch_comes_again(spark: SparkSession, aws: Stream) -> None:
+    """The lease is not released: the next run waits it out, and replays."""
+    config = embedding(aws, "fail")
+    with pytest.raises(RuntimeError, match="the sink is full"):
+        embedded.run(spark, config, until_tip=True)
+    row = ports.store(config).consumer()
+    assert row is not None
+    assert (row.released, row.committed) == (False, 0)
+    embedded.run(spark, replace(config, pipeline=replace(config.pipeline, entrypoint="pipelines_of_tests:collect")), until_tip=True)
+    assert seen[0][0] == 1
+    assert seen[0][1] == list(range(RECORDS))
+
+
+def test_two_runs_on_one_table_do_not_work_side_by_side(spark: SparkSession, aws: Stream) -> None:
+    """The second sees the first one's heartbeats."""
+    config, drain = embedding(aws, "collect"), threading.Event()
+    first = threading.Thread(target=embedded.run, args=(spark, config), kwargs={"drain": drain})
+    first.start()
+    _until(lambda: bool(seen))
+    with pytest.raises(LeaseHeld):
+        embedded.run(spark, config)
+    drain.set()
+    first.join()
+
+
+def test_a_run_whose_lease_was_taken_ends_and_its_jobs_are_cancelled(spark: SparkSession, aws: Stream) -> None:
+    """While `process` waits for a job of a minute."""
+    config = embedding(aws, "long_job")
+
+    def steal() -> None:
+        _until(lambda: bool(seen))
+        store = ports.store(config)
+        row = store.consumer()
+        assert row is not None
+        assert store.take(row, replace(row, token="thief")) is not None
+
+    thief = threading.Thread(target=steal)
+    thief.start()
+    with pytest.raises((Fenced, LeaseLost)):
+        embedded.run(spark, config)
+    thief.join()
+    assert not spark.sparkContext.statusTracker().getActiveJobsIds()
+
+
+def test_a_session_that_runs_tasks_twice_is_refused(spark: SparkSession, aws: Stream) -> None:
+    """Naming the setting."""
+    settings: Any = spark.sparkContext._jsc.sc().conf()
+    settings.set("spark.speculation", "true")
+    try:
+        with pytest.raises(Refused, match=r"spark\.speculation: must be false"):
+            embedded.check_session(spark, configuration(aws, "a:b"))
+    finally:
+        settings.set("spark.speculation", "false")
+
+
+class Far:
+    """A session whose executors are elsewhere: only its master's address differs from a real one."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.sparkContext = self
+        self._jsc, self.master = spark.sparkContext._jsc, "yarn"
+
+
+def test_a_session_whose_executors_would_outlive_the_lease_is_refused_with_what_to_set(spark: SparkSession, aws: Stream) -> None:
+    """Spark's defaults let an executor that is cut off work on for ten minutes."""
+    settings: Any = spark.sparkContext._jsc.sc().conf()
+    config, far = configuration(aws, "a:b"), Far(spark)
+    with pytest.raises(Refused, match=r"works on for 610 s.*spark\.executor\.heartbeatInterval=333ms.*leaseDurationSeconds to 1830"):
+        embedded.check_session(far, config)  # type: ignore[arg-type]
+    embedded.check_session(far, replace(config, lease_duration_seconds=1830))  # type: ignore[arg-type]
+    settings.set("spark.executor.heartbeatInterval", "333ms")
+    settings.set("spark.executor.heartbeat.maxFailures", "2")
+    try:
+        embedded.check_session(far, config)  # type: ignore[arg-type]
+    finally:
+        for key in ("heartbeatInterval", "heartbeat.maxFailures"):
+            settings.remove(f"spark.executor.{key}")
