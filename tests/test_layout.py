@@ -23,6 +23,7 @@ PURE = [
     "sluice_consumer.loop",
     "sluice_consumer.spark_conf",
     "sluice_operator.model",
+    "sluice_operator.plan",
 ]
 # Clients are configured on the machine, never here.
 REGISTRIES = re.compile(rb"pypi\.org|npmjs\.org|repo1?\.maven|proxy\.golang|deb\.debian\.org|registry\.k8s\.io|quay\.io|ghcr\.io")

@@ -32,11 +32,13 @@ class Key(NamedTuple):
     name: str
 
 
+REMEMBERED = 8  # drivers of one resource: the present one, the last one, and strays
+
+
 @dataclass(slots=True)
 class Heard:
-    """Of a resource's present driver pod: its last report's number, when that was new, and its exit."""
+    """Of a driver pod: its last report's number, when that was new, and its exit."""
 
-    uid: str
     number: int = -1
     at: datetime | None = None
     exit: Exit | None = None
@@ -49,7 +51,8 @@ class Shelf:
     body: Json | None = None
     pods: dict[str, Pod] = field(default_factory=dict)
     jobs: dict[str, Job] = field(default_factory=dict)
-    heard: Heard | None = None
+    heard: dict[str, Heard] = field(default_factory=dict)
+    """By uid, the oldest first."""
     looking: list[tuple[Pod | Job, bool]] | None = None
     """What watches showed since a live look began, and whether it was gone; None when nobody looks."""
 
@@ -90,6 +93,16 @@ class Cache:
             shelf = self._shelves.get(key)
             return shelf.body if shelf else None
 
+    def known(self) -> list[Key]:
+        """Every resource of which anything was seen."""
+        with self._lock:
+            return list(self._shelves)
+
+    def bodies(self) -> list[Json]:
+        """Every resource that is there, as last seen."""
+        with self._lock:
+            return [shelf.body for shelf in self._shelves.values() if shelf.body is not None]
+
     def observed(self, key: Key) -> Observed:
         """What is there of it, as last seen."""
         with self._lock:
@@ -112,6 +125,14 @@ class Cache:
                 _put(shelf.pods if isinstance(item, Pod) else shelf.jobs, item, gone=gone)
             return found
 
+    def lost(self, key: Key, uid: str) -> None:
+        """A look found the resource gone: no watch told its deletion. One that was made anew meanwhile stays."""
+        with self._lock:
+            shelf = self._shelves.setdefault(key, Shelf())
+            shelf.looking = None
+            if shelf.body is not None and shelf.body["metadata"]["uid"] == uid:
+                shelf.body = None
+
     def forget(self, key: Key) -> None:
         """The resource is gone, and so is what it had."""
         with self._lock:
@@ -119,8 +140,8 @@ class Cache:
 
     @staticmethod
     def _of(shelf: Shelf) -> Observed:
-        observed, heard = observe.observed(shelf.pods.values(), shelf.jobs.values()), shelf.heard
-        return replace(observed, last_exit=heard.exit, last_exit_uid=heard.uid) if heard else observed
+        exits = {uid: heard.exit for uid, heard in shelf.heard.items() if heard.exit}
+        return replace(observe.observed(shelf.pods.values(), shelf.jobs.values()), exits=exits)
 
 
 def _present(body: Json | None, gone: Json) -> Json | None:
@@ -141,11 +162,9 @@ def _listen(shelf: Shelf, pod: Pod, now: datetime) -> Pod:
     """Stamp a driver's report with our time of first seeing its number, and keep its exit."""
     if pod.role != "driver":
         return pod
-    heard = shelf.heard if shelf.heard and shelf.heard.uid == pod.uid else None
-    if heard is None and (shelf.heard is None or not pod.deleting):
-        heard = shelf.heard = Heard(pod.uid)
-    if heard is None:
-        return pod
+    heard = shelf.heard.setdefault(pod.uid, Heard())
+    if len(shelf.heard) > REMEMBERED:
+        del shelf.heard[next(iter(shelf.heard))]
     heard.exit = heard.exit or pod.exit
     if pod.report and pod.report.number != heard.number:
         heard.number, heard.at = pod.report.number, now

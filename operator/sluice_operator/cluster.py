@@ -16,6 +16,8 @@ PATHS = {
     "Pod": ("api/v1", "pods"),
     "Job": ("apis/batch/v1", "jobs"),
     "Event": ("api/v1", "events"),
+    "Lease": ("apis/coordination.k8s.io/v1", "leases"),
+    "Namespace": ("api/v1", ""),  # found by its namespace, which it is, and the name ""
 }
 
 

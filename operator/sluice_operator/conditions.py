@@ -1,7 +1,7 @@
 """Conditions and phase, computed from the step that was decided; nothing here decides.
 
-Ready, Migrated, Draining, SpecValid and DriverHealthy are always there. Reconciling, Stalled, DataLossSuspected and SourceMoved are
-there only while true, as kstatus reads the first two.
+Ready, Migrated, Draining, SpecValid and DriverHealthy are always there. Reconciling, Stalled, DataLossSuspected, SourceMoved
+and RetentionNear are there only while true, as kstatus reads the first two.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from sluice_operator.advice import advised
 from sluice_operator.model import Condition, MigrationState
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 LONGEST = 1024  # characters of a message; the whole of it is in the log or the event
 # What a driver's report may warn of; each is a condition of its own.
 WARNINGS = ("DataLossSuspected", "SourceMoved")
+PASSING = "RetentionNear"  # what it may warn of only for as long as it is so
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,8 @@ def _stamped(view: View, kind: str, verdict: Verdict) -> Condition:
 
 def ready(_view: View, step: Step) -> Verdict:
     """True only when the driver said that it holds every shard, lately. Its reason is always the step's."""
-    return Verdict("True" if step.ready else "False", step.reason, step.message)
+    text = step.message if step.ready else advised(step.reason, step.message, stalled=step.stalled)
+    return Verdict("True" if step.ready else "False", step.reason, text)
 
 
 def reconciling(_view: View, step: Step) -> Verdict | None:
@@ -73,8 +76,8 @@ def reconciling(_view: View, step: Step) -> Verdict | None:
 def stalled(view: View, step: Step) -> Verdict | None:
     """Somebody has to do something."""
     if step.stalled:
-        return Verdict("True", step.reason, step.message)
-    return Verdict("True", "SpecInvalid", view.problem) if view.problem else None
+        return Verdict("True", step.reason, advised(step.reason, step.message, stalled=True))
+    return Verdict("True", "SpecInvalid", advised("SpecInvalid", view.problem)) if view.problem else None
 
 
 def migrated(view: View, _step: Step) -> Verdict:
@@ -93,7 +96,7 @@ def migrated(view: View, _step: Step) -> Verdict:
 def draining(view: View, _step: Step) -> Verdict:
     """A driver or executors end their work before they go."""
     pod = view.driver_pod
-    if pod is not None and (pod.deleting or view.driver.stopping) and not pod.finished:
+    if pod is not None and (view.driver.stopping or (pod.deleting and pod.exit is None)):
         return Verdict("True", view.driver.stopping or "DriverDeleted", f"{pod.name} drains")
     leaving = [f"{drain.pod} until {drain.deadline:%H:%M:%S}Z" if drain.deadline else drain.pod for drain in view.status.draining]
     if leaving:
@@ -125,14 +128,27 @@ def warned(kind: str) -> Callable[[View, Step], Verdict | None]:
     """What a driver once warned of stays until the resource is deleted: nobody should miss it."""
 
     def verdict(view: View, _step: Step) -> Verdict | None:
-        pod, before = view.driver_pod, view.status.condition(kind)
-        warnings = pod.report.warnings if pod and pod.report else ()
-        said = "; ".join(text for text in warnings if text.startswith(kind))
+        said, before = _said(view, kind), view.status.condition(kind)
         if said:
             return Verdict("True", "Reported", said)
         return Verdict("True", before.reason, before.message) if before else None
 
     return verdict
+
+
+def retention_near(view: View, _step: Step) -> Verdict | None:
+    """What a driver reports until it is over. While none reports, nobody reads, and retention only comes nearer."""
+    said, before = _said(view, PASSING), view.status.condition(PASSING)
+    if said:
+        return Verdict("True", "Reported", said)
+    reporting = view.driver_pod is not None and view.driver_pod.report is not None
+    return Verdict("True", before.reason, before.message) if before and not reporting else None
+
+
+def _said(view: View, kind: str) -> str:
+    pod = view.driver_pod
+    warnings = pod.report.warnings if pod and pod.report else ()
+    return "; ".join(text for text in warnings if text.startswith(kind))
 
 
 VERDICTS: tuple[tuple[str, Callable[[View, Step], Verdict | None]], ...] = (
@@ -144,4 +160,5 @@ VERDICTS: tuple[tuple[str, Callable[[View, Step], Verdict | None]], ...] = (
     ("SpecValid", spec_valid),
     ("DriverHealthy", driver_healthy),
     *((kind, warned(kind)) for kind in WARNINGS),
+    (PASSING, retention_near),
 )

@@ -52,6 +52,7 @@ class Reason(StrEnum):
     API_REFUSED = "ApiRefused"
     DATA_LOSS_SUSPECTED = "DataLossSuspected"
     SOURCE_MOVED = "SourceMoved"
+    RETENTION_NEAR = "RetentionNear"
     DELETED = "Deleted"
 
 
@@ -87,7 +88,7 @@ TOLD_ON_CHANGE = {
 
 def happened(view: View, old: Status, new: Status, step: Step) -> tuple[Event, ...]:
     """Events of one plan, in the order in which things happened."""
-    parts = (_spec(view, old, new), _migration(old, new), _driver(old, new), _step(view, old, step), _warnings(old, new))
+    parts = (_spec(view, old, new), _migration(old, new), _driver(view, old, new), _step(view, old, step), _warnings(old, new))
     return tuple(event for part in parts for event in part)
 
 
@@ -115,11 +116,11 @@ def _migration(old: Status, new: Status) -> Iterator[Event]:
     yield _event(reason, after.message or after.job)
 
 
-def _driver(old: Status, new: Status) -> Iterator[Event]:
+def _driver(view: View, old: Status, new: Status) -> Iterator[Event]:
     before, after = old.driver, new.driver
-    end = after.exit if after.attempt == before.attempt else None
+    end = view.driver.exit if view.driver.attempt == before.attempt else None  # the new status may be about the next attempt already
     if end and before.exit is None:
-        text = f"attempt {after.attempt} ended with {'no code' if end.code is None else end.code}: {end.message or end.reason}"
+        text = f"attempt {before.attempt} ended with {'no code' if end.code is None else end.code}: {end.message or end.reason}"
         yield _exit_event(asked=before.stopping is not None, end=end, text=text)
     if after.stopping and after.stopping != before.stopping:
         yield Event(Reason.DRIVER_DRAINING, f"{after.pod}: {after.stopping}")
@@ -162,3 +163,6 @@ def _warnings(old: Status, new: Status) -> Iterator[Event]:
         before, after = old.condition(reason), new.condition(reason)
         if after and (before is None or before.message != after.message):
             yield Event(reason, after.message, warning=True)
+    near = new.condition(Reason.RETENTION_NEAR)
+    if near and old.condition(Reason.RETENTION_NEAR) is None:  # its words change with every report
+        yield Event(Reason.RETENTION_NEAR, near.message, warning=True)

@@ -7,13 +7,11 @@ This module may not touch drivers. Exit codes: docs/interfaces.md.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from sluice_operator.action import Action, CreateJob, DeleteJob
 from sluice_operator.change import migration_hash
-from sluice_operator.model import Job, Migration, MigrationState, Phase, Pod
-from sluice_operator.spec import Restart
+from sluice_operator.model import Exit, Job, Migration, MigrationState, Phase, Pod
 from sluice_operator.view import Step, progress
 
 if TYPE_CHECKING:
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from sluice_operator.view import View
 
 SOURCE_ACTIVE = 75
+TAKEN_AWAY = {"Killed", "Evicted"}
 MAX_TRIES = 99  # two digits are what a name of 63 characters has room for; then from 1 again, the old Job being gone
 
 
@@ -49,27 +48,32 @@ def _lost(view: View, migration: Migration) -> Migration:
 
 
 def _next(view: View, migration: Migration) -> datetime:
-    policy = view.wanted.spec.restart if view.wanted else Restart()
-    pause = min(policy.backoff_seconds * 2 ** min(migration.tries - 1, 16), policy.max_backoff_seconds)
-    return view.now + timedelta(seconds=pause)
+    return view.now + view.patience.pause(migration.tries - 1)
 
 
 def _ended(view: View, migration: Migration, job: Job) -> Migration:
     pod = _last_pod(view, job)
     end = pod.exit if pod else None
-    if job.state == "Complete":
-        state = MigrationState.COMPLETE
-    else:
-        state = MigrationState.SOURCE_ACTIVE if end and end.code == SOURCE_ACTIVE else MigrationState.FAILED
+    state = _outcome(job, end)
+    said = end.message if end else "the Job's pod was deleted" if state is MigrationState.LOST else ""
     return replace(
         migration,
         state=state,
-        message=(end.message if end and end.message else job.message),
+        message=said or job.message,
         rows=pod.rows if pod else None,
         warnings=pod.warnings if pod else None,
         finished_at=view.now,
-        next_at=_next(view, migration) if state is MigrationState.SOURCE_ACTIVE else None,
+        next_at=_next(view, migration) if state in {MigrationState.SOURCE_ACTIVE, MigrationState.LOST} else None,
     )
+
+
+def _outcome(job: Job, end: Exit | None) -> MigrationState:
+    """What a Job that ended has come to. One whose pod somebody took away has not failed: a failed Job keeps its pod."""
+    if job.state == "Complete":
+        return MigrationState.COMPLETE
+    if end is None or end.reason in TAKEN_AWAY:
+        return MigrationState.LOST
+    return MigrationState.SOURCE_ACTIVE if end.code == SOURCE_ACTIVE else MigrationState.FAILED
 
 
 def _last_pod(view: View, job: Job) -> Pod | None:
@@ -77,8 +81,17 @@ def _last_pod(view: View, job: Job) -> Pod | None:
     return max(pods, key=lambda pod: (pod.exit.at, pod.name) if pod.exit else (view.now, ""), default=None)
 
 
+def clear_jobs(view: View) -> Step | None:
+    """Jobs that the status does not name: a late leader's, or of a migration that is not wanted any more. They end before anything begins."""
+    named = view.status.migration.job if view.status.migration else None
+    strays = [job for job in view.observed.jobs if job.name != named and job.owner == view.resource.uid]
+    if not strays:
+        return None
+    return progress(Phase.PENDING, "StrayJob", f"waiting until {strays[0].name} is gone", *_deletions(view, strays))
+
+
 def migrate(view: View) -> Step | None:
-    """None lets everything behind the gate go on."""
+    """No driver before its migration: make a try, wait for it, make another, or give up. None lets everything behind the gate go on."""
     migration = view.status.migration
     if view.wanted is None or view.migrated:
         return None
@@ -137,9 +150,10 @@ def _running(view: View, migration: Migration) -> Step:
     trouble = next((pod.trouble for pod in pods if pod.trouble), None)
     if trouble:
         return progress(Phase.MIGRATING, trouble.reason, f"the migration's pod cannot start: {trouble.message}")
-    missing = migration.uid is None and _job(view, migration) is None
-    actions: tuple[Action, ...] = (CreateJob(),) if missing else ()
-    return progress(Phase.MIGRATING, "Migrating", f"Job {migration.job} takes over the source's positions", *actions)
+    step = progress(Phase.MIGRATING, "Migrating", f"Job {migration.job} takes over the source's positions")
+    if migration.uid is not None or _job(view, migration) is not None:
+        return step
+    return _clear(view) or replace(step, actions=(CreateJob(),))
 
 
 def _wait(view: View, migration: Migration) -> Step:

@@ -51,6 +51,7 @@ def driver_pod(resource: Resource, wanted: Wanted, driver: Driver, settings: Set
         "env": [*(_field(name, path) for name, path in FIELDS.items()), _TERMINATION_ENV],
         "resources": spec.driver.resources.document(),
         "volumeMounts": [{"name": "sluice-config", "mountPath": "/etc/sluice", "readOnly": True}],
+        "ports": [{"name": "metrics", "containerPort": settings.driver_metrics}] if settings.driver_metrics else [],
     }
     pod = {
         "apiVersion": "v1",
@@ -82,7 +83,16 @@ def driver_config(resource: Resource, wanted: Wanted, driver: Driver, settings: 
         "executors": spec.replicas,
         "force": driver.forced,
         "sparkConf": spark_conf(resource, wanted, driver, settings),
+        **_accepted(resource.accept_loss),
+        **({"metrics": {"port": settings.driver_metrics}} if settings.driver_metrics else {}),
     }
+
+
+def _accepted(batch: str | None) -> Json:
+    """Left out unless it is wanted, for older drivers refuse what they do not know. A word that is no number is refused by the driver, by its key."""
+    if batch is None:
+        return {}
+    return {"acceptLossOfBatch": int(batch) if batch.isascii() and batch.isdecimal() else batch}
 
 
 def spark_conf(resource: Resource, wanted: Wanted, driver: Driver, settings: Settings) -> dict[str, str]:

@@ -6,6 +6,7 @@ literal in a test. No I/O, no clock and no third-party package.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -113,8 +114,9 @@ class Drain(Wire):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream(Wire):
-    """Figures of the driver's last report; `reported_at` is the operator's time of seeing it."""
+    """Figures of the driver's last report; `reported_at` is the operator's time of seeing its `number` first."""
 
+    number: int = 0
     open_shards: int = 0
     ended_shards: int = 0
     held_shards: int = 0
@@ -127,11 +129,16 @@ class Stream(Wire):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restarts(Wire):
-    """`count` failures and `interruptions` (evictions, leases held) since the last stable run; only the first is a budget."""
+    """`count` failures and `interruptions` (evictions, leases held) since the last stable run; only the first is a budget.
+
+    `reason` and `message` are the last end's. `refused` is the hash of a spec that a driver refused, until one works.
+    """
 
     count: int = 0
     interruptions: int = 0
     reason: str | None = None
+    message: str | None = None
+    refused: str | None = None
     next_at: datetime | None = None
 
 
@@ -182,6 +189,7 @@ class Resource:
     paused: bool = False
     retry: str | None = None
     force: str | None = None
+    accept_loss: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +277,8 @@ class Observed:
     """Everything of one resource that exists, and what of it cannot be seen any more.
 
     `refusal` is what the API server answered to the last action, not to be repeated before `refused_until`.
-    `last_exit` is the exit that the watch showed last, of the driver `last_exit_uid`: its pod may be gone by now.
+    `exits` are those that were ever seen of drivers, by uid: their pods may be gone by now.
+    `doomed`: the whole namespace is being deleted, and the rest was not looked at.
     """
 
     drivers: tuple[Pod, ...] = ()
@@ -278,5 +287,5 @@ class Observed:
     jobs: tuple[Job, ...] = ()
     refusal: Trouble | None = None
     refused_until: datetime | None = None
-    last_exit: Exit | None = None
-    last_exit_uid: str | None = None
+    exits: Mapping[str, Exit] = field(default_factory=dict)
+    doomed: bool = False

@@ -51,6 +51,7 @@ def resource(raw: Json) -> Resource:
         paused=notes.get("sluice.dev/paused", "false") != "false",
         retry=notes.get("sluice.dev/retry"),
         force=notes.get("sluice.dev/force"),
+        accept_loss=notes.get("sluice.dev/accept-loss"),
     )
 
 
@@ -159,7 +160,8 @@ def _exit(raw: Json, ended: Json | None, words: Json) -> Exit | None:
     if ended is None and status.get("phase") not in {"Failed", "Succeeded"}:
         return None
     code = ended.get("exitCode") if ended else None
-    at = instant((ended or {}).get("finishedAt")) or instant(raw["metadata"]["creationTimestamp"])
+    changes = [c["lastTransitionTime"] for c in status.get("conditions") or () if c.get("lastTransitionTime")]  # an evicted pod tells no other time
+    at = instant((ended or {}).get("finishedAt") or max(changes, default=raw["metadata"]["creationTimestamp"]))
     if at is None:
         raise ValueError("a pod without creationTimestamp")
     message = str(words.get("message") or status.get("message") or "")

@@ -21,18 +21,17 @@ from sluice_operator.running import running
 from sluice_operator.view import Step, View, progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from sluice_operator.model import Pod
 
 LATE = timedelta(seconds=30)
-REFUSED = 65  # docs/interfaces.md: configuration, format, stream or data; trying again will hardly help
 
 
 def plan(view: View) -> Plan:
     """The new status and the actions that follow from one look."""
     seen = view.with_status(record(view))
-    step = held_back(seen, next(step for rule in RULES if (step := rule(seen))))
+    step = held_back(seen, hopeless(seen, next(step for rule in RULES if (step := rule(seen)))))
     status = judge(seen, step)
     return Plan(status=status, actions=step.actions, events=happened(seen, view.status, status, step), wake=step.wake)
 
@@ -46,6 +45,15 @@ def held_back(view: View, step: Step) -> Step:
     return shown if view.now >= until else replace(shown, actions=(), wake=until)
 
 
+def hopeless(view: View, step: Step) -> Step:
+    """A spec that a driver refused is tried again now and then; until one works that is no progress, and the user still has to do something."""
+    if not view.refused or view.resource.paused or step.phase not in {Phase.STARTING, Phase.BACKING_OFF}:
+        return step
+    reason, said = view.status.restarts.reason or "Refused", view.status.restarts.message or ""
+    text = step.message if said in step.message else f"{said}; {step.message}"
+    return replace(step, phase=Phase.FAILED, reason=reason, message=text, progressing=False, stalled=True)
+
+
 def force(view: View) -> Step | None:
     """The user gave up one driver pod, by its uid: it and its executors are removed without waiting for their node."""
     pods = (*view.observed.drivers, *view.observed.executors)
@@ -57,13 +65,17 @@ def force(view: View) -> Step | None:
 
 
 def release(view: View) -> Step | None:
-    """The resource is deleted: end everything, keep the table, let go."""
+    """The resource is deleted: end everything, keep the table, let go.
+
+    If its namespace goes too, Kubernetes ends the pods, in their grace periods, and our rights to look at them may be gone already.
+    """
     if not view.resource.deleting:
         return None
-    if waiting := quiesce(view, "Deleted"):
+    if not view.observed.doomed and (waiting := quiesce(view, "Deleted")):
         return replace(waiting, phase=Phase.DELETING)
+    text = "its namespace is being deleted" if view.observed.doomed else "nothing of it runs any more"
     actions: tuple[Action, ...] = (RemoveFinalizer(),) if FINALIZER in view.resource.finalizers else ()
-    return progress(Phase.DELETING, "Deleted", "nothing of it runs any more; the checkpoint table stays", *actions)
+    return progress(Phase.DELETING, "Deleted", f"{text}; the checkpoint table stays", *actions)
 
 
 def hold(view: View) -> Step | None:
@@ -94,7 +106,7 @@ def clear_strays(view: View) -> Step | None:
         return None
     ours = [pod for pod in strays if pod.owner == view.resource.uid and not pod.deleting]
     actions = [DeletePod(pod.name, pod.uid) for pod in ours]
-    return progress(Phase.DRAINING, "StrayDriver", f"waiting until {strays[0].name} is gone", *actions)
+    return replace(leaving(view, strays, "StrayDriver"), actions=tuple(actions))
 
 
 def bury(view: View) -> Step | None:
@@ -118,11 +130,19 @@ def await_exit(view: View) -> Step | None:
     pod = view.driver_pod
     if pod is None or pod.gone_by is None:
         return None
-    reason = view.driver.stopping or "DriverDeleted"
-    if view.now < pod.gone_by + LATE:
-        return replace(progress(Phase.DRAINING, reason, f"{pod.name} drains"), wake=pod.gone_by + LATE)
-    text = f"{pod.name} should be gone; is its node lost? To go on without it, annotate this resource: sluice.dev/force={pod.uid}"
-    return progress(Phase.DRAINING, "DriverOverdue", text)
+    return leaving(view, (pod,), view.driver.stopping or "DriverDeleted")
+
+
+def leaving(view: View, pods: Sequence[Pod], why: str) -> Step:
+    """Pods on their way out. Of one that is overdue the user is told how to give it up; nobody else may decide that it is dead."""
+    late = next((pod for pod in pods if pod.gone_by and view.now >= pod.gone_by + LATE), None)
+    if late is not None:
+        given_up = late.uid if late.role == "driver" else late.owner
+        text = f"{late.name} should be gone; is its node lost? To go on without it, annotate this resource: sluice.dev/force={given_up}"
+        return progress(Phase.DRAINING, "DriverOverdue", text)
+    due = [pod.gone_by + LATE for pod in pods if pod.gone_by]
+    names = ", ".join(pod.name for pod in pods[:3])
+    return replace(progress(Phase.DRAINING, why, f"waiting until {names} is gone"), wake=min(due, default=None))
 
 
 def suspend(view: View) -> Step | None:
@@ -149,8 +169,7 @@ def quiesce(view: View, why: str) -> Step | None:
     if pod is not None:
         return drain(view, pod, why)
     if view.observed.drivers or view.observed.executors:
-        left = (*view.observed.drivers, *view.observed.executors)
-        return progress(Phase.DRAINING, why, f"waiting until {left[0].name} is gone")
+        return leaving(view, (*view.observed.drivers, *view.observed.executors), why)
     if view.driver.pod is not None:  # it was intended and never made
         return replace(progress(Phase.DRAINING, why, ""), driver=replace(view.driver, pod=None), wake=view.now)
     return None
@@ -159,7 +178,7 @@ def quiesce(view: View, why: str) -> Step | None:
 def drain(view: View, pod: Pod, why: str) -> Step:
     """Ask the driver to end its batch and go; its pod's own grace period says how long that may take."""
     if pod.gone_by is not None:
-        return replace(progress(Phase.DRAINING, why, f"{pod.name} drains"), wake=pod.gone_by + LATE)
+        return leaving(view, (pod,), why)
     step = progress(Phase.DRAINING, why, f"{pod.name} drains", DeletePod(pod.name, pod.uid))
     return replace(step, driver=replace(view.driver, stopping=why))
 
@@ -184,10 +203,12 @@ def confirm(view: View) -> Step | None:
 
 def await_executors(view: View) -> Step | None:
     """Executors of the last driver may still work; its pod's deletion takes them along."""
-    if view.driver.pod is not None or not view.observed.executors:
+    if view.driver_pod is not None or not view.observed.executors:
         return None
-    names = ", ".join(pod.name for pod in view.observed.executors[:3])
-    return progress(Phase.DRAINING, "ExecutorsLeaving", f"waiting until {names} is gone")
+    step, end = leaving(view, view.observed.executors, "ExecutorsLeaving"), view.driver.exit
+    if end is None or end.reason == "Drained":
+        return step
+    return replace(step, phase=Phase.STARTING if view.status.restarts.next_at is None else Phase.BACKING_OFF)
 
 
 def back_off(view: View) -> Step | None:
@@ -197,12 +218,8 @@ def back_off(view: View) -> Step | None:
         return None
     if view.driver.spec_hash != view.wanted.driver_hash:
         return None
-    end = view.driver.exit
-    text = f"{end.message if end else ''}; attempt {view.driver.attempt + 1} at {due:%H:%M:%S}Z"
-    refused = end is not None and end.code == REFUSED
-    reason = view.status.restarts.reason or "DriverFailed"
-    phase = Phase.FAILED if refused else Phase.BACKING_OFF
-    return Step(phase=phase, reason=reason, message=text, progressing=not refused, stalled=refused, wake=due)
+    text = f"{view.status.restarts.message or ''}; attempt {view.driver.attempt + 1} at {due:%H:%M:%S}Z"
+    return replace(progress(Phase.BACKING_OFF, view.status.restarts.reason or "DriverFailed", text), wake=due)
 
 
 def start(view: View) -> Step | None:
@@ -238,12 +255,13 @@ RULES: tuple[Callable[[View], Step | None], ...] = (
     clear_strays,  # at most one driver
     bury,  # a driver that ended
     await_exit,  # a driver on its way out
+    gate.clear_jobs,  # at most one migration
     suspend,
     gate.migrate,  # no driver before its migration
     scale_to_zero,
     redeploy,  # RESTART changes
-    confirm,  # a driver intended, not yet seen
     await_executors,  # nothing of the last driver works any more
+    confirm,  # a driver intended, not yet seen
     back_off,
     start,
     rescale,  # SCALE changes

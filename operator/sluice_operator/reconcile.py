@@ -15,12 +15,14 @@ from sluice_operator import observe
 from sluice_operator.announce import announce
 from sluice_operator.apply import Doing, apply
 from sluice_operator.cache import Key
-from sluice_operator.cluster import CONSUMER_KIND, Conflict, Refused
-from sluice_operator.model import Status, Trouble
+from sluice_operator.cluster import CONSUMER_KIND, ApiError, Conflict, Refused
+from sluice_operator.model import Phase, Status, Trouble
+from sluice_operator.news import urgent
 from sluice_operator.plan import plan
 from sluice_operator.wire import dump_status
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from sluice_operator.action import Plan
@@ -35,6 +37,8 @@ UNSETTLED = timedelta(seconds=30)  # while something is under way, its end may h
 RESYNC = timedelta(minutes=5)
 SOON = timedelta(seconds=1)
 REPEAT_REFUSED = timedelta(seconds=30)
+SETTLED = {Phase.RUNNING, Phase.IDLE, Phase.SUSPENDED, Phase.FAILED}
+NEWS_EVERY = timedelta(seconds=10)  # what nobody waits for is written together, so often at most
 
 
 @dataclass(slots=True)
@@ -48,12 +52,20 @@ class Refusal:
 
 @dataclass(slots=True)
 class Office:
-    """What passes share: ports, settings, cache, and refusals (lost with the process, found again at once)."""
+    """What passes share: ports, settings, cache; refusals; when a status was written or a look taken last, or may be tried again.
+
+    The latter are lost with the process, and no harm is done.
+    `notice` is told of every status that was written: the view it replaced, and the plan.
+    """
 
     cluster: Cluster
     cache: Cache
     settings: Settings
     refusals: dict[Key, Refusal] = field(default_factory=dict)
+    written: dict[Key, datetime] = field(default_factory=dict)
+    looked: dict[Key, datetime] = field(default_factory=dict)
+    unwritable: dict[Key, datetime] = field(default_factory=dict)
+    notice: Callable[[View, Plan], None] = lambda _view, _plan: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,31 +89,59 @@ def reconcile(office: Office, key: Key, now: datetime, *, thorough: bool = False
     if body is None:
         office.cache.forget(key)
         office.refusals.pop(key, None)
+        office.written.pop(key, None)
+        office.looked.pop(key, None)
+        office.unwritable.pop(key, None)
         return Outcome(None)
     view = _view(office, key, body, office.cache.observed(key), now)
     intent = plan(view)
-    if _settled(view, intent) and not thorough:
-        return Outcome(_next(intent, now))
+    thorough = thorough or now >= office.looked.get(key, now - RESYNC) + _horizon(view.status)
+    if not thorough and (rest := _rest(office, key, view, intent)):
+        return rest
     if thorough or not _only_figures(view.status, intent):
         live = look(office, key, now)
         if live is None:
+            office.cache.lost(key, body["metadata"]["uid"])
             return Outcome(now + SOON)
+        office.looked[key] = now
         body, view = live
         intent = plan(view)
-    return _carry_out(office, body, view, intent)
+    return _rest(office, key, view, intent) or _carry_out(office, body, view, intent)
+
+
+def _rest(office: Office, key: Key, view: View, intent: Plan) -> Outcome | None:
+    """When to look again if nothing is to be done now: nothing differs, or nothing that cannot wait until more has come together."""
+    if (until := office.unwritable.get(key)) and view.now < until:
+        return Outcome(until)  # nothing is done before it stands in the status
+    if intent.actions:
+        return None
+    due = office.written.get(key, view.now - NEWS_EVERY) + NEWS_EVERY
+    if intent.status == view.status:
+        return Outcome(max(_next(intent, view.now), view.now + SOON))
+    return None if urgent(view.status, intent.status) or view.now >= due else Outcome(_next(intent, view.now))
 
 
 def look(office: Office, key: Key, now: datetime) -> tuple[Json, View] | None:
-    """A live look: the resource first, then Jobs, then pods, so that an ended Job's pod is seen with its exit."""
+    """A live look: the resource first, then Jobs, then pods, so that an ended Job's pod is seen with its exit.
+
+    Of a deleted resource, the namespace before these: if it goes too, nothing more can be looked at, nor need be.
+    """
     office.cache.begin_look(key)
     body = office.cluster.get(CONSUMER_KIND, key.namespace, key.name)
     if body is None:
         return None
     office.cache.see(CONSUMER_KIND, body, now)
+    if "deletionTimestamp" in body["metadata"] and _doomed(office.cluster, key.namespace):
+        return body, _view(office, key, body, replace(office.cache.live(key, (), (), now), doomed=True), now)
     labels = {observe.CONSUMER: key.name}
     jobs = office.cluster.list("Job", key.namespace, labels)
     pods = office.cluster.list("Pod", key.namespace, labels)
     return body, _view(office, key, body, office.cache.live(key, pods, jobs, now), now)
+
+
+def _doomed(cluster: Cluster, namespace: str) -> bool:
+    there = cluster.get("Namespace", namespace, "")
+    return there is not None and "deletionTimestamp" in there["metadata"]
 
 
 def _view(office: Office, key: Key, body: Json, observed: Observed, now: datetime) -> View:
@@ -111,36 +151,46 @@ def _view(office: Office, key: Key, body: Json, observed: Observed, now: datetim
     return observe.view(body, observed, now)
 
 
-def _settled(view: View, intent: Plan) -> bool:
-    return intent.status == view.status and not intent.actions
-
-
 def _only_figures(old: Status, intent: Plan) -> bool:
     """Whether nothing but what the driver reported differs; that needs no live look, and is no write-ahead."""
     same = replace(intent.status, stream=old.stream, conditions=old.conditions, draining=old.draining, replicas=old.replicas)
-    return not intent.actions and same == old
+    return not intent.actions and same == old and not urgent(old, intent.status)
 
 
 def _carry_out(office: Office, body: Json, view: View, intent: Plan) -> Outcome:
+    soon = Outcome(view.now + SOON)
     try:
-        if intent.status != view.status:
-            view = _record(office, body, view, intent.status)
-        announce(office.cluster, view, intent.events, office.settings.identity)
+        view = _record(office, body, view, intent) if intent.status != view.status else view
+    except Conflict as error:
+        return _again(view, error, soon)
+    except Refused as error:
+        office.unwritable[Key(view.resource.namespace, view.resource.name)] = until = view.now + REPEAT_REFUSED
+        return _again(view, error, Outcome(until))
+    announce(office.cluster, view, intent.events, office.settings.identity)
+    try:
         _act(office, view.with_status(intent.status), intent)
     except Conflict as error:
-        LOG.info("%s/%s: %s; looking again", view.resource.namespace, view.resource.name, error)
-        return Outcome(view.now + SOON)
+        return _again(view, error, soon)
     except Refused as error:
         _remember(office, view, error)
-        return Outcome(view.now + SOON)
-    return Outcome(view.now + SOON if intent.actions else _next(intent, view.now))
+        return soon
+    return soon if intent.actions else Outcome(_next(intent, view.now))
+
+
+def _again(view: View, error: ApiError, outcome: Outcome) -> Outcome:
+    LOG.info("%s/%s: %s; looking again", view.resource.namespace, view.resource.name, error)
+    return outcome
 
 
 def _next(intent: Plan, now: datetime) -> datetime:
     """When to look again though nothing happens."""
-    under_way = intent.status.condition("Reconciling")
-    latest = now + (UNSETTLED if under_way is not None and under_way.status == "True" else RESYNC)
+    latest = now + _horizon(intent.status)
     return min(intent.wake or latest, latest)
+
+
+def _horizon(status: Status) -> timedelta:
+    """How old a look may get, whatever the watches tell meanwhile."""
+    return RESYNC if status.phase in SETTLED else UNSETTLED
 
 
 def _act(office: Office, view: View, intent: Plan) -> None:
@@ -151,12 +201,15 @@ def _act(office: Office, view: View, intent: Plan) -> None:
         office.refusals.pop(Key(view.resource.namespace, view.resource.name), None)
 
 
-def _record(office: Office, body: Json, view: View, status: Status) -> View:
+def _record(office: Office, body: Json, view: View, intent: Plan) -> View:
     """Write the status if the resource is still as it was seen; the view of what is stored now."""
+    status = intent.status
     written = office.cluster.replace_status({**body, "status": dump_status(status)})
     office.cache.see(CONSUMER_KIND, written, view.now)
+    office.written[Key(view.resource.namespace, view.resource.name)] = view.now
     if _line(status) != _line(view.status):
         LOG.info("%s/%s: %s", view.resource.namespace, view.resource.name, _line(status))
+    office.notice(view, intent)
     return replace(view, resource=observe.resource(written))
 
 

@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING
 
 from sluice_operator import gate
 from sluice_operator.model import Exit, Restarts, Status, Stream
-from sluice_operator.spec import Restart
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from sluice_operator.model import Driver, Pod
+    from sluice_operator.model import Driver, Pod, Report
     from sluice_operator.view import View
 
-FIGURES_EVERY = timedelta(seconds=10)
 LOST = "DriverLost"
 FORCED = "Forced"
+REFUSED = 65  # configuration, format, stream or data; trying again will hardly help
 SAID_SO = {75, 76}  # LeaseHeld, Fenced: another life goes on, and that is no failure (docs/interfaces.md)
 DISRUPTIONS = {"Evicted", "Drained", "Killed", LOST, FORCED}  # somebody took the pod away: not the driver's fault
 
@@ -45,8 +44,7 @@ def note_driver(view: View) -> Status:
         return view.status
     reason = FORCED if view.resource.force == driver.uid else LOST
     gone = Exit(reason=reason, message="the pod was deleted before its exit could be read", at=view.now)
-    heard = view.observed.last_exit if view.observed.last_exit_uid == driver.uid else None
-    return replace(view.status, driver=replace(driver, exit=heard or gone))
+    return replace(view.status, driver=replace(driver, exit=view.observed.exits.get(driver.uid, gone)))
 
 
 def _seen(driver: Driver, pod: Pod) -> Driver:
@@ -56,6 +54,7 @@ def _seen(driver: Driver, pod: Pod) -> Driver:
         uid=pod.uid,
         started_at=pod.started_at or driver.started_at,
         generation=generation or driver.generation,
+        stopping=driver.stopping if pod.deleting else None,  # written, and never done: the next half decides anew
         exit=driver.exit or pod.exit,  # the first word counts: a pod that we then delete would look killed
     )
 
@@ -71,30 +70,31 @@ def note_end(view: View) -> Status:
 
 def _account(view: View, driver: Driver, end: Exit) -> Restarts:
     """Counts and pause after an end that nobody of us asked for; one that was asked for leaves the counts alone."""
-    policy = view.wanted.spec.restart if view.wanted else Restart()
+    patience = view.patience
     lasted = end.at - driver.started_at if driver.started_at else timedelta()
-    before = Restarts() if lasted >= timedelta(seconds=policy.reset_after_seconds) else view.status.restarts
+    before = Restarts() if lasted >= timedelta(seconds=patience.reset_after_seconds) else view.status.restarts
     if driver.stopping:
         return replace(before, next_at=None)
+    before = replace(before, reason=end.reason, message=end.message)
     if end.code in SAID_SO or end.reason in DISRUPTIONS:
-        doublings = before.interruptions
-        after = replace(before, interruptions=before.interruptions + 1, reason=end.reason)
+        failures, after = before.interruptions, replace(before, interruptions=before.interruptions + 1)
     else:
-        doublings = before.count
-        after = replace(before, count=before.count + 1, reason=end.reason)
-    if end.reason in DISRUPTIONS and lasted >= timedelta(seconds=policy.backoff_seconds):
+        refused = driver.spec_hash if end.code == REFUSED else None
+        failures, after = before.count, replace(before, count=before.count + 1, refused=refused)
+    if end.reason in DISRUPTIONS and lasted >= timedelta(seconds=patience.backoff_seconds):
         return replace(after, next_at=None)  # it was working; somebody took the pod away
-    pause = min(policy.backoff_seconds * 2 ** min(doublings, 16), policy.max_backoff_seconds)
-    return replace(after, next_at=view.now + timedelta(seconds=pause))
+    return replace(after, next_at=view.now + patience.pause(failures))
 
 
 def note_stability(view: View) -> Status:
-    """A driver that has run long enough clears the counts of its predecessors."""
-    driver, restarts = view.driver, view.status.restarts
-    if driver.pod is None or driver.started_at is None or view.wanted is None or restarts == Restarts():
+    """A driver that works has refused nothing; one that has run long enough clears the counts of its predecessors."""
+    driver, restarts, pod = view.driver, view.status.restarts, view.driver_pod
+    if pod is None or driver.started_at is None or restarts == Restarts():
         return view.status
-    stable = timedelta(seconds=view.wanted.spec.restart.reset_after_seconds)
-    return replace(view.status, restarts=Restarts()) if view.now - driver.started_at >= stable else view.status
+    if view.now - driver.started_at >= timedelta(seconds=view.patience.reset_after_seconds):
+        return replace(view.status, restarts=Restarts())
+    works = pod.report is not None and pod.report.holds_all
+    return replace(view.status, restarts=replace(restarts, refused=None)) if works else view.status
 
 
 def note_pods(view: View) -> Status:
@@ -105,24 +105,16 @@ def note_pods(view: View) -> Status:
 
 
 def note_report(view: View) -> Status:
-    """Figures and draining executors of the driver's report. Figures alone are written every ten seconds at most."""
+    """Figures and draining executors of the driver's report."""
     pod = view.driver_pod
     if pod is None or pod.report is None:
         return replace(view.status, draining=())
-    draining = pod.report.draining
-    figures = _figures(pod, view.now)
-    old = view.status.stream
-    same_shards = old is not None and _shards(old) == _shards(figures)
-    if old is not None and same_shards and figures.reported_at - old.reported_at < FIGURES_EVERY:
-        figures = old
-    return replace(view.status, draining=draining, stream=figures)
+    return replace(view.status, draining=pod.report.draining, stream=_figures(pod.report, view.heard))
 
 
-def _figures(pod: Pod, now: datetime) -> Stream:
-    report = pod.report
-    if report is None:
-        raise ValueError("a pod without a report has no figures")
+def _figures(report: Report, heard: datetime) -> Stream:
     return Stream(
+        number=report.number,
         open_shards=report.open_shards,
         ended_shards=report.ended_shards,
         held_shards=report.held_shards,
@@ -130,12 +122,8 @@ def _figures(pod: Pod, now: datetime) -> Stream:
         millis_behind_latest=report.millis_behind_latest,
         records_per_second=report.records_per_second,
         records=report.records,
-        reported_at=pod.reported_at or now,
+        reported_at=heard,
     )
-
-
-def _shards(figures: Stream) -> tuple[int, int, int]:
-    return figures.open_shards, figures.ended_shards, figures.held_shards
 
 
 def note_migration(view: View) -> Status:

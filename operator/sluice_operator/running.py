@@ -22,11 +22,13 @@ def running(view: View) -> Step:
     pod = view.driver_pod
     if pod is None:
         return Step(phase=Phase.PENDING, reason="NoDriver", message="no driver runs", progressing=True)
+    if pod.exit:  # nobody may bury it while the resource is paused
+        return progress(Phase.PENDING, pod.exit.reason, f"{pod.name} ended: {pod.exit.message}")
     if pod.trouble:
         return progress(Phase.STARTING, pod.trouble.reason, f"{pod.name}: {pod.trouble.message}")
     if pod.report is None:
         return progress(Phase.STARTING, "DriverStarting", f"{pod.name} is {pod.phase} and has not reported yet")
-    heard = pod.reported_at or view.now
+    heard = view.heard
     if view.now - heard >= STALE:
         text = f"no report from {pod.name} since {heard:%H:%M:%S}Z"
         return Step(phase=PHASES.get(pod.report.phase, Phase.STARTING), reason="ReportStale", message=text)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from sluice_operator.action import Action
@@ -15,6 +16,19 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from sluice_operator.change import Wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """`spec.restart`: seconds between a failed driver and the next, at first and at most, and how long a driver runs to be called stable."""
+
+    backoff_seconds: int = 10
+    max_backoff_seconds: int = 300
+    reset_after_seconds: int = 600
+
+    def pause(self, failures: int) -> timedelta:
+        """After so many failures before this one: doubled with each."""
+        return timedelta(seconds=min(self.backoff_seconds * 2 ** min(failures, 16), self.max_backoff_seconds))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +61,27 @@ class View:
     def migrated(self) -> bool:
         """The gate was passed; it never closes again."""
         return self.status.migration is not None and self.status.migration.state is MigrationState.COMPLETE
+
+    @property
+    def heard(self) -> datetime:
+        """When the driver's last report was new. The status may know it from an operator that came before."""
+        pod, told = self.driver_pod, self.status.stream
+        first = pod.reported_at if pod and pod.reported_at else self.now
+        known = told is not None and pod is not None and pod.report is not None and told.number == pod.report.number
+        return min(first, told.reported_at) if known and told else first
+
+    @property
+    def patience(self) -> Patience:
+        """What the spec says of pauses, or the defaults while there is none."""
+        if self.wanted is None:
+            return Patience()
+        policy = self.wanted.spec.restart
+        return Patience(policy.backoff_seconds, policy.max_backoff_seconds, policy.reset_after_seconds)
+
+    @property
+    def refused(self) -> bool:
+        """A driver refused the wanted spec, and none has worked since."""
+        return self.wanted is not None and self.status.restarts.refused == self.wanted.driver_hash
 
     def with_status(self, status: Status) -> View:
         """The same look with other memory."""

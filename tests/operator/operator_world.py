@@ -248,6 +248,7 @@ class World:
                 self.twin.finish_deletion(pod)
 
     def _started(self, pod: Json) -> None:
+        self.twin.edit(pod, {"spec": {"nodeName": "node"}})
         if "deletionTimestamp" in pod["metadata"]:
             self.twin.finish_deletion(pod)
             return

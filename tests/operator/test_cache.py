@@ -62,3 +62,50 @@ def test_a_look_corrects_what_an_interrupted_watch_never_told(cache: Cache) -> N
     """Deletions during a gap come as no event at all."""
     cache.live(KEY, [], [], NOW)
     assert executors(cache) == []
+
+
+def driver(uid: str, number: int, phase: str = "Running") -> dict[str, Any]:
+    """A driver pod that reports."""
+    labels = {observe.CONSUMER: "orders", observe.ROLE: "driver", observe.ATTEMPT: "1"}
+    notes = {observe.REPORT: f'{{"number": {number}, "phase": "Running"}}'}
+    meta = {
+        "name": f"driver-{uid}",
+        "namespace": "default",
+        "uid": uid,
+        "labels": labels,
+        "annotations": notes,
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+    }
+    return {"kind": "Pod", "metadata": meta, "status": {"phase": phase}}
+
+
+def test_a_stray_driver_does_not_make_the_other_ones_report_young_again() -> None:
+    """Each look shows both; the age of each report is its own, and so is each exit."""
+    cache = Cache()
+    cache.live(KEY, [driver("a", 5), driver("b", 1)], [], NOW)
+    later = cache.live(KEY, [driver("a", 5), driver("b", 2, "Failed")], [], NOW.replace(minute=1))
+    assert [(pod.uid, pod.reported_at) for pod in later.drivers] == [("a", NOW), ("b", NOW.replace(minute=1))]
+    assert list(later.exits) == ["b"]
+
+
+def test_drivers_of_long_ago_are_forgotten() -> None:
+    """A consumer that fails for months does not fill the memory."""
+    cache = Cache()
+    for number in range(100):
+        cache.live(KEY, [driver(str(number), 1, "Failed")], [], NOW)
+    assert len(cache.observed(KEY).exits) < 10
+
+
+def consumer(uid: str) -> dict[str, Any]:
+    """A resource."""
+    return {"kind": "KinesisConsumer", "metadata": {"name": "orders", "namespace": "default", "uid": uid}}
+
+
+def test_a_resource_that_a_look_found_gone_is_gone_unless_it_was_made_anew(cache: Cache) -> None:
+    """Its deletion may never be told; its creation was."""
+    cache.see("KinesisConsumer", consumer("old"), NOW)
+    cache.lost(KEY, "old")
+    assert cache.body(KEY) is None
+    cache.see("KinesisConsumer", consumer("new"), NOW)
+    cache.lost(KEY, "old")
+    assert cache.body(KEY) == consumer("new")

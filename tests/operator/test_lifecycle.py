@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -28,14 +27,6 @@ def test_a_new_consumer_becomes_ready_with_its_executors() -> None:
     assert world.status["replicas"] == 2
     assert world.status["driver"]["generation"] == 1
     assert world.status["selector"] == "sluice.dev/consumer=orders,sluice.dev/role=executor"
-
-
-def test_the_driver_starts_only_after_the_migration() -> None:
-    """The world's own invariant watches every second; here: it happened, and the figures are the Job's."""
-    world = started(MIGRATING)
-    assert world.condition("Migrated") == world.condition("Migrated") | {"status": "True", "reason": "Complete"}
-    assert world.status["migration"]["rows"] == 7
-    assert world.reasons()[:4] == ["Accepted", "MigrationStarted", "MigrationComplete", "DriverStarting"]
 
 
 def test_scaling_does_not_restart_the_driver() -> None:
@@ -94,172 +85,6 @@ def test_a_paused_resource_can_be_deleted() -> None:
     assert_nothing_left(world)
 
 
-def test_a_deletion_in_the_middle_of_a_migration_stops_the_job() -> None:
-    """Nothing has started yet, and nothing will."""
-    world = World()
-    world.apply(MIGRATING)
-    assert world.run(10, until=lambda: any(True for _ in world.twin.all("Job")))
-    world.delete()
-    world.run(30)
-    assert_nothing_left(world)
-
-
-def test_suspending_stops_the_migration_and_resuming_tries_again() -> None:
-    """The second try is another Job."""
-    world = World()
-    world.apply(MIGRATING)
-    world.run(10, until=lambda: any(True for _ in world.twin.all("Job")))
-    world.apply({**MIGRATING, "suspend": True})
-    assert world.run(20, until=lambda: world.status["phase"] == "Suspended")
-    assert list(world.twin.all("Job")) == []
-    world.apply(MIGRATING)
-    assert world.run(60, until=lambda: ready(world))
-    assert world.status["migration"]["job"].endswith("-2")
-
-
-def test_an_active_source_is_tried_again_and_says_so() -> None:
-    """75, 75, 0: three Jobs, one after another."""
-    world = World()
-    world.job_exits = [75, 75]
-    world.apply(MIGRATING)
-    assert world.run(20, until=lambda: world.condition("Migrated").get("reason") == "SourceActive")
-    assert world.condition("Reconciling")["reason"] == "SourceActive"
-    assert not world.condition("Stalled")
-    assert world.run(120, until=lambda: ready(world))
-    assert world.status["migration"]["tries"] == 3
-
-
-def test_a_failed_migration_stalls_with_the_jobs_words_until_a_retry_is_asked_for() -> None:
-    """No driver meanwhile; the annotation starts one new try, once."""
-    world = World()
-    world.job_exits = [65, 65]
-    world.apply(MIGRATING)
-    assert world.run(30, until=lambda: world.condition("Stalled").get("reason") == "MigrationFailed")
-    assert "row 'x'" in world.condition("Stalled")["message"]
-    world.run(600)
-    assert world.status["migration"]["tries"] == 1
-    world.annotate(retry="again")
-    assert world.run(30, until=lambda: world.status["migration"]["tries"] == 2)
-    world.run(300)
-    assert world.status["migration"]["tries"] == 2
-    world.annotate(retry="once more")
-    assert world.run(60, until=lambda: ready(world))
-
-
-def test_a_failed_migration_is_tried_again_when_what_it_would_run_changes() -> None:
-    """A new image is a reason, a new batch size is none."""
-    world = World()
-    world.job_exits = [1]
-    world.apply(MIGRATING)
-    assert world.run(30, until=lambda: world.condition("Stalled").get("reason") == "MigrationFailed")
-    world.apply({**MIGRATING, "batch": {"intervalSeconds": 9}})
-    world.run(60)
-    assert world.status["migration"]["tries"] == 1
-    world.apply({**MIGRATING, "pipeline": {**SPEC["pipeline"], "image": "fixed"}})
-    assert world.run(60, until=lambda: ready(world))
-
-
-def test_a_migration_edited_while_it_runs_is_stopped_before_the_next_try() -> None:
-    """The world watches that never two of them run."""
-    world = World()
-    world.apply(MIGRATING)
-    assert world.run(10, until=lambda: world.status.get("migration", {}).get("uid") is not None)
-    world.apply({**MIGRATING, "pipeline": {**SPEC["pipeline"], "image": "other"}})
-    assert world.run(60, until=lambda: ready(world))
-    assert world.status["migration"]["tries"] == 2
-
-
-def test_a_deleted_job_is_made_again() -> None:
-    """By hand, in the middle of its run."""
-    world = World()
-    world.apply(MIGRATING)
-    world.run(10, until=lambda: world.status.get("migration", {}).get("uid") is not None)
-    job = next(iter(world.twin.all("Job")))
-    world.twin.finish_deletion(job)
-    assert world.run(90, until=lambda: ready(world))
-    assert "MigrationLost" in world.reasons()
-
-
-def test_a_failing_driver_backs_off_longer_each_time() -> None:
-    """10, 20, 40 seconds; the exit and its words are in the status before the pod goes."""
-    world = started()
-    world.driver_exits = [1, 1, 1]
-    begun = []
-    for attempt in (2, 3, 4):
-        assert world.run(120, until=lambda attempt=attempt: world.status["driver"]["attempt"] == attempt)
-        begun.append(world.now)
-    assert [(b - a).total_seconds() for a, b in pairwise(begun)] == pytest.approx([23, 43], abs=3)
-    assert world.status["restarts"]["count"] == 3
-    assert world.run(60, until=lambda: ready(world))
-    assert world.run(700, until=lambda: world.status["restarts"]["count"] == 0)
-
-
-def test_a_held_lease_does_not_count_as_failure() -> None:
-    """75 and 76 are somebody else's life going on."""
-    world = started()
-    world.driver_exits = [75, 76]
-    assert world.run(200, until=lambda: world.status["driver"]["attempt"] == 3 and ready(world))
-    assert world.status["restarts"]["count"] == 0
-    assert world.status["restarts"]["interruptions"] == 2
-
-
-def test_a_refusal_of_the_driver_stalls() -> None:
-    """65: no retry will help, the message says what would."""
-    world = started()
-    world.driver_exits = [65]
-    assert world.run(30, until=lambda: world.condition("Stalled").get("status") == "True")
-    assert "exit 65" in world.condition("Stalled")["message"]
-    assert world.status["phase"] == "Failed"
-
-
-def test_an_exit_of_zero_that_nobody_asked_for_is_a_failure() -> None:
-    """A consumer of a stream has no end."""
-    world = started()
-    world.driver_exits = [0]
-    assert world.run(30, until=lambda: world.status["restarts"]["count"] == 1)
-
-
-def test_a_driver_pod_deleted_by_hand_is_replaced_at_once() -> None:
-    """And counted apart from failures."""
-    world = started()
-    for attempt in (1, 2, 3):
-        world.run(20)
-        world.delete_pod(f"orders-driver-{attempt}")
-        assert world.run(20, until=lambda attempt=attempt: world.status["driver"]["attempt"] == attempt + 1 and ready(world))
-        assert world.status["restarts"]["count"] == 0
-        assert world.status["restarts"]["interruptions"] == attempt
-    assert "DriverFailed" not in world.reasons()
-
-
-def test_executors_of_a_vanished_driver_are_waited_for() -> None:
-    """`kubectl delete pod --force`: the next driver could start at once, but the executors may still work."""
-    world = started()
-    world.twin.finish_deletion(world.drivers()[0])
-    assert world.run(30, until=lambda: world.status["driver"]["attempt"] == 2 and ready(world))
-    assert world.status["restarts"]["reason"] == "DriverLost"
-
-
-def test_a_driver_on_a_lost_node_is_waited_for_until_the_user_gives_it_up() -> None:
-    """At most one driver: no time-out decides that, the annotation with its uid does."""
-    world = started()
-    world.lost_nodes = True
-    uid = world.status["driver"]["uid"]
-    world.delete_pod("orders-driver-1")
-    world.run(600)
-    assert world.status["driver"]["attempt"] == 1
-    assert world.condition("Ready")["reason"] == "DriverOverdue"
-    assert uid in world.condition("Ready")["message"]
-    world.annotate(force="another-uid")
-    world.run(60)
-    assert world.status["driver"]["attempt"] == 1
-    world.annotate(force=uid)
-    world.run(10)
-    world.lost_nodes = False
-    assert world.run(60, until=lambda: ready(world))
-    assert world.status["driver"]["attempt"] == 2
-    assert '"force": true' in world.drivers()[0]["metadata"]["annotations"]["sluice.dev/config"]
-
-
 def test_an_invalid_spec_leaves_the_last_good_one_running() -> None:
     """And still heals it: a killed driver comes back as the last good spec says."""
     world = started()
@@ -294,15 +119,6 @@ def test_migrate_from_cannot_be_added_to_a_consumer_that_has_started() -> None:
     assert list(world.twin.all("Job")) == []
 
 
-def test_an_edited_migrate_from_has_no_effect_after_the_migration_and_is_told_once() -> None:
-    """Removal is fine too."""
-    world = started(MIGRATING)
-    world.apply({**SPEC, "migrateFrom": {"table": "another"}})
-    world.run(60)
-    assert world.reasons().count("MigrationIgnored") == 1
-    assert world.status["migration"]["tries"] == 1
-
-
 def test_a_recreated_resource_waits_for_the_pods_of_its_earlier_life() -> None:
     """Same name, other uid: nothing of the old one is adopted."""
     world = started()
@@ -317,6 +133,30 @@ def test_a_recreated_resource_waits_for_the_pods_of_its_earlier_life() -> None:
     assert world.status["driver"]["uid"] != old["status"]["driver"]["uid"]
 
 
+def test_nothing_is_written_while_nothing_happens() -> None:
+    """A running consumer costs a status write every ten seconds for its figures, and nothing else."""
+    world = started()
+    before = world.writes
+    world.run(100)
+    assert world.writes - before <= 11
+
+
+def test_a_retention_that_is_near_is_a_condition_for_as_long_as_it_is_and_one_event() -> None:
+    """Its words tell the time, so they change with every report; without a report it only comes nearer."""
+    world = started()
+    for part in ("81%", "82%"):
+        world.warnings = [f"RetentionNear: {part}"]
+        assert world.run(30, until=lambda part=part: world.condition("RetentionNear").get("message") == f"RetentionNear: {part}")
+    assert world.reasons().count("RetentionNear") == 1
+    world.apply({**SPEC, "suspend": True})
+    assert world.run(120, until=lambda: not world.drivers())
+    world.run(30)
+    assert world.condition("RetentionNear")["status"] == "True"
+    world.warnings = []
+    world.apply(SPEC)
+    assert world.run(120, until=lambda: not world.condition("RetentionNear"))
+
+
 def test_a_foreign_pod_of_our_name_is_refused_and_named() -> None:
     """Create-or-adopt adopts only what is ours."""
     world = World()
@@ -328,14 +168,6 @@ def test_a_foreign_pod_of_our_name_is_refused_and_named() -> None:
     assert "orders-driver-1" in world.condition("Stalled")["message"]
     world.twin.finish_deletion({"kind": "Pod", "metadata": {"namespace": KEY.namespace, "name": "orders-driver-1"}})
     assert world.run(90, until=lambda: ready(world))
-
-
-def test_nothing_is_written_while_nothing_happens() -> None:
-    """A running consumer costs a status write every ten seconds for its figures, and nothing else."""
-    world = started()
-    before = world.writes
-    world.run(100)
-    assert world.writes - before <= 11
 
 
 def test_a_pod_whose_deletion_no_watch_ever_told_holds_nothing_up() -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from operator_world import MIGRATING, SPEC
 
-from sluice_operator import manifests
+from sluice_operator import manifests, observe
 from sluice_operator.change import Wanted
 from sluice_operator.model import Driver, Migration, Resource
 from sluice_operator.settings import Settings, read
@@ -125,6 +126,25 @@ def test_a_driver_given_up_by_the_user_makes_the_next_one_forced() -> None:
     """The driver takes the lease at once, and waits its promise out."""
     forced = Driver(attempt=4, pod="orders-driver-4", forced=True)
     assert manifests.driver_config(RESOURCE, wanted(), forced, SETTINGS)["force"] is True
+
+
+def test_drivers_serve_metrics_where_the_operator_was_told_to_have_them() -> None:
+    """Prometheus finds the port by its name; without one the key is left out, for older drivers refuse it."""
+    told = read({"SLUICE_DRIVER_METRICS_PORT": "9404"})
+    pod = manifests.driver_pod(RESOURCE, wanted(), DRIVER, told)
+    assert config(pod)["metrics"] == {"port": 9404}
+    assert pod["spec"]["containers"][0]["ports"] == [{"name": "metrics", "containerPort": 9404}]
+    without = manifests.driver_pod(RESOURCE, wanted(), DRIVER, read({}))
+    assert "metrics" not in config(without)
+    assert without["spec"]["containers"][0]["ports"] == []
+
+
+@pytest.mark.parametrize(("said", "told"), [("41", 41), ("all", "all"), ("²", "²")], ids=["a number", "a word", "a digit that is no number"])
+def test_an_accepted_loss_is_told_to_the_next_driver(said: str, told: object) -> None:
+    """Only the number of a batch means anything; the driver refuses anything else, and nothing restarts for it."""
+    meta = {"namespace": "default", "name": "orders", "uid": "u-1", "resourceVersion": "7", "annotations": {"sluice.dev/accept-loss": said}}
+    resource = observe.resource({"metadata": meta})
+    assert manifests.driver_config(resource, wanted(), Driver(attempt=4), SETTINGS)["acceptLossOfBatch"] == told
 
 
 def test_the_migration_job_runs_once_with_the_migrators_arguments() -> None:

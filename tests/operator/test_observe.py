@@ -57,6 +57,14 @@ def test_an_exit_is_told_by_the_driver_then_by_who_took_the_pod_then_by_the_kern
     assert (end.code, end.reason, end.message) == (code, reason, message)
 
 
+def test_an_evicted_pod_ended_when_its_conditions_last_changed() -> None:
+    """It has no container that could tell; the time that it was made would make every eviction look like a failed start."""
+    changed = [{"type": "DisruptionTarget", "status": "True", "lastTransitionTime": "2026-11-21T12:00:00Z"}]
+    end = observe.pod(raw(reason="Evicted", conditions=changed)).exit
+    assert end is not None
+    assert end.at == BEGIN.replace(hour=12)
+
+
 def test_a_running_pod_has_no_exit() -> None:
     """It started, by its container's clock."""
     pod = observe.pod(raw({"running": {"startedAt": STAMP}}, phase="Running"))
@@ -126,6 +134,4 @@ def test_the_exit_of_a_pod_that_is_gone_is_remembered() -> None:
     cache.see("Pod", raw(ended(1), meta=DELETED), BEGIN, gone=True)
     seen = cache.observed(key)
     assert seen.drivers == ()
-    assert seen.last_exit_uid == "u"
-    assert seen.last_exit is not None
-    assert seen.last_exit.reason == "Failed"
+    assert seen.exits["u"].reason == "Failed"

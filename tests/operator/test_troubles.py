@@ -1,0 +1,291 @@
+"""What goes wrong in the life of a resource, and what becomes of it, in virtual time."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from operator_world import MIGRATING, SPEC, World, assert_nothing_left, ready
+from test_lifecycle import started
+
+from sluice_operator.cluster import Refused
+
+Json = dict[str, Any]
+
+
+def test_the_driver_starts_only_after_the_migration() -> None:
+    """The world's own invariant watches every second; here: it happened, and the figures are the Job's."""
+    world = started(MIGRATING)
+    assert world.condition("Migrated") == world.condition("Migrated") | {"status": "True", "reason": "Complete"}
+    assert world.status["migration"]["rows"] == 7
+    assert world.reasons()[:4] == ["Accepted", "MigrationStarted", "MigrationComplete", "DriverStarting"]
+
+
+def test_a_deletion_in_the_middle_of_a_migration_stops_the_job() -> None:
+    """Nothing has started yet, and nothing will."""
+    world = World()
+    world.apply(MIGRATING)
+    assert world.run(10, until=lambda: any(True for _ in world.twin.all("Job")))
+    world.delete()
+    world.run(30)
+    assert_nothing_left(world)
+
+
+def test_suspending_stops_the_migration_and_resuming_tries_again() -> None:
+    """The second try is another Job."""
+    world = World()
+    world.apply(MIGRATING)
+    world.run(10, until=lambda: any(True for _ in world.twin.all("Job")))
+    world.apply({**MIGRATING, "suspend": True})
+    assert world.run(20, until=lambda: world.status["phase"] == "Suspended")
+    assert list(world.twin.all("Job")) == []
+    world.apply(MIGRATING)
+    assert world.run(60, until=lambda: ready(world))
+    assert world.status["migration"]["job"].endswith("-2")
+
+
+def test_an_active_source_is_tried_again_and_says_so() -> None:
+    """75, 75, 0: three Jobs, one after another."""
+    world = World()
+    world.job_exits = [75, 75]
+    world.apply(MIGRATING)
+    assert world.run(20, until=lambda: world.condition("Migrated").get("reason") == "SourceActive")
+    assert world.condition("Reconciling")["reason"] == "SourceActive"
+    assert not world.condition("Stalled")
+    assert world.run(120, until=lambda: ready(world))
+    assert world.status["migration"]["tries"] == 3
+
+
+def test_a_failed_migration_stalls_with_the_jobs_words_until_a_retry_is_asked_for() -> None:
+    """No driver meanwhile; the annotation starts one new try, once."""
+    world = World()
+    world.job_exits = [65, 65]
+    world.apply(MIGRATING)
+    assert world.run(30, until=lambda: world.condition("Stalled").get("reason") == "MigrationFailed")
+    assert "row 'x'" in world.condition("Stalled")["message"]
+    world.run(600)
+    assert world.status["migration"]["tries"] == 1
+    world.annotate(retry="again")
+    assert world.run(30, until=lambda: world.status["migration"]["tries"] == 2)
+    world.run(300)
+    assert world.status["migration"]["tries"] == 2
+    world.annotate(retry="once more")
+    assert world.run(60, until=lambda: ready(world))
+
+
+def test_a_failed_migration_is_tried_again_when_what_it_would_run_changes() -> None:
+    """A new image is a reason, a new batch size is none."""
+    world = World()
+    world.job_exits = [1]
+    world.apply(MIGRATING)
+    assert world.run(30, until=lambda: world.condition("Stalled").get("reason") == "MigrationFailed")
+    world.apply({**MIGRATING, "batch": {"intervalSeconds": 9}})
+    world.run(60)
+    assert world.status["migration"]["tries"] == 1
+    world.apply({**MIGRATING, "pipeline": {**SPEC["pipeline"], "image": "fixed"}})
+    assert world.run(60, until=lambda: ready(world))
+
+
+def test_a_migration_edited_while_it_runs_is_stopped_before_the_next_try() -> None:
+    """The world watches that never two of them run."""
+    world = World()
+    world.apply(MIGRATING)
+    assert world.run(10, until=lambda: any(True for _ in world.twin.all("Job")))
+    world.apply({**MIGRATING, "pipeline": {**SPEC["pipeline"], "image": "other"}})
+    assert world.run(60, until=lambda: ready(world))
+    assert world.status["migration"]["tries"] == 2
+
+
+def test_a_deleted_job_is_made_again() -> None:
+    """By hand, in the middle of its run."""
+    world = World()
+    world.apply(MIGRATING)
+    world.lost_nodes = True  # else it would be done by then
+    assert world.run(60, until=lambda: world.status.get("migration", {}).get("uid") is not None)
+    job = next(iter(world.twin.all("Job")))
+    world.twin.finish_deletion(job)
+    world.lost_nodes = False
+    assert world.run(90, until=lambda: ready(world))
+    assert "MigrationLost" in world.reasons()
+
+
+def test_a_migration_whose_pod_was_deleted_is_tried_again() -> None:
+    """By hand, or with its node: nothing has failed, and nobody has to ask for a retry."""
+    world = World()
+    world.apply(MIGRATING)
+    assert world.run(10, until=lambda: any(pod.get("status", {}).get("phase") == "Running" for pod in world._pods("migration")))
+    world.delete_pod(world._pods("migration")[0]["metadata"]["name"])
+    assert world.run(60, until=lambda: ready(world))
+    assert "MigrationLost" in world.reasons()
+    assert "MigrationFailed" not in world.reasons()
+
+
+def test_a_failing_driver_backs_off_longer_each_time() -> None:
+    """10, 20, 40 seconds; the exit and its words are in the status before the pod goes."""
+    world = started()
+    world.driver_exits = [1, 1, 1]
+    begun = []
+    for attempt in (2, 3, 4):
+        assert world.run(120, until=lambda attempt=attempt: world.status["driver"]["attempt"] == attempt)
+        begun.append(world.now)
+    assert [(b - a).total_seconds() for a, b in pairwise(begun)] == pytest.approx([23, 43], abs=3)
+    assert world.status["restarts"]["count"] == 3
+    assert world.run(60, until=lambda: ready(world))
+    assert world.run(700, until=lambda: world.status["restarts"]["count"] == 0)
+
+
+def test_a_held_lease_does_not_count_as_failure() -> None:
+    """75 and 76 are somebody else's life going on."""
+    world = started()
+    world.driver_exits = [75, 76]
+    assert world.run(200, until=lambda: world.status["driver"]["attempt"] == 3 and ready(world))
+    assert world.status["restarts"]["count"] == 0
+    assert world.status["restarts"]["interruptions"] == 2
+
+
+def test_a_refusal_of_the_driver_stalls() -> None:
+    """65: no retry will help, the message says what would."""
+    world = started()
+    world.driver_exits = [65]
+    assert world.run(30, until=lambda: world.condition("Stalled").get("status") == "True")
+    assert "exit 65" in world.condition("Stalled")["message"]
+    assert world.status["phase"] == "Failed"
+
+
+def test_a_refusal_stays_told_while_it_is_tried_again() -> None:
+    """Stalled does not come and go with each attempt; a driver that works ends it, and so does another spec."""
+    world = started()
+    world.driver_exits = [65, 65, 65]
+    assert world.run(30, until=lambda: bool(world.condition("Stalled")))
+    since, attempts = world.condition("Stalled")["lastTransitionTime"], set()
+    while world.driver_exits:
+        world.run(1)
+        attempts.add(world.status["driver"]["attempt"])
+        assert world.condition("Stalled")["lastTransitionTime"] == since
+        assert (world.status["phase"], world.condition("Reconciling")) == ("Failed", {})
+        assert "exit 65" in world.condition("Stalled")["message"]
+    assert {2, 3} <= attempts
+    assert world.run(200, until=lambda: ready(world))
+    assert not world.condition("Stalled")
+    world.driver_exits = [65]
+    assert world.run(30, until=lambda: bool(world.condition("Stalled")))
+    world.apply({**SPEC, "batch": {"intervalSeconds": 9}})
+    assert world.run(5, until=lambda: not world.condition("Stalled"))
+
+
+def test_while_executors_of_a_killed_driver_leave_nothing_is_said_to_drain() -> None:
+    """They end because their driver did."""
+    world = started()
+    world.driver_exits = [1]
+    phases = set()
+    for _ in range(30):
+        world.run(1)
+        phases.add(world.status["phase"])
+    assert "Draining" not in phases
+    assert "BackingOff" in phases
+
+
+def test_a_pod_that_is_overdue_is_named_while_the_resource_is_deleted() -> None:
+    """And looked at every half minute, not as fast as the machine allows."""
+    world = started()
+    world.lost_nodes = True
+    uid = world.status["driver"]["uid"]
+    world.delete()
+    world.run(200)
+    assert world.status["phase"] == "Deleting"
+    assert f"sluice.dev/force={uid}" in world.condition("Ready")["message"]
+    passes = world.passes
+    world.run(120)
+    assert world.passes - passes <= 5
+    world.annotate(force=uid)
+    world.run(5)
+    world.lost_nodes = False
+    world.run(10)
+    assert_nothing_left(world)
+
+
+def test_an_exit_of_zero_that_nobody_asked_for_is_a_failure() -> None:
+    """A consumer of a stream has no end."""
+    world = started()
+    world.driver_exits = [0]
+    assert world.run(30, until=lambda: world.status["restarts"]["count"] == 1)
+
+
+def test_a_driver_pod_deleted_by_hand_is_replaced_at_once() -> None:
+    """And counted apart from failures."""
+    world = started()
+    for attempt in (1, 2, 3):
+        world.run(20)
+        world.delete_pod(f"orders-driver-{attempt}")
+        assert world.run(20, until=lambda attempt=attempt: world.status["driver"]["attempt"] == attempt + 1 and ready(world))
+        assert world.status["restarts"]["count"] == 0
+        assert world.status["restarts"]["interruptions"] == attempt
+    assert "DriverFailed" not in world.reasons()
+
+
+def test_executors_of_a_vanished_driver_are_waited_for() -> None:
+    """`kubectl delete pod --force`: the next driver could start at once, but the executors may still work."""
+    world = started()
+    world.twin.finish_deletion(world.drivers()[0])
+    assert world.run(30, until=lambda: world.status["driver"]["attempt"] == 2 and ready(world))
+    assert world.status["restarts"]["reason"] == "DriverLost"
+
+
+def test_a_driver_on_a_lost_node_is_waited_for_until_the_user_gives_it_up() -> None:
+    """At most one driver: no time-out decides that, the annotation with its uid does."""
+    world = started()
+    world.lost_nodes = True
+    uid = world.status["driver"]["uid"]
+    world.delete_pod("orders-driver-1")
+    world.run(600)
+    assert world.status["driver"]["attempt"] == 1
+    assert world.condition("Ready")["reason"] == "DriverOverdue"
+    assert uid in world.condition("Ready")["message"]
+    world.annotate(force="another-uid")
+    world.run(60)
+    assert world.status["driver"]["attempt"] == 1
+    world.annotate(force=uid)
+    world.run(10)
+    world.lost_nodes = False
+    assert world.run(60, until=lambda: ready(world))
+    assert world.status["driver"]["attempt"] == 2
+    assert '"force": true' in world.drivers()[0]["metadata"]["annotations"]["sluice.dev/config"]
+
+
+def test_an_edited_migrate_from_has_no_effect_after_the_migration_and_is_told_once() -> None:
+    """Removal is fine too."""
+    world = started(MIGRATING)
+    world.apply({**SPEC, "migrateFrom": {"table": "another"}})
+    world.run(60)
+    assert world.reasons().count("MigrationIgnored") == 1
+    assert world.status["migration"]["tries"] == 1
+
+
+def test_a_status_that_the_server_refuses_is_tried_again_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operator that is newer than its CRD writes what the schema does not know; asking again at once is no use."""
+    world, tries = started(), 0
+
+    def refused(_body: Json) -> Json:
+        nonlocal tries
+        tries += 1
+        raise Refused("Invalid", "status.phase: unsupported value")
+
+    monkeypatch.setattr(world.twin, "replace_status", refused)
+    world.apply({**SPEC, "replicas": 5})
+    world.run(90)
+    assert 1 <= tries <= 30
+    monkeypatch.undo()
+    assert world.run(60, until=lambda: ready(world))
+
+
+def test_a_driver_that_ends_while_hands_are_off_is_not_called_ready() -> None:
+    """Its last report stands in its annotation for as long as its pod does, and nobody may bury it."""
+    world = started()
+    world.annotate(paused="true")
+    world.run(3)
+    world.driver_exits = [1]
+    assert world.run(5, until=lambda: world.condition("Ready")["status"] == "False")
+    assert world.drivers()
+    world.annotate(paused="false")
+    assert world.run(90, until=lambda: ready(world))

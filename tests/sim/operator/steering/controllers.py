@@ -1,0 +1,73 @@
+"""The cluster's own controllers: Jobs, foreground deletion, garbage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sluice_operator.twin import FINISHED, Twin, copied
+
+Json = dict[str, Any]
+TRACKING = "batch.kubernetes.io/job-tracking"
+FOREGROUND = "foregroundDeletion"
+
+
+def tick(server: Twin) -> None:
+    """One round of each."""
+    pods = [pod for pod in server.all("Pod") if pod["metadata"]["labels"].get("sluice.dev/role") == "migration"]
+    jobs = {job["metadata"]["uid"]: job for job in server.all("Job")}
+    for pod in pods:
+        if _over(pod) or _owner(pod) not in jobs:
+            server.edit(pod, {"metadata": {"finalizers": None}})
+    for uid, job in jobs.items():
+        if not job.get("status") and "deletionTimestamp" not in job["metadata"]:
+            _job(server, job, [pod for pod in pods if _owner(pod) == uid])
+    _foreground(server)
+    server.collect_garbage()
+
+
+def _job(server: Twin, job: Json, pods: list[Json]) -> None:
+    """One pod; another one only for a pod that the cluster took away."""
+    if any(not _over(pod) for pod in pods):
+        return
+    failed = [pod for pod in pods if not _disrupted(pod)]
+    if not failed:
+        server.create(_pod(job, len(pods)))
+        return
+    kind = "Complete" if failed[-1].get("status", {}).get("phase") == "Succeeded" else "Failed"
+    condition = {"type": kind, "status": "True", "message": "Job has reached the specified backoff limit"}
+    meta = job["metadata"]
+    server.set_status("Job", meta["namespace"], meta["name"], {"conditions": [condition]})
+
+
+def _pod(job: Json, number: int) -> Json:
+    template, meta = copied(job["spec"]["template"]), job["metadata"]
+    refs = [{"apiVersion": "batch/v1", "kind": "Job", "name": meta["name"], "uid": meta["uid"], "controller": True}]
+    name = f"{meta['name']}-{meta['uid']}-{number}"
+    head = {**template["metadata"], "namespace": meta["namespace"], "name": name, "ownerReferences": refs, "finalizers": [TRACKING]}
+    return {"kind": "Pod", "metadata": head, "spec": template["spec"]}
+
+
+def _over(pod: Json) -> bool:
+    phase = pod.get("status", {}).get("phase")
+    return phase in FINISHED or (phase is None and "deletionTimestamp" in pod["metadata"])  # deleted before it began
+
+
+def _disrupted(pod: Json) -> bool:
+    return any(condition["type"] == "DisruptionTarget" for condition in pod.get("status", {}).get("conditions", ()))
+
+
+def _owner(body: Json) -> str:
+    return str(body["metadata"]["ownerReferences"][0]["uid"])
+
+
+def _foreground(server: Twin) -> None:
+    """`--cascade=foreground`, as Argo CD deletes: children first."""
+    for owner in [body for body in server.all("KinesisConsumer") if FOREGROUND in body["metadata"].get("finalizers", ())]:
+        meta = owner["metadata"]
+        children = [b for kind in ("Pod", "Job") for b in server.all(kind) if b["metadata"].get("ownerReferences") and _owner(b) == meta["uid"]]
+        if not children:
+            server.edit(owner, {"metadata": {"finalizers": [name for name in meta["finalizers"] if name != FOREGROUND]}})
+        for child in children:
+            head = child["metadata"]
+            if "deletionTimestamp" not in head:
+                server.remove(child["kind"], head["namespace"], head["name"], head["uid"])

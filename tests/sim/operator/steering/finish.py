@@ -1,0 +1,103 @@
+"""The end of every example: faults end, the user wants something possible, and gets it; then deletes it, and nothing is left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steering.ledger import claim
+from steering.world import KEY, World
+
+from sluice_operator.change import Wanted
+from sluice_operator.spec import parse
+
+Json = dict[str, Any]
+PATIENCE = 900  # seconds: the longest backoff, drains and leases included
+QUIET = 60
+BELIEVED = 130  # a status may stand for so long after its driver fell silent
+
+
+def finish(world: World) -> None:
+    """Heals the world and checks what must be true in the end."""
+    _heal(world)
+    if world.resource() is not None:
+        _mend_spec(world)
+        if "deletionTimestamp" not in world.must()["metadata"]:
+            world.run(BELIEVED)
+            reached = world.run(PATIENCE, until=lambda: _reached(world) is None)
+            claim("spec_reached", reached, f"{_reached(world)}; {world.status}")
+            _quiet(world)
+            claim("spec_reached", _reached(world) is None, f"not for long: {_reached(world)}; {world.status}")
+        world.delete()
+    claim("nothing_leaks", world.run(PATIENCE, until=lambda: not _left(world)), f"{_left(world)}; {world.status}")
+
+
+def _heal(world: World) -> None:
+    world.disturb()
+    for leader in world.leaders:
+        leader.faults.end()
+        leader.lag = leader.down = 0
+        leader.deaf.clear()
+    for node in list(world.nodes.lost):
+        world.nodes.restore(node)
+    world.nodes.silence()
+    world.habits.exits.clear()
+    world.habits.source, world.habits.drain = "ok", 3
+
+
+def _mend_spec(world: World) -> None:
+    world.annotate(paused=None, retry="in the end")
+    spec = dict(world.must()["spec"])
+    spec.pop("pipelin", None)
+    spec["pipeline"] = {key: value for key, value in spec["pipeline"].items() if value != "missing"}
+    status = world.status
+    if status.get("driver", {}).get("attempt") and not status.get("migration"):
+        spec.pop("migrateFrom", None)
+    world.apply(spec)
+
+
+def _reached(world: World) -> str | None:
+    """What differs from what the spec says; None if nothing does."""
+    body = world.must()
+    if world.status.get("observedGeneration") != body["metadata"]["generation"]:
+        return "the operator has not seen it"
+    if world.condition("Stalled") or world.condition("Reconciling") or world.condition("Draining").get("status") == "True":
+        return "conditions say that it is under way"
+    jobs, migration = [job["metadata"]["name"] for job in world.twin.all("Job")], world.status.get("migration") or {}
+    if jobs not in ([], [migration.get("job")]):
+        return f"Jobs {jobs}, the status names {migration.get('job')}"
+    spec = body["spec"]
+    if spec.get("suspend") or spec["replicas"] == 0:
+        return "something runs" if world.drivers() or world.executors() else None
+    return _driver(world, Wanted(parse(spec), spec)) if world.condition("Ready").get("status") == "True" else "not Ready"
+
+
+def _driver(world: World, wanted: Wanted) -> str | None:
+    driver, pods = world.status["driver"], [pod["metadata"] for pod in world.drivers()]
+    if [pod["name"] for pod in pods] != [driver["pod"]]:
+        return f"drivers: {[pod['name'] for pod in pods]}, the status names {driver['pod']}"
+    if pods[0]["annotations"]["sluice.dev/spec-hash"] != wanted.driver_hash:
+        return "the driver has another spec"
+    if len(world.executors()) != wanted.spec.replicas:
+        return f"{len(world.executors())} executors, {wanted.spec.replicas} wanted"
+    return None if driver.get("uid") == pods[0]["uid"] else "the status names another pod of that name"
+
+
+def _quiet(world: World) -> None:
+    """Nothing happens for a while but reports: a status write every ten seconds, no pass that does nothing else, no event."""
+    world.run(15)
+    writes, events = sum(leader.faults.writes for leader in world.leaders), len(world.reasons())
+    calls = sum(leader.faults.calls for leader in world.leaders)
+    world.run(QUIET)
+    written = sum(leader.faults.writes for leader in world.leaders) - writes
+    called = sum(leader.faults.calls for leader in world.leaders) - calls
+    claim("no_hot_loop", written <= (QUIET // 10 + 1) * len(world.leaders), f"{written} writes in {QUIET} quiet seconds")
+    claim("no_hot_loop", called <= written + 6 * len(world.leaders), f"{called} calls in {QUIET} quiet seconds, {written} of them writes")
+    claim("no_hot_loop", len(world.reasons()) == events, f"events in quiet seconds: {world.reasons()[events - len(world.reasons()) :]}")
+
+
+def _left(world: World) -> list[str]:
+    """What is left of it, and whether an operator still looks after it."""
+    kinds = ("KinesisConsumer", "Pod", "Job", "ConfigMap")
+    left = [f"{kind} {body['metadata']['name']}" for kind in kinds for body in world.twin.all(kind)]
+    looked_after = [f"a loop that wakes at {leader.wake}" for leader in world.leaders if leader.wake is not None]
+    return left + looked_after if world.twin.get("KinesisConsumer", *KEY) is None else [*left, "the resource"]

@@ -1,0 +1,105 @@
+"""An operator's process: its watches, its cache, and the rhythm of `loops` in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from steering.ledger import claim
+from steering.line import Crash, Faults, Judge, Line
+
+from sluice_operator.cache import Cache, Key
+from sluice_operator.cluster import CONSUMER_KIND, ApiError
+from sluice_operator.reconcile import Office, reconcile
+from sluice_operator.settings import Settings
+from sluice_operator.twin import Expired, Twin
+
+KINDS = (CONSUMER_KIND, "Pod", "Job")
+PASSES = 8  # a second; more than that is a loop that feeds itself
+LONGEST_PAUSE = 60
+
+
+class Leader:
+    """One process of the operator, and those that are started after it died."""
+
+    def __init__(self, server: Twin, key: Key, now: Callable[[], datetime], judge: Judge) -> None:
+        self.server, self.key, self._now, self._judge = server, key, now, judge
+        self.faults = Faults()
+        self.lag = 0
+        self.deaf: set[str] = set()
+        self.passes = self.crashes = self.down = 0
+        self.restart()
+
+    def restart(self) -> None:
+        """A new process: an empty cache, three watches that begin with a list each, one after another."""
+        self.line = Line(self.server, self.faults, self._judge, self._now())
+        self.office = Office(self.line, Cache(), Settings(image="sluice-consumer:test"))
+        self.cursors: dict[str, int] = {}
+        self.wake: datetime | None = None
+        self.failures = 0
+
+    def stop(self, seconds: int) -> None:
+        """The process is gone for that long."""
+        self.restart()
+        self.down = seconds
+
+    def tick(self) -> None:
+        """A second passes."""
+        self.line.arrive()
+        if self.down > 0:
+            self.down -= 1
+            return
+        for _ in range(PASSES):
+            changed = self._feed()
+            due = self.wake is not None and self.wake <= self._now()
+            if not changed and not due:
+                return
+            self._pass(thorough=not changed)
+            if self.down > 0:
+                return
+        claim("no_hot_loop", holds=False, how=f"{PASSES} passes within a second")
+
+    def _pass(self, *, thorough: bool) -> None:
+        self.passes += 1
+        self.line.stalled = False
+        now = self._now()
+        try:
+            self.wake = reconcile(self.office, self.key, now, thorough=thorough).wake
+            self.failures = 0
+        except Crash:
+            self.crashes += 1
+            self.restart()
+            self.down = 1
+        except ApiError:
+            self.failures += 1
+            self.wake = now + timedelta(seconds=min(2**self.failures, LONGEST_PAUSE))
+
+    def _feed(self) -> bool:
+        """What the watches tell since they were last read; after a gap, what there is, and never what is gone."""
+        if self.lag and self._now().second % self.lag:
+            return False
+        changed = False
+        kinds = KINDS if self.cursors else KINDS[:1]  # three watches never start together
+        for kind in kinds:
+            if kind not in self.deaf:
+                changed = self._read(kind) or changed
+        return changed
+
+    def _read(self, kind: str) -> bool:
+        cursor, self.cursors[kind] = self.cursors.get(kind), self.server.version
+        try:
+            changes = () if cursor is None else self.server.watch(kind, cursor)
+        except Expired:
+            cursor, changes = None, ()
+        if cursor is None:
+            present = list(self.server.all(kind))
+            for body in present:
+                self.office.cache.see(kind, body, self._now())
+            return bool(present)
+        for change in changes:
+            self.office.cache.see(kind, change.body, self._now(), gone=change.verb == "DELETED")
+        return bool(changes)
+
+    def lose_events(self, kind: str) -> None:
+        """The watch was interrupted for too long: it begins with a list again."""
+        self.cursors.pop(kind, None)

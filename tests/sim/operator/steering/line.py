@@ -1,0 +1,133 @@
+"""An operator's way to the API server, and everything that can go wrong on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeVar
+
+from sluice_operator.cluster import ApiError, Refused, Unavailable
+from sluice_operator.twin import Twin
+
+Json = dict[str, Any]
+T = TypeVar("T")
+Judge = Callable[["Line", str, Json], Callable[[], None]]
+
+
+class Crash(BaseException):
+    """The process died right after a write; nothing in it may catch this."""
+
+
+@dataclass
+class Faults:
+    """What will happen to the calls of one operator, by number; the numbers outlive its process.
+
+    Attributes:
+        calls: calls so far, of any kind.
+        writes: those that changed something, events apart.
+        crash: writes after which the process dies.
+        lose: writes whose reply is lost.
+        late: writes that time out and are carried out three seconds later.
+        down: calls that are answered with 429 or 5xx, and change nothing.
+        refuse: writes that are answered with 403.
+        stall: calls before which the process stands still, and what happens meanwhile.
+        queue: writes that are on their way.
+    """
+
+    calls: int = 0
+    writes: int = 0
+    crash: set[int] = field(default_factory=set)
+    lose: set[int] = field(default_factory=set)
+    late: set[int] = field(default_factory=set)
+    down: set[int] = field(default_factory=set)
+    refuse: set[int] = field(default_factory=set)
+    stall: dict[int, Callable[[], None]] = field(default_factory=dict)
+    queue: list[tuple[int, Callable[[], object]]] = field(default_factory=list)
+
+    def end(self) -> None:
+        """No more of it."""
+        for numbers in (self.crash, self.lose, self.late, self.down, self.refuse, self.stall):
+            numbers.clear()
+
+
+class Line:
+    """Adapter of `Cluster` in front of the twin, of a process that began then. `stalled`: since the present pass began, this process stood still."""
+
+    def __init__(self, server: Twin, faults: Faults, judge: Judge, began: datetime) -> None:
+        self.server, self.faults, self._judge, self.began = server, faults, judge, began
+        self.stalled = False
+
+    def get(self, kind: str, namespace: str, name: str) -> Json | None:
+        """See Cluster."""
+        return self._call(lambda: self.server.get(kind, namespace, name))
+
+    def list(self, kind: str, namespace: str, labels: dict[str, str]) -> list[Json]:
+        """See Cluster."""
+        return self._call(lambda: self.server.list(kind, namespace, labels))
+
+    def create(self, body: Json) -> Json:
+        """See Cluster."""
+        return self._write("create", body, lambda: self.server.create(body))
+
+    def replace_status(self, body: Json) -> Json:
+        """See Cluster."""
+        return self._write("status", body, lambda: self.server.replace_status(body))
+
+    def patch(self, kind: str, namespace: str, name: str, changes: Json) -> Json:
+        """See Cluster."""
+        body = {"kind": kind, **changes, "metadata": {**changes.get("metadata", {}), "namespace": namespace, "name": name}}
+        return self._write("patch", body, lambda: self.server.patch(kind, namespace, name, changes))
+
+    def delete(self, kind: str, namespace: str, name: str, uid: str, grace: int | None = None) -> None:
+        """See Cluster."""
+        body = {"kind": kind, "metadata": {"namespace": namespace, "name": name, "uid": uid}, "grace": grace}
+        self._write("delete", body, lambda: self.server.delete(kind, namespace, name, uid, grace))
+
+    def _call(self, call: Callable[[], T]) -> T:
+        self.faults.calls += 1
+        if meanwhile := self.faults.stall.pop(self.faults.calls, None):
+            self.stalled = True
+            meanwhile()
+        if self.faults.calls in self.faults.down:
+            raise Unavailable("429, or 500, or nobody listens")
+        return call()
+
+    def _write(self, verb: str, body: Json, call: Callable[[], T]) -> T:
+        return self._call(lambda: self._written(verb, body, call))
+
+    def _written(self, verb: str, body: Json, call: Callable[[], T]) -> T:
+        if body["kind"] == "Event":
+            return call()
+        faults = self.faults
+        faults.writes += 1
+        if faults.writes in faults.refuse:
+            raise Refused("Forbidden", "exceeded quota")
+        if faults.writes in faults.late:
+            faults.queue.append((3, lambda: self._done(verb, body, call)))
+            raise Unavailable("no answer in time")
+        answer = self._done(verb, body, call)
+        if faults.writes in faults.crash:
+            raise Crash
+        if faults.writes in faults.lose:
+            raise Unavailable("the reply was lost")
+        return answer
+
+    def _done(self, verb: str, body: Json, call: Callable[[], T]) -> T:
+        judgement, before = self._judge(self, verb, body), self.server.version
+        answer = call()
+        if self.server.version != before:
+            judgement()
+        return answer
+
+    def arrive(self) -> None:
+        """A second passes for what is on its way."""
+        waiting, self.faults.queue = self.faults.queue, []
+        for seconds, call in waiting:
+            if seconds > 0:
+                self.faults.queue.append((seconds - 1, call))
+                continue
+            self.stalled = True
+            with suppress(ApiError):  # nobody waits for the answer any more
+                call()

@@ -1,0 +1,254 @@
+"""What runs in the pods: driver, executor, migrator. They keep the rules of docs/interfaces.md and docs/protocol.md as far as an operator can see."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from sluice_operator.observe import CONSUMER, instant
+from sluice_operator.twin import Twin, datetime_text
+
+if TYPE_CHECKING:
+    from steering.ledger import Ledger
+
+Json = dict[str, Any]
+SHARDS = 4
+FIGURES, POLL = timedelta(seconds=5), 2
+LEAVING = timedelta(seconds=3)  # how long a decommissioned executor takes
+
+
+@dataclass
+class Table:
+    """The checkpoint table, as far as it decides who may work. `taken` is the uid of the pod that holds the lease."""
+
+    taken: str | None = None
+    generation: int = 0
+    beat: int = 0
+    migrated: bool = False
+    migrator: str | None = None
+
+
+@dataclass
+class Habits:
+    """How programs behave for now. `source` is what a migrator finds: ok, active or bad; `exits` what the next drivers end with, once running."""
+
+    source: str = "ok"
+    exits: list[int] = field(default_factory=list)
+    job_exits: list[int] = field(default_factory=list)
+    drain: int = 3
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Place:
+    """What every program sees: the API server, the time, tables by name, who watches."""
+
+    server: Twin
+    tables: dict[str, Table]
+    habits: Habits
+    ledger: Ledger
+    now: datetime
+
+    def table(self, name: str) -> Table:
+        """A table, made when first asked for."""
+        return self.tables.setdefault(name, Table())
+
+
+class Driver:
+    """Take the lease, or wait it out, or leave; report; follow the target; drain when asked to."""
+
+    def __init__(self, place: Place, pod: Json) -> None:
+        meta = pod["metadata"]
+        self.place, self.uid, self.meta = place, meta["uid"], meta
+        self.config: Json = json.loads(meta["annotations"]["sluice.dev/config"])
+        self.table = place.table(self.config["checkpoints"]["table"])
+        self.ended: tuple[int, Json] | None = None
+        self.step, self.since = "WaitingOutLease", place.now
+        self.watched = self.table.beat, self.table.generation
+        self.generation = 0
+        self.leaving: dict[str, datetime] = {}
+        self.said: Json = {"number": 0}
+        self.said_at: datetime | None = None
+        self.number = 0
+
+    @property
+    def working(self) -> bool:
+        """It may write, as far as it knows."""
+        return self.generation > 0 and self.ended is None
+
+    def tick(self, pod: Json | None) -> None:
+        """See Program."""
+        if self.generation and self.generation != self.table.generation:
+            self.ended = (76, {"reason": "Fenced", "message": "another life took over"})
+        elif self.generation:
+            self.table.beat += 1
+            self._work(pod)
+        else:
+            self._take(pod)
+        if pod is not None and self.ended is None:
+            self._report(pod)
+
+    def _go(self, step: str) -> None:
+        self.step, self.since = step, self.place.now
+
+    def _take(self, pod: Json | None) -> None:
+        waited = self.place.now - self.since
+        if self.config["migrateFrom"] and not self.table.migrated:
+            self.ended = (65, {"message": "not migrated"})
+        elif pod and "deletionTimestamp" in pod["metadata"]:
+            self.ended = (0, {"reason": "Drained", "message": "nothing was begun"})
+        elif (self.table.beat, self.table.generation) != self.watched and not self.config["force"] and self.table.taken is not None:
+            self.ended = (75, {"reason": "LeaseHeld", "message": "another driver works"})
+        elif self.config["force"] or self.table.taken is None or waited >= timedelta(seconds=self.config["leaseDurationSeconds"]):
+            self.place.ledger.takes(self)
+            self.table.taken, self.table.generation = self.uid, self.table.generation + 1
+            self.generation = self.table.generation
+            self._go("Starting")
+
+    def _work(self, pod: Json | None) -> None:
+        since = self.place.now - self.since
+        if self.step == "Starting" and since >= timedelta(seconds=2):
+            self._go("TakingOver")
+        elif self.step == "TakingOver" and since >= timedelta(seconds=2):
+            self._go("Running")
+        if pod is None:
+            return
+        if "deletionTimestamp" in pod["metadata"] and self.step != "Draining":
+            self._go("Draining")
+        if self.step == "Draining":
+            self._drain(pod)
+        elif self.step == "Running":
+            self._follow(pod)
+            if self.place.habits.exits:
+                code = self.place.habits.exits.pop(0)
+                self.ended = (code, {"message": f"exit {code}"} if code != 137 else {})
+
+    def _drain(self, pod: Json) -> None:
+        if self.place.now - self.since >= timedelta(seconds=self.place.habits.drain):
+            for executor in self._executors():
+                self._delete(executor)
+            self.table.taken = None
+            self.ended = (0, {"reason": "Drained", "message": f"{pod['metadata']['name']} drained"})
+
+    def _executors(self) -> list[Json]:
+        ours = (pod for pod in self.place.server.all("Pod") if pod["metadata"].get("ownerReferences", [{}])[0].get("uid") == self.uid)
+        return [pod for pod in ours if "deletionTimestamp" not in pod["metadata"]]
+
+    def _delete(self, pod: Json) -> None:
+        meta = pod["metadata"]
+        self.place.server.remove("Pod", meta["namespace"], meta["name"], meta["uid"])
+
+    def _follow(self, pod: Json) -> None:
+        if int((self.place.now - self.since).total_seconds()) % POLL:
+            return
+        have, target = self._executors(), int(pod["metadata"]["annotations"]["sluice.dev/executors"])
+        for executor in have:
+            ended = executor.get("status", {}).get("phase") in {"Succeeded", "Failed"}
+            if ended or self.leaving.get(executor["metadata"]["name"], self.place.now) < self.place.now:
+                self.leaving.pop(executor["metadata"]["name"], None)
+                self._delete(executor)
+        staying = [executor for executor in self._executors() if executor["metadata"]["name"] not in self.leaving]
+        for executor in staying[target:]:
+            self.leaving[executor["metadata"]["name"]] = self.place.now + LEAVING
+        for _ in range(target - len(staying)):
+            self._executor(pod)
+
+    def _executor(self, pod: Json) -> None:
+        meta = pod["metadata"]
+        self.number += 1
+        life = f"{meta['labels'][CONSUMER]}-{meta['labels']['sluice.dev/attempt']}"
+        labels = {"app.kubernetes.io/managed-by": "sluice", CONSUMER: meta["labels"][CONSUMER], "sluice.dev/role": "executor"}
+        refs = [{"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": self.uid, "controller": True}]
+        head: Json = {"namespace": meta["namespace"], "ownerReferences": refs}
+        if self.number == 1:
+            self._create({"kind": "ConfigMap", "metadata": {**head, "name": f"{life}-{self.uid}-conf-map"}})
+        spec = {"containers": [{"name": "executor", "image": pod["spec"]["containers"][0]["image"]}], "terminationGracePeriodSeconds": 30}
+        name = f"{life}-{self.uid}-exec-{self.number}"
+        self._create({"kind": "Pod", "metadata": {**head, "name": name, "labels": labels}, "spec": spec})
+
+    def _create(self, body: Json) -> None:
+        self.place.server.create(body)
+
+    def _report(self, pod: Json) -> None:
+        report = self._figures()
+        same = {**report, "number": 0} == {**self.said, "number": 0}
+        shown = {key: report[key] for key in ("phase", "heldShards", "draining", "warnings")}
+        at_once = shown != {key: self.said.get(key) for key in shown}
+        waited = self.place.now - self.said_at if self.said_at else FIGURES
+        if not at_once and (waited < FIGURES or (same and waited < 5 * FIGURES)):
+            return
+        report["number"] = int(self.said["number"]) + 1
+        self.said, self.said_at = report, self.place.now
+        self.place.ledger.hears(self.uid, report, self.place.now)
+        self.place.server.edit(pod, {"metadata": {"annotations": {"sluice.dev/report": json.dumps(report)}}})
+
+    def _figures(self) -> Json:
+        held = {"TakingOver": SHARDS // 2, "Running": SHARDS, "Draining": SHARDS}.get(self.step, 0)
+        since = datetime_text(self.since)
+        return {
+            "number": 0,
+            "phase": "Running" if self.step == "TakingOver" else self.step,
+            "generation": self.generation or None,
+            "batch": int(self.place.now.timestamp()) // 5,
+            "openShards": SHARDS,
+            "heldShards": held,
+            "executors": len(self._executors()) if self.generation else 0,
+            "draining": [{"pod": name, "since": since, "deadline": datetime_text(until)} for name, until in self.leaving.items()],
+            "warnings": list(self.place.habits.warnings),
+        }
+
+
+class Executor:
+    """Runs until it is told to end, or its driver is gone."""
+
+    def __init__(self, place: Place, pod: Json) -> None:
+        self.place, self.driver = place, pod["metadata"]["ownerReferences"][0]["uid"]
+        self.ended: tuple[int, Json] | None = None
+
+    def tick(self, pod: Json | None) -> None:
+        """See Program. It dials its driver, whatever the API server says."""
+        if pod is not None and "deletionTimestamp" in pod["metadata"]:
+            self.ended = (143, {})
+        elif not self.place.ledger.runs(self.driver):
+            self.ended = (1, {})
+
+
+class Migrator:
+    """Takes three seconds; only one at a time gets anywhere."""
+
+    ENDS: dict[int, Json] = {  # noqa: RUF012 - a table
+        0: {"reason": "Complete", "message": "7 shards", "shards": 7, "warnings": 2},
+        75: {"reason": "SourceActive", "message": "lease moved"},
+    }
+
+    def __init__(self, place: Place, pod: Json) -> None:
+        words = pod["spec"]["containers"][0]["args"]
+        self.place, self.uid, self.since = place, pod["metadata"]["uid"], place.now
+        self.table = place.table(words[words.index("--target") + 1])
+        self.ended: tuple[int, Json] | None = None
+
+    def tick(self, pod: Json | None) -> None:
+        """See Program."""
+        if pod is not None and "deletionTimestamp" in pod["metadata"]:
+            self._end(143)
+        elif self.table.migrator not in {None, self.uid} and self.place.ledger.runs(self.table.migrator or ""):
+            self._end(75)
+        elif self.place.now - self.since >= timedelta(seconds=3):
+            habits = self.place.habits
+            self._end(habits.job_exits.pop(0) if habits.job_exits else {"ok": 0, "active": 75, "bad": 65}[habits.source])
+        else:
+            self.table.migrator = self.uid
+
+    def _end(self, code: int) -> None:
+        self.table.migrated = self.table.migrated or code == 0
+        self.ended = (code, {} if code == 143 else self.ENDS.get(code, {"message": "row 'x' is unknown"}))
+
+
+PROGRAMS = {"driver": Driver, "executor": Executor, "migration": Migrator}
+
+
+def gone_by(pod: Json) -> datetime | None:
+    """When a pod that is being deleted must be gone."""
+    return instant(pod["metadata"].get("deletionTimestamp"))

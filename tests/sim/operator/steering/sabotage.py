@@ -1,0 +1,253 @@
+"""One-line sabotages of the operator, each a rule taken out, and the invariant that notices.
+
+A sabotage patches the real code through pytest's `monkeypatch`. Its story is a schedule of the machine that brings it to light; without the
+sabotage the same story ends well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from steering import leader
+
+from sluice_operator import apply, gate, manifests, observe, plan, reconcile, record, running
+from sluice_operator.cache import Cache
+from sluice_operator.model import Phase, Report
+from sluice_operator.twin import Twin
+from sluice_operator.view import View, progress
+
+Patch = pytest.MonkeyPatch
+Json = dict[str, Any]
+Chapter = tuple[str, Json]
+
+
+@dataclass(frozen=True)
+class Sabotage:
+    """A rule taken out.
+
+    Attributes:
+        name: what is wrong then.
+        breaks: the invariant that notices.
+        story: the machine's rules, in order, with what they are given.
+        apply: takes the rule out.
+    """
+
+    name: str
+    breaks: str
+    story: tuple[Chapter, ...]
+    apply: Callable[[Patch], None]
+
+
+SABOTAGES: list[Sabotage] = []
+BEGIN: Json = {"migrating": False, "leaders": 1, "source": "ok", "run": 20}
+
+
+def sabotage(name: str, breaks: str, *chapters: Chapter, **begin: Any) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+    """Enters a function into the list. `begin` is what differs from BEGIN."""
+
+    def enter(function: Callable[[Patch], None]) -> Callable[[Patch], None]:
+        SABOTAGES.append(Sabotage(name, breaks, (("begin", BEGIN | begin), *chapters), function))
+        return function
+
+    return enter
+
+
+def do(what: str, /, **given: Any) -> Chapter:
+    """One rule of the machine."""
+    return what, given
+
+
+def _without(patch: Patch, *rules: Any) -> None:
+    patch.setattr(plan, "RULES", tuple(rule for rule in plan.RULES if rule not in rules))
+
+
+@sabotage("executors of the last driver are not waited for", "one_driver", do("delete_pod", role="driver", grace=0, seconds=5))
+def no_await_executors(patch: Patch) -> None:
+    """The next driver starts beside executors that may still work."""
+    _without(patch, plan.await_executors)
+
+
+@sabotage(
+    "drivers that the status does not name are not looked for",
+    "spec_reached",
+    do("call_fails", who=0, what="late", at=4, times=1, seconds=1),
+    do("edit", edit="batch 9", seconds=9),
+    run=0,
+)
+def no_strays(patch: Patch) -> None:
+    """A resource that was made anew starts beside the driver of its earlier life."""
+    _without(patch, plan.clear_strays)
+
+
+@sabotage("a driver does not wait for its migration", "migrated_first", do("wait", seconds=5), migrating=True, run=0)
+def no_gate(patch: Patch) -> None:
+    """It reads from the beginning what another consumer has read."""
+    _without(patch, gate.migrate)
+
+
+@sabotage("a new try does not wait for the last one", "one_migration", do("wait", seconds=30), migrating=True, source="active")
+def no_clear(patch: Patch) -> None:
+    """Two migrations write."""
+    patch.setattr(gate, "_clear", lambda _view: None)
+
+
+@sabotage("Jobs that the status does not name are left alone", "spec_reached", do("edit", edit="no source", seconds=5), migrating=True, source="bad")
+def no_clear_jobs(patch: Patch) -> None:
+    """A late leader's, or of a migration that is not wanted any more."""
+    _without(patch, gate.clear_jobs)
+
+
+@sabotage("a driver is killed instead of drained", "drained_not_killed", do("edit", edit="batch 9", seconds=5))
+def no_grace(patch: Patch) -> None:
+    """The next one has to wait out its lease."""
+    real = apply._delete_pod
+    patch.setitem(apply.DEEDS, apply.DeletePod, lambda doing, action: real(doing, replace(action, grace=0)))
+
+
+@sabotage("how a driver ended is not written before its pod goes", "exits_are_kept", do("driver_ends", code=1, times=1, seconds=9))
+def no_exit(patch: Patch) -> None:
+    """Nobody ever learns it."""
+    real = record._seen
+    patch.setattr(record, "_seen", lambda driver, pod: replace(real(driver, pod), exit=driver.exit))
+
+
+@sabotage(
+    "every driver takes the lease by force",
+    "one_writer",
+    do("lose_node", node="b", how="cut", seconds=1),
+    do("end_of_outage", how="remove", seconds=15),
+)
+def always_force(patch: Patch) -> None:
+    """Also from one that still works on a node that nobody reaches."""
+    real = manifests.driver_config
+    patch.setattr(manifests, "driver_config", lambda *args: real(*args) | {"force": True})
+
+
+@sabotage("a silent driver stays Ready", "status_is_true", do("lose_node", node="b", how="dead", seconds=140))
+def never_stale(patch: Patch) -> None:
+    """Its node may be gone for days."""
+    patch.setattr(running, "STALE", timedelta(days=1))
+
+
+@sabotage(
+    "a restarted operator takes old reports for new",
+    "status_is_true",
+    do("lose_node", node="b", how="cut", seconds=80),
+    do("leader_ends", who=0, down=1, seconds=25),
+    do("delete_pod", role="executor", grace=None, seconds=20),
+)
+def born_yesterday(patch: Patch) -> None:
+    """Ready stands for longer with every restart."""
+    patch.setattr(View, "heard", property(lambda view: view.driver_pod.reported_at or view.now))
+
+
+@sabotage("a driver that holds some shards is Ready", "status_is_true", do("wait", seconds=9))
+def half_is_ready(patch: Patch) -> None:
+    """The others are nobody's yet."""
+    patch.setattr(Report, "holds_all", property(lambda report: report.phase == "Running"))
+
+
+@sabotage("the status is written as if nobody had changed the spec", "generation_is_honest", do("edit", edit="batch 9", seconds=5))
+def stale_generation(patch: Patch) -> None:
+    """Whoever waits for a generation waits for ever, or too short."""
+    real = observe.resource
+    patch.setattr(observe, "resource", lambda raw: replace(real(raw), generation=1))
+
+
+@sabotage(
+    "the server takes a status written onto anything",
+    "generation_is_honest",
+    do("call_fails", who=0, what="late", at=1, times=1, seconds=1),
+    do("scale", replicas=3, seconds=1),
+    do("scale", replicas=4, seconds=9),
+)
+def blind_status(patch: Patch) -> None:
+    """What a leader that stood still writes takes the resource back."""
+    real = Twin._stored
+
+    def stored(self: Twin, kind: str, meta: dict[str, Any]) -> dict[str, Any]:
+        return real(self, kind, {key: value for key, value in meta.items() if key != "resourceVersion"})
+
+    patch.setattr(Twin, "_stored", stored)
+
+
+@sabotage("a changed spec waits for the next driver", "spec_reached", do("edit", edit="batch 9", seconds=5))
+def no_redeploy(patch: Patch) -> None:
+    """Which never comes."""
+    _without(patch, plan.redeploy)
+
+
+@sabotage("the driver is not told another number of executors", "spec_reached", do("scale", replicas=3, seconds=5))
+def no_rescale(patch: Patch) -> None:
+    """Neither up nor down."""
+    _without(patch, plan.rescale)
+
+
+@sabotage("a driver that was intended is not made again", "spec_reached", do("call_fails", who=0, what="crash", at=3, times=1, seconds=9), run=0)
+def no_confirm(patch: Patch) -> None:
+    """The operator died between the status and the pod."""
+    _without(patch, plan.confirm)
+
+
+@sabotage(
+    "an intent to drain outlives its reason",
+    "spec_reached",
+    do("call_fails", who=0, what="crash", at=1, times=1, seconds=1),
+    do("edit", edit="batch 9", seconds=1),
+    do("edit", edit="back", seconds=9),
+)
+def stopping_for_ever(patch: Patch) -> None:
+    """The user took the change back before the pod was deleted; the status says for ever that it drains."""
+    real = record._seen
+    patch.setattr(record, "_seen", lambda driver, pod: replace(real(driver, pod), stopping=driver.stopping))
+
+
+@sabotage(
+    "time alone never makes the operator look",
+    "spec_reached",
+    do("edit", edit="batch 9", seconds=1),
+    do("gap", who=0, kind="Pod", seconds=20, forgotten=True),
+)
+def never_thorough(patch: Patch) -> None:
+    """What a watch missed is never found."""
+    patch.setattr(leader, "reconcile", lambda office, key, now, **_: reconcile.reconcile(office, key, now))
+    patch.setattr(reconcile, "_horizon", lambda _status: timedelta(days=1))
+
+
+@sabotage("the finalizer goes before the pods", "nothing_leaks", do("delete", seconds=5, foreground=False, again=False))
+def lets_go_at_once(patch: Patch) -> None:
+    """The resource is gone and its driver still works."""
+    patch.setattr(plan, "quiesce", lambda _view, _why: None)
+
+
+@sabotage(
+    "a look that finds the resource gone is forgotten",
+    "nothing_leaks",
+    do("delete", seconds=1, foreground=False, again=False),
+    do("gap", who=0, kind="KinesisConsumer", seconds=30, forgotten=True),
+)
+def never_lost(patch: Patch) -> None:
+    """The loop of a resource that no longer exists turns for ever."""
+    patch.setattr(Cache, "lost", lambda _self, _key, _uid: None)
+
+
+@sabotage(
+    "an overdue pod is waited for without a pause",
+    "no_hot_loop",
+    do("lose_node", node="b", how="cut", seconds=1),
+    do("delete", seconds=170, foreground=False, again=False),
+)
+def overdue_for_ever(patch: Patch) -> None:
+    """Seen in an earlier version: a deletion while the driver's node was lost."""
+    patch.setattr(plan, "leaving", lambda _view, pods, why: replace(progress(Phase.DRAINING, why, ""), wake=pods[0].gone_by))
+    patch.setattr(reconcile, "SOON", timedelta(0))
+
+
+@sabotage("every report is written at once", "no_hot_loop", do("wait", seconds=9))
+def every_report(patch: Patch) -> None:
+    """Thousands of consumers would write thousands of statuses every five seconds."""
+    patch.setattr(reconcile, "NEWS_EVERY", timedelta(0))

@@ -1,0 +1,173 @@
+"""A cluster in virtual time, a second a tick: the twin, its controllers and nodes, programs in pods, operators, and a user.
+
+Everything is drawn or told from outside; nothing here is left to chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from steering import controllers
+from steering.leader import Leader
+from steering.ledger import Ledger, condition_of
+from steering.nodes import Nodes, Program
+from steering.programs import PROGRAMS, Habits, Place, Table
+
+from sluice_operator.cache import Key
+from sluice_operator.cluster import CONSUMER_KIND
+from sluice_operator.twin import Twin, copied
+
+Json = dict[str, Any]
+KEY = Key("default", "orders")
+BEGIN = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)
+SPEC: Json = {
+    "stream": {"name": "orders", "region": "eu-west-1"},
+    "replicas": 2,
+    "pipeline": {"entrypoint": "orders.pipeline:process"},
+}
+MIGRATING: Json = {**SPEC, "migrateFrom": {"table": "orders-kcl"}}
+
+
+class World:
+    """One resource and everything around it."""
+
+    def __init__(self, leaders: int = 1) -> None:
+        self.now = BEGIN
+        self.twin = Twin(lambda: self.now)
+        self.tables: dict[str, Table] = {}
+        self.ledger = Ledger(self.twin, self.tables)
+        self.ledger.now = self.ledger.calm_since = BEGIN
+        self.habits = Habits()
+        self.place = Place(self.twin, self.tables, self.habits, self.ledger, self.now)
+        self.nodes = Nodes(self.twin, lambda: self.now, self._program)
+        self.ledger.nodes = self.nodes
+        self.leaders = [Leader(self.twin, KEY, lambda: self.now, self.ledger.judge) for _ in range(leaders)]
+        self.stalled: Leader | None = None
+
+    def _program(self, pod: Json) -> Program:
+        return PROGRAMS[pod["metadata"]["labels"]["sluice.dev/role"]](self.place, pod)
+
+    # what a user does
+
+    def apply(self, spec: Json, annotations: Json | None = None) -> None:
+        """`kubectl apply`: create, or replace the spec."""
+        present = self.resource()
+        notes = {"annotations": annotations} if annotations else {}
+        if present is None:
+            meta = {"namespace": KEY.namespace, "name": KEY.name, **notes}
+            self.twin.create({"apiVersion": "sluice.dev/v1alpha1", "kind": CONSUMER_KIND, "metadata": meta, "spec": copied(spec)})
+        else:
+            self.twin.edit(present, {"spec": _replacing(present["spec"], spec), "metadata": notes})
+
+    def annotate(self, **notes: str | None) -> None:
+        """`kubectl annotate`, names without their prefix."""
+        if (present := self.resource()) is not None:
+            self.twin.edit(present, {"metadata": {"annotations": {f"sluice.dev/{key}": value for key, value in notes.items()}}})
+            self.ledger.given_up |= {notes["force"] or ""} if "force" in notes else set()
+
+    def delete(self, *, foreground: bool = False) -> None:
+        """`kubectl delete`."""
+        if (present := self.resource()) is None:
+            return
+        meta = present["metadata"]
+        if foreground and "deletionTimestamp" not in meta:
+            self.twin.edit(present, {"metadata": {"finalizers": [*meta.get("finalizers", ()), controllers.FOREGROUND]}})
+        self.twin.remove(CONSUMER_KIND, *KEY, meta["uid"])
+
+    def delete_pod(self, name: str, grace: int | None = None) -> None:
+        """`kubectl delete pod`; grace 0 is `--force`."""
+        if pod := self.twin.get("Pod", KEY.namespace, name):
+            self.ledger.taken_away.add(pod["metadata"]["uid"])
+            self.twin.remove("Pod", KEY.namespace, name, pod["metadata"]["uid"], grace)
+
+    # what one looks at
+
+    def resource(self) -> Json | None:
+        """The resource, if it exists."""
+        return self.twin.get(CONSUMER_KIND, *KEY)
+
+    def must(self) -> Json:
+        """The resource, which exists."""
+        body = self.resource()
+        assert body is not None
+        return body
+
+    @property
+    def status(self) -> Json:
+        """Its status."""
+        status: Json = (self.resource() or {}).get("status", {})
+        return status
+
+    def condition(self, kind: str) -> Json:
+        """One condition, or {}."""
+        return condition_of(self.status, kind)
+
+    def pods(self, role: str) -> list[Json]:
+        """Pods of that role that exist."""
+        return [pod for pod in self.twin.all("Pod") if pod["metadata"].get("labels", {}).get("sluice.dev/role") == role]
+
+    def drivers(self) -> list[Json]:
+        """Driver pods that exist."""
+        return self.pods("driver")
+
+    def executors(self) -> list[Json]:
+        """Executor pods that exist."""
+        return self.pods("executor")
+
+    def reasons(self) -> list[str]:
+        """Reasons of the events so far, oldest first."""
+        return [event["reason"] for event in sorted(self.twin.all("Event"), key=lambda e: int(e["metadata"]["resourceVersion"]))]
+
+    # time
+
+    def run(self, seconds: int, until: Callable[[], bool] | None = None) -> bool:
+        """Let time pass; True as soon as `until` holds."""
+        for _ in range(seconds):
+            if until is not None and until():
+                return True
+            self.tick()
+        return until is None or until()
+
+    def tick(self) -> None:
+        """A second passes for everybody."""
+        self.now += timedelta(seconds=1)
+        self.place.now = self.ledger.now = self.now
+        self.nodes.tick()
+        controllers.tick(self.twin)
+        for leader in self.leaders:
+            if leader is not self.stalled:
+                leader.tick()
+        if self.stalled or any(leader.down for leader in self.leaders):
+            self.disturb()
+        self.ledger.tick(self.resource())
+
+    def disturb(self) -> None:
+        """Operators or watches do not work as they should: what stands may be old for a while."""
+        self.ledger.calm_since = self.now
+
+    def stall(self, leader: Leader, calls: int, seconds: int) -> None:
+        """Before its n-th call from now a process stands still for so long; the others go on."""
+
+        def meanwhile() -> None:
+            if self.stalled is None:
+                self.stalled = leader
+                self.run(seconds)
+                self.stalled = None
+                self.disturb()
+
+        leader.faults.stall[leader.faults.calls + calls] = meanwhile
+
+
+def _replacing(old: Any, new: Any) -> Any:
+    """The merge patch that leaves nothing of the old."""
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return new
+    return {key: None for key in old if key not in new} | {key: _replacing(old.get(key), value) for key, value in new.items()}
+
+
+def ready(world: World) -> bool:
+    """Ready for the present generation."""
+    current = world.status.get("observedGeneration") == world.must()["metadata"]["generation"]
+    return current and world.condition("Ready").get("status") == "True" and not world.condition("Reconciling")

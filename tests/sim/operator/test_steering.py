@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import logging
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+from steering.ledger import INVARIANTS, Broken
+from steering.machine import Operating, told
+from steering.sabotage import SABOTAGES, Sabotage
+
+EXAMPLES = int(os.environ.get("SLUICE_SIM_EXAMPLES", "100"))
+DEEP = os.environ.get("SLUICE_SIM") == "deep"
+QUICK = settings(
+    max_examples=EXAMPLES,
+    stateful_step_count=25,
+    deadline=None,
+    derandomize=True,  # the same schedules every time: a check that fails by chance is no check
+    database=None,
+    suppress_health_check=list(HealthCheck),
+    print_blob=False,
+)
+LONG = settings(QUICK, max_examples=max(EXAMPLES, 10_000), stateful_step_count=40, derandomize=False, print_blob=True)
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    """Injected failures are logged by the code under test; thousands of them say nothing."""
+    caplog.set_level(logging.CRITICAL)
+
+
+def test_the_operator_keeps_its_invariants_through_anything() -> None:
+    """Crashes, lost replies, two leaders, lost nodes, watch gaps, and a user who does anything at any moment."""
+    run_state_machine_as_test(Operating, settings=LONG if DEEP else QUICK)  # type: ignore[no-untyped-call]  # hypothesis
+
+
+@pytest.mark.parametrize("sabotage", SABOTAGES, ids=[sabotage.name for sabotage in SABOTAGES])
+def test_the_story_ends_well(sabotage: Sabotage) -> None:
+    """So that it is the sabotage, and not the story, that breaks something."""
+    told(sabotage.story).teardown()
+
+
+@pytest.mark.parametrize("sabotage", SABOTAGES, ids=[sabotage.name for sabotage in SABOTAGES])
+def test_the_story_catches_that(sabotage: Sabotage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a rule taken out, the invariant breaks that was named beforehand."""
+    sabotage.apply(monkeypatch)
+    with pytest.raises(Broken, match=f"^{sabotage.breaks}: "):
+        told(sabotage.story).teardown()
+
+
+def test_every_invariant_is_seen_to_break() -> None:
+    """One that no sabotage breaks may be one that cannot fail."""
+    assert {sabotage.breaks for sabotage in SABOTAGES} == set(INVARIANTS)
