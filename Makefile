@@ -18,8 +18,9 @@ venv: .venv/installed ## make .venv with everything in it
 	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[operator,consumer,dev]'
 	@touch $@
 
-generate: venv ## write generated files (CRD)
+generate: venv ## write generated files (CRD, docs)
 	@$(BIN)/python -m sluice_operator.crd crds/kinesisconsumers.sluice.dev.yaml charts/sluice/files/crd.yaml
+	@$(BIN)/python -m sluice_operator.reference docs/operations.md
 
 format: venv ## format the code
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .

@@ -1,21 +1,34 @@
-"""`python -m sluice_operator`: the whole process. A leader election would wrap `kopf.run` here."""
+"""`python -m sluice_operator`: the whole process, put together."""
 
 from __future__ import annotations
 
 import logging
 import os
-from typing import Any, cast
+import uuid
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import kopf
 
 from sluice_operator.cache import Cache
 from sluice_operator.client import ApiServer, connect
-from sluice_operator.handlers import registry
+from sluice_operator.election import Election, LeaderOnly
+from sluice_operator.gauges import Gauges, Sources
+from sluice_operator.handlers import Eyes, registry
+from sluice_operator.health import Freshness
+from sluice_operator.leader import Candidate, Post, Terms
 from sluice_operator.loops import Loops
+from sluice_operator.metrics import Metered, Metrics
 from sluice_operator.reconcile import Office
-from sluice_operator.settings import read
+from sluice_operator.services import Audits, Duty
+from sluice_operator.serving import Server
+from sluice_operator.settings import Settings, read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 QUIET = ("kopf.objects", "kopf.activities", "aiohttp.access")  # a line for every event of every pod, and every probe
+IMPATIENT = (2.0, 3.0)  # seconds for the election's calls: two of them and a pause fit into its deadline
 
 
 def main() -> None:
@@ -24,16 +37,43 @@ def main() -> None:
     kopf.configure(log_format=kopf.LogFormat[settings.log_format.upper()])
     for name in QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
-    cache = Cache()
-    loops = Loops(Office(ApiServer(connect()), cache, settings))
     kopf.run(
-        registry=registry(cache, loops),
+        registry=assembled(settings),
         standalone=True,
         identity=cast("Any", settings.identity),  # else kopf asks for a user name, which a bare uid has not
         clusterwide=not settings.namespaces,
         namespaces=settings.namespaces,
-        liveness_endpoint=settings.liveness,
     )
+
+
+def assembled(settings: Settings) -> kopf.OperatorRegistry:
+    """All the parts, and what kopf has to call of them."""
+    cache, metrics, freshness, api = Cache(), Metrics(), Freshness(), ApiServer(connect())
+    candidate = candidate_for(settings)
+    leads = candidate.leads if candidate else lambda: True
+    port = LeaderOnly(Metered(api, metrics), leads)
+    loops = Loops(Office(port, cache, settings, notice=metrics.notice), metrics, leading=False)
+    metrics.registry.register(Gauges(Sources(cache.bodies, leads, freshness.behind)))
+    services = (
+        Server(settings.port, partial(problems, loops, freshness), freshness.cold, metrics.registry),
+        Audits(freshness, api, settings.namespaces),
+        Duty(loops, port, partial(Election, candidate) if candidate else None),
+    )
+    return registry(Eyes(cache, loops, freshness, metrics), services)
+
+
+def candidate_for(settings: Settings) -> Candidate | None:
+    """None where there is no election."""
+    if settings.lease is None:
+        return None
+    post = Post(*settings.lease, identity=f"{settings.identity}_{uuid.uuid4().hex[:8]}")
+    return Candidate(ApiServer(connect(), IMPATIENT), post, Terms())
+
+
+def problems(loops: Loops, freshness: Freshness) -> Iterator[str]:
+    """What only a new start cures."""
+    yield from (f"the pass over {'/'.join(key)} hangs" for key in loops.stuck())
+    yield from (f"the watch of {kind}s shows nothing any more" for kind in freshness.stuck())
 
 
 if __name__ == "__main__":

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 TIMEOUT = (3.05, 15)  # seconds to connect, and between bytes
 NOT_FOUND, CONFLICT, UNPROCESSABLE = 404, 409, 422
-LATER = {401, 408, 429}  # credentials being rotated, and load
+LATER = {401, 408, 410, 429}  # credentials being rotated, a list that took too long, and load
 PAGE = 500
+METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 def connect() -> ApiClient:
@@ -42,8 +43,8 @@ def connect() -> ApiClient:
 class ApiServer:
     """Adapter of `Cluster`."""
 
-    def __init__(self, api: ApiClient) -> None:
-        self._api = api
+    def __init__(self, api: ApiClient, timeout: tuple[float, float] = TIMEOUT) -> None:
+        self._api, self._timeout = api, timeout
 
     def get(self, kind: str, namespace: str, name: str) -> Json | None:
         """See Cluster."""
@@ -66,6 +67,20 @@ class ApiServer:
             if not token:
                 return found
             query["continue"] = token
+
+    def versions(self, kind: str, namespace: str, selector: str) -> dict[str, str]:
+        """The resourceVersion by uid of the first page of objects, live; of every namespace if it is ''. Metadata only.
+
+        Raises:
+            ApiError: see Cluster.
+        """
+        query = urlencode({"labelSelector": selector, "limit": PAGE})
+        try:
+            page = self._call("GET", f"{_path(kind, namespace)}?{query}", accept=METADATA)
+        except ApiException as error:
+            _raise(error)
+        items = page["items"] or ()  # null, where a list of metadata alone is empty
+        return {item["metadata"]["uid"]: item["metadata"]["resourceVersion"] for item in items}
 
     def create(self, body: Json) -> Json:
         """See Cluster."""
@@ -97,13 +112,13 @@ class ApiServer:
         except ApiException as error:
             _raise(error, patching=method == "PATCH")
 
-    def _call(self, method: str, path: str, body: Json | None = None) -> Json:
+    def _call(self, method: str, path: str, body: Json | None = None, accept: str = "application/json") -> Json:
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        headers = {"Accept": "application/json", "Content-Type": kind, "User-Agent": "sluice-operator"}
+        headers = {"Accept": accept, "Content-Type": kind, "User-Agent": "sluice-operator"}
         self._api.update_params_for_auth(headers, [], ["BearerToken"], "", "", body)
         try:
             url = f"{self._api.configuration.host}/{path}"
-            reply = self._api.call_api(method, url, headers, body, _request_timeout=TIMEOUT)
+            reply = self._api.call_api(method, url, headers, body, _request_timeout=self._timeout)
             data = reply.read()
         except urllib3.exceptions.HTTPError as error:
             raise Unavailable(f"{method} {path}: {error}") from error
@@ -115,7 +130,8 @@ class ApiServer:
 
 def _path(kind: str, namespace: str, name: str = "") -> str:
     group, plural = PATHS[kind]
-    return "/".join(part for part in (group, "namespaces", namespace, plural, name) if part)
+    where = f"namespaces/{namespace}" if namespace else ""
+    return "/".join(part for part in (group, where, plural, name) if part)
 
 
 def _raise(error: ApiException, *, patching: bool = False) -> NoReturn:

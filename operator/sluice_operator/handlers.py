@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import kopf
 
 from sluice_operator.cluster import CONSUMER_KIND
+from sluice_operator.health import OURS
+from sluice_operator.observe import REPORT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from sluice_operator.cache import Cache
+    from sluice_operator.cluster import Json
+    from sluice_operator.health import Freshness
     from sluice_operator.loops import Loops
+    from sluice_operator.metrics import Metrics
 
-OURS = "app.kubernetes.io/managed-by=sluice,sluice.dev/consumer"
 WATCHES = {
     CONSUMER_KIND: ("sluice.dev", "v1alpha1", "kinesisconsumers"),
     "Pod": ("", "v1", "pods"),
@@ -23,11 +29,44 @@ WATCHES = {
 }
 
 
+class Service(Protocol):
+    """Runs as long as the process does."""
+
+    async def start(self) -> None:
+        """Before the watches."""
+
+    async def stop(self) -> None:
+        """With the process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Eyes:
+    """Where events of watches go."""
+
+    cache: Cache
+    loops: Loops
+    freshness: Freshness
+    metrics: Metrics
+
+
+class Pauses:
+    """Seconds between the tries of a call that kopf makes for a watch; they never end.
+
+    Else kopf would end the process, and with it the work in every namespace, because one namespace may not be watched any more: its
+    RoleBinding goes first when it is deleted.
+    """
+
+    def __iter__(self) -> Iterator[float]:
+        """Doubled up to half a minute."""
+        return itertools.chain((1.0, 2.0, 4.0, 8.0, 16.0), itertools.repeat(30.0))
+
+
 def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
     """Watch only what is ours, post nothing, look at nothing outside: no CRDs, no namespaces, no peers."""
     settings.posting.enabled = False
     settings.peering.standalone = True
     settings.scanning.disabled = True
+    settings.networking.error_backoffs = Pauses()
     settings.watching.label_selectors["pods"] = OURS
     settings.watching.label_selectors["jobs"] = OURS
 
@@ -37,45 +76,49 @@ def login(**given: Any) -> kopf.ConnectionInfo | None:
     return kopf.login_with_kubeconfig(**given) or kopf.login_with_service_account(**given)
 
 
-def registry(cache: Cache, loops: Loops) -> kopf.OperatorRegistry:
-    """Everything that kopf has to call."""
+def registry(eyes: Eyes, services: Sequence[Service]) -> kopf.OperatorRegistry:
+    """Everything that kopf has to call. Services start in this order and stop in the other one."""
     handlers = kopf.OperatorRegistry()
     kopf.on.startup(registry=handlers)(configure)
     kopf.on.login(registry=handlers)(login)
-    kopf.on.cleanup(registry=handlers)(cleaner(loops))
-    kopf.on.probe(id="loops", registry=handlers)(probe(loops))
+    for number, service in enumerate(services):
+        kopf.on.startup(id=f"start-{number}", registry=handlers, errors=kopf.ErrorsMode.PERMANENT)(starter(service))
+    kopf.on.cleanup(id="clean", registry=handlers)(cleaner(services))
     for kind, (group, version, plural) in WATCHES.items():
-        kopf.on.event(group, version, plural, id=plural, registry=handlers)(watcher(kind, cache, loops))
+        kopf.on.event(group, version, plural, id=plural, registry=handlers)(watcher(kind, eyes))
     return handlers
 
 
-def cleaner(loops: Loops) -> Callable[..., Any]:
-    """Ends the loops with the process."""
+def starter(service: Service) -> Callable[..., Any]:
+    """A service that cannot start ends the process."""
+
+    async def start(**_: Any) -> None:
+        await service.start()
+
+    return start
+
+
+def cleaner(services: Sequence[Service]) -> Callable[..., Any]:
+    """Ends the services with the process."""
 
     async def clean(**_: Any) -> None:
-        await loops.stop()
+        for service in reversed(services):
+            await service.stop()
 
     return clean
 
 
-def watcher(kind: str, cache: Cache, loops: Loops) -> Callable[..., Any]:
+def watcher(kind: str, eyes: Eyes) -> Callable[..., Any]:
     """The handler of one kind's events."""
 
     async def seen(event: kopf.RawEvent, **_: Any) -> None:
-        now = datetime.now(UTC).replace(microsecond=0)
-        key = cache.see(kind, dict(event["object"]), now, gone=event["type"] == "DELETED")
+        body: Json = dict(event["object"])
+        gone = event["type"] == "DELETED"
+        key = eyes.cache.see(kind, body, datetime.now(UTC).replace(microsecond=0), gone=gone)
+        meta = body["metadata"]
+        eyes.freshness.shown(kind, meta["uid"], meta["resourceVersion"], gone=gone)
+        eyes.metrics.saw(kind, meta["uid"], (meta.get("annotations") or {}).get(REPORT), gone=gone)
         if key is not None:
-            loops.wake(key)
+            eyes.loops.wake(key)
 
     return seen
-
-
-def probe(loops: Loops) -> Callable[..., str]:
-    """Liveness: fails only when a pass hangs. Anything but PermanentError would make kopf's probe itself hang."""
-
-    def loops_turn(**_: Any) -> str:
-        if stuck := loops.stuck():
-            raise kopf.PermanentError(f"passes hang: {stuck}")
-        return "turning"
-
-    return loops_turn

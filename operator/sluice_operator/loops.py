@@ -1,4 +1,4 @@
-"""One loop per resource: reconcile, sleep until something happens or it is time.
+"""One loop per resource: reconcile, sleep until something happens or it is time. Only in a leader; others just remember.
 
 Runs on kopf's event loop; the passes themselves block and run on worker threads. A failing pass is repeated with a
 growing pause and never ends its loop.
@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sluice_operator.cluster import ApiError
+from sluice_operator.metrics import Metrics
 from sluice_operator.reconcile import Office, Outcome, reconcile
 
 if TYPE_CHECKING:
@@ -23,21 +24,31 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("sluice")
 THREADS = 8  # passes at the same time; each is a few calls to the API server
 LONGEST_PAUSE = 60.0
+LAST_PASS = 8.0  # seconds to wait for passes under way when the process ends
 STUCK_AFTER = 120.0  # seconds a pass may take: its calls have timeouts of their own
 
 
 class Loops:
     """The loops of all resources."""
 
-    def __init__(self, office: Office) -> None:
-        self._office = office
+    def __init__(self, office: Office, metrics: Metrics | None = None, *, leading: bool = True) -> None:
+        self._office, self._leading = office, leading
+        self._metrics = metrics or Metrics()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="pass")
         self._bells: dict[Key, asyncio.Event] = {}
         self._tasks: dict[Key, asyncio.Task[None]] = {}
         self._passes: dict[Key, float] = {}
 
+    def lead(self) -> None:
+        """From now on act: on every resource that the cache knows, and on whatever comes."""
+        self._leading = True
+        for key in self._office.cache.known():
+            self.wake(key)
+
     def wake(self, key: Key) -> None:
         """Something happened to this resource; what, the loop finds out by itself."""
+        if not self._leading:
+            return
         self._bells.setdefault(key, asyncio.Event()).set()
         if key not in self._tasks:
             self._tasks[key] = asyncio.get_running_loop().create_task(self._loop(key), name="/".join(key))
@@ -47,13 +58,16 @@ class Loops:
         before = time.monotonic() - STUCK_AFTER
         return [key for key, since in self._passes.items() if since < before]
 
-    async def stop(self) -> None:
-        """End all loops; passes in flight end their present call and are repeated by the next operator."""
+    async def stop(self) -> bool:
+        """End all loops. Whether no pass is under way any more; one that is will be repeated by the next operator."""
+        self._leading = False
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        ended = asyncio.create_task(asyncio.to_thread(self._threads.shutdown, cancel_futures=True))
+        done, _ = await asyncio.wait({ended}, timeout=LAST_PASS)
+        return bool(done)
 
     async def _loop(self, key: Key) -> None:
         failures, thorough = 0, False
@@ -74,10 +88,10 @@ class Loops:
             self._bells.pop(key, None)
 
     async def _pass(self, key: Key, *, thorough: bool) -> Outcome | None:
-        self._passes[key] = time.monotonic()
-        now = datetime.now(UTC).replace(microsecond=0)
+        self._passes[key] = asked = time.monotonic()
+        self._metrics.queue.inc()
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, partial(reconcile, self._office, key, now, thorough=thorough))
+            return await asyncio.get_running_loop().run_in_executor(self._threads, partial(self._timed, asked, key, thorough=thorough))
         except ApiError as error:
             LOG.warning("%s/%s: %s", *key, error)
         except Exception:
@@ -85,6 +99,19 @@ class Loops:
         finally:
             self._passes.pop(key, None)
         return None
+
+    def _timed(self, asked: float, key: Key, *, thorough: bool) -> Outcome:
+        began, result = time.monotonic(), "failed"
+        self._metrics.queue.dec()
+        self._metrics.waits.observe(began - asked)
+        try:
+            outcome = reconcile(self._office, key, datetime.now(UTC).replace(microsecond=0), thorough=thorough)
+            result = "ok"
+        finally:
+            self._metrics.passes.labels(result).observe(time.monotonic() - began)
+        if outcome.wake is None:
+            self._metrics.forget(key)
+        return outcome
 
     async def _sleep(self, key: Key, wake: datetime) -> bool:
         """Sleeps until something happens (False) or it is time (True)."""

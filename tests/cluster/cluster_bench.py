@@ -28,9 +28,13 @@ class Bench:
 
     def apply(self, *documents: Mapping[str, Any]) -> str:
         """Applies manifests."""
+        return self.apply_in(installing.NAMESPACE, *documents)
+
+    def apply_in(self, namespace: str, *documents: Mapping[str, Any]) -> str:
+        """Applies manifests in another namespace."""
         path = places.made(places.work() / "tests") / f"{uuid4()}.json"
         path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(documents)}))
-        return self.kubectl("apply", f"--filename={path}")
+        return self.cluster.kubectl(f"--namespace={namespace}", "apply", f"--filename={path}")
 
     def get(self, kind: str, *arguments: str) -> list[dict[str, Any]]:
         """All objects of a kind."""

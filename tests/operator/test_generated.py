@@ -1,4 +1,4 @@
-"""Generated and copied files are what the code says; the chart's rights are the calls that are made."""
+"""Generated and copied files are what the code says; the core is pure."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from operator_world import World
-from test_crash import live
 
 from sluice_operator import crd
 
@@ -17,7 +14,6 @@ Json = dict[str, Any]
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "operator" / "sluice_operator"
-CHART = ROOT / "charts" / "sluice"
 PURE = [
     "action",
     "change",
@@ -71,20 +67,6 @@ def test_only_replicas_has_a_default() -> None:
 def test_the_crd_is_small_enough_for_client_side_apply() -> None:
     """262,144 bytes is the limit of the annotation that kubectl keeps."""
     assert len(crd.render()) < 60_000
-
-
-def test_the_operators_rights_are_the_calls_it_makes() -> None:
-    """Reads and watches of the three kinds, and the writes of a whole life; nothing more and nothing less."""
-    text = (CHART / "templates" / "_names.tpl").read_text()
-    block = text.split('define "sluice.rules" -}}')[1].split("{{- end -}}")[0]
-    granted = {(verb, kind) for rule in yaml.safe_load(block) for kind in rule["resources"] for verb in rule["verbs"]}
-    plural = {"KinesisConsumer": "kinesisconsumers", "Pod": "pods", "Job": "jobs", "Event": "events"}
-    world = World()
-    live(world)
-    wrote = {(verb, plural[kind]) for verb, kind in world.calls if verb != "status"}
-    watched = {(verb, kind) for kind in ("kinesisconsumers", "pods", "jobs") for verb in ("get", "list", "watch")}
-    indirect = {("update", "kinesisconsumers/finalizers"), ("update", "kinesisconsumers/status")}
-    assert granted == wrote | watched | indirect
 
 
 @pytest.mark.parametrize("name", PURE)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import threading
 from typing import TYPE_CHECKING, Any
 
 import kopf
@@ -12,8 +14,10 @@ from operator_world import BEGIN, KEY, SPEC
 from sluice_operator import loops as loops_module
 from sluice_operator.cache import Cache
 from sluice_operator.cluster import CONSUMER_KIND, Unavailable
-from sluice_operator.handlers import probe, registry, watcher
+from sluice_operator.handlers import Eyes, configure, registry, watcher
+from sluice_operator.health import Freshness
 from sluice_operator.loops import Loops
+from sluice_operator.metrics import Metrics
 from sluice_operator.reconcile import Office
 from sluice_operator.settings import Settings
 from sluice_operator.twin import Twin
@@ -29,10 +33,17 @@ def office() -> Office:
     return Office(twin, Cache(), Settings())
 
 
+def eyes(office: Office, loops: Loops) -> Eyes:
+    """Where the watch's events go."""
+    return Eyes(office.cache, loops, Freshness(), Metrics())
+
+
 async def tell(office: Office, loops: Loops, kind: str = "ADDED") -> None:
     """An event of the watch."""
-    body = office.cluster.get(CONSUMER_KIND, *KEY) or {"metadata": {"namespace": KEY.namespace, "name": KEY.name, "uid": "uid-1"}}
-    await watcher(CONSUMER_KIND, office.cache, loops)(event={"type": kind, "object": body})
+    body = office.cluster.get(CONSUMER_KIND, *KEY) or {
+        "metadata": {"namespace": KEY.namespace, "name": KEY.name, "uid": "uid-1", "resourceVersion": "1"}
+    }
+    await watcher(CONSUMER_KIND, eyes(office, loops))(event={"type": kind, "object": body})
 
 
 async def until(done: Any) -> None:
@@ -56,7 +67,7 @@ def test_an_event_wakes_the_loop_and_the_deletion_ends_it() -> None:
         assert gone is not None
         assert isinstance(place.cluster, Twin)
         place.cluster.finish_deletion(gone)
-        await watcher(CONSUMER_KIND, place.cache, loops)(event={"type": "DELETED", "object": gone})
+        await watcher(CONSUMER_KIND, eyes(place, loops))(event={"type": "DELETED", "object": gone})
         await until(lambda: not loops._tasks)
         await loops.stop()
 
@@ -86,20 +97,73 @@ def test_a_failing_pass_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     assert errors == []
 
 
-def test_liveness_fails_only_when_a_pass_hangs() -> None:
-    """And in the one way that kopf answers at once."""
+def test_a_pass_that_hangs_is_noticed() -> None:
+    """Its calls have timeouts of their own, so two minutes are enough."""
     loops = Loops(office())
-    alive = probe(loops)
-    assert alive() == "turning"
+    assert loops.stuck() == []
     loops._passes[KEY] = -1e9
-    with pytest.raises(kopf.PermanentError):
-        alive()
+    assert loops.stuck() == [KEY]
+
+
+def test_a_follower_remembers_and_acts_only_when_it_is_elected() -> None:
+    """Its cache is warm then: no event has to come first."""
+
+    async def scene() -> None:
+        place = office()
+        loops = Loops(place, leading=False)
+        await tell(place, loops)
+        assert not loops._tasks
+        assert not (place.cluster.get(CONSUMER_KIND, *KEY) or {})["metadata"].get("finalizers")
+        loops.lead()
+        await until(lambda: (place.cluster.get(CONSUMER_KIND, *KEY) or {})["metadata"].get("finalizers"))
+        assert await loops.stop()
+
+    asyncio.run(scene())
+
+
+def test_loops_that_were_stopped_begin_nothing_more() -> None:
+    """Whatever the watches still show."""
+
+    async def scene() -> None:
+        place = office()
+        loops = Loops(place)
+        assert await loops.stop()
+        await tell(place, loops)
+        assert not loops._tasks
+
+    asyncio.run(scene())
+
+
+def test_a_pass_under_way_is_waited_for_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only who knows that nothing of his acts may hand over."""
+    monkeypatch.setattr(loops_module, "LAST_PASS", 0.05)
+    place, ended = office(), threading.Event()
+    monkeypatch.setattr(place.cluster, "get", lambda *_: ended.wait(5))
+
+    async def scene() -> None:
+        loops = Loops(place)
+        body = {"metadata": {"namespace": KEY.namespace, "name": KEY.name, "uid": "u", "resourceVersion": "1"}, "spec": SPEC}
+        await watcher(CONSUMER_KIND, eyes(place, loops))(event={"type": "ADDED", "object": body})
+        await until(lambda: loops._passes)
+        assert not await loops.stop()
+        ended.set()
+
+    asyncio.run(scene())
 
 
 def test_everything_kopf_has_to_call_is_registered() -> None:
     """Three watches, and nothing edge-triggered."""
-    loops = Loops(office())
-    handlers = registry(Cache(), loops)
+    place = office()
+    handlers = registry(eyes(place, Loops(place)), [])
     assert {handler.id for handler in handlers._watching.get_all_handlers()} == {"kinesisconsumers", "pods", "jobs"}
     assert not list(handlers._changing.get_all_handlers())
     assert not list(handlers._spawning.get_all_handlers())
+
+
+def test_a_namespace_that_may_not_be_watched_does_not_end_the_process() -> None:
+    """By default kopf gives up after 54 s of 403, and all other namespaces with it."""
+    settings = kopf.OperatorSettings()
+    configure(settings)
+    pauses = settings.networking.error_backoffs
+    assert list(itertools.islice(iter(pauses), 1000))[-1] == 30.0
+    assert len(list(itertools.islice(iter(pauses), 1000))) == 1000

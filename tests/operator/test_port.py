@@ -1,6 +1,6 @@
 """One contract for the API server in memory and the real one; each condition has a test in which it fails.
 
-The real one is the project's own kind cluster, in a namespace of its own.
+Both are asked through the real client too. The real server is the project's own kind cluster, in a namespace of its own.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from http_twin import HttpTwin, Reply
 from kubernetes.client.api_client import ApiClient
 from kubernetes.client.configuration import Configuration
 from operator_world import BEGIN, SPEC
 
-from sluice_operator import crd
+from sluice_operator import crd, health
 from sluice_operator.client import ApiServer, connect
 from sluice_operator.cluster import CONSUMER_KIND, Cluster, Conflict, Exists, Refused, Unavailable
+from sluice_operator.leader import Candidate, Deposed, Post, Terms
 from sluice_operator.twin import Twin
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ Json = dict[str, Any]
 KUBECONFIG = Path(__file__).parents[2] / ".work" / "sluice.kubeconfig"
 CRDS = "apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 OK, CREATED = 200, 201
-PLACES = [pytest.param("twin"), pytest.param("server", marks=pytest.mark.cluster)]
+PLACES = [pytest.param("twin"), pytest.param("client"), pytest.param("server", marks=pytest.mark.cluster)]
 
 
 class Place:
@@ -72,6 +74,11 @@ def server() -> Iterator[ApiClient]:
         call(api, "DELETE", f"{CRDS}/kinesisconsumers.sluice.dev")
 
 
+def through(http: HttpTwin) -> ApiServer:
+    """The real client of a server in memory."""
+    return ApiServer(http)  # type: ignore[arg-type]  # it stands where ApiClient stands
+
+
 def call(api: ApiClient, method: str, path: str, body: Json | None = None) -> int:
     """One request outside the port; its status."""
     reply = api.call_api(method, f"{api.configuration.host}/{path}", {"Content-Type": "application/json"}, body or {})
@@ -81,9 +88,10 @@ def call(api: ApiClient, method: str, path: str, body: Json | None = None) -> in
 
 @pytest.fixture(params=PLACES)
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
-    """The twin, or a fresh namespace of the cluster."""
-    if request.param == "twin":
-        yield Place(Twin(lambda: BEGIN), "default")
+    """The twin, the client before the twin, or a fresh namespace of the cluster."""
+    if request.param != "server":
+        twin = Twin(lambda: BEGIN)
+        yield Place(twin if request.param == "twin" else through(HttpTwin(twin)), "default")
         return
     api = request.getfixturevalue("server")
     name = f"port-{uuid.uuid4().hex[:8]}"
@@ -177,6 +185,74 @@ def test_a_finalizer_holds_a_resource_until_it_is_taken_off(place: Place) -> Non
     assert "deletionTimestamp" in now["metadata"]
     place.cluster.patch(CONSUMER_KIND, place.namespace, "orders", {"metadata": {"finalizers": []}})
     assert place.get(CONSUMER_KIND, "orders") is None
+
+
+def test_a_lease_is_renewed_only_as_it_was_seen(place: Place) -> None:
+    """The election's whole use of the server, from an empty Lease on."""
+    head = {"name": "l", "namespace": place.namespace}
+    empty = place.cluster.create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": head})
+    spec = {"holderIdentity": "a", "leaseDurationSeconds": 15, "leaseTransitions": 1, "renewTime": "2026-11-21T10:00:00.000001Z"}
+    condition = {"resourceVersion": empty["metadata"]["resourceVersion"]}
+    held = place.cluster.patch("Lease", place.namespace, "l", {"metadata": condition, "spec": spec})
+    assert held["spec"] == spec
+    with pytest.raises(Conflict):
+        place.cluster.patch("Lease", place.namespace, "l", {"metadata": condition, "spec": {"holderIdentity": "b"}})
+    with pytest.raises(Exists):
+        place.cluster.create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": head})
+
+
+def test_a_candidate_is_elected_and_releases(place: Place) -> None:
+    """One after the other, without a pause."""
+    posts = [Post(place.namespace, "l", name) for name in ("a", "b")]
+    first, second = (Candidate(place.cluster, post, Terms(duration=1, deadline=60)) for post in posts)
+    place.cluster.create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l", "namespace": place.namespace}})
+    first.turn()
+    assert first.leads()
+    first.release()
+    second.turn()
+    assert second.leads()
+    with pytest.raises(Deposed, match="b holds"):
+        first.turn()
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("place", ["server"], indirect=True)
+def test_a_namespace_is_found_by_its_name(place: Place) -> None:
+    """Whether it is being deleted decides how its resources go."""
+    assert (place.cluster.get("Namespace", place.namespace, "") or {})["metadata"]["name"] == place.namespace
+    assert place.cluster.get("Namespace", "no-such-namespace", "") is None
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("place", ["server"], indirect=True)
+def test_an_audit_reads_metadata_of_one_namespace_or_of_all(place: Place) -> None:
+    """Every uid with its version, and nothing of the objects themselves."""
+    body = place.consumer()
+    assert isinstance(place.cluster, ApiServer)
+    own = {body["metadata"]["uid"]: body["metadata"]["resourceVersion"]}
+    assert place.cluster.versions(CONSUMER_KIND, place.namespace, "") == own
+    assert own.items() <= place.cluster.versions(CONSUMER_KIND, "", "").items()
+    assert place.cluster.versions("Pod", "", health.SAMPLES["Pod"]) is not None
+
+
+def test_a_list_is_read_to_its_last_page() -> None:
+    """Each page says where the next one begins."""
+    http = HttpTwin(Twin(lambda: BEGIN), page=2)
+    place = Place(through(http), "default")
+    for name in "abcde":
+        place.pod(name)
+    found = place.cluster.list("Pod", "default", {"sluice.dev/consumer": "orders"})
+    assert [pod["metadata"]["name"] for pod in found] == list("abcde")
+    assert len([method for method, _ in http.requests if method == "GET"]) == 3
+
+
+@pytest.mark.parametrize(("status", "error"), [(401, Unavailable), (410, Unavailable), (429, Unavailable), (500, Unavailable), (403, Refused)])
+def test_an_error_is_named_by_what_to_do_next(status: int, error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+    """410 is a list that took so long that its next page is gone: begin anew."""
+    http = HttpTwin(Twin(lambda: BEGIN))
+    monkeypatch.setattr(http, "call_api", lambda *_, **__: Reply(status, {"reason": "Some", "message": "words"}))
+    with pytest.raises(error, match="words"):
+        through(http).list("Pod", "default", {})
 
 
 @pytest.mark.cluster

@@ -32,14 +32,23 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
-{{- /* Exactly the calls that the operator makes; tests/operator/test_chart.py holds the two together. */ -}}
-{{- define "sluice.rules" -}}
+{{- /* Exactly the calls that the operator makes; tests/operator/test_rbac.py records them and compares. */ -}}
+{{- define "sluice.rules.resources" -}}
 - apiGroups: [sluice.dev]
   resources: [kinesisconsumers]
-  verbs: [get, list, watch, patch]
+  verbs: [get, list, watch, patch]  # patch: the finalizer
 - apiGroups: [sluice.dev]
   resources: [kinesisconsumers/status]
   verbs: [update]
+- apiGroups: [""]
+  resources: [namespaces]  # whether a deleted resource's namespace goes too
+  verbs: [get]
+  {{- with .Values.watchNamespaces }}
+  resourceNames: {{ toYaml . | nindent 4 }}
+  {{- end }}
+{{- end -}}
+
+{{- define "sluice.rules.pods" -}}
 - apiGroups: [sluice.dev]
   resources: [kinesisconsumers/finalizers]  # owner references that block the owner's deletion
   verbs: [update]

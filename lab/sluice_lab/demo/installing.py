@@ -88,7 +88,7 @@ def diagnose(found: Cluster, folder: Path) -> None:
         "resource.json": (here, "get", "kinesisconsumers", "--output=json"),
         "driver.log": (here, "logs", "--selector=sluice.dev/role=driver", "--tail=-1"),
         "executors.log": (here, "logs", "--selector=sluice.dev/role=executor", "--tail=-1", "--prefix"),
-        "operator.log": (f"--namespace={OPERATOR_NAMESPACE}", "logs", f"deployment/{RELEASE}", "--tail=-1"),
+        "operator.log": (f"--namespace={OPERATOR_NAMESPACE}", "logs", "--selector=app.kubernetes.io/name=sluice", "--tail=-1", "--prefix"),
     }
     for name, arguments in wanted.items():
         try:

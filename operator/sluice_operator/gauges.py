@@ -1,0 +1,109 @@
+"""What Prometheus is told when it asks: of this process, and of each resource, out of the cache.
+
+Resources are told of by the leader only: all replicas know them, and a sum would count them twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from sluice_operator.model import Phase
+from sluice_operator.observe import instant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from sluice_operator.cluster import Json
+
+BY_RESOURCE = {
+    "sluice_consumer_lag_seconds": "How far the oldest shard is behind the stream's tip.",
+    "sluice_consumer_records_per_second": "Records consumed, as the driver reported.",
+    "sluice_consumer_open_shards": "Shards that can still get records.",
+    "sluice_consumer_executors": "Executors that exist and are not on their way out.",
+    "sluice_consumer_draining_executors": "Executors that end their work before they leave.",
+    "sluice_consumer_report_age_seconds": "Time since the driver's figures last moved.",
+    "sluice_consumer_ready": "1 if the condition Ready is True.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Asked at every scrape: the resources in the cache, whether this process leads, and how far each watch is behind."""
+
+    bodies: Callable[[], Iterable[Json]]
+    leads: Callable[[], bool]
+    behind: Callable[[], dict[str, float]]
+
+
+class Gauges(Collector):
+    """See the module."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+
+    def describe(self) -> list[GaugeMetricFamily]:
+        """Without values; registering asks for it."""
+        return [*_families()]
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Everything, now."""
+        leader, build, behind, consumers, *by_resource = _families()
+        leads = self._sources.leads()
+        leader.add_metric([], float(leads))
+        build.add_metric([_version()], 1)
+        for kind, seconds in self._sources.behind().items():
+            behind.add_metric([kind], seconds)
+        yield from (leader, build, behind)
+        if leads:
+            yield from _resources(list(self._sources.bodies()), consumers, by_resource)
+
+
+def _families() -> list[GaugeMetricFamily]:
+    return [
+        GaugeMetricFamily("sluice_leader", "1 in the replica that acts."),
+        GaugeMetricFamily("sluice_build_info", "Always 1.", labels=["version"]),
+        GaugeMetricFamily("sluice_watch_behind_seconds", "Age of the oldest change that a list showed and the watch has not.", labels=["kind"]),
+        GaugeMetricFamily("sluice_consumers", "Resources in each phase.", labels=["phase"]),
+        *(GaugeMetricFamily(name, text, labels=["namespace", "name"]) for name, text in BY_RESOURCE.items()),
+    ]
+
+
+def _resources(bodies: list[Json], consumers: GaugeMetricFamily, by_resource: list[GaugeMetricFamily]) -> Iterator[GaugeMetricFamily]:
+    phases = Counter((body.get("status") or {}).get("phase", Phase.PENDING) for body in bodies)
+    for phase in Phase:
+        consumers.add_metric([phase], phases[phase])
+    for body in bodies:
+        figures = _figures(body.get("status") or {})
+        for family in by_resource:
+            if (value := figures[family.name]) is not None:
+                family.add_metric([body["metadata"]["namespace"], body["metadata"]["name"]], value)
+    yield from (consumers, *by_resource)
+
+
+def _figures(status: Json) -> dict[str, float | None]:
+    stream = status.get("stream") or {}
+    lag, reported = stream.get("millisBehindLatest"), instant(stream.get("reportedAt"))
+    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or ())
+    return {
+        "sluice_consumer_lag_seconds": None if lag is None else lag / 1000,
+        "sluice_consumer_records_per_second": stream.get("recordsPerSecond"),
+        "sluice_consumer_open_shards": stream.get("openShards"),
+        "sluice_consumer_executors": status.get("replicas"),
+        "sluice_consumer_draining_executors": len(status.get("draining") or ()),
+        "sluice_consumer_report_age_seconds": (datetime.now(UTC) - reported).total_seconds() if reported else None,
+        "sluice_consumer_ready": float(ready),
+    }
+
+
+def _version() -> str:
+    try:
+        return version("sluice")
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,69 @@
+"""What a test does to the operator itself."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from cluster_bench import Bench
+
+from sluice_lab import places, processes
+from sluice_lab.demo.installing import CHART, OPERATOR_NAMESPACE, RELEASE
+
+IN = f"--namespace={OPERATOR_NAMESPACE}"
+# The operator's process in a pod, as the node sees it, ended by a signal that it cannot answer.
+KILL = """for each in /proc/[0-9]*; do
+  if tr '\\0' '\\n' <"$each/environ" 2>/dev/null | grep -qx "POD_NAME=$1"; then kill -9 "${each#/proc/}"; echo "${each#/proc/}"; fi
+done"""
+
+
+def pods(bench: Bench) -> list[dict[str, Any]]:
+    """The operator's, those on their way out left out."""
+    said = bench.cluster.kubectl(IN, "get", "pods", "--selector=app.kubernetes.io/name=sluice", "--output=json")
+    found: list[dict[str, Any]] = json.loads(said)["items"]
+    return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+
+def ready(bench: Bench, replicas: int) -> bool:
+    """That many replicas, all ready."""
+    found = pods(bench)
+    return len(found) == replicas and all(all(c["ready"] for c in pod["status"].get("containerStatuses", [{"ready": False}])) for pod in found)
+
+
+def holder(bench: Bench) -> str:
+    """Who leads: the pod's name and the process's number."""
+    lease = json.loads(bench.cluster.kubectl(IN, "get", "lease", RELEASE, "--output=json"))
+    return str((lease.get("spec") or {}).get("holderIdentity") or "")
+
+
+def leader(bench: Bench) -> str:
+    """The pod that leads."""
+    return holder(bench).rpartition("_")[0]
+
+
+def kill(bench: Bench) -> str:
+    """SIGKILL to the leader; who it was."""
+    before = holder(bench)
+    killed = processes.run("docker", "exec", bench.cluster.node, "sh", "-c", KILL, "kill", leader(bench)).split()
+    assert killed, f"no process of {before} was found"
+    return before
+
+
+def taken_over(bench: Bench, before: str, seconds: float) -> float:
+    """Waits until another process leads; after how many seconds."""
+    began = time.monotonic()
+    bench.until(f"another leader than {before}", lambda: holder(bench) not in {before, ""}, seconds)
+    return time.monotonic() - began
+
+
+def get(bench: Bench, pod: str, path: str) -> str:
+    """What a replica serves."""
+    return bench.cluster.kubectl("get", "--raw", f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/pods/{pod}:8080/proxy/{path}")
+
+
+def helm(bench: Bench, chart: object = CHART, **values: Any) -> None:
+    """Upgrades the release, with the tests' values and these."""
+    path = places.made(places.work() / "tests") / "values.json"
+    path.write_text(json.dumps(json.loads((places.work() / "demo" / "values.json").read_text()) | values))
+    bench.cluster.helm("upgrade", RELEASE, str(chart), IN, f"--values={path}", "--wait", "--timeout=3m")

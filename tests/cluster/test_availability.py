@@ -1,0 +1,147 @@
+"""Two replicas, one leads: it is killed in the middle of things, handed over, and bereft of a namespace; nothing is doubled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from cluster_bench import Bench, consumer
+from operating import IN, get, helm, holder, kill, leader, pods, ready, taken_over
+
+from sluice_lab.demo import kcl_table
+from sluice_lab.demo.installing import NAMESPACE, RELEASE
+from sluice_lab.demo.topology import Stream
+
+pytestmark = pytest.mark.cluster
+
+NAME, STREAM, TABLE, DOOMED = "steadfast", "availability", "availability-kcl", "sluice-doomed"
+LIMIT = 20.0  # seconds, from the death of a leader to the next
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _source(bench: Bench) -> None:
+    """A stream, and a KCL application's table over it, at the beginning of each shard."""
+    bench.until("two replicas", lambda: ready(bench, 2) and holder(bench), 90)
+    stream = Stream(bench.aws.kinesis, STREAM)
+    stream.create(2)
+    dump = kcl_table.dump()
+    lease = next(row for row in dump["rows"] if kcl_table.is_lease(row) and row["checkpoint"]["S"] != "SHARD_END")
+    beginning = {"checkpoint": {"S": "TRIM_HORIZON"}, "checkpointSubSequenceNumber": {"N": "0"}}
+    rows = [
+        lease | beginning | {"leaseKey": {"S": name}, "startingHashKey": {"S": str(shard.low)}, "endingHashKey": {"S": str(shard.high)}}
+        for name, shard in stream.shards().items()
+    ]
+    kcl_table.write(bench.aws.dynamodb, TABLE, dump["description"], rows)
+
+
+def manifest(bench: Bench, **spec: Any) -> dict[str, Any]:
+    """The consumer of this page."""
+    found = consumer(bench, NAME, replicas=2, batch={"intervalSeconds": 1}, migrateFrom={"table": TABLE, "quietSeconds": 30}, **spec)
+    found["spec"]["stream"] |= {"name": STREAM}
+    return found
+
+
+def mine(bench: Bench, kind: str, role: str) -> dict[str, str]:
+    """Name and uid of what runs for it."""
+    found = bench.get(kind, f"--selector=sluice.dev/consumer={NAME},sluice.dev/role={role}")
+    return {body["metadata"]["name"]: body["metadata"]["uid"] for body in found}
+
+
+def migrates(bench: Bench) -> bool:
+    """The pod of its Job is running."""
+    found = bench.get("pods", f"--selector=sluice.dev/consumer={NAME},sluice.dev/role=migration")
+    return any(pod["status"].get("phase") == "Running" for pod in found)
+
+
+def settled(bench: Bench, executors: int) -> bool:
+    """Ready, with that many executors, and nothing under way."""
+    status = bench.resource(NAME).get("status", {})
+    at_ease = not bench.condition(NAME, "Reconciling")
+    return bench.condition(NAME, "Ready").get("status") == "True" and at_ease and status.get("replicas") == executors
+
+
+def test_exactly_one_of_two_replicas_leads_and_says_so(bench: Bench) -> None:
+    """The Lease and the metrics agree; probes of both are well."""
+    names = [pod["metadata"]["name"] for pod in pods(bench)]
+    leading = {name for name in names if "sluice_leader 1.0" in get(bench, name, "metrics")}
+    assert leading == {leader(bench)}
+    assert [get(bench, name, path) for name in names for path in ("healthz", "readyz")] == ["ok"] * 4
+
+
+def test_a_leader_that_dies_in_a_migration_is_replaced_and_the_migration_goes_on(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    """One Job, one pod of it, one try; then the first driver."""
+    bench.apply(manifest(bench))
+    bench.until("the migration's pod runs", lambda: migrates(bench), 90)
+    jobs, migrators = mine(bench, "jobs", "migration"), mine(bench, "pods", "migration")
+    took = taken_over(bench, kill(bench), LIMIT)
+    with capsys.disabled():
+        print(f"\na killed leader was replaced after {took:.1f} s")  # noqa: T201 - a figure for people
+    bench.until("two executors, Ready", lambda: settled(bench, 2), 180)
+    assert (mine(bench, "jobs", "migration"), mine(bench, "pods", "migration")) == (jobs, migrators)
+    assert len(jobs) == len(migrators) == 1
+    assert list(mine(bench, "pods", "driver")) == [f"{NAME}-driver-1"]
+    assert bench.resource(NAME)["status"]["migration"]["tries"] == 1
+
+
+def test_a_leader_that_dies_in_a_scale_down_is_replaced_and_the_driver_goes_on(bench: Bench) -> None:
+    """The same pod, told once; one executor leaves."""
+    driver = mine(bench, "pods", "driver")
+    bench.kubectl("scale", "kinesisconsumer", NAME, "--replicas=1")
+    bench.until("the driver is told", lambda: target(bench) == "1", 30)
+    taken_over(bench, kill(bench), LIMIT)
+    bench.until("one executor, Ready", lambda: settled(bench, 1), 120)
+    assert mine(bench, "pods", "driver") == driver
+    assert bench.resource(NAME)["status"]["driver"]["attempt"] == 1
+    assert bench.resource(NAME)["status"]["restarts"]["count"] == 0
+
+
+def target(bench: Bench) -> str:
+    """What the driver is told."""
+    (pod,) = bench.get("pods", f"--selector=sluice.dev/consumer={NAME},sluice.dev/role=driver")
+    return str(pod["metadata"]["annotations"]["sluice.dev/executors"])
+
+
+def test_a_leader_that_is_asked_to_go_hands_over_at_once(bench: Bench) -> None:
+    """As in a rolling update: the Lease is released, not waited out."""
+    before = holder(bench)
+    bench.cluster.kubectl(IN, "delete", "pod", leader(bench), "--wait=false")
+    assert taken_over(bench, before, 12) < 12
+    bench.until("two replicas again", lambda: ready(bench, 2), 90)
+
+
+def test_a_watched_namespace_can_be_deleted_with_a_running_consumer_in_it(bench: Bench) -> None:
+    """Its RoleBinding goes first; the consumer goes all the same, and the other namespace is looked after as before."""
+    bench.cluster.kubectl("create", "namespace", DOOMED)
+    helm(bench, watchNamespaces=[NAMESPACE, DOOMED], consumer={"image": image(bench), "namespaces": [NAMESPACE, DOOMED]})
+    there = f"--namespace={DOOMED}"
+    path = bench.apply_in(DOOMED, consumer(bench, "doomed", stream=manifest(bench)["spec"]["stream"]))
+    assert "doomed" in path
+    bench.until("a driver", lambda: "doomed-driver-1" in bench.cluster.kubectl(there, "get", "pods", "--output=name"), 60)
+    bench.cluster.kubectl("delete", "namespace", DOOMED, "--timeout=240s")
+    bench.kubectl("patch", "kinesisconsumer", NAME, "--type=merge", '--patch={"spec":{"suspend":true}}')
+    bench.until("phase Suspended", lambda: bench.resource(NAME)["status"]["phase"] == "Suspended", 90)
+
+
+def test_a_namespace_that_is_gone_ends_no_process(bench: Bench) -> None:
+    """Watches of it are refused from the start now, for longer than the minute after which kopf would give up; the others are looked after."""
+    bench.cluster.kubectl(IN, "rollout", "restart", f"deployment/{RELEASE}")
+    bench.cluster.kubectl(IN, "rollout", "status", f"deployment/{RELEASE}", "--timeout=180s")
+    bench.until("two replicas, one of which leads", lambda: ready(bench, 2) and leader(bench) in {p["metadata"]["name"] for p in pods(bench)}, 90)
+    bench.until("refused seven times, which takes a minute", lambda: refused(bench) >= 7, 150)
+    bench.kubectl("patch", "kinesisconsumer", NAME, "--type=merge", '--patch={"spec":{"suspend":false}}')
+    bench.until("Ready again", lambda: settled(bench, 1), 120)
+    assert sum(c["restartCount"] for pod in pods(bench) for c in pod["status"]["containerStatuses"]) == 0
+    helm(bench)
+    bench.kubectl("delete", "kinesisconsumer", NAME, "--timeout=120s")
+
+
+def refused(bench: Bench) -> int:
+    """How often the leader asked for what it may not watch any more."""
+    log = bench.cluster.kubectl(IN, "logs", leader(bench))
+    return sum("Forbidden" in line and f"{DOOMED}/pods" in line for line in log.splitlines())
+
+
+def image(bench: Bench) -> str:
+    """The consumer's image, as it is installed."""
+    words = '--output=jsonpath={.spec.template.spec.containers[0].env[?(@.name=="SLUICE_CONSUMER_IMAGE")].value}'
+    return bench.cluster.kubectl(IN, "get", "deployment", RELEASE, words)

@@ -1,0 +1,52 @@
+"""The chart, rendered by Helm as `helm install` would."""
+
+from __future__ import annotations
+
+import functools
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sluice_lab import places, tools
+from sluice_lab.errors import LabError
+
+Json = dict[str, Any]
+
+CHART = Path(__file__).parents[2] / "charts" / "sluice"
+RELEASE, NAMESPACE = "sluice", "sluice-system"
+KUBERNETES = "--kube-version=1.34.0"
+
+
+@functools.cache
+def helm() -> str:
+    """The program: on PATH, or built once."""
+    try:
+        return tools.helm(places.work())
+    except LabError as error:
+        pytest.skip(f"the chart cannot be rendered on this machine: {error}")
+
+
+def rendered(**values: Any) -> list[Json]:
+    """Every object of the chart with these values.
+
+    Raises:
+        CalledProcessError: Helm refuses the values; its words are in `stderr`.
+    """
+    command = [helm(), "template", RELEASE, str(CHART), f"--namespace={NAMESPACE}", KUBERNETES, "--values=-"]
+    text = subprocess.run(command, input=json.dumps(values), capture_output=True, text=True, check=True).stdout
+    return [body for body in yaml.load_all(text, yaml.CSafeLoader) if body]
+
+
+def of(kind: str, objects: list[Json]) -> list[Json]:
+    """Those of a kind."""
+    return [body for body in objects if body["kind"] == kind]
+
+
+def one(kind: str, objects: list[Json]) -> Json:
+    """The only one of its kind."""
+    (found,) = of(kind, objects)
+    return found

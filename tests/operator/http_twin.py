@@ -1,0 +1,137 @@
+"""The twin behind HTTP, for the real client: what the adapter sends is read as an API server reads it, and noted for RBAC."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+
+from kubernetes.client.configuration import Configuration
+
+from sluice_operator.cluster import PATHS, Conflict, Exists, Refused, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sluice_operator.twin import Twin
+
+Json = dict[str, Any]
+Right = tuple[str, str, str]  # verb, API group, resource or resource/subresource
+
+KINDS = {paths: kind for kind, paths in PATHS.items()}
+VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+ANSWERS: dict[type[Exception], tuple[int, str]] = {
+    Exists: (409, "AlreadyExists"),
+    Conflict: (409, "Conflict"),
+    Refused: (403, "Forbidden"),
+    Unavailable: (503, "ServiceUnavailable"),
+}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What urllib3 gives back."""
+
+    status: int
+    body: Json
+
+    def read(self) -> bytes:
+        """The bytes."""
+        return json.dumps(self.body).encode()
+
+
+@dataclass(frozen=True)
+class Target:
+    """A path, taken apart as RBAC sees it."""
+
+    group: str
+    kind: str
+    plural: str
+    namespace: str
+    name: str
+    part: str
+
+    def right(self, method: str) -> Right:
+        """What the caller has to be allowed."""
+        verb = VERBS.get(method) or ("get" if self.name or self.kind == "Namespace" else "list")
+        plural = self.plural or "namespaces"
+        return verb, self.group, f"{plural}/{self.part}" if self.part else plural
+
+
+def target(path: str) -> Target:
+    """`/apis/<group>/<version>/namespaces/<namespace>/<plural>/<name>/<part>`, or without namespace, or with the group's old short form."""
+    parts = path.strip("/").split("/")
+    base = 2 if parts[0] == "api" else 3
+    rest, namespace = parts[base:], ""
+    if rest[0] == "namespaces":
+        namespace, rest = rest[1], rest[2:]
+    plural, name, part = ([*rest, "", "", ""])[:3]
+    return Target("" if base == 2 else parts[1], KINDS["/".join(parts[:base]), plural], plural, namespace, name, part)
+
+
+@dataclass
+class HttpTwin:
+    """Stands where the official `ApiClient` stands."""
+
+    twin: Twin
+    rights: set[Right] = field(default_factory=set)
+    requests: list[tuple[str, str]] = field(default_factory=list)
+    page: int = 500
+    configuration: Configuration = field(default_factory=lambda: Configuration(host="http://twin"))
+
+    def update_params_for_auth(self, *_: Any) -> None:
+        """Nobody has to log in."""
+
+    def call_api(self, method: str, url: str, headers: Json, body: Json | None = None, _request_timeout: object = None) -> Reply:
+        """One request."""
+        at = target(urlsplit(url).path)
+        self.rights.add(at.right(method))
+        self.requests.append((method, url))
+        query = {key: values[0] for key, values in parse_qs(urlsplit(url).query).items()}
+        serve: Callable[..., Json | None] = getattr(self, f"_{method.lower()}")
+        try:
+            found = serve(at, query, body)
+        except tuple(ANSWERS) as error:
+            status, reason = ANSWERS[type(error)]
+            return Reply(status, {"reason": reason, "message": str(error)})
+        if found is None:
+            return Reply(404, {"reason": "NotFound", "message": "not found"})
+        return Reply(200, found) if "as=Partial" not in headers["Accept"] else Reply(200, _metadata(found))
+
+    def _get(self, at: Target, query: Json, _: None) -> Json | None:
+        if at.name or at.kind == "Namespace":
+            return self.twin.get(at.kind, at.namespace, at.name)
+        chosen = [part for part in query.get("labelSelector", "").split(",") if part]
+        found = [body for body in self.twin.all(at.kind) if _chosen(body, at.namespace, chosen)]
+        begin = int(query.get("continue", 0))
+        size = min(int(query["limit"]), self.page)
+        more = {"continue": str(begin + size)} if begin + size < len(found) else {}
+        return {"items": found[begin : begin + size], "metadata": more}
+
+    def _post(self, _at: Target, _query: Json, body: Json) -> Json:
+        return self.twin.create(body)
+
+    def _put(self, at: Target, _query: Json, body: Json) -> Json:
+        assert at.part == "status"
+        return self.twin.replace_status(body)
+
+    def _patch(self, at: Target, _query: Json, body: Json) -> Json:
+        return self.twin.patch(at.kind, at.namespace, at.name, body)
+
+    def _delete(self, at: Target, _query: Json, body: Json) -> Json | None:
+        if self.twin.get(at.kind, at.namespace, at.name) is None:
+            return None
+        self.twin.delete(at.kind, at.namespace, at.name, body["preconditions"]["uid"], body.get("gracePeriodSeconds"))
+        return {}
+
+
+def _chosen(body: Json, namespace: str, chosen: list[str]) -> bool:
+    meta = body["metadata"]
+    labels = meta.get("labels") or {}
+    wanted = (part.partition("=") for part in chosen)
+    return namespace in {"", meta["namespace"]} and all(labels.get(key) == value if sep else key in labels for key, sep, value in wanted)
+
+
+def _metadata(page: Json) -> Json:
+    return {**page, "items": [{"metadata": item["metadata"]} for item in page["items"]]}

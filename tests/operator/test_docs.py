@@ -1,0 +1,107 @@
+"""docs/operations.md says what the code says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from sluice_operator import election, reference
+from sluice_operator.advice import FAILURES, OTHERS, WORDS, advised
+from sluice_operator.conditions import LONGEST, VERDICTS
+from sluice_operator.events import Reason
+from sluice_operator.leader import Terms
+from sluice_operator.model import Phase
+from sluice_operator.observe import EXITS, STUCK
+from sluice_operator.plan import RULES
+from sluice_operator.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "operations.md").read_text()
+SOURCES = "\n".join(path.read_text() for path in (ROOT / "operator" / "sluice_operator").glob("*.py"))
+
+
+def rows(heading: str, number: int = 1) -> list[list[str]]:
+    """The cells of the nth table under a heading, without its head; code marks taken off."""
+    section = re.split(r"(?m)^## ", PAGE.split(f"\n## {heading}\n", 1)[1])[0]
+    tables = re.findall(r"(?m)(?:^\|.*\n)+", section)
+    return [[cell.strip().strip("`") for cell in line.strip().strip("|").split("|")] for line in tables[number - 1].splitlines()[2:]]
+
+
+def firsts(heading: str, number: int = 1) -> list[str]:
+    """The first column."""
+    return [row[0] for row in rows(heading, number)]
+
+
+def test_generated_parts_are_what_the_code_says() -> None:
+    """Else: `make generate`."""
+    assert reference.filled(PAGE) == PAGE
+    assert len(reference.PART.findall(PAGE)) == len(reference.PARTS)
+
+
+def test_every_rule_names_the_phases_it_ends_in() -> None:
+    """The diagram is read off the rules' source; what it would look like is known for these."""
+    known = {rule.__name__: reference.phases(rule) for rule in RULES}
+    assert known["release"] == [Phase.DELETING]
+    assert known["migrate"] == [Phase.PENDING, Phase.MIGRATING, Phase.FAILED]
+    assert known["running"] == [Phase.PENDING, Phase.STARTING, Phase.RUNNING, Phase.DRAINING, Phase.IDLE]
+    assert all(known.values())
+    assert {phase for phases in known.values() for phase in phases} == set(Phase)
+
+
+def test_every_event_has_its_line() -> None:
+    """In the order of the enum."""
+    assert firsts("Events") == [reason.value for reason in Reason]
+
+
+def test_every_phase_and_every_condition_has_its_line() -> None:
+    """As the code orders them."""
+    assert firsts("Status") == [phase.value for phase in Phase]
+    assert firsts("Status", 2) == [kind for kind, _ in VERDICTS]
+
+
+def test_every_annotation_has_its_line() -> None:
+    """Labels are in docs/interfaces.md."""
+    labels = {"consumer", "role", "attempt", "migration"}
+    used = {name for name in re.findall(r"sluice\.dev/([a-z-]+)", SOURCES) if name not in {*labels, "operator", "v"}}
+    assert {name.removeprefix("sluice.dev/") for name in firsts("Annotations")} == used
+
+
+def test_every_exit_code_has_its_line() -> None:
+    """Of the programs, and of an operator that was deposed."""
+    named = {int(row[0]): row[2] for row in rows("Exit codes") if row[0].isdigit()}
+    assert named == {**EXITS, election.DEPOSED: "deposed"}
+
+
+def test_the_election_takes_as_long_as_it_says() -> None:
+    """Deadline, duration, and both with a look."""
+    terms = Terms()
+    assert firsts("Replicas and the election")[0].endswith("(exit 70)")
+    seconds = [row[1] for row in rows("Replicas and the election")]
+    assert seconds == [f"{terms.deadline}", f"{terms.duration}", f"{terms.duration + terms.retry}, at most 20", f"{terms.retry}"]
+    assert f"port {Settings().port}" in PAGE
+
+
+def test_every_reason_a_pod_is_stuck_by_has_advice() -> None:
+    """And so has every exit, and every warning that stays."""
+    told = {*STUCK.values(), *EXITS.values(), "Unschedulable", "OOMKilled", "Evicted", "Killed", "DriverLost", "Forced", "Failed"}
+    assert told <= set(FAILURES)
+
+
+@pytest.mark.parametrize("message", ["row 'x' is unknown", "row 'x' is unknown.", "", "x" * 5000])
+def test_a_message_ends_with_what_to_do(message: str) -> None:
+    """However long it is: the advice is what a condition is read for."""
+    said = advised("MigrationFailed", message, stalled=True)
+    assert said.endswith(f"{FAILURES['MigrationFailed'].do}.")
+    assert said.startswith(message[:WORDS].rstrip("."))
+    assert len(said) <= LONGEST
+
+
+def test_a_stalled_resource_always_says_what_to_do() -> None:
+    """Also for a driver's own words; but nothing is said twice, and nothing where there is nothing to do."""
+    said = advised("Odd", "something odd", stalled=True)
+    assert said == f"something odd. {OTHERS.do}."
+    assert advised("Odd", said, stalled=True) == said
+    assert advised("Evicted", "the node was drained") == "the node was drained"
+    assert all(len(advice.do) + WORDS + 3 <= LONGEST for advice in FAILURES.values())

@@ -1,0 +1,278 @@
+"""At most one operator acts, whatever happens to calls, processes and clocks; and after a death another does, soon."""
+
+from __future__ import annotations
+
+import threading
+from random import Random
+from typing import Any
+
+import pytest
+from election_world import TERMS, WHERE, Process, Town, rough_hours
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sluice_operator.cluster import Unavailable
+from sluice_operator.election import Election, LeaderOnly, NotLeader
+from sluice_operator.leader import Candidate, Deposed, Post, Terms
+from sluice_operator.twin import Twin
+
+Json = dict[str, Any]
+
+
+def dice(seed: int) -> Random:
+    """Chance that can be repeated."""
+    return Random(seed)  # noqa: S311 - a simulation
+
+
+@pytest.fixture
+def town() -> Town:
+    """The chart's Lease, and nobody yet."""
+    found = Town(dice(1))
+    found.ship()
+    return found
+
+
+def pair(town: Town) -> tuple[Process, Process]:
+    """A leader and a follower."""
+    for _ in range(2):
+        town.join()
+    town.wait(5)
+    leader = town.leaders()[0]
+    return leader, next(process for process in town.processes if process is not leader)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(0, 2**32))
+def test_never_two_lead_and_in_calm_weather_one_does(seed: int) -> None:
+    """Checked at every half second, and around every call."""
+    town = rough_hours(dice(seed))
+    assert len(town.leaders()) == 1
+
+
+class FromTheReply(Candidate):
+    """Counts its time from the reply, which may be late."""
+
+    def _write(self, there: Json | None) -> None:
+        super()._write(there)
+        self._until = self._clock() + self._terms.deadline
+
+
+class Unconditional(Candidate):
+    """Writes whatever stands there by now."""
+
+    def _patch(self, _seen: object, spec: Json) -> Json:
+        return self._cluster.patch("Lease", self._post.namespace, self._post.name, {"spec": spec})
+
+
+class TrustsAbsence(Candidate):
+    """Takes a Lease that is not there for a free one."""
+
+    def _see(self, there: Json | None) -> None:
+        super()._see(there)
+        if there is None and self._sight is not None and self._until is None:
+            self._sight = type(self._sight)("", self._post.identity, 0, 0, 0)
+
+
+class Forgetful(Candidate):
+    """Does not see that the Lease moves."""
+
+    def _see(self, there: Json | None) -> None:
+        before = self._sight
+        super()._see(there)
+        if before and self._sight and self._until is None:
+            self._sight = type(before)(self._sight.version, self._sight.holder, before.duration, 0, before.since)
+
+
+class NeverDeposed(Candidate):
+    """Goes on though another's name stands there."""
+
+    def _see(self, there: Json | None) -> None:
+        try:
+            super()._see(there)
+        except Deposed:
+            self._until = self._clock() + self._terms.deadline
+
+
+SABOTAGES = [
+    pytest.param(Candidate, Terms(duration=8, deadline=40), id="gives up after others took over"),
+    *(pytest.param(make, TERMS, id=make.__name__) for make in (FromTheReply, Unconditional, TrustsAbsence, Forgetful, NeverDeposed)),
+]
+
+
+@pytest.mark.parametrize(("make", "terms"), SABOTAGES)
+def test_the_simulation_notices_each_rule_taken_out(make: type[Candidate], terms: Terms) -> None:
+    """A simulation that cannot fail proves nothing."""
+    with pytest.raises(AssertionError, match="lead at"):
+        [rough_hours(dice(seed), make, terms) for seed in range(300)]
+
+
+def test_a_dead_leader_is_replaced_within_twenty_seconds(town: Town) -> None:
+    """Killed right after a renewal, which is the longest case: 15 s of silence and a look, by clocks that are off by 10 %."""
+    leader, follower = pair(town)
+    leader.alive = False
+    town.wait(20)
+    assert town.leaders() == [follower]
+
+
+def test_nobody_takes_over_while_the_leader_renews(town: Town) -> None:
+    """For ten minutes, in which nothing fails."""
+    leader, _ = pair(town)
+    town.wait(600)
+    assert town.leaders() == [leader]
+    assert town.lease()["leaseTransitions"] == 1
+
+
+def test_a_released_lease_is_taken_at_the_next_look(town: Town) -> None:
+    """A rolling update does not wait out anything."""
+    leader, follower = pair(town)
+    leader.candidate.release()
+    leader.alive = False
+    assert not leader.candidate.leads()
+    town.wait(TERMS.retry)
+    assert town.leaders() == [follower]
+
+
+def test_only_a_leader_releases(town: Town) -> None:
+    """A follower that ends leaves the Lease alone."""
+    leader, follower = pair(town)
+    before = town.twin.get(*WHERE)
+    follower.candidate.release()
+    assert town.twin.get(*WHERE) == before
+    assert town.leaders() == [leader]
+
+
+def test_a_release_that_comes_too_late_changes_nothing(town: Town) -> None:
+    """Its condition is the version it last saw."""
+    leader, _ = pair(town)
+    town.twin.patch(*WHERE, {"spec": {"holderIdentity": "another"}})
+    leader.candidate.release()
+    assert town.lease()["holderIdentity"] == "another"
+
+
+def test_a_leader_that_reaches_nobody_gives_up_before_another_may_begin(town: Town) -> None:
+    """At the deadline by its own clock, though no call ever ends."""
+    leader, _ = pair(town)
+    leader.busy = True  # its call hangs
+    town.wait(TERMS.deadline / 0.9 + 0.5)
+    assert not leader.candidate.leads()
+    assert leader.candidate.over()
+    assert town.leaders() == []
+    town.wait(10)
+    assert len(town.leaders()) == 1
+
+
+def test_a_leader_that_finds_another_name_is_deposed_for_good(town: Town) -> None:
+    """It does not even fight for it."""
+    leader, _ = pair(town)
+    town.twin.patch(*WHERE, {"spec": {"holderIdentity": "another"}})
+    with pytest.raises(Deposed, match="another"):
+        leader.candidate.turn()
+    assert leader.candidate.over()
+    assert town.lease()["holderIdentity"] == "another"
+
+
+def test_a_renewal_that_lost_a_race_renews_nothing(town: Town) -> None:
+    """The write is conditional on the version that was read."""
+    leader, _ = pair(town)
+    get = town.twin.get
+
+    def raced(*name: str) -> Json | None:
+        found = get(*name)
+        town.twin.patch(*WHERE, {"metadata": {"labels": {"touched": str(town.now)}}})
+        return found
+
+    until = leader.candidate._until
+    town.twin.get = raced  # type: ignore[method-assign]  # somebody writes between its two calls
+    leader.candidate.turn()
+    assert leader.candidate._until == until
+
+
+def test_a_longer_term_of_another_version_is_respected(town: Town) -> None:
+    """The duration in the Lease counts if it is longer than ours."""
+    _, follower = pair(town)
+    leader = town.leaders()[0]
+    town.twin.patch(*WHERE, {"spec": {"leaseDurationSeconds": 60}})
+    leader.alive = False
+    town.wait(50)
+    assert town.leaders() == []
+    town.wait(25)
+    assert town.leaders() == [follower]
+
+
+def test_without_a_lease_the_first_one_waits_as_long_as_a_leader_may_last(town: Town) -> None:
+    """That there is none may be a mistake of somebody's; then it is made."""
+    town.unship()
+    process = town.join()
+    town.wait(12)
+    assert town.leaders() == []
+    town.wait(8)
+    assert town.leaders() == [process]
+
+
+def test_who_does_not_lead_writes_nothing_and_reads_all() -> None:
+    """Every write of a pass stands behind this."""
+    twin = Twin(lambda: None)  # type: ignore[arg-type, return-value]  # no clock is needed: nothing is written
+    port = LeaderOnly(twin, lambda: False)
+    assert port.get("Pod", "a", "b") is None
+    assert port.list("Pod", "a", {}) == []
+    writes = [
+        lambda: port.create({}),
+        lambda: port.replace_status({}),
+        lambda: port.patch("Pod", "a", "b", {}),
+        lambda: port.delete("Pod", "a", "b", "uid"),
+    ]
+    for write in writes:
+        with pytest.raises(NotLeader):
+            write()
+    assert issubclass(NotLeader, Unavailable)
+
+
+class Silent:
+    """An API server that stops answering, in real time."""
+
+    def __init__(self, twin: Twin) -> None:
+        self.twin, self.answers, self.asked = twin, threading.Event(), threading.Event()
+        self.answers.set()
+        self.create, self.patch = twin.create, twin.patch
+
+    def get(self, *name: str) -> Json | None:
+        """Hangs once it is told to."""
+        if not self.answers.is_set():
+            self.asked.set()
+        self.answers.wait(10)
+        return self.twin.get(*name)
+
+
+def elect(town: Town, server: Any, terms: Terms, left: list[str]) -> tuple[Election, threading.Event]:
+    """A real election, with threads."""
+    elected, gone = threading.Event(), threading.Event()
+
+    def leave(reason: str) -> None:
+        left.append(reason)
+        gone.set()
+
+    election = Election(Candidate(server, Post(*WHERE[1:], identity="real"), terms), elected.set, leave)
+    election.start()
+    assert elected.wait(5)
+    assert town.lease()["holderIdentity"] == "real"
+    return election, gone
+
+
+def test_a_process_whose_calls_hang_ends_all_the_same(town: Town) -> None:
+    """The second thread waits for no reply."""
+    server, left = Silent(town.twin), list[str]()
+    _, gone = elect(town, server, Terms(duration=3, deadline=0.6, retry=0.05), left)
+    server.answers.clear()
+    assert gone.wait(2)
+    assert "not renewed" in left[0]
+    server.answers.set()
+
+
+def test_an_election_that_is_stopped_releases_and_leaves_nothing_behind(town: Town) -> None:
+    """No thread, no name in the Lease, and no hasty end of the process."""
+    left = list[str]()
+    election, _ = elect(town, town.twin, Terms(retry=0.05), left)
+    election.stop()
+    assert town.lease()["holderIdentity"] == ""
+    assert left == []
+    assert not any(thread.is_alive() for thread in election._threads)

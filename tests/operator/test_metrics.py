@@ -1,0 +1,136 @@
+"""What Prometheus reads is what happened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from operator_world import BEGIN, KEY, MIGRATING, SPEC, World, ready
+from prometheus_client import generate_latest
+
+from sluice_operator import observe
+from sluice_operator.action import Event, Plan
+from sluice_operator.cluster import Exists
+from sluice_operator.events import Reason
+from sluice_operator.gauges import Gauges, Sources
+from sluice_operator.metrics import Metered, Metrics
+from sluice_operator.model import Observed, Status
+from sluice_operator.reconcile import Office
+
+Json = dict[str, Any]
+
+
+class Counted(World):
+    """The world with an operator that counts, and leads or not."""
+
+    metrics = Metrics()
+    leads = True
+
+    def restart(self) -> None:
+        """A new process counts from zero."""
+        super().restart()
+        self.metrics = Metrics()
+        self.office = Office(Metered(self.twin, self.metrics), self.office.cache, self.office.settings, notice=self.metrics.notice)
+        cache = self.office.cache
+        self.metrics.registry.register(Gauges(Sources(cache.bodies, lambda: self.leads, lambda: {"Pod": 7.0})))
+
+    def value(self, metric: str, /, **labels: str) -> float | None:
+        """One sample, as exported."""
+        return self.metrics.registry.get_sample_value(metric, labels)
+
+
+@pytest.fixture
+def world() -> Counted:
+    """A consumer that migrated, runs, and has failed once."""
+    found = Counted()
+    found.job_exits = [75]
+    found.apply(MIGRATING)
+    assert found.run(240, until=lambda: ready(found))
+    found.driver_exits = [1]
+    assert found.run(60, until=lambda: not found.driver_exits)
+    assert found.run(240, until=lambda: ready(found) and found.status["driver"]["attempt"] == 2)
+    return found
+
+
+def test_migrations_are_counted_by_what_became_of_each_try(world: Counted) -> None:
+    """One that found its source active, one that went through."""
+    states = {state: world.value("sluice_migrations_total", state=state) for state in ("Running", "SourceActive", "Complete", "Failed")}
+    assert states == {"Running": 2, "SourceActive": 1, "Complete": 1, "Failed": None}
+
+
+def test_restarts_are_counted_by_cause_and_only_unasked_ones(world: Counted) -> None:
+    """A driver that was asked to go is none."""
+    assert world.value("sluice_restarts_total", cause="Failed") == 1
+    world.apply({**MIGRATING, "batch": {"intervalSeconds": 9}})
+    assert world.run(240, until=lambda: ready(world) and world.status["driver"]["attempt"] == 3)
+    assert world.value("sluice_restarts_total", cause="Drained") is None
+    assert world.value("sluice_restarts_total", cause="Failed") == 1
+
+
+def test_every_event_is_counted_by_its_reason(world: Counted) -> None:
+    """As many as were written."""
+    for reason in set(world.reasons()):
+        assert world.value("sluice_events_total", reason=reason) == world.reasons().count(reason)
+
+
+@pytest.mark.parametrize("reason", [Reason.DRAIN_CUT_SHORT, Reason.FORCED])
+def test_drains_that_were_forced_are_counted(reason: Reason) -> None:
+    """Killed in its drain, or given up by annotation; an orderly exit is none."""
+    metrics = Metrics()
+    body = {"metadata": {"namespace": "a", "name": "b", "uid": "u", "resourceVersion": "1"}, "spec": SPEC}
+    view = observe.view(body, Observed(), BEGIN)
+    metrics.notice(view, Plan(status=Status(), events=(Event(reason, ""), Event(Reason.DRIVER_EXITED, ""))))
+    assert metrics.registry.get_sample_value("sluice_drains_forced_total", {"reason": reason}) == 1
+    assert metrics.registry.get_sample_value("sluice_drains_forced_total", {"reason": "DriverExited"}) is None
+
+
+def test_time_in_a_phase_is_counted_when_the_phase_ends(world: Counted) -> None:
+    """The present one is not over."""
+    assert world.value("sluice_phase_seconds_count", phase="Migrating") == 1
+    assert world.value("sluice_phase_seconds_count", phase="Running") == 1
+    assert world.value("sluice_phase_seconds_count", phase="Idle") is None
+
+
+def test_calls_are_timed_by_verb_and_result(world: Counted) -> None:
+    """An error is a result, and goes on to the caller."""
+    asked = world.value("sluice_api_request_seconds_count", verb="replace_status", result="ok")
+    assert asked is not None
+    assert asked > 5
+    port = Metered(world.twin, world.metrics)
+    with pytest.raises(Exists):
+        port.create(world.drivers()[0])
+    assert world.value("sluice_api_request_seconds_count", verb="create", result="Exists") == 1
+
+
+def test_each_resource_is_told_of_by_the_leader_only(world: Counted) -> None:
+    """Else a sum over replicas counts it twice."""
+    where = {"namespace": KEY.namespace, "name": KEY.name}
+    assert world.value("sluice_leader") == 1
+    assert world.value("sluice_consumers", phase="Running") == 1
+    assert world.value("sluice_consumers", phase="Failed") == 0
+    assert world.value("sluice_consumer_open_shards", **where) == 4
+    assert world.value("sluice_consumer_executors", **where) == 2
+    assert world.value("sluice_consumer_ready", **where) == 1
+    world.leads = False
+    assert world.value("sluice_leader") == 0
+    assert world.value("sluice_consumers", phase="Running") is None
+    assert world.value("sluice_watch_behind_seconds", kind="Pod") == 7
+
+
+def test_a_report_is_counted_once_however_often_its_pod_is_seen() -> None:
+    """A watch shows a pod again for other reasons."""
+    metrics = Metrics()
+    for report in ("a", "a", "b", None, "b"):
+        metrics.saw("Pod", "uid", report, gone=False)
+    metrics.saw("Pod", "uid", "b", gone=True)
+    assert metrics.registry.get_sample_value("sluice_driver_reports_total") == 2
+    assert metrics.registry.get_sample_value("sluice_watch_events_total", {"kind": "Pod"}) == 6
+    assert metrics._said == {}
+
+
+def test_a_resource_without_a_status_is_exported_without_figures() -> None:
+    """It was made a moment ago."""
+    metrics, body = Metrics(), {"metadata": {"namespace": "a", "name": "b"}, "spec": SPEC}
+    metrics.registry.register(Gauges(Sources(lambda: [body], lambda: True, dict)))
+    assert metrics.registry.get_sample_value("sluice_consumers", {"phase": "Pending"}) == 1
+    assert b"sluice_consumer_lag_seconds{" not in generate_latest(metrics.registry)

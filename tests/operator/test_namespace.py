@@ -1,0 +1,75 @@
+"""A namespace that is deleted does not wait for the operator, though our rights in it go first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from operator_world import BEGIN, KEY, SPEC
+
+from sluice_operator.cache import Cache
+from sluice_operator.cluster import CONSUMER_KIND, Refused
+from sluice_operator.model import FINALIZER
+from sluice_operator.reconcile import Office, reconcile
+from sluice_operator.settings import Settings
+from sluice_operator.twin import Twin
+
+Json = dict[str, Any]
+
+
+class Bereft(Twin):
+    """The RoleBinding is gone: only what the small ClusterRole grants is answered."""
+
+    bereft = False
+
+    def list(self, kind: str, namespace: str, labels: dict[str, str]) -> list[Json]:
+        """Pods and Jobs are read by the Role in the namespace."""
+        if self.bereft:
+            raise Refused("Forbidden", f"cannot list {kind}")
+        return super().list(kind, namespace, labels)
+
+    def create(self, body: Json) -> Json:
+        """So are Events written."""
+        if self.bereft:
+            raise Refused("Forbidden", f"cannot create {body['kind']}")
+        return super().create(body)
+
+
+def scene(*, dying: bool) -> tuple[Bereft, Office]:
+    """A resource with a running driver, deleted; perhaps with its namespace."""
+    twin = Bereft(lambda: BEGIN)
+    name = {"namespace": KEY.namespace, "name": KEY.name}
+    body = twin.create({"kind": CONSUMER_KIND, "metadata": {**name, "finalizers": [FINALIZER]}, "spec": SPEC})
+    space = twin.create({"kind": "Namespace", "metadata": {"namespace": KEY.namespace, "name": "", "finalizers": ["kubernetes"]}})
+    labels = {"sluice.dev/consumer": KEY.name, "sluice.dev/role": "driver", "sluice.dev/attempt": "1"}
+    head = {"namespace": KEY.namespace, "name": "orders-driver-1", "labels": labels}
+    twin.create({"kind": "Pod", "metadata": head, "spec": {"nodeName": "n", "terminationGracePeriodSeconds": 150}})
+    twin.delete(CONSUMER_KIND, *KEY, body["metadata"]["uid"])
+    if dying:
+        twin.delete("Namespace", KEY.namespace, "", space["metadata"]["uid"])
+    office = Office(twin, Cache(), Settings())
+    office.cache.see(CONSUMER_KIND, twin.get(CONSUMER_KIND, *KEY) or {}, BEGIN)
+    return twin, office
+
+
+def passes(office: Office, number: int) -> None:
+    """Some passes."""
+    for _ in range(number):
+        reconcile(office, KEY, BEGIN, thorough=True)
+
+
+def test_with_its_namespace_a_resource_goes_at_once_though_nothing_can_be_listed() -> None:
+    """Kubernetes ends the pods in their grace periods; who waits for them would wait for ever."""
+    twin, office = scene(dying=True)
+    twin.bereft = True
+    passes(office, 2)
+    assert twin.get(CONSUMER_KIND, *KEY) is None
+    assert twin.get("Pod", KEY.namespace, "orders-driver-1") is not None
+
+
+def test_alone_it_goes_after_its_pods() -> None:
+    """The finalizer stays while a driver drains."""
+    twin, office = scene(dying=False)
+    passes(office, 3)
+    body = twin.get(CONSUMER_KIND, *KEY)
+    assert body is not None
+    assert FINALIZER in body["metadata"]["finalizers"]

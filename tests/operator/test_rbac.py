@@ -1,0 +1,123 @@
+"""The operator's rights in the chart are the calls that the real client makes in a whole life: nothing more, nothing less."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from chart import NAMESPACE, RELEASE, of, one, rendered
+from http_twin import HttpTwin, Right
+from operator_world import BEGIN, World
+from test_crash import live
+
+from sluice_operator.client import ApiServer
+from sluice_operator.handlers import WATCHES
+from sluice_operator.health import Freshness
+from sluice_operator.leader import Candidate, Post, Terms
+from sluice_operator.reconcile import Office
+from sluice_operator.twin import Twin
+
+Json = dict[str, Any]
+
+NOT_CALLED = {("update", "sluice.dev", "kinesisconsumers/finalizers")}
+"""Asked for by admission: our pods' owner references block their owner's deletion (OwnerReferencesPermissionEnforcement)."""
+MODES: dict[str, Json] = {
+    "everywhere": {},
+    "some namespaces": {"watchNamespaces": ["a", "b"]},
+    "no cluster role": {"watchNamespaces": ["a", "b"], "rbac": {"clusterWide": False}},
+}
+
+
+class Remote(World):
+    """The world whose operator speaks to its API server through the real client."""
+
+    def restart(self) -> None:
+        """A new process with a new client, to the same server."""
+        super().restart()
+        self.http = HttpTwin(self.twin, rights=getattr(self, "rights", set()))
+        self.rights = self.http.rights
+        server = ApiServer(self.http)  # type: ignore[arg-type]  # it stands where ApiClient stands
+        self.office = Office(server, self.office.cache, self.office.settings)
+
+
+@pytest.fixture(scope="module")
+def calls() -> set[Right]:
+    """A life of a resource, the way to a pod that is there already, an election, an audit, and the watches of kopf."""
+    world = Remote()
+    live(world)
+    http, server = elsewhere()
+    Candidate(server, Post(NAMESPACE, "none", "a"), Terms(duration=0)).turn()
+    shipped = {"kind": "Lease", "metadata": {"namespace": NAMESPACE, "name": RELEASE}}
+    http.twin.create(shipped)
+    Candidate(server, Post(NAMESPACE, RELEASE, "a"), Terms()).turn()
+    Freshness().audit(server, ())
+    for kind in ("Pod", "Job"):
+        server.get(kind, "default", "taken")  # apply, when a name is taken
+    watched = {(verb, group, plural) for group, _, plural in WATCHES.values() for verb in ("list", "watch")}
+    return world.rights | http.rights | watched
+
+
+def elsewhere() -> tuple[HttpTwin, ApiServer]:
+    """An empty server and a client of it."""
+    http = HttpTwin(Twin(lambda: BEGIN))
+    return http, ApiServer(http)  # type: ignore[arg-type]  # it stands where ApiClient stands
+
+
+def granted(objects: list[Json]) -> set[Right]:
+    """Everything that the operator's own account may do somewhere."""
+    bindings = [*of("RoleBinding", objects), *of("ClusterRoleBinding", objects)]
+    bound = {(b["roleRef"]["kind"], b["roleRef"]["name"]) for b in bindings if b["subjects"][0]["name"] == RELEASE}
+    roles = [body for body in (*of("Role", objects), *of("ClusterRole", objects)) if (body["kind"], body["metadata"]["name"]) in bound]
+    return {right for role in roles for right in rights(role)}
+
+
+def rights(role: Json) -> set[Right]:
+    """Verb, group and resource of each rule."""
+    return {(verb, group, kind) for rule in role["rules"] for group in rule["apiGroups"] for kind in rule["resources"] for verb in rule["verbs"]}
+
+
+@pytest.mark.parametrize("values", MODES.values(), ids=MODES)
+def test_rights_are_the_calls(calls: set[Right], values: Json) -> None:
+    """In every mode of the chart."""
+    assert granted(rendered(**values)) == calls | NOT_CALLED
+
+
+def test_a_missing_right_would_be_noticed(calls: set[Right]) -> None:
+    """The calls that matter most are among those recorded."""
+    assert {("patch", "sluice.dev", "kinesisconsumers"), ("delete", "", "pods"), ("create", "coordination.k8s.io", "leases")} <= calls
+    assert ("get", "", "namespaces") in calls
+
+
+def test_nothing_is_granted_wholesale() -> None:
+    """No star, no secrets, no rights on rights."""
+    for values in MODES.values():
+        everything = {word for right in granted(rendered(**values)) for word in right}
+        assert not {"*", "secrets", "rbac.authorization.k8s.io", "impersonate", "escalate", "bind"} & everything
+
+
+def test_with_watched_namespaces_only_the_own_kind_is_granted_everywhere() -> None:
+    """Pods and Jobs of other namespaces are none of its business; of Namespaces it reads the watched ones."""
+    role = one("ClusterRole", rendered(**MODES["some namespaces"]))
+    assert {(group, kind) for _, group, kind in rights(role)} == {
+        ("sluice.dev", "kinesisconsumers"),
+        ("sluice.dev", "kinesisconsumers/status"),
+        ("", "namespaces"),
+    }
+    (reading,) = (rule for rule in role["rules"] if rule["resources"] == ["namespaces"])
+    assert reading["resourceNames"] == ["a", "b"]
+
+
+def test_without_a_cluster_role_everything_is_in_the_namespaces() -> None:
+    """For those who may not make one."""
+    objects = rendered(**MODES["no cluster role"])
+    assert of("ClusterRole", objects) == of("ClusterRoleBinding", objects) == []
+
+
+def test_only_its_own_lease_may_be_changed() -> None:
+    """A name cannot limit a creation; everything else it does."""
+    objects = rendered()
+    (role,) = (body for body in of("Role", objects) if body["metadata"]["name"] == f"{RELEASE}-election")
+    named, unnamed = role["rules"]
+    assert (named["verbs"], named["resourceNames"]) == (["get", "patch"], [one("Lease", objects)["metadata"]["name"]])
+    assert unnamed["verbs"] == ["create"]
+    assert role["metadata"]["namespace"] == NAMESPACE

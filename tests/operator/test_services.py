@@ -1,0 +1,164 @@
+"""The process as it is put together: what starts in which order, and that nothing is handed over while something still acts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from operator_world import BEGIN
+
+from sluice_operator import loops as loops_module
+from sluice_operator.__main__ import assembled, candidate_for
+from sluice_operator.cache import Cache
+from sluice_operator.election import LeaderOnly, NotLeader
+from sluice_operator.handlers import cleaner
+from sluice_operator.loops import Loops
+from sluice_operator.reconcile import Office
+from sluice_operator.services import Duty
+from sluice_operator.settings import Settings, read
+from sluice_operator.twin import Twin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+class Vote:
+    """An election that is won when the test says so."""
+
+    def __init__(self, elected: Callable[[], None], told: list[str], port: LeaderOnly) -> None:
+        self.elected, self.told, self.port = elected, told, port
+
+    def start(self) -> None:
+        """Noted."""
+        self.told.append("stands")
+
+    def stop(self) -> None:
+        """Noted, with whether a write would still be sent."""
+        try:
+            self.port.create({"kind": "Pod", "metadata": {"namespace": "a", "name": "b"}})
+        except NotLeader:
+            self.told.append("released")
+        else:
+            self.told.append("released while it acts")
+
+
+def duty(told: list[str]) -> tuple[Duty, Loops, list[Vote]]:
+    """One that stands for election."""
+    port, votes = LeaderOnly(Twin(lambda: BEGIN), lambda: True), list[Vote]()
+    loops = Loops(Office(port, Cache(), Settings()), leading=False)
+
+    def stand(elected: Callable[[], None]) -> Any:
+        votes.append(Vote(elected, told, port))
+        return votes[0]
+
+    return Duty(loops, port, stand), loops, votes
+
+
+def test_who_is_elected_acts_and_who_ends_hands_over_last() -> None:
+    """First no write is sent any more, then no pass is under way, then the Lease is released."""
+    told = list[str]()
+
+    async def scene() -> None:
+        service, loops, votes = duty(told)
+        await service.start()
+        assert not loops._leading
+        await asyncio.to_thread(votes[0].elected)
+        await asyncio.sleep(0)
+        assert loops._leading
+        await service.stop()
+        assert not loops._leading
+
+    asyncio.run(scene())
+    assert told == ["stands", "released"]
+
+
+def test_a_pass_that_does_not_end_keeps_the_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It might still write; the next leader waits the Lease out."""
+    told = list[str]()
+
+    async def never(_: Loops) -> bool:
+        return False
+
+    monkeypatch.setattr(loops_module.Loops, "stop", never)
+
+    async def scene() -> None:
+        service, _, _ = duty(told)
+        await service.start()
+        await service.stop()
+
+    asyncio.run(scene())
+    assert told == ["stands"]
+
+
+def test_without_an_election_it_acts_at_once() -> None:
+    """On a laptop."""
+
+    async def scene() -> None:
+        port = LeaderOnly(Twin(lambda: BEGIN), lambda: True)
+        loops = Loops(Office(port, Cache(), Settings()), leading=False)
+        service = Duty(loops, port, None)
+        await service.start()
+        assert loops._leading
+        await service.stop()
+
+    asyncio.run(scene())
+
+
+def test_services_stop_in_the_other_order() -> None:
+    """Who acts ends first, who answers probes last."""
+    order = list[str]()
+
+    class Named:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        async def start(self) -> None:
+            """Nothing."""
+
+        async def stop(self) -> None:
+            """Noted."""
+            order.append(self.name)
+
+    asyncio.run(cleaner([Named("server"), Named("audits"), Named("duty")])())
+    assert order == ["duty", "audits", "server"]
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kubeconfig of a server that is not there; nothing is asked of it."""
+    cluster, user = {"server": "http://127.0.0.1:9"}, {"name": "u", "user": {"token": "t"}}
+    body = {"clusters": [{"name": "c", "cluster": cluster}], "users": [user], "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}]}
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", "current-context": "x", **body}))
+    monkeypatch.setenv("KUBECONFIG", str(path))
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_the_process_is_complete() -> None:
+    """Every service is started, after kopf was configured; and every process signs with a name of its own."""
+    handlers = assembled(Settings(lease=("a", "b")))
+    assert [handler.id for handler in handlers._activities.get_all_handlers()][:1] == ["configure"]
+    assert {"start-0", "start-1", "start-2", "clean", "login"} <= {str(handler.id) for handler in handlers._activities.get_all_handlers()}
+    names = {candidate._post.identity for _ in range(2) if (candidate := candidate_for(Settings(lease=("a", "b"), identity="pod-1")))}
+    assert len(names) == 2
+    assert all(name.startswith("pod-1_") for name in names)
+    assert candidate_for(Settings()) is None
+
+
+def test_settings_come_from_the_environment() -> None:
+    """As the chart writes them."""
+    environment = {
+        "WATCH_NAMESPACES": "a, b",
+        "SLUICE_CONSUMER_IMAGE": "i",
+        "POD_NAME": "p",
+        "SLUICE_LEASE": "n/l",
+        "SLUICE_PORT": "9",
+        "SLUICE_LOG_FORMAT": "plain",
+    }
+    expected = Settings(image="i", namespaces=("a", "b"), identity="p", lease=("n", "l"), port=9, log_format="plain")
+    assert read(environment) == expected
+    assert read({}) == Settings()
+    assert read({"SLUICE_LEASE": "no-slash"}).lease is None
