@@ -17,7 +17,7 @@ from typing import Any
 
 from pyarrow import RecordBatch
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from sluice_checkpoints.dynamodb import DynamoTable, Endpoint, client
@@ -87,6 +87,12 @@ class SluiceDataSource(DataSource):
         """The reader of one batch."""
         freeze_once()
         return BatchReader(BatchRead.from_json(self.options[OPTION]))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - as above; Spark's name
+        """The reader of all batches (docs/structured-streaming.md)."""
+        from sluice_consumer import streaming_reader  # noqa: PLC0415 - a batch read does without
+
+        return streaming_reader.of(self.options)
 
 
 class Group(InputPartition):

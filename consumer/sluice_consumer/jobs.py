@@ -6,7 +6,7 @@ asked; an id it no longer knows counts as failed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -43,9 +43,12 @@ class Jobs:
             JobsNotDone: naming the jobs.
         """
         self._scala.listenerBus().waitUntilEmpty()
-        outcome = {number: self._outcome(number) for number in range(self._next, self._begun())}
+        outcome = {number: self._outcome(number) for number in self._numbers()}
         if bad := {number: status for number, status in outcome.items() if status != SUCCEEDED}:
-            raise JobsNotDone(f"process() returned, but Spark jobs are not done: {bad}; let errors of a read out of process()")
+            raise JobsNotDone(f"the function that got the batch returned, but Spark jobs are not done: {bad}; let errors of a read out of it")
+
+    def _numbers(self) -> Iterable[int]:
+        return range(self._next, self._begun())
 
     def _outcome(self, number: int) -> str:
         try:
@@ -67,7 +70,7 @@ class Jobs:
 
     def _stages(self) -> Iterator[Any]:
         store = self._scala.statusStore()
-        for number in range(self._next, self._begun()):
+        for number in self._numbers():
             for stage in _each(store.job(number).stageIds()):
                 yield store.lastStageAttempt(stage)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -22,6 +23,7 @@ from sluice_consumer.engine import SparkEngine
 from sluice_consumer.life import Consumer
 
 SHARDS, RECORDS = 3, 60
+SLOW_SHARDS, SLOW_RECORDS = 2, 48
 
 
 @pytest.fixture(scope="session")
@@ -37,6 +39,20 @@ def aws(dynamodb_endpoint: str, kinesis_local_endpoint: str) -> Iterator[Stream]
         client.get_waiter("stream_exists").wait(StreamName=name, WaiterConfig={"Delay": 1})
         client.put_records(StreamName=name, Records=[{"Data": str(n).encode(), "PartitionKey": f"k{n}"} for n in range(RECORDS)])
         yield Stream(name, "us-east-1", kinesis_local_endpoint, dynamodb_endpoint)
+
+
+@pytest.fixture(scope="session")
+def slow_stream(aws: Stream) -> Stream:
+    """Numbered records, each of a time of its own: the emulator takes one of the newest's moment for the tip."""
+    client = boto3.client("kinesis", endpoint_url=aws.kinesis_endpoint, region_name=aws.region)
+    name = f"slow-{uuid4()}"
+    client.create_stream(StreamName=name, ShardCount=SLOW_SHARDS)
+    client.get_waiter("stream_exists").wait(StreamName=name, WaiterConfig={"Delay": 1})
+    moment = threading.Event()
+    for n in range(SLOW_RECORDS):
+        client.put_record(StreamName=name, Data=str(n).encode(), ExplicitHashKey=str(n % SLOW_SHARDS * 2**127), PartitionKey="k")
+        moment.wait(0.002)
+    return replace(aws, name=name)
 
 
 def configuration(aws: Stream, entrypoint: str, **batch: Any) -> Config:

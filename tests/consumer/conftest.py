@@ -1,0 +1,8 @@
+"""Twins that several tests share stand beside them; tests have no package (importlib mode)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))

@@ -1,0 +1,180 @@
+"""A twin of Spark's micro-batches over twins of the services, in which a process may die at any step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sluice_checkpoints.memory import MemoryTable
+from sluice_checkpoints.store import CheckpointStore, Life, Reader
+from sluice_checkpoints.stream_twin import StreamTwin
+from sluice_consumer import bootstrap, shard_reader
+from sluice_consumer.binding import Task, read_shard
+from sluice_consumer.config import Start
+from sluice_consumer.kinesis_twin import KinesisTwin
+from sluice_consumer.life import Committed, Consumer
+from sluice_consumer.planner import BatchPlan
+from sluice_consumer.shard_reader import Limits
+from sluice_consumer.streaming_offsets import Offset
+from sluice_consumer.streaming_planner import StreamPlanner, Surroundings
+
+Content = tuple[tuple[str, tuple[bytes, ...]], ...]
+
+
+class Crash(Exception):
+    """The process is gone."""
+
+
+@dataclass
+class Steps:
+    """Counts what happens, and crashes at one of them."""
+
+    left: int | None = None
+    names: list[str] = field(default_factory=list)
+
+    def __call__(self, name: str) -> None:
+        """One happens."""
+        self.names.append(name)
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                raise Crash(name)
+
+
+@dataclass
+class Checkpoint:
+    """Spark's checkpoint directory: what each of its batches ends at, and how many of them are done."""
+
+    offsets: list[dict[str, Any]] = field(default_factory=list)
+    commits: int = 0
+
+
+@dataclass
+class World:
+    """A stream of two shards, one of them split, with a checkpoint table, a checkpoint directory and a sink that takes each of Spark's batches once.
+
+    Attributes:
+        reads: whether Spark reads a shard in a batch; a function of foreachBatch may leave some out.
+    """
+
+    table: MemoryTable = field(default_factory=MemoryTable)
+    spark: Checkpoint = field(default_factory=Checkpoint)
+    sink: dict[int, Content] = field(default_factory=dict)
+    steps: Steps = field(default_factory=Steps)
+    generation: int = 0
+    told: list[Committed | None] = field(default_factory=list)
+    check: Callable[[BatchPlan], None] = lambda _plan: None
+    reads: Callable[[str], bool] = lambda _shard: True
+
+    def __post_init__(self) -> None:
+        self.now = 1_700_000_000_000
+        self.stream = StreamTwin("s", 2, now=self._clock)
+        self.store = CheckpointStore(self.table)
+        shards = [shard.id for shard in self.stream.list_shards().shards]
+        self.put(shards, 7)
+        children = self.stream.split(shards[0])
+        self.put([shards[1], *children], 5)
+        bootstrap.prepare(self.store, bootstrap.Seed("p", "id", self.stream.describe(), self.stream.list_shards()), Start())
+        self.source = shard_reader.Reader(KinesisTwin(self.stream), self.stream, self.stream.describe())
+        self.table.hook = lambda when, operation, _: self.steps(f"{when} {operation}") if operation in {"write", "transact"} else None
+
+    def _clock(self) -> int:
+        self.now += 1
+        return self.now
+
+    def put(self, shards: list[str], count: int) -> None:
+        """Records with contents of their own."""
+        for shard in shards:
+            for _ in range(count):
+                self.stream.put_in(shard, f"{shard}/{self.now}".encode())
+
+    def life(self) -> StreamPlanner:
+        """The next life, and what answers its query."""
+        before = self.store.consumer()
+        assert before is not None
+        after = self.store.take(before, replace(before, token=f"t{before.generation}", lease_millis=1))
+        assert after is not None
+        consumer = Consumer(self.store, self.stream, Life(after.generation, after.token))
+        consumer.begin()
+        self.generation = after.generation
+        engine = type("Engine", (), {"run": lambda _self, plan: self.check(plan)})()
+        around = Surroundings(lambda: None, self.news, lambda: False, engine, self.told.append)
+        return StreamPlanner(consumer, around)
+
+    def news(self, rows: Any) -> bool:
+        """Whether a shard has more, or has ended."""
+        return any(len(self.source.fetch(shard_reader.Place(row.id, row.end), Limits(1, 100)).columns) or self.closed(row.id) for row in rows)
+
+    def closed(self, shard: str) -> bool:
+        """Whether a shard was split or merged."""
+        return any(shard in each.parents for each in self.stream.list_shards().shards)
+
+    def query(self) -> None:
+        """Spark's micro-batches until there is nothing to read: what MicroBatchExecution does, in its order."""
+        planner = self.life()
+        log = self.spark
+        initial = planner.initial()
+        offsets = [initial, *map(Offset.from_map, log.offsets)]
+        if log.commits < len(log.offsets):
+            self._batch(planner, *offsets[-2:])
+        while True:
+            start = Offset.from_map(log.offsets[-1]) if log.offsets else initial
+            end = planner.latest(start)
+            self.steps("latest")
+            if end == start and log.offsets:
+                return
+            log.offsets.append(end.to_map())
+            self.steps("offsets written")
+            if len(log.offsets) > 1:
+                planner.finish(start)
+            self._batch(planner, start, end)
+
+    def _batch(self, planner: StreamPlanner, start: Offset, end: Offset) -> None:
+        plan = planner.partitions(start, end)
+        found = () if plan is None else self.read(plan)
+        number = len(self.spark.offsets) - 1
+        assert self.sink.get(number, found) == found, "a batch came again with another content"
+        self.steps("before the sink")
+        self.sink[number] = found
+        self.steps("in the sink")
+        self.spark.commits = number + 1
+        self.steps("commit written")
+
+    def read(self, plan: BatchPlan) -> Content:
+        """What the tasks of a batch do."""
+        task = Task(Life(self.generation, ""), plan.number, Reader(f"{self.generation}.0.0", 1), Limits(3, 1000), 1, lambda _: None)
+        rows = self.store.read(row.id for row in plan.rows if self.reads(row.id))
+        return tuple((i, tuple(read_shard(self.store, self.source, task, row).columns.data)) for i, row in rows.items())
+
+    def survive(self) -> bool:
+        """Runs the query; False: it crashed."""
+        try:
+            self.query()
+        except Crash:
+            return False
+        finally:
+            self.steps = Steps()
+        return True
+
+    def judge(self) -> None:
+        """Every record is in the sink once, in the order of its shard, and children come after their parents."""
+        order: dict[str, list[bytes]] = {}
+        for _, content in sorted(self.sink.items()):
+            for shard, data in content:
+                order.setdefault(shard, []).extend(data)
+        assert order == {shard.id: [record.data for record in self.records(shard.id)] for shard in self.stream.list_shards().shards}
+        firsts = list(order)
+        parent, *_, left, right = sorted(firsts)
+        assert firsts.index(parent) < firsts.index(left)
+        assert firsts.index(parent) < firsts.index(right)
+
+    def records(self, shard: str) -> list[Any]:
+        """What the stream holds of a shard."""
+        return self.stream.shards[shard].records
+
+    def committed(self) -> int:
+        """The table's."""
+        row = self.store.consumer()
+        assert row is not None
+        return row.committed

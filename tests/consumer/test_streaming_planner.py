@@ -1,0 +1,238 @@
+"""A query that may die anywhere: Spark's two logs, our table and the sink, each written at another moment."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from streaming_world import Checkpoint, Steps, World
+
+from sluice_checkpoints.errors import Fenced, LostRace, Refused
+from sluice_consumer.jobs import JobsNotDone
+from sluice_consumer.planner import BatchPlan
+from sluice_consumer.streaming_offsets import Offset
+
+
+def steps_of_a_run() -> list[str]:
+    """What happens in a run without crash."""
+    world = World()
+    world.query()
+    return world.steps.names
+
+
+STEPS = steps_of_a_run()
+
+
+def test_a_query_reads_every_record_once_and_leaves_nothing_open() -> None:
+    """Through a split, whose children wait for numbers of their own."""
+    world = World()
+    world.query()
+    world.judge()
+    assert world.committed() == Offset.from_map(world.spark.offsets[-1]).batch
+    assert sum(batch.records for batch in world.told if batch) == 29
+
+
+@pytest.mark.parametrize("at", range(len(STEPS)), ids=[f"{i} {name}" for i, name in enumerate(STEPS)])
+def test_a_query_that_dies_at_any_step_goes_on_without_loss_or_repetition(at: int) -> None:
+    """Between any two writes of Spark, the table and the sink; a batch that comes again has the same content."""
+    world = World(steps=Steps(at))
+    assert not world.survive()
+    world.query()
+    world.judge()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, len(STEPS)), min_size=2, max_size=6))
+def test_a_query_that_dies_again_and_again_does_so_too(crashes: list[int]) -> None:
+    """Each life dies at a step of its own."""
+    world = World()
+    for at in crashes:
+        world.steps = Steps(at)
+        world.survive()
+    world.query()
+    world.judge()
+
+
+@settings(max_examples=60, deadline=None)
+@given(at=st.integers(0, len(STEPS)), offset_too=st.booleans())
+def test_a_commit_that_spark_forgot_is_made_up_for_by_an_exact_replay(at: int, *, offset_too: bool) -> None:
+    """A crash of the machine may take the last files that Spark wrote with it, after we had committed. Without any it is a lost directory."""
+    world = World(steps=Steps(at))
+    world.survive()
+    log = world.spark
+    if log.commits == len(log.offsets) > 0:
+        log.commits -= 1
+        if offset_too and log.commits:
+            world.sink.pop(len(log.offsets) - 1)
+            log.offsets.pop()
+    world.query()
+    world.judge()
+
+
+def test_a_batch_that_was_planned_and_not_bound_is_read_when_spark_repeats_it() -> None:
+    """Its offset is in Spark's log; that it would come out empty loses nothing, but was not what was answered."""
+    world = World(steps=Steps(STEPS.index("offsets written")))
+    world.survive()
+    world.query()
+    assert [len(data) for _, data in world.sink[0]] == [3, 3]
+
+
+def test_a_batch_from_an_offset_to_itself_holds_nothing() -> None:
+    """Spark may ask; the last committed batch does not come again."""
+    world = World()
+    world.query()
+    last = Offset.from_map(world.spark.offsets[-1])
+    assert world.life().partitions(last, last) is None
+
+
+def test_a_lost_directory_starts_where_the_table_stands() -> None:
+    """What was committed does not come again; what was open does, as it was."""
+    world = World(steps=Steps(STEPS.index("in the sink", STEPS.index("in the sink") + 1)))
+    world.survive()
+    first, opened = world.sink[0], world.sink[1]
+    world.spark, world.sink = Checkpoint(), {}
+    world.query()
+    assert world.sink[0] == opened
+    world.sink = {n + 1: content for n, content in world.sink.items()} | {0: first}
+    world.judge()
+
+
+def test_a_directory_that_is_two_batches_old_is_refused() -> None:
+    """What came between is not in its state; the message says what to do."""
+    world = World()
+    world.query()
+    world.spark.offsets, world.spark.commits = world.spark.offsets[:-2], len(world.spark.offsets) - 2
+    with pytest.raises(Refused, match=r"restored from a backup.*new checkpoint directory"):
+        world.query()
+
+
+def test_a_directory_one_batch_old_is_refused_once_the_next_batch_was_begun() -> None:
+    """The rows hold the later ranges then."""
+    world = World()
+    world.query()
+    world.put([max(shard.id for shard in world.stream.list_shards().shards)], 1)
+    world.steps = Steps(STEPS.index("before the sink"))
+    world.survive()
+    world.spark.offsets.pop()
+    world.spark.commits = len(world.spark.offsets) - 1
+    with pytest.raises(Refused, match="knows no batch after"):
+        world.query()
+
+
+@pytest.mark.parametrize("ahead", [{"batch": 2}, {"batch": 1, "first": True}], ids=["of a batch", "of a beginning"])
+def test_a_table_that_is_older_than_the_directory_is_refused(ahead: dict[str, int]) -> None:
+    """It was restored, or is another. Where a query begins was committed then, so one ahead is too much there."""
+    world = World()
+    world.query()
+    world.spark.offsets[-1] |= ahead | {"batch": world.committed() + ahead["batch"]}
+    with pytest.raises(Refused, match="has committed only"):
+        world.query()
+
+
+def test_the_directory_of_another_consumer_is_refused() -> None:
+    """Its numbers mean nothing here, even if they fit."""
+    world = World()
+    world.query()
+    world.spark.offsets[-1]["consumer"] = "other"
+    with pytest.raises(Refused, match="belongs to consumer other"):
+        world.query()
+
+
+def test_a_batch_whose_jobs_failed_is_not_committed() -> None:
+    """A function of foreachBatch swallowed it, and Spark asks for the next batch."""
+    world = World()
+
+    def fail(_plan: BatchPlan) -> None:
+        raise JobsNotDone("job 3: FAILED")
+
+    world.check = fail
+    with pytest.raises(JobsNotDone):
+        world.query()
+    assert world.committed() == 0
+
+
+def test_a_shard_that_foreach_batch_did_not_read_comes_in_the_next_batch() -> None:
+    """It is closed where it stood."""
+    world = World()
+    skipped = sorted(shard.id for shard in world.stream.list_shards().shards)[1]
+    world.reads = lambda shard: shard != skipped or len(world.spark.offsets) > 2
+    world.query()
+    world.judge()
+    assert not any(shard == skipped for n in (0, 1) for shard, _ in world.sink[n])
+
+
+def test_a_query_that_finds_nothing_begins_with_a_batch_of_nothing() -> None:
+    """Spark makes one of an unmoved first offset; it is not the last committed batch over again, and counts as none of ours."""
+    world = World()
+    world.query()
+    before = world.committed()
+    world.spark, world.sink = Checkpoint(), {}
+    world.query()
+    assert world.sink == {0: ()}
+    assert world.committed() == before
+    assert world.told[-1] is None
+
+
+def test_a_later_life_ends_the_query() -> None:
+    """Its first write is refused."""
+    world = World()
+    planner = world.life()
+    end = planner.latest(planner.initial())
+    world.life()
+    with pytest.raises(Fenced):
+        planner.latest(end)
+
+
+def test_a_lost_lease_ends_the_query_before_anything_is_answered() -> None:
+    """Whatever is asked."""
+    world = World()
+    planner = world.life()
+
+    def lost() -> None:
+        raise Fenced("the lease was taken")
+
+    planner._around = replace(planner._around, alive=lost)
+    start = planner.initial()
+    for ask in (lambda: planner.latest(start), lambda: planner.partitions(start, start), lambda: planner.finish(start)):
+        with pytest.raises(Fenced):
+            ask()
+
+
+def test_available_now_ends_though_records_keep_coming() -> None:
+    """Only what had arrived before counts."""
+    world = World()
+    planner = world.life()
+    world.now += 5000
+    planner.until_now()
+    start = planner.initial()
+    batches = 0
+    while (end := planner.latest(start)) != start:
+        plan = planner.partitions(start, end)
+        assert plan is not None
+        world.read(plan)
+        world.now += 2000
+        world.put([row.id for row in plan.rows if not world.closed(row.id)], 3)
+        start, batches = end, batches + 1
+    assert batches > 3
+    assert sum(batch.records for batch in world.told if batch) >= 29
+
+
+def test_a_batch_read_late_after_it_was_closed_gives_nothing() -> None:
+    """A task of a thread that foreachBatch left behind: its range is the closed, empty one; after the next bind it is told so."""
+    world = World()
+    world.reads = lambda _shard: False
+    planner = world.life()
+    start = planner.initial()
+    end = planner.latest(start)
+    plan = planner.partitions(start, end)
+    assert plan is not None
+    following = planner.latest(end)
+    world.reads = lambda _shard: True
+    assert all(not data for _, data in world.read(plan))
+    later = planner.partitions(end, following)
+    assert later is not None
+    world.read(later)
+    with pytest.raises(LostRace):
+        world.read(plan)
