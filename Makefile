@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help venv generate format lint check test demo demo-local demo-clean bench clean
+.PHONY: help venv generate format lint check test demo demo-local demo-clean nemesis bench clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ demo-local: venv ## the same story in a minute: Spark in local mode, no cluster
 
 demo-clean: venv ## remove all that the demo made
 	@$(BIN)/python -m sluice_lab.demo --clean
+
+nemesis: venv ## minutes of harm on a real cluster, and a picture; SEED=7 replays a schedule, DURATION=600 (seconds) makes it longer
+	@$(BIN)/python -m sluice_lab.nemesis $(if $(SEED),--seed=$(SEED)) $(if $(DURATION),--seconds=$(DURATION))
 
 bench: venv ## measure beside peers (10 minutes); prints, asserts nothing
 	@$(BIN)/python tests/bench/bench.py

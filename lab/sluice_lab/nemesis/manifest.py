@@ -1,0 +1,64 @@
+"""What is applied: the pipeline as a ConfigMap, and the consumer that is put through it. Pure."""
+
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from sluice_lab.demo import before
+
+STREAM = "nemesis"
+NAME = "nemesis"
+MODULE = "nemesis_sink"
+LEASE_SECONDS = 10
+HOME = "/data"  # of the sinks, in pods
+APP = "/opt/sluice/app"  # where the image looks for the user's code
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """What pods dial, and the folder of the node that holds the sinks."""
+
+    kinesis: str
+    dynamodb: str
+    sink: str
+
+
+def pipeline() -> dict[str, Any]:
+    """The ConfigMap with the pipeline's code."""
+    code = files(__package__).joinpath("sink.py").read_text()
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME}, "data": {f"{MODULE}.py": code}}
+
+
+def consumer(addresses: Addresses) -> dict[str, Any]:
+    """The KinesisConsumer. One executor; pauses between drivers are short, for it is their sum that a nemesis makes long."""
+    return {
+        "apiVersion": "sluice.dev/v1alpha1",
+        "kind": "KinesisConsumer",
+        "metadata": {"name": NAME},
+        "spec": {
+            "stream": {
+                "name": STREAM,
+                "region": before.REGION,
+                "kinesisEndpoint": addresses.kinesis,
+                "dynamodbEndpoint": addresses.dynamodb,
+            },
+            "start": {"position": "TRIM_HORIZON"},
+            "replicas": 1,
+            "pipeline": {"entrypoint": f"{MODULE}:process", "args": {"home": HOME}},
+            "batch": {"intervalSeconds": 1},
+            "leaseDurationSeconds": LEASE_SECONDS,
+            "drainTimeoutSeconds": 30,
+            "restart": {"backoffSeconds": 1, "maxBackoffSeconds": 4},
+            "driver": _role("driver", "1Gi", addresses),
+            "executor": _role("executor", "1Gi", addresses),
+            "sparkConf": {"spark.driver.memory": "512m"},
+        },
+    }
+
+
+def _role(name: str, memory: str, addresses: Addresses) -> dict[str, Any]:
+    credentials = [{"name": key, "value": value} for key, value in before.CREDENTIALS.items()]
+    mounts = [{"name": "sink", "mountPath": HOME}, {"name": "app", "mountPath": APP}]
+    volumes = [{"name": "sink", "hostPath": {"path": addresses.sink, "type": "Directory"}}, {"name": "app", "configMap": {"name": NAME}}]
+    template = {"spec": {"containers": [{"name": name, "env": credentials, "volumeMounts": mounts}], "volumes": volumes}}
+    return {"resources": {"requests": {"cpu": "50m", "memory": memory}}, "podTemplate": template}

@@ -1,0 +1,88 @@
+"""The pipeline of the nemesis; runs in the consumer's pods, where a ConfigMap brings it as the module `nemesis_sink`.
+
+Two sinks, in a folder of the node. `stored/` is idempotent: the built-in parquet pipeline. `seen/` is not: every attempt of every task appends a line
+for each piece of a shard before it hands it on, with the time. All pods are on one machine and read one clock.
+"""
+
+import itertools
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+
+from sluice_consumer import pipelines
+from sluice_consumer.pipelines import BatchInfo
+
+PIECES = 4  # of one shard's records in one batch
+PACE = "pace"  # a file with the seconds that a piece takes
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Which batch of which life."""
+
+    life: str
+    batch: int
+
+
+def process(batch: DataFrame, info: BatchInfo) -> None:
+    """Every record seen and stored."""
+    home, origin = Path(info.args["home"]), Origin(os.environ["SLUICE_POD_NAME"], info.batch)
+    log = home / "seen" / f"{origin.life}.driver.jsonl"
+    _tell(log, asdict(origin) | {"issued": time.time(), "began": began()})
+    seen = batch.mapInArrow(partial(_see, home, origin), batch.schema)
+    pipelines.parquet(seen, replace(info, args={"path": f"file://{home}/stored"}))
+
+
+def began() -> float:
+    """When this container began: its first process."""
+    ticks = int(Path("/proc/1/stat").read_text().rpartition(")")[2].split()[19])
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _see(home: Path, origin: Origin, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    context = TaskContext.get()
+    assert context is not None  # noqa: S101 - runs in tasks only
+    pod = os.environ.get("SPARK_EXECUTOR_POD_NAME", "none")  # there is none where Spark runs in one process
+    log = home / "seen" / f"{origin.life}.{pod}.{os.getpid()}.jsonl"
+    who = asdict(origin) | {"pod": pod, "task": f"{context.stageId()}.{context.partitionId()}", "attempt": context.taskAttemptId()}
+    for batch in batches:
+        for shard, piece in pieces(batch):
+            pace = float((home / PACE).read_text() or 0)
+            _tell(log, who | {"at": time.time(), "shard": shard, "places": places(piece)})
+            time.sleep(pace)
+            _tell(log, who | {"at": time.time(), "shard": shard, "places": []})
+        yield batch
+
+
+def pieces(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The records of each shard in a batch, in a few pieces, in order."""
+    start = 0
+    for shard, run in itertools.groupby(batch.column("shardId").to_pylist()):
+        count = len(list(run))
+        size = -(-count // PIECES)
+        yield from ((shard, batch.slice(start + at, min(size, count - at))) for at in range(0, count, size))
+        start += count
+
+
+def places(piece: pa.RecordBatch) -> list[list[Any]]:
+    """Where each record lies in its shard: sequence number and place in an aggregate."""
+    columns = (piece.column(name).to_pylist() for name in ("sequenceNumber", "subSequenceNumber"))
+    return [list(place) for place in zip(*columns, strict=True)]
+
+
+def _tell(path: Path, line: dict[str, Any]) -> None:
+    """One line in one write, which a killed process has done or not begun."""
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+    try:
+        os.write(file, json.dumps(line).encode() + b"\n")
+    finally:
+        os.close(file)

@@ -1,0 +1,114 @@
+"""The proxy, before a real service: what becomes of calls in each weather."""
+
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import cbor2
+import pytest
+
+from sluice_lab import proxy
+from sluice_lab.proxy import FAIR, Kind, Proxy, Upstream, Weather
+
+HOST = "127.0.0.1"
+JSON = "application/x-amz-json-1.0"
+
+
+class Echo(BaseHTTPRequestHandler):
+    """Answers with what it was sent, and counts."""
+
+    protocol_version = "HTTP/1.1"
+    served = 0
+
+    def do_POST(self) -> None:
+        """In two pieces, as services do."""
+        type(self).served += 1
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(201)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.send_header("X-Target", self.headers.get("X-Target", ""))
+        self.end_headers()
+        for piece in (body, self.path.encode(), b""):
+            self.wfile.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
+        """Quiet."""
+
+
+@pytest.fixture
+def behind() -> Iterator[Proxy]:
+    """A proxy before the echo."""
+    Echo.served = 0
+    with ThreadingHTTPServer((HOST, 0), Echo) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        with proxy.proxy(Upstream(f"http://{HOST}:{server.server_address[1]}"), HOST, seed=3) as found:
+            yield found
+        server.shutdown()
+
+
+def ask(found: Proxy, connection: http.client.HTTPConnection | None = None, kind: str = JSON) -> tuple[int, bytes, dict[str, str]]:
+    """One call."""
+    connection = connection or http.client.HTTPConnection(HOST, found.port, timeout=5)
+    connection.request("POST", "/a", b"body", {"Content-Type": kind, "X-Target": "t"})
+    reply = connection.getresponse()
+    return reply.status, reply.read(), dict(reply.getheaders())
+
+
+def test_in_fair_weather_calls_pass_as_they_are(behind: Proxy) -> None:
+    """Status, headers, bodies; many over one connection."""
+    connection = http.client.HTTPConnection(HOST, behind.port, timeout=5)
+    for _ in range(3):
+        status, body, headers = ask(behind, connection)
+        assert (status, body, headers["X-Target"]) == (201, b"body/a", "t")
+    assert behind.calls == {Kind.PASSED: 3}
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "code"), [(Kind.THROTTLED, 400, "ProvisionedThroughputExceededException"), (Kind.FAILED, 500, "InternalServerError")]
+)
+def test_a_refusal_is_worded_as_the_service_words_it(behind: Proxy, kind: Kind, status: int, code: str) -> None:
+    """In the format that was spoken; the service never hears of the call."""
+    behind.weather = Weather(kind)
+    found, body, headers = ask(behind)
+    assert (found, json.loads(body)["__type"], headers["x-amzn-errortype"]) == (status, code, code)
+    found, body, headers = ask(behind, kind="application/x-amz-cbor-1.1")
+    assert (found, cbor2.loads(body)["__type"], headers["Content-Type"]) == (status, code, "application/x-amz-cbor-1.1")
+    assert Echo.served == 0
+
+
+@pytest.mark.parametrize(("kind", "served"), [(Kind.CUT, 0), (Kind.LOST, 1)])
+def test_a_call_without_a_reply_was_done_or_not(behind: Proxy, kind: Kind, served: int) -> None:
+    """The caller cannot tell; we can."""
+    behind.weather = Weather(kind)
+    with pytest.raises((ConnectionError, http.client.HTTPException)):
+        ask(behind)
+    assert Echo.served == served
+
+
+def test_a_share_of_the_calls_is_hit_and_the_seed_says_which(behind: Proxy) -> None:
+    """About that many; the same ones with the same seed."""
+    behind.weather = Weather(Kind.FAILED, share=0.3)
+    first = [behind.decide().kind for _ in range(200)]
+    again = Proxy(Upstream("http://nowhere"), HOST, seed=3)
+    again.weather = behind.weather
+    assert first == [again.decide().kind for _ in range(200)]
+    again._server.server_close()
+    assert 30 < first.count(Kind.FAILED) < 90
+
+
+def test_a_service_that_is_gone_is_said_to_be_unavailable() -> None:
+    """503, which clients retry."""
+    with proxy.proxy(Upstream("http://127.0.0.1:9"), HOST) as found:
+        assert ask(found)[0] == 503
+
+
+def test_weather_changes_while_connections_are_kept(behind: Proxy) -> None:
+    """Clients keep theirs for minutes."""
+    connection = http.client.HTTPConnection(HOST, behind.port, timeout=5)
+    statuses = []
+    for weather in (FAIR, Weather(Kind.FAILED), FAIR):
+        behind.weather = weather
+        statuses.append(ask(behind, connection)[0])
+    assert statuses == [201, 500, 201]

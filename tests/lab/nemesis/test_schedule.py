@@ -1,0 +1,58 @@
+"""Schedules: the same for a seed, whole in five minutes, and nothing begun near the end."""
+
+from itertools import pairwise
+
+import pytest
+
+from sluice_lab.nemesis.schedule import HEAVY, QUIET_END, Kind, schedule
+
+ASKED_FOR = set(Kind) - {Kind.EVICT_DRIVER, Kind.CUT, Kind.LOSE}  # the other three come in longer ones
+SEEDS = range(200)
+
+
+def test_a_seed_is_a_schedule() -> None:
+    """The same one every time; another seed, another one."""
+    assert schedule(7, 300) == schedule(7, 300)
+    assert len({schedule(seed, 300) for seed in SEEDS}) == len(SEEDS)
+
+
+def test_five_minutes_hold_every_kind_that_was_asked_for() -> None:
+    """Whatever the seed."""
+    assert [seed for seed in SEEDS if ASKED_FOR - {deed.kind for deed in schedule(seed, 300)}] == []
+
+
+def test_a_longer_one_holds_every_kind() -> None:
+    """Lost replies, cut connections and an evicted driver too."""
+    assert [seed for seed in SEEDS if set(Kind) - {deed.kind for deed in schedule(seed, 600)}] == []
+
+
+@pytest.mark.parametrize("seconds", [90.0, 300.0])
+def test_deeds_come_in_order_and_leave_time_at_the_end(seconds: float) -> None:
+    """A deed of several parts may end its last one a little later."""
+    for seed in SEEDS:
+        times = [deed.at for deed in schedule(seed, seconds)]
+        assert times == sorted(times)
+        assert times[0] > 0
+        assert times[-1] <= seconds - QUIET_END + 12
+
+
+def test_what_is_interrupted_is_at_work() -> None:
+    """Before an executor is killed or made a zombie, or its driver cut off, tasks are made to take seconds."""
+    for seed in SEEDS:
+        deeds = schedule(seed, 300)
+        slow = {deed.at for deed in deeds if deed.kind is Kind.SLOW}
+        hard = [deed for deed in deeds if deed.kind in {Kind.KILL_EXECUTOR, Kind.ZOMBIE, Kind.CUT_DRIVER}]
+        assert all(any(0 < deed.at - at <= 2.0001 for at in slow) for deed in hard)
+
+
+def test_outages_begin_one_after_the_other() -> None:
+    """With some time between; one that reaches into the next of the same service gives way to it."""
+    for seed in SEEDS:
+        began = [deed.at for deed in schedule(seed, 600) if deed.kind in {Kind.THROTTLE, Kind.FAIL, Kind.CUT, Kind.LOSE}]
+        assert all(later - earlier > HEAVY[0] - 0.2 for earlier, later in pairwise(began))
+
+
+def test_titles_say_what_is_done() -> None:
+    """To whom follows at run time, so that stands beside it."""
+    titles = {deed.title for seed in SEEDS for deed in schedule(seed, 300)}
+    assert {"scale to 4", "scale to 2", "fail Kinesis 100%", "delay DynamoDB 0.3 s", "zombie"} <= titles

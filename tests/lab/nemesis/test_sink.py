@@ -1,0 +1,76 @@
+"""The pipeline of the nemesis, with Spark in this process: what is stored, and what is seen."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from sluice_consumer.arrow import SCHEMA
+from sluice_consumer.pipelines import BatchInfo
+from sluice_lab.demo import delivered
+from sluice_lab.demo.ledger import Place
+from sluice_lab.nemesis import sink, witness
+
+
+@pytest.fixture
+def spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
+    """Another test's session if it still runs, else one of this test."""
+    if running := SparkSession.getActiveSession():
+        yield running
+        return
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    settings: dict[str, Any] = {"spark.ui.enabled": "false", "spark.sql.session.timeZone": "UTC", "spark.log.level": "ERROR"}
+    with SparkSession.builder.master("local[1]").config(map=settings).getOrCreate() as session:
+        yield session
+
+
+INFO = BatchInfo("id", 7, replay=False, stream="s", shards=("a", "b"))
+
+
+def batch(*places: tuple[str, int]) -> pa.RecordBatch:
+    """Records of these shards, each at the sequence number given."""
+    rows = [
+        {"shardId": shard, "sequenceNumber": str(number), "subSequenceNumber": 0, "data": json.dumps({"n": number}).encode()}
+        for shard, number in places
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
+
+
+def test_pieces_hold_every_record_once_in_order() -> None:
+    """At most four a shard; a shard that comes again in one batch is another run of it."""
+    found = batch(*(("a", n) for n in range(10)), ("b", 99), *(("a", n) for n in (10, 11)))
+    cut = [(shard, [int(number) for number, _ in sink.places(piece)]) for shard, piece in sink.pieces(found)]
+    assert cut == [("a", [0, 1, 2]), ("a", [3, 4, 5]), ("a", [6, 7, 8]), ("a", [9]), ("b", [99]), ("a", [10]), ("a", [11])]
+    assert list(sink.pieces(batch())) == []
+
+
+@pytest.mark.spark
+def test_a_batch_is_seen_and_stored_and_stored_only_once(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch that comes again finds itself stored, and is not read."""
+    for name in ("seen", "stored"):
+        (tmp_path / name).mkdir()
+    (tmp_path / sink.PACE).write_text("0")
+    monkeypatch.setenv("SLUICE_POD_NAME", "n-driver-1")
+    frame = spark.createDataFrame(pa.Table.from_batches([batch(("a", 1), ("a", 2), ("b", 1))])).coalesce(1)
+    info = replace(INFO, args={"home": str(tmp_path)})
+    for _ in range(2):
+        sink.process(frame, info)
+    seen = witness.parse(line for file in (tmp_path / "seen").iterdir() for line in file.read_text().splitlines())
+    assert [(issue.life, issue.batch) for issue in seen.issues] == [("n-driver-1", 7)] * 2
+    assert {stint.shard: stint.places for stint in seen.stints} == {"a": (Place(1, 0), Place(2, 0)), "b": (Place(1, 0),)}
+    assert [found.record.n for found in delivered.read(tmp_path / "stored")] == [1, 2, 1]
+
+
+def test_a_containers_beginning_is_its_first_processs() -> None:
+    """Here: this machine's, before this test."""
+    assert 0 < sink.began() < time.time()
+    assert sink.began() == pytest.approx(sink.began(), abs=0.1)
+    assert os.sysconf("SC_CLK_TCK") > 0
