@@ -111,8 +111,10 @@ class Freshness:
 
 
 def audited(freshness: Freshness, lister: Lister, namespaces: tuple[str, ...]) -> None:
-    """One audit, whatever comes of it."""
+    """One audit, whatever comes of it: without them, nobody would notice a stuck watch."""
     try:
         freshness.audit(lister, namespaces)
     except ApiError as error:
         LOG.warning("watches were not audited: %s", error)
+    except Exception:
+        LOG.exception("watches were not audited")

@@ -134,4 +134,5 @@ def _chosen(body: Json, namespace: str, chosen: list[str]) -> bool:
 
 
 def _metadata(page: Json) -> Json:
-    return {**page, "items": [{"metadata": item["metadata"]} for item in page["items"]]}
+    """As the real one: of an empty list, the items are null."""
+    return {**page, "items": [{"metadata": item["metadata"]} for item in page["items"]] or None}

@@ -125,6 +125,17 @@ def test_a_silent_api_server_makes_it_unready_but_not_dead(hours: Hours) -> None
     assert hours.fresh.stuck() == []
 
 
+def test_no_error_ends_the_audits(hours: Hours) -> None:
+    """Whatever it is: it is logged, and the next one comes."""
+    live = Live()
+    live.error.append(TypeError("not a list"))
+    hours.now += UNHEARD_AFTER
+    hours.audit(live)
+    assert hours.fresh.cold()
+    hours.audit(Live())
+    assert hours.fresh.cold() == []
+
+
 def test_before_the_first_audit_nobody_is_ready() -> None:
     """Nothing is known yet."""
     assert Freshness().cold() == ["the API server does not answer"]
