@@ -118,7 +118,8 @@ def _rest(office: Office, key: Key, view: View, intent: Plan) -> Outcome | None:
     due = office.written.get(key, view.now - NEWS_EVERY) + NEWS_EVERY
     if intent.status == view.status:
         return Outcome(max(_next(intent, view.now), view.now + SOON))
-    return None if urgent(view.status, intent.status) or view.now >= due else Outcome(_next(intent, view.now))
+    at_once = intent.wake is not None and intent.wake <= view.now  # it goes on from what it decided, so that must stand in the status
+    return None if at_once or urgent(view.status, intent.status) or view.now >= due else Outcome(_next(intent, view.now))
 
 
 def look(office: Office, key: Key, now: datetime) -> tuple[Json, View] | None:

@@ -35,6 +35,19 @@ def test_the_operator_keeps_its_invariants_through_anything() -> None:
     run_state_machine_as_test(Operating, settings=LONG if DEEP else QUICK)  # type: ignore[no-untyped-call]  # hypothesis
 
 
+def test_a_driver_that_was_intended_and_never_made_is_forgotten_at_once() -> None:
+    """Found by another machine's examples: the news waited to be written, and a pass asked for the next one without a pause."""
+    operating = Operating()
+    operating.begin(migrating=False, leaders=1, source="ok", run=5)
+    operating.leader_ends(down=8, seconds=2, who=0)
+    operating.delete(again=False, foreground=True, seconds=1)
+    for _ in range(3):
+        operating.delete_job(seconds=1)
+    operating.lose_node(how="cut", node="a", seconds=1)
+    operating.call_fails(at=1, seconds=1, times=1, what="crash", who=0)
+    operating.teardown()
+
+
 @pytest.mark.parametrize("sabotage", SABOTAGES, ids=[sabotage.name for sabotage in SABOTAGES])
 def test_the_story_ends_well(sabotage: Sabotage) -> None:
     """So that it is the sabotage, and not the story, that breaks something."""
