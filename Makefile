@@ -30,7 +30,7 @@ lint: venv ## ruff, mypy, import-linter
 	@echo "== mypy";  $(BIN)/mypy
 	@echo "== import-linter"; PYTHONPATH=consumer:operator $(BIN)/lint-imports
 
-check: lint ## everything but the cluster (under 5 minutes)
+check: lint ## everything but the cluster (about 10 minutes)
 	@echo "== tests without a cluster"
 	@$(BIN)/pytest -m "not cluster"
 
