@@ -9,7 +9,6 @@ attribute of a version that nobody has looked at may be the one that holds the p
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 
 from sluice_checkpoints.attributes import SHARD_ID, check_types, count, shard_ids, text, text_or_none
@@ -66,14 +65,11 @@ class Kcl(Reader):
 
     name = "kcl"
     keys = "leaseKey HASH S"
+    key = KEY
 
     def companions(self, table: str, keys: KeySchema | None) -> tuple[str, ...]:
         """The two tables of KCL 3.0 to 3.4."""
         return tuple(table + suffix for suffix in SIDE_TABLES) if keys == KEY else ()
-
-    def fits(self, table: str, schemas: Mapping[str, KeySchema]) -> bool:
-        """See `Format.fits`."""
-        return schemas.get(table) == KEY
 
     def quiet(self, snapshot: Snapshot) -> float:
         """Two of the worker metrics' periods; a lease moves more often."""

@@ -6,8 +6,6 @@ Key `Shard` (HASH, S). `SequenceNumber` is NULL, empty or the word `LATEST` unti
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from sluice_checkpoints.attributes import check_types, count, shard_id, text_or_none
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.model import END, SEQUENCE_NUMBER, Position
@@ -36,16 +34,13 @@ class Kinsumer(Reader):
 
     name = "kinsumer"
     keys = "Shard HASH S"
+    key = KEY
 
     def companions(self, table: str, keys: KeySchema | None) -> tuple[str, ...]:
         """Clients and metadata, where the table has its usual name."""
         if keys != KEY or not table.endswith(CHECKPOINTS):
             return ()
         return tuple(table.removesuffix(CHECKPOINTS) + suffix for suffix in SIDE_TABLES)
-
-    def fits(self, table: str, schemas: Mapping[str, KeySchema]) -> bool:
-        """See `Format.fits`."""
-        return schemas.get(table) == KEY
 
     def quiet(self, snapshot: Snapshot) -> float:
         """Five times shardCheckFrequency, and a margin."""

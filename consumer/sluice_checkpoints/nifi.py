@@ -41,6 +41,7 @@ class Nifi(Reader):
 
     name = "nifi"
     keys = "streamName HASH S, shardId RANGE S"
+    key = KEY
 
     def companions(self, table: str, keys: KeySchema | None) -> tuple[str, ...]:
         """The half-made table, and beside a KCL table what that has."""

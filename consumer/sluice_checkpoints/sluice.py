@@ -6,13 +6,13 @@ another consumer id, so a sink that skips what it has stored will not know it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from sluice_checkpoints.encoding import item_from_wire
 from sluice_checkpoints.errors import ProtocolViolation, Refused
 from sluice_checkpoints.lease import MARGIN
 from sluice_checkpoints.model import ACTIVE, BOOTSTRAP_PREFIX, CONSUMER, MIGRATION, SHARD_PREFIX, ConsumerRow, ShardRow
-from sluice_checkpoints.snapshot import Key, KeySchema, RawItem, Snapshot
+from sluice_checkpoints.snapshot import Key, RawItem, Snapshot
 from sluice_checkpoints.source import OtherStream, Problem, Reader, Reading, SourceShard, Stored, Unrelated, read_rows
 from sluice_checkpoints.stream import StreamIdentity
 
@@ -24,15 +24,7 @@ class Sluice(Reader):
 
     name = "sluice"
     keys = "id HASH S"
-
-    def companions(self, table: str, keys: KeySchema | None) -> tuple[str, ...]:
-        """None."""
-        del table, keys
-        return ()
-
-    def fits(self, table: str, schemas: Mapping[str, KeySchema]) -> bool:
-        """See `Format.fits`."""
-        return schemas.get(table) == KEY
+    key = KEY
 
     def quiet(self, snapshot: Snapshot) -> float:
         """What the holder promised, by the rule of a take-over; 0 if it released the lease."""

@@ -126,6 +126,17 @@ class Format(Protocol):
 class Reader:
     """What all readers have in common."""
 
+    key: KeySchema
+
+    def companions(self, table: str, keys: KeySchema | None) -> tuple[str, ...]:
+        """None; see `Format.companions`."""
+        del table, keys
+        return ()
+
+    def fits(self, table: str, schemas: Mapping[str, KeySchema]) -> bool:
+        """By the main table's key; see `Format.fits`."""
+        return schemas.get(table) == self.key
+
     def read(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
         """See `Format.read`."""
         raise NotImplementedError

@@ -7,12 +7,11 @@ means the whole Kinesis record, also where the application had stopped inside an
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from sluice_checkpoints.attributes import SHARD_ID, check_types, shard_id, text_or_none
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.model import END, SEQUENCE_NUMBER, Position
-from sluice_checkpoints.snapshot import Key, KeySchema, RawItem, Snapshot
+from sluice_checkpoints.snapshot import Key, RawItem, Snapshot
 from sluice_checkpoints.source import Reader, Reading, SourceShard, Stored, read_rows
 from sluice_checkpoints.stream import StreamIdentity
 
@@ -28,15 +27,7 @@ class VmwareGoKcl(Reader):
 
     name = "vmware-go-kcl"
     keys = "ShardID HASH S"
-
-    def companions(self, table: str, keys: KeySchema | None) -> tuple[str, ...]:
-        """None."""
-        del table, keys
-        return ()
-
-    def fits(self, table: str, schemas: Mapping[str, KeySchema]) -> bool:
-        """See `Format.fits`."""
-        return schemas.get(table) == KEY
+    key = KEY
 
     def quiet(self, snapshot: Snapshot) -> float:
         """Six times LeaseRefreshPeriod."""
