@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from sluice_checkpoints.errors import Fenced, LostRace, ProtocolViolation
 from sluice_checkpoints.model import CONSUMER, SHARD_PREFIX, Child, Item, Position, ShardRow
@@ -42,6 +43,7 @@ class Range:
     size: int = 0
     behind: int = 0
     note: str | None = None
+    calls: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ class BatchSteps:
                     Equals(("end",), bound.start.to_map()),
                 ),
                 put=_bound(batch, bound, reader),
-                remove=frozenset({("replays",), *([("first",)] if bound.first is None else []), *([("note",)] if bound.note is None else [])}),
+                remove=frozenset({("replays",), *(path for path, value in _optional(bound).items() if value is None)}),
             )
         )
         if outcome.applied:
@@ -144,7 +146,7 @@ class BatchSteps:
         Raises:
             Fenced: a later life took over. LostRace: a late task bound it after all; the batch may not be committed by this life.
         """
-        closed = replace(row, batch=batch, start=row.end, first=None, records=0, readers={}, replays=0, size=0, note=None)
+        closed = replace(row, batch=batch, start=row.end, first=None, records=0, readers={}, replays=0, size=0, note=None, calls={})
         outcome = self.table.write(
             Update(
                 row.key,
@@ -154,7 +156,7 @@ class BatchSteps:
                     Equals(("end",), row.end.to_map()),
                 ),
                 put={("batch",): batch, ("start",): row.end.to_map(), ("records",): 0, ("readers",): {}, ("bytes",): 0},
-                remove=frozenset({("first",), ("note",), ("replays",)}),
+                remove=frozenset({("first",), ("note",), ("calls",), ("replays",)}),
             )
         )
         if outcome.applied:
@@ -191,11 +193,15 @@ def _bound(batch: int, bound: Range, reader: Reader) -> dict[Path, object]:
         ("bytes",): bound.size,
         ("behind",): bound.behind,
     }
-    optional = {("first",): bound.first, ("note",): bound.note}
-    put |= {path: value for path, value in optional.items() if value is not None}
+    put |= {path: value for path, value in _optional(bound).items() if value is not None}
     if bound.children is not None:
         put[("children",)] = [child.to_map() for child in bound.children]
     return put
+
+
+def _optional(bound: Range) -> dict[Path, object]:
+    """What a range may lack; then the row must not keep that of the range before."""
+    return {("first",): bound.first, ("note",): bound.note, ("calls",): dict(bound.calls) or None}
 
 
 def not_fenced(found: Item | None, life: Life, shard_id: str) -> ShardRow:

@@ -192,6 +192,7 @@ class ShardRow:
         readers: `"<generation>.<stage id>.<partition id>"` → task attempt id of everyone who may emit this range.
         replays: how often somebody registered to emit it again (for metrics only).
         size: bytes of the range; behind: milliseconds behind the tip when it was read (both for metrics only).
+        calls: requests to AWS that the binding process had made since it last bound, by name (for metrics only).
         note: a possible loss of data that the reader saw; for people.
     """
 
@@ -212,6 +213,7 @@ class ShardRow:
     behind: int = 0
     note: str | None = None
     updated_at: str | None = None
+    calls: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -241,6 +243,7 @@ class ShardRow:
         item |= {key: value for key, value in optional.items() if value is not None}
         item |= {"parents": frozenset(self.parents)} if self.parents else {}
         item |= {"replays": self.replays} if self.replays else {}
+        item |= {"calls": dict(self.calls)} if self.calls else {}
         return item | ({"children": [c.to_map() for c in self.children]} if self.children is not None else {})
 
     @staticmethod
@@ -265,6 +268,7 @@ class ShardRow:
             behind=item.get("behind", 0),
             note=item.get("note"),
             updated_at=item.get("updatedAt"),
+            calls=dict(item.get("calls", {})),
         )
 
 

@@ -6,13 +6,14 @@ Ports in, no Spark: the simulation runs this very code with the twins.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from sluice_checkpoints.errors import LostRace
 from sluice_checkpoints.model import ShardRow
 from sluice_checkpoints.store import CheckpointStore, Life, Range, Reader, Replay
 from sluice_consumer.shard_reader import BoundRange, Fetched, Limits, Place
+from sluice_consumer.tally import Counts, Tally
 
 
 class ShardSource(Protocol):
@@ -36,6 +37,7 @@ class Task:
         reader: this attempt of this task.
         lease_seconds: how long a former attempt may still be emitting.
         wait: sleeps that long.
+        tally: what this process has called; the row that is bound carries it.
     """
 
     life: Life
@@ -44,6 +46,7 @@ class Task:
     limits: Limits
     lease_seconds: float
     wait: Callable[[float], None]
+    tally: Tally = field(default_factory=Tally)
 
 
 def read_shard(store: CheckpointStore, source: ShardSource, task: Task, row: ShardRow) -> Fetched:
@@ -64,7 +67,7 @@ def read_shard(store: CheckpointStore, source: ShardSource, task: Task, row: Sha
     if row.batch == task.batch:
         return _replay(store, source, task, row)
     fetched = source.fetch(Place(row.id, row.end, row.read_to), task.limits)
-    outcome = store.bind(task.life, task.batch, _range(fetched, row), task.reader)
+    outcome = task.tally.carry(lambda calls: store.bind(task.life, task.batch, _range(fetched, row, calls), task.reader))
     return _replay(store, source, task, outcome.row) if isinstance(outcome, Replay) else fetched
 
 
@@ -75,7 +78,7 @@ def _replay(store: CheckpointStore, source: ShardSource, task: Task, row: ShardR
     return source.replay(BoundRange(row.id, row.start, row.end, row.first, row.records))
 
 
-def _range(fetched: Fetched, row: ShardRow) -> Range:
+def _range(fetched: Fetched, row: ShardRow, calls: Counts) -> Range:
     return Range(
         shard_id=row.id,
         start=row.end,
@@ -87,4 +90,5 @@ def _range(fetched: Fetched, row: ShardRow) -> Range:
         size=fetched.bytes,
         behind=fetched.behind_millis,
         note=fetched.possible_loss,
+        calls=calls,
     )

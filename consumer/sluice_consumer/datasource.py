@@ -22,6 +22,7 @@ from pyspark.sql.types import StructType
 
 from sluice_checkpoints.dynamodb import DynamoTable, Endpoint, client
 from sluice_checkpoints.kinesis_catalog import BotoStreamCatalog
+from sluice_checkpoints.retrying import Patience
 from sluice_checkpoints.store import CheckpointStore, Life, Reader
 from sluice_checkpoints.stream import StreamIdentity
 from sluice_consumer import shard_reader
@@ -29,8 +30,10 @@ from sluice_consumer.arrow import DDL, to_arrow
 from sluice_consumer.binding import Task, read_shard
 from sluice_consumer.kinesis_http import StreamAddress, connect
 from sluice_consumer.shard_reader import Fetched, Limits
+from sluice_consumer.tally import DYNAMODB, KINESIS, Tally
 
 OPTION = "batch"
+TALLY = Tally()  # of this worker process; tasks that follow each other carry what is left over
 
 
 @dataclass(frozen=True)
@@ -135,8 +138,10 @@ class BatchReader(DataSourceReader):
             limits=batch.limits,
             lease_seconds=batch.lease_seconds,
             wait=time.sleep,
+            tally=TALLY,
         )
-        store = CheckpointStore(DynamoTable(batch.table, _dynamodb(batch.region, batch.dynamodb_endpoint)))
+        patience = Patience(listener=TALLY.listener(DYNAMODB))
+        store = CheckpointStore(DynamoTable(batch.table, _dynamodb(batch.region, batch.dynamodb_endpoint), patience))
         return store, _reader(batch.identity, batch.region, batch.kinesis_endpoint), task
 
 
@@ -154,5 +159,6 @@ def _dynamodb(region: str, endpoint: str | None) -> Any:
 
 @functools.cache
 def _reader(identity: StreamIdentity, region: str, endpoint: str | None) -> shard_reader.Reader:
-    catalog = BotoStreamCatalog(identity.name, region, endpoint)
-    return shard_reader.Reader(connect(StreamAddress(identity.name, region, endpoint)), catalog, identity)
+    listener = TALLY.listener(KINESIS)
+    catalog = BotoStreamCatalog(identity.name, region, endpoint, Patience(listener=listener))
+    return shard_reader.Reader(connect(StreamAddress(identity.name, region, endpoint), listener), catalog, identity)

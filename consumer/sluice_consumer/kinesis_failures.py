@@ -21,6 +21,7 @@ ADVICE = {
 # What services say to a request whose format they do not know; 415 is HTTP's own word for it.
 UNKNOWN_FORMAT = frozenset({"SerializationException", "UnknownOperationException", "UnsupportedMediaTypeException"})
 UNSUPPORTED_MEDIA_TYPE = 415
+EXPIRED = "ExpiredIteratorException"
 
 
 class NotSpoken(Exception):
@@ -54,7 +55,7 @@ class Failure:
 
 def failure(told: Failure) -> Exception:
     """The exception that says what to do next."""
-    if told.code == "ExpiredIteratorException":
+    if told.code == EXPIRED:
         return IteratorExpired(told.message)
     if told.code == "ResourceNotFoundException":
         return ShardNotFound(told.message)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections import Counter
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -23,10 +22,10 @@ from botocore.utils import get_environ_proxies
 
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.model import Child, Position
-from sluice_checkpoints.retrying import Again, Patience
-from sluice_consumer.kinesis import Page, iterator_type
+from sluice_checkpoints.retrying import NOBODY, Again, Listener, Patience
+from sluice_consumer.kinesis import IteratorExpired, Page, iterator_type
 from sluice_consumer.kinesis_codec import CBOR, JSON, Codec
-from sluice_consumer.kinesis_failures import Failure, NotSpoken, failure
+from sluice_consumer.kinesis_failures import EXPIRED, Failure, NotSpoken, failure
 from sluice_consumer.pacing import Pacer
 
 log = logging.getLogger(__name__)
@@ -105,16 +104,11 @@ class Wire:
 
 
 class HttpKinesis:
-    """One stream. Thread safe.
-
-    Attributes:
-        counts: calls made by name, and `retries`: those that waited and were made again.
-    """
+    """One stream. Thread safe."""
 
     def __init__(self, address: StreamAddress, wire: Wire, pacer: Pacer, patience: Patience | None = None, codec: Codec = CBOR) -> None:
         self._address, self._wire, self._pacer, self._codec = address, wire, pacer, codec
-        self._patience = patience or Patience(limit=address.deadline_seconds, first=0.1, cap=5.0)
-        self.counts: Counter[str] = Counter()
+        self._patience = patience or _patience(address)
 
     def get_iterator(self, shard_id: str, position: Position) -> str:
         """See `KinesisClient.get_iterator`. Always in JSON: in CBOR the unit of a time that is sent depends on whom one asks."""
@@ -138,14 +132,13 @@ class HttpKinesis:
     def _call(self, action: str, shard_id: str, ask: dict[str, Any], codec: Codec) -> Reply:
         def attempt() -> Reply:
             self._pacer.before(action, shard_id)
-            self.counts[action] += 1
-            try:
-                return self._wire.post(action, ask, codec)
-            except Again:
-                self.counts["retries"] += 1
-                raise
+            return self._wire.post(action, ask, codec)
 
-        return self._patience.call(f"{action} of {shard_id} in stream {self._address.name}", attempt)
+        try:
+            return self._patience.call(f"{action} of {shard_id} in stream {self._address.name}", attempt)
+        except IteratorExpired:
+            self._patience.listener.again(action, EXPIRED)  # by the caller, with a new iterator
+            raise
 
 
 def _page(reply: Reply) -> Page:
@@ -198,7 +191,11 @@ def _pool(session: Session, url: str) -> urllib3.PoolManager:
     return urllib3.ProxyManager(proxy, proxy_headers=proxies.proxy_headers_for(proxy), **options) if proxy else urllib3.PoolManager(**options)
 
 
+def _patience(address: StreamAddress, listener: Listener = NOBODY) -> Patience:
+    return Patience(limit=address.deadline_seconds, first=0.1, cap=5.0, listener=listener)
+
+
 @functools.cache
-def connect(address: StreamAddress) -> HttpKinesis:
-    """The client of a stream; one a process and address."""
-    return HttpKinesis(address, *_shared(address.region, address.endpoint))
+def connect(address: StreamAddress, listener: Listener = NOBODY) -> HttpKinesis:
+    """The client of a stream; one a process, address and listener."""
+    return HttpKinesis(address, *_shared(address.region, address.endpoint), _patience(address, listener))

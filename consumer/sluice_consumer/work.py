@@ -31,6 +31,7 @@ from sluice_consumer.pod import Reporter
 from sluice_consumer.probe import Probe
 from sluice_consumer.progress import Backfill, Progress
 from sluice_consumer.shard_reader import Reader
+from sluice_consumer.tally import DYNAMODB, KINESIS
 
 log = logging.getLogger(__name__)
 
@@ -65,13 +66,13 @@ class Work:
         self._config, self._lease, self._reporter, self._drain = config, lease, reporter, drain
         self._began = time.monotonic()
         self._metrics = Metrics()
-        self._client: HttpKinesis | None = None
         self._backfill: Backfill | None = None
-        calls = Calls(lambda: self._client.counts if self._client else {})
-        store, catalog = ports.store(config, calls.listener("dynamodb")), ports.catalog(config, calls.listener("kinesis"))
+        self._calls = Calls()
+        self._kinesis = self._calls.tally.listener(KINESIS)
+        store, catalog = ports.store(config, self._calls.tally.listener(DYNAMODB)), ports.catalog(config, self._kinesis)
         self.consumer = Consumer(store, catalog, lease.life, self._metrics.phase)
         self._progress = Progress(self.consumer, lease.life.generation)
-        for collector in (calls, Rows(self.consumer)):
+        for collector in (self._calls, Rows(self.consumer)):
             self._metrics.registry.register(collector)
 
     def begin(self, *, in_pod: bool) -> None:
@@ -133,13 +134,13 @@ class Work:
     def kinesis(self) -> HttpKinesis:
         """A client of the stream; its calls are counted."""
         stream = self._config.stream
-        self._client = connect(StreamAddress(stream.name, stream.region, stream.kinesis_endpoint))
-        return self._client
+        return connect(StreamAddress(stream.name, stream.region, stream.kinesis_endpoint), self._kinesis)
 
     def told(self, engine: Reading, committed: Committed | None, seconds: float) -> None:
         """A batch was committed that took so many seconds, or there is nothing to read: lines, metrics, report."""
         engine.identity = self.consumer.identity or engine.identity  # the last audit may have found another retention
         if committed is not None:
+            self._calls.carried(committed.rows)
             self._metrics.batch(committed)
             more = f"; {self._backfill.line()}" if self._backfill else ""
             logs.say(self._progress.add(committed, seconds) + more)

@@ -36,6 +36,7 @@ SHARDS = st.builds(
     children=st.none() | st.lists(st.builds(Child, TEXT, st.frozensets(TEXT, min_size=1, max_size=2)), max_size=2).map(tuple),
     readers=st.dictionaries(TEXT, COUNTS, max_size=2),
     note=st.none() | TEXT,
+    calls=st.dictionaries(TEXT, COUNTS, max_size=2),
 )
 CONSUMERS = st.builds(ConsumerRow, TEXT, TEXT, COUNTS, generation=COUNTS, token=TEXT, released=st.booleans(), plan=st.none() | TEXT, chunks=COUNTS)
 MIGRATIONS = st.builds(

@@ -43,8 +43,7 @@ class Bench:
     def __init__(self, *rows: ShardRow) -> None:
         self.now = 0.0
         self.metrics = Metrics(lambda: self.now)
-        self.probes: dict[str, int] = {}
-        self.calls = Calls(lambda: self.probes)
+        self.calls = Calls()
         view, identity = View({row.id: row for row in rows}, 9, frozenset()), StreamTwin("s").describe()
         self.consumer = SimpleNamespace(view=view, identity=identity, life=Life(3, "t"))
         for collector in (self.calls, Rows(cast("Consumer", self.consumer), lambda: NOW)):
@@ -80,8 +79,9 @@ def everything() -> Bench:
     bench.batch(Committed(1, ROWS), plan=0.5, process=2.0, close=0.25, commit=0.125)
     bench.metrics.took("released")
     bench.metrics.warned("DataLossSuspected: a: …")
-    bench.calls.listener("dynamodb").called("GetItem")
-    bench.calls.listener("dynamodb").again("GetItem", "ThrottlingException")
+    table = bench.calls.tally.listener("dynamodb")
+    table.called("GetItem")
+    table.again("GetItem", "ThrottlingException")
     return bench
 
 
@@ -154,22 +154,34 @@ def test_before_the_stream_was_asked_nothing_is_said_of_its_retention() -> None:
     assert bench.values("sluice_shard_retention_used_ratio") == {}
 
 
-def test_calls_are_counted_by_service_and_operation_and_retries_by_cause() -> None:
-    """Those of probes are counted by their own client."""
+def test_the_drivers_calls_are_counted_by_service_and_operation_and_its_retries_by_cause() -> None:
+    """Whichever client makes them."""
     bench = Bench()
+    table, stream = (bench.calls.tally.listener(service) for service in ("dynamodb", "kinesis"))
     for operation in ("GetItem", "GetItem", "UpdateItem"):
-        bench.calls.listener("dynamodb").called(operation)
-    bench.calls.listener("kinesis").called("ListShards")
-    bench.calls.listener("kinesis").again("ListShards", "LimitExceededException")
-    bench.probes = {"GetRecords": 7, "retries": 2}
+        table.called(operation)
+    stream.called("ListShards")
+    stream.again("ListShards", "LimitExceededException")
+    stream.again("GetRecords", "LimitExceededException")
     assert bench.values("sluice_calls_total") == {
-        ("dynamodb", "GetItem"): 2.0,
-        ("dynamodb", "UpdateItem"): 1.0,
-        ("kinesis", "ListShards"): 1.0,
-        ("kinesis", "GetRecords"): 7.0,
+        ("driver", "dynamodb", "GetItem"): 2.0,
+        ("driver", "dynamodb", "UpdateItem"): 1.0,
+        ("driver", "kinesis", "ListShards"): 1.0,
     }
-    assert bench.values("sluice_retries_total") == {("kinesis", "LimitExceededException"): 1.0, ("kinesis", "Unknown"): 2.0}
-    assert bench.probes == {"GetRecords": 7, "retries": 2}
+    assert bench.values("sluice_retries_total") == {("driver", "kinesis", "LimitExceededException"): 2.0}
+
+
+def test_calls_of_tasks_are_counted_when_their_batch_is_committed() -> None:
+    """As its rows carry them; a cause may be any words of a service."""
+    bench = Bench()
+    for _ in range(2):
+        rows = (
+            replace(ROWS[0], calls={"kinesis/GetRecords": 3, "kinesis/GetRecords/HTTP 5/3": 1}),
+            replace(ROWS[1], calls={"kinesis/GetRecords": 2}),
+        )
+        bench.calls.carried(rows)
+    assert bench.values("sluice_calls_total") == {("tasks", "kinesis", "GetRecords"): 10.0}
+    assert bench.values("sluice_retries_total") == {("tasks", "kinesis", "HTTP 5/3"): 2.0}
 
 
 def test_take_overs_and_warnings_are_counted_by_their_reason() -> None:

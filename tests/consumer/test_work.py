@@ -27,6 +27,7 @@ from sluice_consumer.pod import Reporter
 from sluice_consumer.retention import DataLost
 from sluice_consumer.shard_reader import Limits
 from sluice_consumer.shard_reader import Reader as Source
+from sluice_consumer.tally import Tally
 from sluice_consumer.work import Lease, Work, deeper
 
 
@@ -90,12 +91,6 @@ def test_a_batch_failed_because(behind: Callable[[Bench], object], code: int, re
 # -- a whole life, without Spark ---------------------------------------------------------------------------------------------------
 
 
-class Client(KinesisTwin):
-    """The twin, which counts as the real client does."""
-
-    counts: dict[str, int] = {}  # noqa: RUF012 - nobody writes it
-
-
 @dataclass
 class Engine:
     """Reads every shard of a batch; `act` happens meanwhile."""
@@ -109,7 +104,8 @@ class Engine:
     def run(self, plan: BatchPlan) -> None:
         """See `life.Engine`."""
         store, source = self.world.store, Source(self.world.client, self.world.stream, self.identity)
-        task = Task(self.life, plan.number, Reader(f"{self.life.generation}.0.0", 1), Limits(4, 1000), 1.0, lambda _seconds: None)
+        reader = Reader(f"{self.life.generation}.0.0", 1)
+        task = Task(self.life, plan.number, reader, Limits(4, 1000), 1.0, lambda _seconds: None, self.world.tally)
         for row in plan.rows:
             self.read += read_shard(store, source, task, store.read([row.id])[row.id]).columns.data
         self.act()
@@ -121,10 +117,11 @@ class World:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.ago = 0
         self.stream = StreamTwin("s", 2, now=lambda: round(time.time() * 1000) - self.ago)
-        self.client, self.store = Client(self.stream), CheckpointStore(MemoryTable())
+        self.tally = Tally()
+        self.client, self.store = KinesisTwin(self.stream), CheckpointStore(MemoryTable())
         monkeypatch.setattr(ports, "store", lambda *_: self.store)
         monkeypatch.setattr(ports, "catalog", lambda *_: self.stream)
-        monkeypatch.setattr(work, "connect", lambda _address: self.client)
+        monkeypatch.setattr(work, "connect", lambda *_: self.client)
         bootstrap.prepare(self.store, bootstrap.Seed("p", "id", self.stream.describe(), self.stream.list_shards()), Start())
         self.reports: list[dict[str, Any]] = []
 
@@ -181,6 +178,21 @@ def test_a_backfill_reads_what_was_there_and_ends_though_records_keep_coming(wor
     assert f"sluice_records_total {float(len(engine.read))}" in page
     assert f"sluice_committed_batch {float(row.committed)}" in page
     assert 'sluice_takeovers_total{how="released"} 1.0' in page
+
+
+def test_what_tasks_called_is_counted_by_the_life_that_commits_their_batch(world: World) -> None:
+    """Also of a batch that an earlier life had bound."""
+    world.put(0, b"a")
+    world.tally.add("kinesis/GetRecords")
+    world.crash()
+    world.tally.add("kinesis/GetRecords")  # of the replay: no row of this batch can carry it
+    heir = world.life()
+    heir.begin(in_pod=False)
+    heir.loop(cast("SparkEngine", world.engine(heir)), until_tip=True)
+    batches = world.store.consumer().committed  # type: ignore[union-attr]  # it is there
+    page = generate_latest(heir._metrics.registry).decode()
+    assert 'sluice_calls_total{operation="GetRecords",process="tasks",service="kinesis"} 2.0' in page
+    assert f'sluice_calls_total{{operation="UpdateItem",process="tasks",service="dynamodb"}} {2.0 * batches}' in page
 
 
 def test_an_open_batch_that_expired_ends_a_life_before_it_begins(world: World) -> None:

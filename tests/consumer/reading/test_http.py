@@ -19,6 +19,7 @@ from sluice_consumer.kinesis import IteratorExpired, Records, ShardNotFound
 from sluice_consumer.kinesis_codec import CBOR, JSON
 from sluice_consumer.kinesis_http import HttpKinesis, Signer, StreamAddress, Wire, _pool, connect
 from sluice_consumer.pacing import Pacer
+from sluice_consumer.tally import Tally
 
 DATE = "Fri, 21 Nov 2025 10:00:00 GMT"
 DATE_MILLIS = 1_763_719_200_000
@@ -65,12 +66,20 @@ def slept() -> list[float]:
 
 
 @pytest.fixture
-def kinesis(server: Server, slept: list[float], monkeypatch: pytest.MonkeyPatch) -> HttpKinesis:
+def tally() -> Tally:
+    """What was called."""
+    return Tally()
+
+
+@pytest.fixture
+def kinesis(server: Server, slept: list[float], tally: Tally, monkeypatch: pytest.MonkeyPatch) -> HttpKinesis:
     """The client; its time passes only in pauses."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     address = StreamAddress("orders", "eu-west-1", "https://kinesis.example")
-    patience = Patience(limit=30, first=0.1, cap=5, clock=lambda: sum(slept), sleep=slept.append, dice=lambda: 1.0)
+    patience = Patience(
+        limit=30, first=0.1, cap=5, clock=lambda: sum(slept), sleep=slept.append, dice=lambda: 1.0, listener=tally.listener("kinesis")
+    )
     pool: Any = server
     wire = Wire(Signer(Session(), address.region, address.endpoint), pool)
     return HttpKinesis(address, wire, Pacer(lambda: sum(slept), slept.append), patience, JSON)
@@ -200,7 +209,34 @@ def test_what_passes_is_waited_out(kinesis: HttpKinesis, server: Server, slept: 
     server.says(answer, answer, answer, {"Records": []})
     assert len(get_records(kinesis).records) == 0
     assert slept == pytest.approx([0.1, 0.2, 0.4])
-    assert kinesis.counts == {"GetRecords": 4, "retries": 3}
+
+
+CAUSES = {
+    "throughput": "ProvisionedThroughputExceededException",
+    "key throttled": "KMSThrottlingException",
+    "credentials about to be refreshed": "ExpiredTokenException",
+    "internal": "InternalFailure",
+    "a gateway": "HTTP 502",
+    "half a reply": "NoAnswer",
+    "no connection": "NoAnswer",
+    "no answer": "NoAnswer",
+}
+
+
+@pytest.mark.parametrize(("name", "cause"), CAUSES.items(), ids=CAUSES.keys())
+def test_a_retry_is_counted_by_its_cause(kinesis: HttpKinesis, server: Server, tally: Tally, name: str, cause: str) -> None:
+    """By the service's own word for it, if there is one."""
+    server.says(PASSING[name], PASSING[name], {"Records": []})
+    get_records(kinesis)
+    assert tally.counts() == {"kinesis/GetRecords": 3, f"kinesis/GetRecords/{cause}": 2}
+
+
+def test_an_iterator_that_expired_is_a_cause(kinesis: HttpKinesis, server: Server, tally: Tally) -> None:
+    """Whoever asked asks again, with a new one."""
+    server.says(error("ExpiredIteratorException"))
+    with pytest.raises(IteratorExpired):
+        get_records(kinesis)
+    assert tally.counts() == {"kinesis/GetRecords": 1, "kinesis/GetRecords/ExpiredIteratorException": 1}
 
 
 def test_waiting_has_an_end(kinesis: HttpKinesis, server: Server, slept: list[float]) -> None:
@@ -254,12 +290,14 @@ def test_proxy_and_certificates_are_those_of_botocore(kinesis: HttpKinesis, monk
 
 
 def test_a_process_has_one_client_a_stream_and_one_pool_an_endpoint(kinesis: HttpKinesis) -> None:
-    """Tasks that follow each other reuse connections and keep to the pace."""
+    """Tasks that follow each other reuse connections and keep to the pace; who counts their calls makes no difference."""
     first, second = (connect(StreamAddress(name, "eu-west-1", "http://127.0.0.1:1")) for name in ("a", "b"))
     assert connect(StreamAddress("a", "eu-west-1", "http://127.0.0.1:1")) is first
     assert first._wire is second._wire
     assert first._pacer is second._pacer
     assert kinesis._wire is not first._wire
+    other = connect(StreamAddress("a", "eu-west-1", "http://127.0.0.1:1"), Tally().listener("kinesis"))
+    assert (other._wire, other._pacer) == (first._wire, first._pacer)
 
 
 class TestCbor:

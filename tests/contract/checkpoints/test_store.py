@@ -16,7 +16,7 @@ CONSUMER_ROW = ConsumerRow("id-1", "arn:orders", 1_700_000_000_000, generation=4
 LIFE, LATER, EARLIER = Life(4, "t4"), Life(5, "t5"), Life(3, "t3")
 FIRST, SECOND = Position.after("100", 3), Position.after("200")
 READER = Reader("4.1.0", 11)
-BOUND = Range(A, FIRST, SECOND, first="101", records=12, read_to=99, size=1000, behind=5)
+BOUND = Range(A, FIRST, SECOND, first="101", records=12, read_to=99, size=1000, behind=5, calls={"kinesis/GetRecords": 2})
 ROW = ShardRow(A, TRIM_HORIZON, FIRST, generation=4, batch=7, readers={"4.0.0": 2}, first="1", records=3, note="old")
 
 
@@ -218,8 +218,9 @@ def test_a_bind_fixes_the_range(store: CheckpointStore) -> None:
     """Everything the range is, and who read it; what the last range had besides is gone."""
     assert store.bind(LIFE, 8, BOUND, READER) is None
     expected = replace(
-        ROW, batch=8, start=FIRST, end=SECOND, first="101", records=12, read_to=99, readers={"4.1.0": 11}, size=1000, behind=5, note=None
-    )
+        ROW, batch=8, start=FIRST, end=SECOND, first="101", records=12, read_to=99, readers={"4.1.0": 11}, size=1000, behind=5, note=None,
+        calls={"kinesis/GetRecords": 2},
+    )  # fmt: skip
     assert row(store) == expected
 
 
@@ -320,6 +321,17 @@ def test_a_row_counts_who_registered_until_the_next_range_is_bound_or_closed(bou
     bound.register(LIFE, 9, A, Reader("4.2.0", 22))
     assert bound.close(LIFE, 10, row(bound)) == row(bound)
     assert [*counts, row(bound).replays] == [0, 1, 2, 0, 0]
+
+
+def test_calls_stay_in_the_row_until_the_next_range_is_bound_or_closed(bound: CheckpointStore) -> None:
+    """For metrics: they are counted once, with the batch that they were bound in."""
+    bound.register(LIFE, 8, A, Reader("4.2.0", 20))
+    counts = [row(bound).calls]
+    bound.bind(LIFE, 9, replace(BOUND, start=SECOND, calls={}), READER)
+    counts.append(row(bound).calls)
+    bound.bind(LIFE, 10, replace(BOUND, start=SECOND), READER)
+    assert bound.close(LIFE, 11, row(bound)) == row(bound)
+    assert [*counts, row(bound).calls] == [{"kinesis/GetRecords": 2}, {}, {}]
 
 
 def test_an_earlier_attempt_than_the_one_that_registered_lost_its_race(bound: CheckpointStore) -> None:

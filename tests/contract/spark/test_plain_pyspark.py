@@ -147,7 +147,12 @@ def test_a_backfill_ends_with_code_0_while_records_keep_coming_and_serves_its_me
     assert figure(page, "sluice_generation") == 1
     assert figure(page, 'sluice_takeovers_total{how="new"}') == 1
     assert figure(page, 'sluice_shards{state="held"}') == 2
-    assert figure(page, 'sluice_calls_total{operation="UpdateItem",service="dynamodb"}') >= 3  # two fences and the bootstrap
+    assert figure(page, 'sluice_calls_total{operation="UpdateItem",process="driver",service="dynamodb"}') >= 3  # two fences and the bootstrap
+    batches = figure(page, "sluice_batches_total")
+    assert batches
+    assert figure(page, 'sluice_calls_total{operation="UpdateItem",process="tasks",service="dynamodb"}') - 2 * batches in {0, 2}  # a bind a shard
+    assert figure(page, 'sluice_calls_total{operation="BatchGetItem",process="tasks",service="dynamodb"}') >= batches
+    assert figure(page, 'sluice_calls_total{operation="GetRecords",process="tasks",service="kinesis"}') >= 2 * batches
     assert figure(page, "sluice_records_total") <= sink.count()
     assert any("2 of 2 shards done" in line for line in said)
 

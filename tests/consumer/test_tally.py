@@ -1,0 +1,128 @@
+"""What a task's process calls arrives once, with the next row that it binds."""
+
+from __future__ import annotations
+
+import pytest
+
+from sluice_checkpoints.errors import ServiceUnavailable
+from sluice_consumer.tally import BIND, Counts, Tally
+
+GET = "kinesis/GetRecords"
+
+
+class Row:
+    """A row that is bound again and again; each bind is a call that the table hears of."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally, self.carried = tally, list[dict[str, int]]()
+        self.table = tally.listener("dynamodb")
+
+    def bind(self, *, tries: int = 1) -> None:
+        """A bind that succeeds with the last try."""
+
+        def write(counts: Counts) -> None:
+            self._call(tries)
+            self.carried.append(dict(counts))
+
+        assert self._tally.carry(write) is None
+
+    def lose(self) -> None:
+        """A bind that finds the row bound."""
+
+        def write(_counts: Counts) -> str:
+            self._call(1)
+            return "a replay"
+
+        assert self._tally.carry(write) == "a replay"
+
+    def fail(self) -> None:
+        """A bind that gets no answer."""
+
+        def write(_counts: Counts) -> None:
+            self._call(3)
+            raise ServiceUnavailable("no answer")
+
+        with pytest.raises(ServiceUnavailable):
+            self._tally.carry(write)
+
+    def _call(self, tries: int) -> None:
+        for again in range(tries):
+            if again:
+                self.table.again("UpdateItem", "Throttled")
+            self.table.called("UpdateItem")
+
+
+@pytest.fixture
+def tally() -> Tally:
+    """Of one process."""
+    return Tally()
+
+
+@pytest.fixture
+def row(tally: Tally) -> Row:
+    """A row of that process."""
+    return Row(tally)
+
+
+def left(tally: Tally) -> dict[str, int]:
+    """What no row has carried yet."""
+    return {key: number for key, number in tally.counts().items() if number}
+
+
+def test_a_bind_carries_what_was_called_before_it_and_itself(tally: Tally, row: Row) -> None:
+    """A worker that ends after its last bind takes nothing with it."""
+    tally.add(GET)
+    tally.add(GET)
+    row.bind()
+    assert (row.carried, left(tally)) == ([{GET: 2, BIND: 1}], {})
+
+
+def test_what_was_carried_is_not_carried_again(tally: Tally, row: Row) -> None:
+    """Each row has its own."""
+    tally.add(GET)
+    row.bind()
+    row.bind()
+    assert row.carried == [{GET: 1, BIND: 1}, {BIND: 1}]
+
+
+def test_the_tries_of_a_bind_come_with_the_next_one(tally: Tally, row: Row) -> None:
+    """They were made after the counts had been written down."""
+    row.bind(tries=3)
+    row.bind()
+    assert row.carried == [{BIND: 1}, {BIND: 3, f"{BIND}/Throttled": 2}]
+    assert left(tally) == {}
+
+
+def test_a_bind_that_lost_leaves_its_counts_to_the_next(tally: Tally, row: Row) -> None:
+    """The row that it found carries those of whoever bound it."""
+    tally.add(GET)
+    row.lose()
+    row.bind()
+    assert (row.carried, left(tally)) == ([{GET: 1, BIND: 2}], {})
+
+
+def test_a_bind_without_an_answer_leaves_its_counts_to_the_next(tally: Tally, row: Row) -> None:
+    """Retries are never more interesting than then."""
+    tally.add(GET)
+    row.fail()
+    row.bind()
+    assert row.carried == [{GET: 1, BIND: 4, f"{BIND}/Throttled": 2}]
+
+
+def test_threads_that_bind_at_once_share_the_counts(tally: Tally) -> None:
+    """Each carries its own bind, whoever is heard of first; in all, every call is carried once."""
+    seen: list[dict[str, int]] = []
+    table = tally.listener("dynamodb")
+    tally.add(GET)
+
+    def outer(counts: Counts) -> None:
+        seen.append(dict(counts))
+        assert tally.carry(inner) is None
+        table.called("UpdateItem")
+
+    def inner(counts: Counts) -> None:
+        seen.append(dict(counts))
+        table.called("UpdateItem")
+
+    assert tally.carry(outer) is None
+    assert (seen, left(tally)) == ([{GET: 1, BIND: 1}, {BIND: 1}], {})
