@@ -15,7 +15,7 @@ from sluice_operator.model import Condition, MigrationState
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sluice_operator.model import Status
+    from sluice_operator.model import Migration, Status
     from sluice_operator.view import Step, View
 
 LONGEST = 1024  # characters of a message; the whole of it is in the log or the event
@@ -87,10 +87,15 @@ def migrated(view: View, _step: Step) -> Verdict:
         needed = view.wanted is None or view.wanted.spec.migrate_from is not None
         return Verdict("False", "Pending") if needed else Verdict("True", "NotNeeded", "no migrateFrom")
     if migration.state is MigrationState.COMPLETE:
-        rows = "" if migration.rows is None else f"{migration.rows} shards, {migration.warnings or 0} warnings. "
-        return Verdict("True", "Complete", rows + migration.message)
+        return Verdict("True", "Complete", _taken_over(migration))
     reason = "MigrationFailed" if migration.state is MigrationState.FAILED else str(migration.state)
     return Verdict("False", reason, migration.message or f"Job {migration.job}")
+
+
+def _taken_over(migration: Migration) -> str:
+    """The Job's own words count the shards; how many warnings there were stands beside them in its result."""
+    warnings = f"{migration.warnings} warning{'' if migration.warnings == 1 else 's'}" if migration.warnings else ""
+    return "; ".join(part for part in (migration.message, warnings) if part)
 
 
 def draining(view: View, _step: Step) -> Verdict:

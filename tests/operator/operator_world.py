@@ -44,6 +44,7 @@ class World:
         self.now = BEGIN
         self.twin = Twin(lambda: self.now)
         self.job_exits: list[int] = []
+        self.job_warnings = 2
         self.driver_exits: list[int] = []
         self.lost_nodes = False
         self.writes = self.passes = self.crashes = 0
@@ -325,7 +326,7 @@ class World:
             self._end(pod, 143, {})
             return
         code = self.job_exits.pop(0) if self.job_exits else 0
-        words = {0: {"message": "7 shards", "shards": 7, "warnings": 2}, 75: {"message": "SourceActive: lease moved"}}
+        words = {0: {"message": "7 shards", "shards": 7, "warnings": self.job_warnings}, 75: {"message": "SourceActive: lease moved"}}
         self._end(pod, code, words.get(code, {"message": "row 'x' is unknown"}))
 
 

@@ -22,6 +22,16 @@ def test_the_driver_starts_only_after_the_migration() -> None:
     assert world.reasons()[:4] == ["Accepted", "MigrationStarted", "MigrationComplete", "DriverStarting"]
 
 
+@pytest.mark.parametrize(("warnings", "told"), [(0, "7 shards"), (1, "7 shards; 1 warning"), (2, "7 shards; 2 warnings")])
+def test_what_a_migration_came_to_is_said_once(warnings: int, told: str) -> None:
+    """In the Job's words, and beside them what they do not say."""
+    world = World()
+    world.job_warnings = warnings
+    world.apply(MIGRATING)
+    assert world.run(30, until=lambda: world.condition("Migrated").get("reason") == "Complete")
+    assert world.condition("Migrated")["message"] == told
+
+
 def test_a_deletion_in_the_middle_of_a_migration_stops_the_job() -> None:
     """Nothing has started yet, and nothing will."""
     world = World()
