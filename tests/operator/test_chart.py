@@ -7,8 +7,13 @@ from typing import Any
 
 import pytest
 from chart import NAMESPACE, of, one, rendered
+from operator_world import SPEC
 
+from sluice_operator.change import Wanted
+from sluice_operator.manifests import driver_pod
+from sluice_operator.model import Driver, Resource
 from sluice_operator.settings import read
+from sluice_operator.spec import parse
 
 Json = dict[str, Any]
 
@@ -68,7 +73,7 @@ def test_the_pod_is_restricted() -> None:
 
 
 def test_what_not_every_cluster_has_is_off_until_it_is_asked_for() -> None:
-    """A NetworkPolicy and a PodMonitor."""
+    """A NetworkPolicy and PodMonitors."""
     assert of("NetworkPolicy", rendered()) == of("PodMonitor", rendered()) == []
     peer = {"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}
     asked = rendered(networkPolicy={"enabled": True, "metricsFrom": [peer]}, podMonitor={"enabled": True, "labels": {"team": "a"}})
@@ -81,6 +86,32 @@ def test_what_not_every_cluster_has_is_off_until_it_is_asked_for() -> None:
     assert policy["spec"]["podSelector"] == monitor["spec"]["selector"] == selector
 
 
+def test_drivers_serve_metrics_where_the_chart_says() -> None:
+    """On no port until one is given; `extraEnv` still wins, for the last of a name counts."""
+    port = "SLUICE_DRIVER_METRICS_PORT"
+    assert port not in settings(rendered())
+    asked = settings(rendered(driverMetrics={"port": 9404}))
+    assert (asked[port], read(asked).driver_metrics) == ("9404", 9404)
+    assert settings(rendered(driverMetrics={"port": 9404}, extraEnv=[{"name": port, "value": "1"}]))[port] == "1"
+
+
+@pytest.mark.parametrize(("watched", "where"), [([], {"any": True}), (["a", "b"], {"matchNames": ["a", "b"]})])
+def test_drivers_are_scraped_in_every_namespace_that_is_looked_after(watched: list[str], where: Json) -> None:
+    """By what the operator really gives a driver's pod; a series says whose driver it is."""
+    asked = rendered(watchNamespaces=watched, driverMetrics={"port": 9404, "podMonitor": {"enabled": True, "labels": {"team": "a"}}})
+    spec = one("PodMonitor", asked)["spec"]
+    assert spec["namespaceSelector"] == where
+    resource = Resource(namespace="a", name="orders", uid="u", version="7", generation=3)
+    pod = driver_pod(resource, Wanted(parse(SPEC), SPEC), Driver(attempt=3, pod="orders-driver-3"), read(settings(asked)))
+    labels = pod["metadata"]["labels"]
+    assert spec["selector"]["matchLabels"].items() <= labels.items()
+    assert set(spec["podTargetLabels"]) <= set(labels)
+    (endpoint,) = spec["podMetricsEndpoints"]
+    assert endpoint["port"] in {port["name"] for port in pod["spec"]["containers"][0]["ports"]}
+    assert endpoint["path"] == "/metrics"
+    assert one("PodMonitor", asked)["metadata"]["labels"]["team"] == "a"
+
+
 def test_replicas_prefer_different_nodes_unless_told_otherwise() -> None:
     """A node that is lost should not take both."""
     spread = one("Deployment", rendered())["spec"]["template"]["spec"]["affinity"]
@@ -89,7 +120,17 @@ def test_replicas_prefer_different_nodes_unless_told_otherwise() -> None:
     assert told == {"nodeAffinity": {}}
 
 
-@pytest.mark.parametrize("values", [{"replica": 2}, {"replicas": 0}, {"podMonitor": {"interval": "often"}}, {"networkPolicy": {"on": True}}])
+UNKNOWN: tuple[Json, ...] = (
+    {"replica": 2},
+    {"replicas": 0},
+    {"podMonitor": {"interval": "often"}},
+    {"networkPolicy": {"on": True}},
+    {"driverMetrics": {"port": "9404"}},
+    {"driverMetrics": {"podMonitor": {"enabled": True}}},  # there is nothing to scrape without a port
+)
+
+
+@pytest.mark.parametrize("values", UNKNOWN)
 def test_a_value_that_is_not_understood_is_refused(values: Json) -> None:
     """By values.schema.json, before anything is installed."""
     with pytest.raises(subprocess.CalledProcessError) as caught:
@@ -99,7 +140,8 @@ def test_a_value_that_is_not_understood_is_refused(values: Json) -> None:
 
 def test_everything_namespaced_says_where() -> None:
     """`kubectl apply` of a rendered chart goes where Helm would have put it."""
-    for body in rendered(watchNamespaces=["a"], networkPolicy={"enabled": True}, podMonitor={"enabled": True}):
+    drivers = {"port": 9404, "podMonitor": {"enabled": True}}
+    for body in rendered(watchNamespaces=["a"], networkPolicy={"enabled": True}, podMonitor={"enabled": True}, driverMetrics=drivers):
         cluster_wide = body["kind"] in {"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"}
         assert ("namespace" in body["metadata"]) != cluster_wide
     assert one("Deployment", rendered())["metadata"]["namespace"] == NAMESPACE
