@@ -32,6 +32,7 @@ from sluice_consumer.outcome import UNCLEAN, Ending
 log = logging.getLogger(__name__)
 LIFE = "SLUICE_LIFE"
 PR_SET_PDEATHSIG = 1
+STOP_SECONDS = 20.0  # what a drain has beyond drainTimeoutSeconds, for Spark to stop; the grace period of a pod is 30 s longer than that
 
 
 class Stopped(SluiceError):
@@ -159,37 +160,46 @@ def spawn(arguments: Sequence[str], taken: Taken, number: int) -> subprocess.Pop
 class Supervisor:
     """Holds the lease for one driver process."""
 
-    def __init__(self, config: Config, store: CheckpointStore, beating: CheckpointStore) -> None:
-        self._config, self._store, self._beating = config, store, beating
+    def __init__(self, config: Config, store: CheckpointStore, beating: CheckpointStore, clock: Callable[[], float] = time.monotonic) -> None:
+        self._config, self._store, self._beating, self._clock = config, store, beating, clock
         self._child: subprocess.Popen[bytes] | None = None
+        self._drain_until = float("inf")
 
     def take(self, notify: Callable[[float], None]) -> Taken:
         """Takes the lease."""
         return take_over(self._store, claim(self._config), Watcher(notify=notify))
 
     def on_term(self, *_: object) -> None:
-        """SIGTERM: let the driver drain, or stop if there is none yet."""
+        """SIGTERM: let the driver drain, or stop if there is none yet. Being told again gives a drain no more time."""
         if self._child is None:
             raise Stopped("told to stop before the driver had started")
+        self._drain_until = min(self._drain_until, self._clock() + self._drain_seconds)
         self._child.send_signal(signal.SIGTERM)
 
+    @property
+    def _drain_seconds(self) -> float:
+        return self._config.drain_timeout_seconds + STOP_SECONDS
+
     def watch(self, child: subprocess.Popen[bytes], taken: Taken) -> Ending:
-        """Beats while the driver lives, kills it when the lease is lost, and releases after a clean drain."""
+        """Beats while the driver lives, kills it when the lease is lost or its drain has no end, and releases after a clean drain."""
         self._child, life = child, taken.life
         heart = Heart.of(taken, self._config, self._beating)
         thread = threading.Thread(target=heart.run, name="heart", daemon=True)
         thread.start()
-        while child.poll() is None and heart.alive:
+        while child.poll() is None and heart.alive and self._clock() < self._drain_until:
             try:
                 child.wait(heart.lease / 40)
             except subprocess.TimeoutExpired:
                 continue
-        lost = child.poll() is None
+        cut, alive = child.poll() is None, heart.alive
         _end_group(child)
         heart.stop.set()
-        if lost:
-            return Ending(76 if heart.refused else 1, "Fenced" if heart.refused else "LeaseLost", f"{heart.why}: the driver was killed")
-        return self._ended(child.returncode, heart, life)
+        if not cut:
+            return self._ended(child.returncode, heart, life)
+        if alive:
+            why = f"the open batch did not end within {self._drain_seconds:g} s of being told to stop: the driver was killed"
+            return Ending(1, "DrainTimeout", f"{why}; the lease was not released, and the batch comes again when it has run out")
+        return Ending(76 if heart.refused else 1, "Fenced" if heart.refused else "LeaseLost", f"{heart.why}: the driver was killed")
 
     def _ended(self, code: int, heart: Heart, life: Life) -> Ending:
         if code == 0 and heart.clock() >= heart.keep_promise_until:

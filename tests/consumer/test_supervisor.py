@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -14,7 +16,8 @@ from sluice_checkpoints.stream_twin import StreamTwin
 from sluice_consumer import supervisor
 from sluice_consumer.config import Checkpoints, Config, MigrateFrom, Pipeline, Start, Stream
 from sluice_consumer.outcome import UNCLEAN
-from sluice_consumer.supervisor import Heart, Supervisor
+from sluice_consumer.supervisor import Heart, Supervisor, _end_group
+from sluice_operator import manifests
 
 LEASE = 30.0
 CONFIG = Config(Stream("s", "r"), Checkpoints("t"), Pipeline("m:f"), lease_duration_seconds=LEASE)
@@ -141,6 +144,68 @@ def test_everything_of_a_life_is_silent_before_the_next_one_takes_its_lease() ->
     take_over(store, Claim(1000, "me", ""), replace(time.watcher(), notify=seen.append))
     assert silent <= seen[0] * 0.99 + 1e-9
     assert time.now == pytest.approx(seen[0])
+
+
+# -- draining ----------------------------------------------------------------------------------------------------------------------
+
+LIMIT = CONFIG.drain_timeout_seconds + supervisor.STOP_SECONDS
+HANGS = "signal.SIG_IGN"
+DRAINS = "lambda *_: os._exit(0)"
+
+
+class Drain:
+    """A supervisor whose clock stands at 0 when its driver, a real process, is told to stop."""
+
+    def __init__(self, on_term: str) -> None:
+        self.store, self.taken = leased()
+        self.now = 0.0
+        self.keeper = Supervisor(CONFIG, self.store, self.store, lambda: self.now)
+        code = f"import os, signal; signal.alarm(60); signal.signal(signal.SIGTERM, {on_term}); print('ready', flush=True); signal.pause()"
+        self.child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True)
+        assert self.child.stdout is not None
+        self.child.stdout.readline()
+        self.keeper._child = self.child
+
+    def told(self) -> Drain:
+        """SIGTERM reaches the supervisor."""
+        self.keeper.on_term()
+        return self
+
+    def watched(self, at: float) -> tuple[int, str, bool]:
+        """Exit code and reason, and whether the lease was released, if it is watched from then on."""
+        self.now = at
+        try:
+            ending = self.keeper.watch(self.child, self.taken)
+        finally:
+            if self.child.poll() is None:
+                _end_group(self.child)
+            assert self.child.stdout is not None
+            self.child.stdout.close()
+        row = self.store.consumer()
+        assert row is not None
+        return ending.code, ending.reason, row.released
+
+
+def test_a_drain_that_does_not_end_is_ended_and_its_lease_runs_out() -> None:
+    """Outside of a cluster nobody else would, and the supervisor would beat for ever. Somebody may still be working: nothing is released."""
+    assert Drain(HANGS).told().watched(at=LIMIT) == (1, "DrainTimeout", False)
+
+
+def test_being_told_again_gives_a_drain_no_more_time() -> None:
+    """Whoever presses Ctrl-C again wants it sooner."""
+    drain = Drain(HANGS).told()
+    drain.now = LIMIT - 1
+    assert drain.told().watched(at=LIMIT) == (1, "DrainTimeout", False)
+
+
+def test_a_drain_has_all_of_its_time() -> None:
+    """A driver that ends by itself is not killed, however late."""
+    assert Drain(DRAINS).told().watched(at=LIMIT - 0.001) == (0, "Drained", True)
+
+
+def test_a_pod_is_not_killed_before_its_supervisor_has_ended_the_drain() -> None:
+    """So the pod's last words say what happened, and the kubelet's limit is only for a supervisor that hangs."""
+    assert 0 < supervisor.STOP_SECONDS < manifests.MARGIN
 
 
 # -- taking ------------------------------------------------------------------------------------------------------------------------
