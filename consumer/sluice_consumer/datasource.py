@@ -20,7 +20,8 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from sluice_checkpoints.dynamodb import DynamoTable, Endpoint, client
+from sluice_checkpoints.dynamodb import DynamoTable, Endpoint
+from sluice_checkpoints.dynamodb_http import DynamoHttp, http_client
 from sluice_checkpoints.kinesis_catalog import BotoStreamCatalog
 from sluice_checkpoints.retrying import Patience
 from sluice_checkpoints.store import CheckpointStore, Life, Reader
@@ -153,8 +154,8 @@ def freeze_once() -> None:
 
 
 @functools.cache
-def _dynamodb(region: str, endpoint: str | None) -> Any:
-    return client(Endpoint(region, endpoint), connections=32)
+def _dynamodb(region: str, endpoint: str | None) -> DynamoHttp:
+    return http_client(Endpoint(region, endpoint), connections=32)
 
 
 @functools.cache

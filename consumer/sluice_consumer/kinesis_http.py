@@ -1,4 +1,4 @@
-"""`KinesisClient` over HTTP: botocore for credentials, signing and endpoints, urllib3 for pooled connections, own codecs.
+"""`KinesisClient` over signed HTTP (`signed_http`), with own codecs.
 
 boto3's `get_records` costs several times the CPU of everything else in a task (docs/performance.md), so it is not on this path. Connections,
 credentials and pacing are shared by all shards that a process reads. Records are asked for in CBOR, as the Java SDK does; a service that does not
@@ -14,24 +14,20 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 import urllib3
-from botocore.auth import SigV4Auth
-from botocore.awsrequest import AWSRequest
-from botocore.httpsession import ProxyConfiguration, get_cert_path
-from botocore.session import Session
-from botocore.utils import get_environ_proxies
 
-from sluice_checkpoints.errors import Refused
+from sluice_checkpoints import signed_http
 from sluice_checkpoints.model import Child, Position
 from sluice_checkpoints.retrying import NOBODY, Again, Listener, Patience
+from sluice_checkpoints.signed_http import Service, SignedHttp, Waits
 from sluice_consumer.kinesis import IteratorExpired, Page, iterator_type
 from sluice_consumer.kinesis_codec import CBOR, JSON, Codec
 from sluice_consumer.kinesis_failures import EXPIRED, Failure, NotSpoken, failure
 from sluice_consumer.pacing import Pacer
 
 log = logging.getLogger(__name__)
-SERVICE_TARGET = "Kinesis_20131202."
+KINESIS = Service("kinesis", "Kinesis_20131202.")
 CONNECTIONS = 32
-CONNECT_SECONDS, READ_SECONDS = 5.0, 15.0  # a reply of 10 MiB takes a second or two
+WAITS = Waits(connect=5.0, read=15.0)  # a reply of 10 MiB takes a second or two
 
 
 @dataclass(frozen=True)
@@ -44,27 +40,6 @@ class StreamAddress:
     deadline_seconds: float = 60.0
 
 
-class Signer:
-    """Headers of a signed request.
-
-    Attributes:
-        url: where calls go: the given endpoint, else what botocore finds for the region (its environment and configuration files included).
-    """
-
-    def __init__(self, session: Session, region: str, endpoint: str | None) -> None:
-        credentials = session.get_credentials()
-        if credentials is None:
-            raise Refused("no AWS credentials were found; give the pod's service account a role, or set AWS_ACCESS_KEY_ID")
-        self._credentials, self._region = credentials, region
-        self.url = (endpoint or session.create_client("kinesis", region_name=region).meta.endpoint_url).rstrip("/") + "/"
-
-    def headers(self, action: str, content_type: str, body: bytes) -> dict[str, str]:
-        """The headers of one call. Credentials are refreshed here when they are about to expire."""
-        request = AWSRequest("POST", self.url, {"Content-Type": content_type, "X-Amz-Target": SERVICE_TARGET + action}, body)
-        SigV4Auth(self._credentials.get_frozen_credentials(), "kinesis", self._region).add_auth(request)
-        return dict(request.headers.items())
-
-
 @dataclass(frozen=True, slots=True)
 class Reply:
     """A successful reply: its content, and the service's clock (epoch milliseconds, 0: unknown)."""
@@ -74,10 +49,10 @@ class Reply:
 
 
 class Wire:
-    """Signed calls to one endpoint over pooled connections. Thread safe."""
+    """Kinesis' calls over signed HTTP. Thread safe."""
 
-    def __init__(self, signer: Signer, pool: urllib3.PoolManager) -> None:
-        self._signer, self._pool = signer, pool
+    def __init__(self, http: SignedHttp) -> None:
+        self._http = http
 
     def post(self, action: str, ask: dict[str, Any], codec: Codec) -> Reply:
         """One call, made once.
@@ -87,12 +62,7 @@ class Wire:
             NotSpoken: the service does not speak CBOR, or not as Kinesis does.
             IteratorExpired, ShardNotFound, Refused: see `kinesis_failures`.
         """
-        body = codec.encode(ask)
-        headers = self._signer.headers(action, codec.content_type, body)
-        try:
-            reply = self._pool.request("POST", self._signer.url, body=body, headers=headers)
-        except urllib3.exceptions.HTTPError as error:
-            raise Again(f"no answer from {self._signer.url}: {error}") from error
+        reply = self._http.post(action, codec.content_type, codec.encode(ask))
         if reply.status != 200:
             told = Failure.of(reply.status, reply.headers.get("x-amzn-errortype", ""), _said(reply))
             raise NotSpoken(told.text) if codec is CBOR and told.of_format else failure(told)
@@ -173,22 +143,7 @@ def _date(header: str | None) -> int:
 
 @functools.cache
 def _shared(region: str, endpoint: str | None) -> tuple[Wire, Pacer]:
-    session = Session()
-    signer = Signer(session, region, endpoint)
-    return Wire(signer, _pool(session, signer.url)), Pacer()
-
-
-def _pool(session: Session, url: str) -> urllib3.PoolManager:
-    """Connections as botocore makes them: its certificates unless others are configured, and the environment's proxy."""
-    options: dict[str, Any] = {
-        "maxsize": CONNECTIONS,
-        "retries": False,
-        "timeout": urllib3.Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS),
-        "ca_certs": session.get_config_variable("ca_bundle") or get_cert_path(verify=True),
-    }
-    proxies = ProxyConfiguration(get_environ_proxies(url))
-    proxy = proxies.proxy_url_for(url)
-    return urllib3.ProxyManager(proxy, proxy_headers=proxies.proxy_headers_for(proxy), **options) if proxy else urllib3.PoolManager(**options)
+    return Wire(signed_http.connect(KINESIS, region, endpoint, WAITS, CONNECTIONS)), Pacer()
 
 
 def _patience(address: StreamAddress, listener: Listener = NOBODY) -> Patience:

@@ -1,7 +1,8 @@
 """Real adapters made from a configuration: the checkpoint table, the stream's catalog, addresses.
 
-All of a process share one DynamoDB client (boto3's may be shared between threads). Only heartbeats have one of their own: its answers are worth
-nothing after a sixth of the lease, and no other call may keep it waiting for a connection.
+All of a process share the clients of DynamoDB: boto3's for tables, its like without boto3 (`dynamodb_http`) for what every batch does with rows.
+Only heartbeats have one of their own: its answers are worth nothing after a sixth of the lease, and no other call may keep it waiting for a
+connection.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import functools
 
 from sluice_checkpoints.dynamodb import Api, DynamoTable, Endpoint, client
+from sluice_checkpoints.dynamodb_http import DynamoHttp, http_client
 from sluice_checkpoints.kinesis_catalog import BotoStreamCatalog
 from sluice_checkpoints.provision import DynamoTargets
 from sluice_checkpoints.retrying import NOBODY, Listener, Patience
@@ -22,20 +24,29 @@ def _shared(endpoint: Endpoint) -> Api:
     return client(endpoint)
 
 
+@functools.cache
+def _rows(endpoint: Endpoint) -> DynamoHttp:
+    return http_client(endpoint)
+
+
+def _endpoint(stream: Stream) -> Endpoint:
+    return Endpoint(stream.region, stream.dynamodb_endpoint)
+
+
 def _dynamodb(stream: Stream) -> Api:
-    return _shared(Endpoint(stream.region, stream.dynamodb_endpoint))
+    return _shared(_endpoint(stream))
 
 
 def store(config: Config, listener: Listener = NOBODY) -> CheckpointStore:
     """The consumer's table, with the patience of a batch."""
-    return CheckpointStore(DynamoTable(config.checkpoints.table, _dynamodb(config.stream), Patience(listener=listener)))
+    return CheckpointStore(DynamoTable(config.checkpoints.table, _rows(_endpoint(config.stream)), Patience(listener=listener)))
 
 
 def beating_store(config: Config) -> CheckpointStore:
     """The same table for heartbeats: an answer within a sixth of the lease, or none."""
     sixth = config.lease_duration_seconds / 6
     endpoint = Endpoint(config.stream.region, config.stream.dynamodb_endpoint, timeout=sixth / 2)
-    return CheckpointStore(DynamoTable(config.checkpoints.table, client(endpoint, connections=1), Patience(limit=sixth, cap=sixth / 4)))
+    return CheckpointStore(DynamoTable(config.checkpoints.table, http_client(endpoint, connections=1), Patience(limit=sixth, cap=sixth / 4)))
 
 
 def targets(config: Config) -> DynamoTargets:

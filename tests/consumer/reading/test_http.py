@@ -15,9 +15,10 @@ from reading.cbor import Style
 from sluice_checkpoints.errors import ProtocolViolation, Refused, ServiceUnavailable
 from sluice_checkpoints.model import END, TRIM_HORIZON, Child, Position
 from sluice_checkpoints.retrying import Patience
+from sluice_checkpoints.signed_http import SignedHttp, Signer, _pool
 from sluice_consumer.kinesis import IteratorExpired, Records, ShardNotFound
 from sluice_consumer.kinesis_codec import CBOR, JSON
-from sluice_consumer.kinesis_http import HttpKinesis, Signer, StreamAddress, Wire, _pool, connect
+from sluice_consumer.kinesis_http import KINESIS, WAITS, HttpKinesis, StreamAddress, Wire, connect
 from sluice_consumer.pacing import Pacer
 from sluice_consumer.tally import Tally
 
@@ -81,7 +82,7 @@ def kinesis(server: Server, slept: list[float], tally: Tally, monkeypatch: pytes
         limit=30, first=0.1, cap=5, clock=lambda: sum(slept), sleep=slept.append, dice=lambda: 1.0, listener=tally.listener("kinesis")
     )
     pool: Any = server
-    wire = Wire(Signer(Session(), address.region, address.endpoint), pool)
+    wire = Wire(SignedHttp(Signer(KINESIS, Session(), address.region, address.endpoint), pool))
     return HttpKinesis(address, wire, Pacer(lambda: sum(slept), slept.append), patience, JSON)
 
 
@@ -263,13 +264,13 @@ def test_no_credentials_are_refused_with_advice(monkeypatch: pytest.MonkeyPatch)
     """Not a failure deep in a signature."""
     monkeypatch.setattr("botocore.session.Session.get_credentials", lambda _session: None)
     with pytest.raises(Refused, match="no AWS credentials"):
-        Signer(Session(), "eu-west-1", "https://kinesis.example")
+        Signer(KINESIS, Session(), "eu-west-1", "https://kinesis.example")
 
 
 def test_without_an_endpoint_the_regions_own_is_found(kinesis: HttpKinesis) -> None:
     """By botocore, which knows partitions and environment."""
     assert isinstance(kinesis, HttpKinesis)
-    assert Signer(Session(), "cn-north-1", None).url == "https://kinesis.cn-north-1.amazonaws.com.cn/"
+    assert Signer(KINESIS, Session(), "cn-north-1", None).url == "https://kinesis.cn-north-1.amazonaws.com.cn/"
 
 
 def test_proxy_and_certificates_are_those_of_botocore(kinesis: HttpKinesis, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,15 +279,15 @@ def test_proxy_and_certificates_are_those_of_botocore(kinesis: HttpKinesis, monk
     for name in ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     url = "https://kinesis.eu-west-1.amazonaws.com/"
-    assert str(_pool(Session(), url).connection_pool_kw["ca_certs"]).endswith(".pem")
+    assert str(_pool(Session(), url, WAITS, 1).connection_pool_kw["ca_certs"]).endswith(".pem")
     monkeypatch.setenv("AWS_CA_BUNDLE", "/ca.pem")
     monkeypatch.setenv("HTTPS_PROXY", "http://user:word@proxy.example:3128")
-    pool = _pool(Session(), url)
+    pool = _pool(Session(), url, WAITS, 1)
     assert isinstance(pool, urllib3.ProxyManager)
     assert pool.connection_pool_kw["ca_certs"] == "/ca.pem"
     assert (pool.proxy.host if pool.proxy else None, pool.proxy_headers["Proxy-Authorization"]) == ("proxy.example", "Basic dXNlcjp3b3Jk")
     monkeypatch.setenv("NO_PROXY", "amazonaws.com")
-    assert not isinstance(_pool(Session(), url), urllib3.ProxyManager)
+    assert not isinstance(_pool(Session(), url, WAITS, 1), urllib3.ProxyManager)
 
 
 def test_a_process_has_one_client_a_stream_and_one_pool_an_endpoint(kinesis: HttpKinesis) -> None:

@@ -1,4 +1,4 @@
-"""One checkpoint table, twice: in memory, and in DynamoDB (Local). What holds for the one has to hold for the other."""
+"""One checkpoint table, three times: in memory, and in DynamoDB (Local) with boto3 and without. What holds for one has to hold for all."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 
 from sluice_checkpoints.dynamodb import DynamoTable, Endpoint, client
+from sluice_checkpoints.dynamodb_http import http_client
 from sluice_checkpoints.memory import MemoryTable
 from sluice_checkpoints.table import Table
 
@@ -50,10 +51,20 @@ def dynamo_table(dynamodb_api: Any) -> DynamoTable:
     return DynamoTable(create(dynamodb_api), dynamodb_api)
 
 
-@pytest.fixture(params=["memory", "dynamodb"])
+@pytest.fixture(scope="session")
+def dynamodb_http(dynamodb_api: Any, dynamodb_endpoint: str) -> Any:
+    """A client of rows that does without boto3."""
+    assert dynamodb_api is not None  # its credentials are in the environment
+    return http_client(Endpoint("us-east-1", dynamodb_endpoint))
+
+
+@pytest.fixture(params=["memory", "boto3", "http"])
 def table(request: pytest.FixtureRequest) -> Table:
     """An empty table."""
-    return MemoryTable() if request.param == "memory" else request.getfixturevalue("dynamo_table")
+    if request.param == "memory":
+        return MemoryTable()
+    made: DynamoTable = request.getfixturevalue("dynamo_table")
+    return made if request.param == "boto3" else DynamoTable(made.name, request.getfixturevalue("dynamodb_http"))
 
 
 class Repeats:

@@ -1,0 +1,103 @@
+"""The calls that a batch makes on its table, as boto3's client has them, at a fraction of its CPU.
+
+Only the operations, parameters and errors that `dynamodb.DynamoTable` knows: everything else (tables, backups, other systems' rows) is boto3's. The
+service's JSON is boto3's low-level one but for binary values, which a checkpoint table has none of.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import orjson
+import urllib3
+from botocore.exceptions import ClientError
+
+from sluice_checkpoints.dynamodb import Endpoint
+from sluice_checkpoints.retrying import Again
+from sluice_checkpoints.signed_http import Service, SignedHttp, Waits, connect
+
+DYNAMODB = Service("dynamodb", "DynamoDB_20120810.")
+CONTENT_TYPE = "application/x-amz-json-1.0"
+CHECKSUM = "x-amz-crc32"  # of every reply of the service; emulators may have none
+
+Reply = dict[str, Any]
+
+
+class DynamoHttp:
+    """Calls over one `SignedHttp`. Thread safe.
+
+    Every call raises:
+        ClientError: the service refuses it; `response` has what boto3's has.
+        Again: no reply came, or not a whole one.
+        Refused: there are no credentials.
+    """
+
+    def __init__(self, http: SignedHttp) -> None:
+        self._http = http
+
+    def get_item(self, **request: Any) -> Reply:
+        """GetItem."""
+        return self._call("GetItem", request)
+
+    def batch_get_item(self, **request: Any) -> Reply:
+        """BatchGetItem."""
+        return self._call("BatchGetItem", request)
+
+    def scan(self, **request: Any) -> Reply:
+        """Scan, one page."""
+        return self._call("Scan", request)
+
+    def put_item(self, **request: Any) -> Reply:
+        """PutItem."""
+        return self._call("PutItem", request)
+
+    def update_item(self, **request: Any) -> Reply:
+        """UpdateItem."""
+        return self._call("UpdateItem", request)
+
+    def transact_write_items(self, **request: Any) -> Reply:
+        """TransactWriteItems."""
+        return self._call("TransactWriteItems", request)
+
+    def _call(self, operation: str, request: dict[str, Any]) -> Reply:
+        reply = self._http.post(operation, CONTENT_TYPE, orjson.dumps(request))
+        content = _content(operation, reply)
+        if reply.status != 200:
+            raise ClientError(_error(reply, content), operation)
+        return content
+
+
+def _content(operation: str, reply: urllib3.BaseHTTPResponse) -> Reply:
+    """What a reply says; {} for a failed one that is not the service's (a proxy's page, for one)."""
+    try:
+        content = orjson.loads(reply.data)
+    except ValueError:
+        content = None
+    if isinstance(content, dict) and _whole(reply):
+        return content
+    if reply.status != 200:
+        return {}
+    raise Again(f"the reply to {operation} is not whole: {len(reply.data)} bytes", cause="BadReply")
+
+
+def _whole(reply: urllib3.BaseHTTPResponse) -> bool:
+    told = reply.headers.get(CHECKSUM)
+    return told is None or told == str(zlib.crc32(reply.data))
+
+
+def _error(reply: urllib3.BaseHTTPResponse, content: Reply) -> Any:
+    """A refusal as botocore parses it: code without its namespace, and what came with it (`Item`, `CancellationReasons`)."""
+    code = str(content.get("__type") or reply.headers.get("x-amzn-errortype") or reply.status).split("#")[-1].split(":")[0]
+    message = str(content.get("message") or content.get("Message") or reply.reason or "")
+    more = {key: content[key] for key in ("Item", "CancellationReasons") if key in content}
+    return {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": reply.status}, **more}
+
+
+def http_client(endpoint: Endpoint, connections: int = 16) -> DynamoHttp:
+    """The client of an endpoint; `connections` of them are kept open.
+
+    Raises:
+        Refused: there are no credentials.
+    """
+    return DynamoHttp(connect(DYNAMODB, endpoint.region, endpoint.url, Waits(endpoint.timeout, endpoint.timeout), connections))

@@ -1,0 +1,119 @@
+"""The client of a checkpoint table's rows without boto3: what failures look like. That it does what boto3's does is in tests/contract/checkpoints."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from typing import Any
+
+import pytest
+import urllib3
+from botocore.session import Session
+
+from sluice_checkpoints.dynamodb import DynamoTable
+from sluice_checkpoints.dynamodb_http import DYNAMODB, DynamoHttp
+from sluice_checkpoints.errors import Refused, ServiceUnavailable, SluiceError
+from sluice_checkpoints.retrying import Patience
+from sluice_checkpoints.signed_http import SignedHttp, Signer
+from sluice_checkpoints.table import Update, equals
+
+ROW = {"Item": {"id": {"S": "a"}, "n": {"N": "1"}}}
+
+
+class Service:
+    """A connection pool that answers from a list, the last one for ever, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.answers: list[Exception | tuple[int, bytes, dict[str, str]]] = []
+        self.asked: list[tuple[str, dict[str, str]]] = []
+
+    def request(self, method: str, url: str, body: bytes, headers: dict[str, str]) -> Any:
+        """See `urllib3.PoolManager.request`."""
+        assert (method, url) == ("POST", "https://dynamodb.example/")
+        assert json.loads(body)["TableName"] == "orders"
+        self.asked.append((headers["X-Amz-Target"], headers))
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        status, content, told = answer
+        return urllib3.HTTPResponse(content, status=status, headers=told, preload_content=True)
+
+
+def says(content: dict[str, Any], status: int = 200, crc: int | None = None) -> tuple[int, bytes, dict[str, str]]:
+    """A reply as the service makes it."""
+    body = json.dumps(content).encode()
+    return status, body, {"x-amz-crc32": str(zlib.crc32(body) if crc is None else crc)}
+
+
+@pytest.fixture
+def service() -> Service:
+    """DynamoDB."""
+    return Service()
+
+
+@pytest.fixture
+def table(service: Service, monkeypatch: pytest.MonkeyPatch) -> DynamoTable:
+    """The table; its time passes only in pauses."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    slept: list[float] = []
+    patience = Patience(limit=3, first=0.1, clock=lambda: sum(slept), sleep=slept.append, dice=lambda: 1.0)
+    pool: Any = service
+    signer = Signer(DYNAMODB, Session(), "eu-west-1", "https://dynamodb.example")
+    return DynamoTable("orders", DynamoHttp(SignedHttp(signer, pool)), patience)
+
+
+def test_a_call_is_signed_and_names_its_operation(table: DynamoTable, service: Service) -> None:
+    """As the service's JSON protocol wants it."""
+    service.answers = [says(ROW)]
+    assert table.get("a") == {"id": "a", "n": 1}
+    ((target, headers),) = service.asked
+    assert target == "DynamoDB_20120810.GetItem"
+    assert "/eu-west-1/dynamodb/aws4_request" in headers["Authorization"]
+    assert headers["Content-Type"] == "application/x-amz-json-1.0"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param(says(ROW, crc=7), id="of another checksum"),
+        pytest.param((200, b'{"Item":', {}), id="cut off"),
+        pytest.param((200, b"[]", {}), id="no object"),
+        pytest.param((200, b"<html>sign in</html>", {}), id="of a proxy"),
+        pytest.param((503, b"<html>busy</html>", {}), id="of a load balancer"),
+        pytest.param(says({"__type": "com.amazonaws.dynamodb.v20120810#ThrottlingException"}, 400), id="that says not now"),
+        pytest.param(urllib3.exceptions.ProtocolError("Connection aborted."), id="that never came"),
+    ],
+)
+def test_a_reply_that_is_no_answer_is_asked_for_again(table: DynamoTable, service: Service, broken: Any) -> None:
+    """Never taken for "there is no such row"."""
+    service.answers = [broken, says(ROW)]
+    assert table.get("a") == {"id": "a", "n": 1}
+    assert len(service.asked) == 2
+
+
+def test_what_does_not_pass_ends_at_the_limit(table: DynamoTable, service: Service) -> None:
+    """With the call in the message."""
+    service.answers = [urllib3.exceptions.ReadTimeoutError(None, "/", "read timed out")]  # type: ignore[arg-type]
+    with pytest.raises(ServiceUnavailable, match="GetItem on table orders"):
+        table.get("a")
+
+
+def test_a_failed_condition_is_an_answer_and_brings_the_row(table: DynamoTable, service: Service) -> None:
+    """Not an error, and not asked again."""
+    service.answers = [says({"__type": "x#ConditionalCheckFailedException", "message": "The conditional request failed", **ROW}, 400)]
+    outcome = table.write(Update("a", equals(n=2), put={("n",): 3}))
+    assert (outcome.applied, outcome.found) == (False, {"id": "a", "n": 1})
+    assert len(service.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [("AccessDeniedException", Refused), ("ResourceNotFoundException", Refused), ("ValidationException", SluiceError)],
+)
+def test_a_refusal_is_not_asked_again_and_says_why(table: DynamoTable, service: Service, code: str, expected: type[Exception]) -> None:
+    """By the service's own words, or by what to do."""
+    service.answers = [says({"__type": f"com.amazon.coral.service#{code}", "Message": "because"}, 400)]
+    with pytest.raises(expected, match=r"because|no table orders"):
+        table.get("a")
+    assert len(service.asked) == 1
