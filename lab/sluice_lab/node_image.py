@@ -28,11 +28,7 @@ kill %1; wait; rm -f /tmp/containerd.log
 
 def ensure(work: Path) -> str:
     """Build the node image unless nothing it is made of has changed; 5 minutes from nothing on two cores."""
-    out = places.made(work / "kind")
-    context = places.made(out / "context")
-    with step("node image: programs") as current:
-        _compile(context)
-        current.note(f"hyperkube {(context / 'bin' / 'hyperkube').stat().st_size // 10**6} MB")
+    context = programs(work).parents[1]
     _copy_files(context)
     with step("node image: parts"):
         ids = [_part(target, context) for target in ("base", "component", "pause")]
@@ -43,6 +39,16 @@ def ensure(work: Path) -> str:
             _assemble(context, " ".join(ids))
             current.note(f"{docker.megabytes(IMAGE)} MB")
     return IMAGE
+
+
+def programs(work: Path) -> Path:
+    """Compile hyperkube and pause; gives hyperkube, which needs neither Docker nor root."""
+    context = places.made(work / "kind" / "context")
+    with step("Kubernetes' programs") as current, places.lock(work / "kind" / "programs.lock"):
+        _compile(context)
+        hyperkube = context / "bin" / "hyperkube"
+        current.note(f"hyperkube {hyperkube.stat().st_size // 10**6} MB")
+    return hyperkube
 
 
 def _compile(context: Path) -> None:
