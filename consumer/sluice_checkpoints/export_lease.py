@@ -9,41 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from sluice_checkpoints.beating import Kept
 from sluice_checkpoints.errors import LeaseHeld, SluiceError
 from sluice_checkpoints.export_world import World
 from sluice_checkpoints.lease import Claim, Taken, Watcher, take_over
 
-BEATS_A_LEASE = 3
 LOST = "another life took the consumer's lease; nothing more is exported"
 
 
-class Held:
-    """A lease that is ours, with its heartbeat. Single-threaded: `alive` is called between any two calls that take time."""
+class Held(Kept):
+    """A lease that is ours, and whether the table was exported under it."""
 
     def __init__(self, taken: Taken, world: World) -> None:
+        super().__init__(world, taken.row.lease_millis, taken.sent)
         self.row, self.life = taken.row, taken.life
         self.exported = False
-        self._world, self._beaten = world, taken.sent
-        self._interval = taken.row.lease_millis / 1000 / BEATS_A_LEASE
+        self._store = world.store
 
-    def alive(self) -> None:
-        """Beats when a third of the lease has passed since the last time.
-
-        Raises:
-            LeaseHeld: the lease is another's.
-        """
-        now = self._world.clock()
-        if now - self._beaten < self._interval:
-            return
-        if not self._world.store.beat(self.life):
+    def beat(self) -> None:
+        """See `Kept.beat`."""
+        if not self._store.beat(self.life):
             raise LeaseHeld(LOST)
-        self._beaten = now
-
-    def pause(self, until: float) -> None:
-        """Waits until the clock shows `until` seconds, beating."""
-        while (left := until - self._world.clock()) > 0:
-            self._world.sleep(min(left, self._interval))
-            self.alive()
 
     def finish(self, to: str) -> None:
         """The last write: nobody takes this lease again.
@@ -51,7 +37,7 @@ class Held:
         Raises:
             LeaseHeld: it is another's already.
         """
-        if not self._world.store.export(self.life, to):
+        if not self._store.export(self.life, to):
             raise LeaseHeld(LOST)
         self.exported = True
 

@@ -6,41 +6,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
+from sluice_checkpoints.beating import Kept
 from sluice_checkpoints.errors import LeaseHeld, Refused, SluiceError
 from sluice_checkpoints.lease import Heartbeat, Watcher
 from sluice_checkpoints.migration_store import CLAIMED, COMPLETE, Claim, MigrationStore
 from sluice_checkpoints.migration_world import World
 
-BEATS_A_LEASE = 3
 
+class Held(Kept):
+    """A claim that is ours."""
 
-class Held:
-    """A claim that is ours, with its heartbeat. Single-threaded: `alive` is called between any two calls that take time."""
+    def __init__(self, store: MigrationStore, claim: Claim, world: World, sent: float) -> None:
+        super().__init__(world, claim.row.lease_millis, sent)
+        self.store, self.claim = store, claim
 
-    def __init__(self, store: MigrationStore, claim: Claim, world: World) -> None:
-        self.store, self.claim, self._world = store, claim, world
-        self._beaten = world.clock()
-
-    @property
-    def _interval(self) -> float:
-        return self.claim.row.lease_millis / 1000 / BEATS_A_LEASE
-
-    def alive(self) -> None:
-        """Beats when a third of the lease has passed since the last time.
-
-        Raises:
-            LeaseHeld: another migrator took the claim.
-        """
-        if self._world.clock() - self._beaten >= self._interval:
-            now = self._world.clock()
-            self.store.beat(self.claim)
-            self._beaten = now
-
-    def pause(self, until: float) -> None:
-        """Waits until the clock shows `until` seconds, beating."""
-        while (left := until - self._world.clock()) > 0:
-            self._world.sleep(min(left, self._interval))
-            self.alive()
+    def beat(self) -> None:
+        """See `Kept.beat`."""
+        self.store.beat(self.claim)
 
 
 @contextmanager
@@ -53,7 +35,7 @@ def holding(store: MigrationStore, wanted: Claim, world: World) -> Iterator[Held
         LeaseHeld: another migrator is at work here.
         Refused: the table is claimed for another migration.
     """
-    held = Held(store, _take(store, wanted, world), world)
+    held = _take(store, wanted, world)
     try:
         yield held
     finally:
@@ -61,19 +43,19 @@ def holding(store: MigrationStore, wanted: Claim, world: World) -> Iterator[Held
             store.release(held.claim)
 
 
-def _take(store: MigrationStore, wanted: Claim, world: World) -> Claim:
+def _take(store: MigrationStore, wanted: Claim, world: World) -> Held:
     seen = store.claim()
     if seen is None:
-        taken = replace(wanted, row=replace(wanted.row, generation=1, counter=1))
+        taken, sent = replace(wanted, row=replace(wanted.row, generation=1, counter=1)), world.clock()
         won = store.put_claim(taken)
     else:
         seen = _waited_out(store, seen, wanted, world)
         row = replace(wanted.row, generation=seen.row.generation + 1, counter=seen.row.counter + 1, now_millis=seen.row.now_millis)
-        taken = replace(wanted, row=row)
+        taken, sent = replace(wanted, row=row), world.clock()
         won = store.take_claim(seen, taken)
     if not won:
         raise LeaseHeld("another migrator claimed this table at the same moment")
-    return taken
+    return Held(store, taken, world, sent)
 
 
 def _waited_out(store: MigrationStore, seen: Claim, wanted: Claim, world: World) -> Claim:
