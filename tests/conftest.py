@@ -1,10 +1,18 @@
-"""For all tests: the cluster's last, and nothing left out silently."""
+"""For all tests: the cluster's last, nothing left out silently, and emulated AWS for whoever asks."""
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
+
+sys.path.append(str(Path(__file__).parent))  # tests have no packages (importlib mode)
+
+from emulated import credentials, dynalite_endpoint, dynamodb_endpoint, kinesalite_endpoint, kinesis_local_endpoint
+
+__all__ = ["credentials", "dynalite_endpoint", "dynamodb_endpoint", "kinesalite_endpoint", "kinesis_local_endpoint"]
 
 CLUSTER = "tests/cluster/"
 

@@ -1,4 +1,4 @@
-"""A DynamoDB and a Spark for take-overs; makes `takeover`, what these tests share, importable by its own name."""
+"""A Spark for take-overs; makes `takeover`, what these tests share, importable by its own name."""
 
 from __future__ import annotations
 
@@ -18,27 +18,11 @@ from takeover.consuming import REGION, configuration
 
 from sluice_consumer import spark_conf
 from sluice_consumer.config import Stream
-from sluice_lab import emulators, places
-from sluice_lab.errors import LabError
 
 
 @pytest.fixture(scope="session", autouse=True)
-def credentials() -> Iterator[None]:
-    """Emulators take any credentials, but botocore wants some."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AWS_ACCESS_KEY_ID", "golden")
-        patch.setenv("AWS_SECRET_ACCESS_KEY", "golden")
-        yield
-
-
-@pytest.fixture(scope="session")
-def dynamodb() -> Iterator[str]:
-    """DynamoDB Local's endpoint."""
-    try:
-        with emulators.dynamodb_local(places.work()) as endpoint:
-            yield endpoint
-    except LabError as error:
-        pytest.skip(f"not run: {error}")
+def signed_in(credentials: None) -> None:
+    """Whatever asks for credentials finds some."""
 
 
 @pytest.fixture(scope="session")

@@ -54,10 +54,10 @@ def test_the_source_is_the_table_that_the_system_was_configured_with(tables: lis
     assert Dump("any", {"tables": dict.fromkeys(tables)}).source == source
 
 
-def test_tables_are_loaded_as_they_are_dumped_each_under_a_name_of_its_own(dynamodb: str) -> None:
+def test_tables_are_loaded_as_they_are_dumped_each_under_a_name_of_its_own(dynamodb_endpoint: str) -> None:
     """Bytes included, and two tests with the same dump do not meet."""
     (dump,) = (d for d in dumps.found([dumps.OURS]) if d.name == "kcl3-pending")
-    one, other = Tables(dump, dynamodb), Tables(dump, dynamodb)
+    one, other = Tables(dump, dynamodb_endpoint), Tables(dump, dynamodb_endpoint)
     assert not one.contents().keys() & other.contents().keys()
     ((_, items),) = one.contents().items()
     states = [item["pendingCheckpointState"]["B"] for item in items if "pendingCheckpointState" in item]
@@ -66,8 +66,8 @@ def test_tables_are_loaded_as_they_are_dumped_each_under_a_name_of_its_own(dynam
     assert len(items) == len(dump.tables[dump.source]["items"])
 
 
-def test_a_table_that_is_not_in_a_dump_is_not_made(dynamodb: str) -> None:
+def test_a_table_that_is_not_in_a_dump_is_not_made(dynamodb_endpoint: str) -> None:
     """NiFi's main table may be missing: that is what the dump is about."""
     (dump,) = (d for d in handmade_nifi.DUMPS if d.name.endswith("main-missing"))
-    tables = Tables(dump, dynamodb)
+    tables = Tables(dump, dynamodb_endpoint)
     assert list(tables.contents()) == [tables.named(dump.source) + "_migration"]

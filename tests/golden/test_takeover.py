@@ -24,13 +24,13 @@ CASES = [pytest.param(dump, id=dump.name) for dump in (*HANDMADE, *REAL) if not 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("dump", CASES)
-def test_a_take_over_delivers_exactly_what_it_must(dump: Dump, dynamodb: str, spark: SparkSession) -> None:
+def test_a_take_over_delivers_exactly_what_it_must(dump: Dump, dynamodb_endpoint: str, spark: SparkSession) -> None:
     """Of every stream in the table, per shard and in order; and the table stays as it was."""
-    tables = Tables(dump, dynamodb)
+    tables = Tables(dump, dynamodb_endpoint)
     before = tables.contents()
     with serve(Replay(dump.streams)) as kinesis:
         for number, (name, must) in enumerate(expected(dump).items()):
-            config = configuration(Stream(name, REGION, kinesis, dynamodb), tables.named(dump.source), tables.named(f"target-{number}"))
+            config = configuration(Stream(name, REGION, kinesis, dynamodb_endpoint), tables.named(dump.source), tables.named(f"target-{number}"))
             code, result = migrate(config)
             assert code == 0, result
             consumed = consume(spark, config)
@@ -51,13 +51,13 @@ def check_order_and_ends(consumed: Consumed, stream: Recorded) -> None:
 
 
 @pytest.mark.parametrize("dump", [handmade_nifi.NOTHING_LEFT, *filter(nothing_left, REAL)], ids=lambda dump: dump.name)
-def test_tables_that_hold_no_place_are_refused(dump: Dump, dynamodb: str) -> None:
+def test_tables_that_hold_no_place_are_refused(dump: Dump, dynamodb_endpoint: str) -> None:
     """To begin every shard anew is a decision of people, not of a migration; no target is made."""
-    tables = Tables(dump, dynamodb)
+    tables = Tables(dump, dynamodb_endpoint)
     before = tables.contents()
     with serve(Replay(dump.streams)) as kinesis:
         (name,) = dump.streams
-        config = configuration(Stream(name, REGION, kinesis, dynamodb), tables.named(dump.source), tables.named("target"))
+        config = configuration(Stream(name, REGION, kinesis, dynamodb_endpoint), tables.named(dump.source), tables.named("target"))
         code, result = migrate(config)
     assert (code, result["reason"]) == (65, "Refused")
     assert ports.targets(config).find(config.checkpoints.table) is None

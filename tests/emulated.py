@@ -1,0 +1,57 @@
+"""Fixtures of emulated AWS, for every folder of tests: each emulator is started once a session, when the first test asks for it.
+
+One that cannot be started does not fail the tests over it: they are reported as skipped, with the reason (`-ra` prints it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from sluice_lab import emulators, places
+from sluice_lab.errors import LabError
+
+
+def running(emulator: Callable[[Path], AbstractContextManager[str]]) -> Iterator[str]:
+    """The endpoint of an emulator, for as long as the session lasts."""
+    try:
+        with emulator(places.work()) as endpoint:
+            yield endpoint
+    except LabError as error:
+        pytest.skip(f"not run: {error}")
+
+
+@pytest.fixture(scope="session")
+def credentials() -> Iterator[None]:
+    """Emulators take any credentials, but botocore wants some."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ACCESS_KEY_ID", "tests")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "tests")
+        yield
+
+
+@pytest.fixture(scope="session")
+def dynamodb_endpoint() -> Iterator[str]:
+    """DynamoDB Local."""
+    yield from running(emulators.dynamodb_local)
+
+
+@pytest.fixture(scope="session")
+def dynalite_endpoint() -> Iterator[str]:
+    """dynalite: a new table is CREATING for a second; no transactions."""
+    yield from running(emulators.dynalite)
+
+
+@pytest.fixture(scope="session")
+def kinesis_local_endpoint() -> Iterator[str]:
+    """kinesis-local: ChildShards at the end of a shard."""
+    yield from running(emulators.kinesis_local)
+
+
+@pytest.fixture(scope="session")
+def kinesalite_endpoint() -> Iterator[str]:
+    """kinesalite: no ChildShards, the end in a reply of its own, MillisBehindLatest always 0."""
+    yield from running(emulators.kinesalite)
