@@ -114,6 +114,9 @@ class Reader:
             fetched = self._fetch(Walk(self._client, place.shard_id, gathering, self._kept(place)), place, limits)
         except ShardNotFound:
             fetched = self._vanished(gathering, place)
+        nameless = place.position.sequence is None or fetched.possible_loss  # a sequence number is refused by any stream but its own
+        if nameless and (fetched.records or fetched.end == END):
+            self._same_stream()
         if gathering.taken:
             self._mean_sizes[place.shard_id] = gathering.bytes / gathering.taken
         return replace(fetched, read_to_millis=max(fetched.read_to_millis, place.read_to_millis))
@@ -211,10 +214,18 @@ class Reader:
             Refused: it is another stream.
         """
         listed = self._catalog.list_shards()
-        identity = self._catalog.describe()  # after the listing: if it is still the same stream, the listing was of it too
+        self._same_stream()
+        return listed
+
+    def _same_stream(self) -> None:
+        """Asks who the stream is, after something was read: if it is still the same, that was read of it.
+
+        Raises:
+            Refused: it is another stream.
+        """
+        identity = self._catalog.describe()
         if identity.created_millis != self._identity.created_millis:
             raise Refused(f"stream {identity.name} was deleted and made again: the positions in this table are of another stream")
-        return listed
 
     def _overtaken(self, place: Place, page: Page) -> str | None:
         """What to say if retention may have passed the place: it was read to longer ago than records are kept.

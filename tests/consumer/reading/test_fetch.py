@@ -289,6 +289,28 @@ class TestEndOfAShard:
         with pytest.raises(Refused, match="deleted and made again"):
             stream.fetch()
 
+    @pytest.mark.parametrize("position", [TRIM_HORIZON, Position.timestamp(START_MILLIS)], ids=str)
+    @pytest.mark.parametrize("closed", [False, True], ids=["records", "an end"])
+    def test_what_no_sequence_number_vouches_for_is_refused_of_another_stream(self, stream: Stream, position: Position, *, closed: bool) -> None:
+        """A shard that was never read has a place in every stream of that name."""
+        if closed:
+            stream.twin.split(SHARD)
+        else:
+            stream.put(b"of another stream")
+        stream.reader = Reader(stream.client, stream.twin, replace(stream.twin.describe(), created_millis=1))
+        with pytest.raises(Refused, match="deleted and made again"):
+            stream.fetch(position)
+
+    def test_who_the_stream_is_is_asked_only_of_a_first_range(self, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Once in the life of a shard; from then on its sequence numbers are no other stream's."""
+        asked: list[None] = []
+        monkeypatch.setattr(stream.reader, "_same_stream", lambda: asked.append(None))
+        stream.fetch()
+        numbers = stream.put(b"a", b"b")
+        stream.fetch(limits=Limits(1, 1))
+        stream.fetch(Position.after(numbers[0]))
+        assert len(asked) == 1
+
     def test_nothing_is_read_after_the_end(self, stream: Stream) -> None:
         """A plan that asks for it is wrong."""
         with pytest.raises(ProtocolViolation):
