@@ -62,6 +62,11 @@ class Bench:
         conditions = self.resource(name).get("status", {}).get("conditions", [])
         return next((c for c in conditions if c["type"] == kind), {})
 
+    def consumer_image(self) -> str:
+        """What consumers without an image of their own run."""
+        words = '--output=jsonpath={.spec.template.spec.containers[0].env[?(@.name=="SLUICE_CONSUMER_IMAGE")].value}'
+        return self.cluster.kubectl(f"--namespace={installing.OPERATOR_NAMESPACE}", "get", "deployment", installing.RELEASE, words)
+
     def events(self, name: str) -> list[str]:
         """What the events of a resource say."""
         return [f"{e['reason']}: {e['message']}" for e in self.get("events") if e["involvedObject"]["name"] == name]

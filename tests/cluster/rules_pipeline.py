@@ -1,0 +1,40 @@
+"""What the consumers of these tests run; comes into their pods as the module `rules_pipeline`, by a ConfigMap.
+
+The sink is a table, so that it is on no node. It is idempotent: what a batch holds stands under the consumer and the batch, whoever writes it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import boto3
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from sluice_consumer.pipelines import BatchInfo
+
+
+def keep(batch: DataFrame, info: BatchInfo) -> None:
+    """Keeps the numbers of a batch's records. `args.hold`: seconds that a task takes if it has a record."""
+    held = batch.mapInArrow(partial(_hold, float(info.args.get("hold", 0))), batch.schema)
+    numbers = [json.loads(bytes(row.data))["n"] for row in held.select("data").collect()]
+    if numbers:
+        row = {"numbers": numbers, "by": os.environ["SLUICE_POD_NAME"], "label": info.args.get("label")}
+        item = {"id": {"S": f"{info.consumer}/{info.batch}"}, "row": {"S": json.dumps(row)}}
+        _table(info).put_item(TableName=info.args["table"], Item=item)
+
+
+def _hold(seconds: float, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for number, batch in enumerate(batches):
+        if number == 0 and batch.num_rows:
+            time.sleep(seconds)
+        yield batch
+
+
+def _table(info: BatchInfo) -> Any:
+    return boto3.client("dynamodb", region_name="eu-west-1", endpoint_url=info.args["dynamodb"])

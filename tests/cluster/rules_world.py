@@ -1,0 +1,179 @@
+"""What the tests of the operator's rules have in common: a stream, consumers side by side that keep what they read, and a hand on each of them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster_bench import Bench, consumer
+
+from sluice_lab.demo import records
+from sluice_lab.demo.checkpoints import Checkpoints
+from sluice_lab.demo.installing import NAMESPACE
+from sluice_lab.demo.producer import Producer
+from sluice_lab.demo.topology import Stream
+
+MODULE = "rules_pipeline"
+APP = "/opt/sluice/app"  # where the image looks for the user's code
+LEASE_SECONDS = 10
+# Compiled once and quickly: these JVMs live for a minute, and there are many of them on two cores.
+JVM = {"name": "JAVA_TOOL_OPTIONS", "value": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One consumer, and what a test does to it and asks of it."""
+
+    bench: Bench
+    name: str
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """All of it; empty while there is none."""
+        found: dict[str, Any] = self.bench.resource(self.name).get("status", {})
+        return found
+
+    def condition(self, kind: str) -> dict[str, Any]:
+        """One condition; empty while it is not there."""
+        return self.bench.condition(self.name, kind)
+
+    def pods(self, role: str, kind: str = "pods") -> list[dict[str, Any]]:
+        """What of it is there: driver, executor or migration."""
+        return self.bench.get(kind, f"--selector=sluice.dev/consumer={self.name},sluice.dev/role={role}")
+
+    def uids(self, role: str) -> dict[str, str]:
+        """Name and uid of its pods."""
+        return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in self.pods(role)}
+
+    def nodes(self) -> set[str]:
+        """Where its driver and executors are."""
+        return {pod["spec"].get("nodeName", "") for role in ("driver", "executor") for pod in self.pods(role)}
+
+    def ready(self) -> bool:
+        """Ready, for its present generation."""
+        found = self.bench.resource(self.name)
+        ready = next((c for c in found.get("status", {}).get("conditions", []) if c["type"] == "Ready"), {})
+        return ready.get("status") == "True" and ready["observedGeneration"] == found["metadata"]["generation"]
+
+    def settled(self, executors: int) -> bool:
+        """Ready with that many executors, and nothing under way."""
+        return self.ready() and not self.condition("Reconciling") and self.status["replicas"] == executors == self.registered()
+
+    def registered(self) -> int:
+        """Executors that have come to their driver, as it reports."""
+        notes = [pod["metadata"]["annotations"].get("sluice.dev/report") for pod in self.pods("driver")]
+        return int(json.loads(notes[0]).get("executors", 0)) if notes and notes[0] else 0
+
+    def attempts(self) -> int:
+        """Drivers that were ever begun: each is written down before its pod is made."""
+        return int(self.status.get("driver", {}).get("attempt", 0))
+
+    def scale(self, replicas: int) -> None:
+        """As a person does."""
+        self.bench.kubectl("scale", "kinesisconsumer", self.name, f"--replicas={replicas}")
+
+    def patch(self, **spec: Any) -> None:
+        """Merges into the spec."""
+        self.bench.kubectl("patch", "kinesisconsumer", self.name, "--type=merge", f"--patch={json.dumps({'spec': spec})}")
+
+    def annotate(self, note: str) -> None:
+        """`name=value`, or `name-`, of those that begin with sluice.dev/."""
+        self.bench.kubectl("annotate", "kinesisconsumer", self.name, f"sluice.dev/{note}", "--overwrite")
+
+    def delete(self, seconds: int = 60) -> None:
+        """Deletes it. When it is gone nothing of it runs, and what has ended goes too."""
+        self.bench.kubectl("delete", "kinesisconsumer", self.name, f"--timeout={seconds}s")
+        assert [pod["metadata"]["name"] for pod in self.left() if pod["status"].get("phase") in {"Pending", "Running"}] == []
+        self.bench.until(f"nothing left of {self.name}", lambda: self.left() == [], 20)
+
+    def left(self) -> list[dict[str, Any]]:
+        """Whatever of it is there."""
+        return [*self.bench.get("pods", f"--selector=sluice.dev/consumer={self.name}"), *self.pods("migration", "jobs")]
+
+
+@dataclass(frozen=True)
+class World:
+    """A stream, its producer, and a sink."""
+
+    bench: Bench
+    stream: Stream
+    producer: Producer
+
+    @property
+    def sink(self) -> str:
+        """The table that consumers keep their records in, one for all of a module."""
+        return f"sink-{self.stream.name}"
+
+    def subject(self, name: str) -> Subject:
+        """One of its consumers."""
+        return Subject(self.bench, name)
+
+    def manifest(self, name: str, args: Mapping[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
+        """A consumer of the stream that keeps what it reads, with what a test changes in its spec."""
+        usual = {"batch": {"intervalSeconds": 1}, "leaseDurationSeconds": LEASE_SECONDS, "restart": {"backoffSeconds": 1, "maxBackoffSeconds": 4}}
+        found = consumer(self.bench, name, **(usual | spec))
+        found["spec"]["stream"] |= {"name": self.stream.name}
+        found["spec"]["pipeline"] = {"entrypoint": f"{MODULE}:keep", "args": self.args(**(args or {}))}
+        for role in ("driver", "executor"):
+            template = found["spec"][role]["podTemplate"]["spec"]
+            (container,) = template["containers"]
+            container |= {"volumeMounts": [{"name": "app", "mountPath": APP}], "env": [*container["env"], JVM]}
+            template["volumes"] = [{"name": "app", "configMap": {"name": MODULE.replace("_", "-")}}]
+        return found
+
+    def args(self, **more: Any) -> dict[str, Any]:
+        """What a pipeline is told."""
+        return {"dynamodb": self.bench.aws.dynamodb_endpoint, "table": self.sink, **more}
+
+    def put(self, count: int = 32) -> None:
+        """Records on every shard."""
+        self.producer.put(records.lanes(), count)
+
+    def kept(self, name: str) -> list[dict[str, Any]]:
+        """What a consumer has kept, a row a batch: numbers, by which driver, with which label."""
+        ours = Checkpoints(self.bench.aws.dynamodb, table(name)).shown()["consumerId"]
+        rows = self.bench.aws.dynamodb.scan(TableName=self.sink, ConsistentRead=True)["Items"]
+        return [json.loads(row["row"]["S"]) for row in rows if row["id"]["S"].startswith(f"{ours}/")]
+
+    def missing(self, name: str) -> list[int]:
+        """Numbers that were put and are not kept."""
+        return sorted({record.n for record in self.producer.produced} - set(self._numbers(name)))
+
+    def twice(self, name: str) -> list[int]:
+        """Numbers that are kept in more than one batch."""
+        return sorted(n for n, count in Counter(self._numbers(name)).items() if count > 1)
+
+    def bound(self, name: str) -> int:
+        """Shards whose reading in a batch has begun that is not committed yet: tasks are at work."""
+        rows = self.bench.aws.dynamodb.scan(TableName=table(name), ConsistentRead=True)["Items"]
+        committed = next(int(row["committed"]["N"]) for row in rows if row["id"]["S"] == "consumer")
+        return sum(int(row["batch"]["N"]) > committed and int(row["records"]["N"]) > 0 for row in rows if "batch" in row)
+
+    def _numbers(self, name: str) -> list[int]:
+        return [n for row in self.kept(name) for n in row["numbers"]]
+
+
+def table(name: str) -> str:
+    """A consumer's checkpoint table, as the operator names it."""
+    return f"sluice_{NAMESPACE}_{name}"
+
+
+@contextmanager
+def world(bench: Bench, name: str, shards: int = 4) -> Iterator[World]:
+    """A stream of that name with an empty sink; afterwards every consumer is gone."""
+    stream = Stream(bench.aws.kinesis, name)
+    stream.create(shards)
+    found = World(bench, stream, Producer(bench.aws.kinesis, name))
+    key = {"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}], "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}
+    bench.aws.dynamodb.create_table(TableName=found.sink, BillingMode="PAY_PER_REQUEST", **key)
+    code = (Path(__file__).parent / f"{MODULE}.py").read_text()
+    app = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": MODULE.replace("_", "-")}, "data": {f"{MODULE}.py": code}}
+    bench.apply(app)
+    yield found
+    bench.kubectl("delete", "kinesisconsumers", "--all", "--timeout=120s")
+    bench.kubectl("delete", "configmap", MODULE.replace("_", "-"), "--ignore-not-found")

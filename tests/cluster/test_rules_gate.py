@@ -1,0 +1,171 @@
+"""The gate: no driver before the migration, whose failure waits for a person and whose source must stand still; and what can be deleted meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from cluster_bench import Bench
+from rules_world import Subject, World, table, world
+
+from sluice_lab.demo import kcl_table
+
+pytestmark = pytest.mark.cluster
+
+STREAM = "rules-gate"
+FAILED, BUSY, LEAVING = "gate-failed", "gate-busy", "gate-leaving"
+BAD = {"checkpoint": {"S": "YESTERDAY"}}
+
+
+class OldConsumer(threading.Thread):
+    """The KCL application that nobody has stopped yet: it renews its leases."""
+
+    def __init__(self, dynamodb: Any, name: str, lease: str) -> None:
+        super().__init__(name="old consumer", daemon=True)
+        self._dynamodb, self._table, self._lease = dynamodb, name, lease
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        """Renews one, again and again."""
+        add = {"UpdateExpression": "ADD leaseCounter :one", "ExpressionAttributeValues": {":one": {"N": "1"}}}
+        while not self._ended.wait(0.2):
+            self._dynamodb.update_item(TableName=self._table, Key={"leaseKey": {"S": self._lease}}, **add)
+
+    def stop(self) -> None:
+        """Its end."""
+        self._ended.set()
+        self.join()
+
+
+@pytest.fixture(scope="module")
+def tables(bench: Bench) -> Iterator[World]:
+    """Three tables to take over: with a bad row, of an application that still runs, and one that will be waited for long."""
+    with world(bench, STREAM, shards=2) as found:
+        rows = leases(found)
+        for name in (FAILED, BUSY, LEAVING):
+            first = rows[0] | BAD if name == FAILED else rows[0]
+            kcl_table.write(bench.aws.dynamodb, source(name), kcl_table.dump()["description"], [first, *rows[1:]])
+        yield found
+
+
+@pytest.fixture(scope="module")
+def old(tables: World) -> Iterator[OldConsumer]:
+    """The application that still runs."""
+    found = OldConsumer(tables.bench.aws.dynamodb, source(BUSY), leases(tables)[1]["leaseKey"]["S"])
+    found.start()
+    yield found
+    found.stop()
+
+
+@pytest.fixture(scope="module")
+def gate(tables: World, old: OldConsumer) -> World:
+    """Three consumers side by side, each with its table to take over."""
+    assert old.is_alive()
+    tables.bench.apply(
+        tables.manifest(FAILED, migrateFrom={"table": source(FAILED), "quietSeconds": 1}),
+        tables.manifest(BUSY, migrateFrom={"table": source(BUSY), "quietSeconds": 3}, replicas=0),
+        tables.manifest(LEAVING, migrateFrom={"table": source(LEAVING), "quietSeconds": 300}),
+    )
+    return tables
+
+
+def source(name: str) -> str:
+    """The table that a consumer takes over."""
+    return f"{name}-kcl"
+
+
+def leases(found: World) -> list[kcl_table.Item]:
+    """Of an application that has just begun with every shard."""
+    lease = next(row for row in kcl_table.dump()["rows"] if kcl_table.is_lease(row) and row["checkpoint"]["S"] != "SHARD_END")
+    beginning = {"checkpoint": {"S": "TRIM_HORIZON"}, "checkpointSubSequenceNumber": {"N": "0"}}
+    shards = found.stream.shards().items()
+    keys = [{"leaseKey": {"S": name}, "startingHashKey": {"S": str(s.low)}, "endingHashKey": {"S": str(s.high)}} for name, s in shards]
+    return [lease | beginning | key for key in keys]
+
+
+def failed(subject: Subject, tries: int) -> bool:
+    """That many tries were made, and the last one failed."""
+    migration = subject.status.get("migration") or {}
+    return (migration.get("tries"), migration.get("state")) == (tries, "Failed") and subject.condition("Stalled").get("reason") == "MigrationFailed"
+
+
+def test_a_consumer_can_be_deleted_in_the_middle_of_its_migration(gate: World) -> None:
+    """Its Job is stopped first, its pod waited for, and no consumer row was written."""
+    subject = gate.subject(LEAVING)
+    gate.bench.until("the migration's pod runs", lambda: [p for p in subject.pods("migration") if p["status"].get("phase") == "Running"], 90)
+    subject.delete()
+    assert consumer_row(gate, LEAVING) is None
+
+
+def test_a_failed_migration_stalls_and_starts_nothing(gate: World) -> None:
+    """With the Job's own words, and what to do."""
+    subject = gate.subject(FAILED)
+    gate.bench.until("Stalled by the first try", lambda: failed(subject, 1), 60)
+    said = subject.condition("Stalled")["message"]
+    assert "YESTERDAY" in said
+    assert "sluice.dev/retry" in said
+    assert subject.condition("Migrated")["status"] == "False"
+    assert subject.attempts() == 0
+
+
+def test_a_new_value_of_the_annotation_asks_for_one_new_try(gate: World) -> None:
+    """Which fails as the one before, for nothing was repaired; and no third is made."""
+    subject = gate.subject(FAILED)
+    subject.annotate("retry=first")
+    gate.bench.until("Stalled by the second try", lambda: failed(subject, 2), 60)
+    assert subject.attempts() == 0
+
+
+def test_once_the_table_is_repaired_a_retry_passes_the_gate(gate: World) -> None:
+    """A driver is begun only then."""
+    subject = gate.subject(FAILED)
+    gate.bench.aws.dynamodb.put_item(TableName=source(FAILED), Item=leases(gate)[0])
+    subject.annotate("retry=second")
+    gate.bench.until("migrated", lambda: subject.condition("Migrated").get("status") == "True", 60)
+    assert subject.status["migration"]["tries"] == 3
+    assert not subject.condition("Stalled")
+    gate.bench.until("the first driver", lambda: subject.attempts() == 1, 30)
+
+
+def test_a_consumer_can_be_deleted_while_its_driver_starts(gate: World) -> None:
+    """Nothing of it is left but its table."""
+    subject = gate.subject(FAILED)
+    gate.bench.until("the driver's container runs", lambda: [p for p in subject.pods("driver") if p["status"].get("phase") == "Running"], 60)
+    assert subject.status["phase"] == "Starting"
+    subject.delete()
+    assert consumer_row(gate, FAILED) is not None
+
+
+def test_a_source_that_is_still_written_is_waited_for(gate: World) -> None:
+    """With backoff, and without a claim that anybody failed: one try after another finds it active."""
+    subject = gate.subject(BUSY)
+    gate.bench.until("SourceActive, twice", lambda: subject.condition("Reconciling").get("reason") == "SourceActive" and tries(subject) >= 2, 90)
+    assert not subject.condition("Stalled")
+    assert subject.condition("Migrated")["status"] == "False"
+    assert consumer_row(gate, BUSY) is None
+
+
+def test_once_the_old_consumer_has_stopped_its_place_is_taken_over(gate: World, old: OldConsumer) -> None:
+    """By the next try, which nobody had to ask for."""
+    subject, before = gate.subject(BUSY), tries(gate.subject(BUSY))
+    old.stop()
+    gate.bench.until("migrated", lambda: subject.condition("Migrated").get("status") == "True", 60)
+    assert before <= tries(subject) <= before + 2
+    assert consumer_row(gate, BUSY) is not None
+    gate.bench.until("idle, for nobody is wanted", lambda: subject.status["phase"] == "Idle", 30)
+    assert subject.attempts() == 0
+
+
+def consumer_row(gate: World, name: str) -> Any:
+    """The row that makes a table a consumer's; None as long as nobody may start from it."""
+    dynamodb = gate.bench.aws.dynamodb
+    if table(name) not in dynamodb.list_tables()["TableNames"]:
+        return None
+    return dynamodb.get_item(TableName=table(name), Key={"id": {"S": "consumer"}}, ConsistentRead=True).get("Item")
+
+
+def tries(subject: Subject) -> int:
+    """Migrations begun."""
+    return int((subject.status.get("migration") or {}).get("tries", 0))
