@@ -186,7 +186,7 @@ class ShardRow:
         start, end: that range is (start, end]; before the first bind both are the starting position.
         first: sequence number of the first Kinesis record in the range; None in an empty one.
         records: user records in the range.
-        read_to: server time up to which the range was read, epoch milliseconds; 0 when unknown.
+        read_to: server time up to which the range was read, or, before the first, the parents were; epoch milliseconds; 0 when unknown.
         parents: ids of the shards this one follows.
         children: what followed, known as soon as `end` is END; None before.
         readers: `"<generation>.<stage id>.<partition id>"` → task attempt id of everyone who may emit this range.

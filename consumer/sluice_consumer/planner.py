@@ -86,13 +86,13 @@ def missing_children(view: View, generation: int) -> tuple[ShardRow, ...]:
     for row in _ordered(view.rows):
         if row.children and row.stands(view.committed) == END:
             known |= {child.id: child for child in row.children if child.id not in view.rows}
-    return tuple(_beginning(child, generation, joins) for _, child in sorted(known.items()))
+    return tuple(_beginning(view, child, generation, joins) for _, child in sorted(known.items()))
 
 
 def unaccounted(view: View, listed: Iterable[Child], generation: int) -> tuple[ShardRow, ...]:
     """Rows to create for listed shards that no row accounts for (the audit)."""
     missing = {child.id: child for child in listed if child.id not in view.rows}
-    return tuple(_beginning(child, generation, view.committed + 2) for _, child in sorted(missing.items()))
+    return tuple(_beginning(view, child, generation, view.committed + 2) for _, child in sorted(missing.items()))
 
 
 def needs_audit(view: View) -> bool:
@@ -100,8 +100,10 @@ def needs_audit(view: View) -> bool:
     return any(p not in view.rows and p in view.listed for row in view.rows.values() for p in row.parents)
 
 
-def _beginning(child: Child, generation: int, joins: int) -> ShardRow:
-    return ShardRow(child.id, TRIM_HORIZON, TRIM_HORIZON, generation=generation, joins=joins, parents=child.parents)
+def _beginning(view: View, child: Child, generation: int, joins: int) -> ShardRow:
+    """A shard that nobody has read. It is younger than anything that was read of a parent, so from then on its records may expire unread."""
+    read_to = max((view.rows[parent].read_to for parent in child.parents if parent in view.rows), default=0)
+    return ShardRow(child.id, TRIM_HORIZON, TRIM_HORIZON, generation=generation, joins=joins, parents=child.parents, read_to=read_to)
 
 
 def deal(rows: Iterable[ShardRow], cores: int, shards_per_task: int) -> tuple[tuple[ShardRow, ...], ...]:

@@ -43,17 +43,18 @@ class Replays(Protocol):
 
 
 def used(row: ShardRow, retention_millis: int, now_millis: int) -> float:
-    """The part of the retention that has passed since the time up to which a shard was read; 0 before its first read.
+    """The part of the retention that has passed since the time up to which a shard was read, or from which it is to be read; 0 if there is none.
 
     At 1 whatever is unread begins to expire. It grows while nothing is read, whatever the reason, which `behind` of the last range does not.
     """
-    return max(0.0, (now_millis - row.read_to) / retention_millis) if row.read_to else 0.0
+    read_to = row.read_to or row.end.millis
+    return max(0.0, (now_millis - read_to) / retention_millis) if read_to else 0.0
 
 
 def near(view: View, retention_millis: int, now_millis: int) -> str | None:
     """A warning (docs/interfaces.md) while any shard has used up most of the retention."""
     found = [(used(row, retention_millis, now_millis), row) for row in view.rows.values() if row.stands(view.committed) != END]
-    late = sorted((part, row.id, row.read_to) for part, row in found if part > NEAR)
+    late = sorted((part, row.id, row.read_to or row.end.millis or 0) for part, row in found if part > NEAR)
     if not late:
         return None
     part, shard, read_to = late[-1]

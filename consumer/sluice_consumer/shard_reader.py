@@ -185,7 +185,8 @@ class Reader:
         children = page.children or self._listed().children_of(walk.shard_id)
         if not children:
             raise EndUnknown(f"{walk.shard_id} has no next iterator, but neither its reply nor ListShards names a child; it is asked again")
-        return replace(self._range(walk, END, 0, page.server_millis), children=children)
+        last = walk.gathering.columns.last_arrival_millis if len(walk.gathering.columns) else 0
+        return replace(self._range(walk, END, 0, last), children=children)  # when it was closed nobody tells, and its children begin then
 
     def _range(self, walk: Walk, end: Position, behind: int, read_to: int) -> Fetched:
         taken = walk.gathering
@@ -232,8 +233,9 @@ class Reader:
 
         An empty reply that is a whole retention behind looks the same for a shard that is merely idle, so the reply alone says nothing.
         """
-        age, kept = page.server_millis - place.read_to_millis, self._identity.retention_millis
-        if not place.read_to_millis or age <= kept:
+        read_to = place.read_to_millis or place.position.millis or 0
+        age, kept = page.server_millis - read_to, self._identity.retention_millis
+        if not read_to or age <= kept:
             return None
         what = f"{place.shard_id} was last read {age // 1000} s ago, records are kept {kept // 1000} s"
         return f"{what}: what came after {place.position} may have expired"

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,6 +78,16 @@ def test_children_join_the_batch_after_next_until_this_life_has_committed(own: b
 def test_every_child_starts_at_its_beginning() -> None:
     """LATEST never applies to a shard that was found later."""
     assert {(c.start, c.end, c.batch) for c in planner.missing_children(view(A_ENDED), 3)} == {(TRIM_HORIZON, TRIM_HORIZON, 0)}
+
+
+def test_a_child_is_younger_than_anything_that_was_read_of_a_parent() -> None:
+    """From then on its records may expire, though nobody has read one yet: `readTo` says so."""
+    a, b = replace(A_ENDED, read_to=70), row("b", END, batch=5, read_to=90, children=(Child("c", frozenset("ab")),))
+    assert [(c.id, c.read_to) for c in planner.missing_children(view(a, b), 3)] == [("c", 90), ("d", 70)]
+    assert [(c.id, c.read_to) for c in planner.unaccounted(view(a), [Child("x", frozenset("a")), Child("y", frozenset("z"))], 3)] == [
+        ("x", 70),
+        ("y", 0),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -46,9 +46,18 @@ def row(name: str, hours_ago: float, end: Position = TRIM_HORIZON, batch: int = 
         (seen(row("a", 50, END)), False),
         (seen(row("a", 50, END, batch=4)), True),
         (seen(ShardRow("a", TRIM_HORIZON, TRIM_HORIZON)), False),
+        (seen(ShardRow("a", Position.timestamp(1), Position.timestamp(NOW - 20 * HOUR))), True),
         (seen(), False),
     ],
-    ids=["79 %", "80 %", "an ended shard", "an end that is not committed", "a shard that was never read", "no shard"],
+    ids=[
+        "79 %",
+        "80 %",
+        "an ended shard",
+        "an end that is not committed",
+        "a shard that was never read",
+        "a time that nothing was read from",
+        "no shard",
+    ],
 )
 def test_retention_is_near_after(view: View, expected: bool) -> None:  # noqa: FBT001 - a table's column
     """Four fifths of the retention since the time up to which a shard was read; records are kept for a day here."""

@@ -418,6 +418,23 @@ class TestRetention:
         stream.now += 3 * stream.twin.retention_millis
         assert stream.fetch().possible_loss is None
 
+    @pytest.mark.parametrize(("days", "suspect"), [(0.99, False), (1.01, True)])
+    def test_a_place_in_time_is_suspect_from_that_time_on(self, stream: Stream, days: float, *, suspect: bool) -> None:
+        """A consumer that began at LATEST, and did not run for a day, has lost what came then."""
+        began = stream.now
+        stream.put(b"lost")
+        stream.now += round(days * stream.twin.retention_millis)
+        stream.twin.expire()
+        assert (stream.fetch(Position.timestamp(began)).possible_loss is not None) == suspect
+
+    def test_an_ended_shard_was_read_up_to_its_last_record(self, stream: Stream) -> None:
+        """When it was closed nobody tells; its children begin then, and may have been waiting for as long."""
+        stream.put(b"last")
+        stream.twin.split(SHARD)
+        stream.now += 3_600_000
+        stream.behaves(end_with_records=True)
+        assert (stream.fetch().end, stream.fetch().read_to_millis) == (END, START_MILLIS)
+
     def test_beginning_again_repeats_nothing(self, stream: Stream) -> None:
         """Retention is lazy: records older than the place may still be there."""
         numbers = stream.put(b"read", b"read too", b"unread")
