@@ -20,8 +20,9 @@ from sluice_consumer.pipelines import BatchInfo
 
 
 def keep(batch: DataFrame, info: BatchInfo) -> None:
-    """Keeps the numbers of a batch's records. `args.hold`: seconds that a task takes if it has a record."""
-    held = batch.mapInArrow(partial(_hold, float(info.args.get("hold", 0))), batch.schema)
+    """Keeps the numbers of a batch's records. `args.hold`: seconds that a task takes if it has a record, up to batch `args.held` (every one)."""
+    hold = float(info.args.get("hold", 0)) if info.batch <= info.args.get("held", info.batch) else 0.0
+    held = batch.mapInArrow(partial(_hold, hold), batch.schema)
     numbers = [json.loads(bytes(row.data))["n"] for row in held.select("data").collect()]
     if numbers:
         row = {"numbers": numbers, "by": os.environ["SLUICE_POD_NAME"], "label": info.args.get("label")}
