@@ -28,6 +28,7 @@ class Manners:
         end_with_records: the reply with a closed shard's last records is its end (kinesis-local); else one more empty reply is (kinesalite).
         empty_pages: so many empty replies come after every new iterator, far from the tip (sparse shards).
         page_records, page_bytes: how much one reply holds at most.
+        from_newest: MillisBehindLatest is the age of the newest record beside the last one given, not beside now (kinesis-local).
     """
 
     child_shards: bool = True
@@ -35,6 +36,7 @@ class Manners:
     empty_pages: int = 0
     page_records: int = MAX_RECORDS_PER_CALL
     page_bytes: int = PAGE_BYTES
+    from_newest: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +103,15 @@ class KinesisTwin:
         return Page(
             records=_columns(taken),
             next_iterator=None if ended else after.token(),
-            behind_millis=max(1, now - twin.records[-left].arrival_millis) if left else self.stream.retention_millis if at.empty else 0,
+            behind_millis=self._behind(twin, left, taken) if left else self.stream.retention_millis if at.empty else 0,
             children=self.stream.list_shards().children_of(at.shard_id) if ended and self.manners.child_shards else None,
             server_millis=now // 1000 * 1000,
         )
+
+    def _behind(self, twin: TwinShard, left: int, taken: list[TwinRecord]) -> int:
+        if self.manners.from_newest and taken:
+            return twin.records[-1].arrival_millis - taken[-1].arrival_millis
+        return max(1, self.stream.now() - twin.records[-left].arrival_millis)
 
     def _fitting(self, records: Sequence[TwinRecord], limit: int) -> list[TwinRecord]:
         taken: list[TwinRecord] = []

@@ -13,12 +13,13 @@ RENEWALS = 3  # of an iterator that is expired at once again: then it is not its
 
 @dataclass(slots=True)
 class Walk:
-    """Reading on in one shard; a new iterator is got whenever there is none."""
+    """Reading on in one shard; a new iterator is got whenever there is none. `asked` is how many records the last reply might have held."""
 
     client: KinesisClient
     shard_id: str
     gathering: Gathering
     iterator: str | None = None
+    asked: int = 0
 
     def page(self, limit: int) -> Page:
         """The next reply. An iterator that expired is renewed from the last position.
@@ -36,5 +37,13 @@ class Walk:
         if self.iterator is None:
             self.iterator = self.client.get_iterator(self.shard_id, self.gathering.position)
         page = self.client.get_records(self.shard_id, self.iterator, limit)
-        self.iterator = page.next_iterator
+        self.iterator, self.asked = page.next_iterator, limit
         return page
+
+    def at_tip(self, page: Page) -> bool:
+        """Whether the last reply reached the tip.
+
+        If it holds all that was asked for, the limit may have cut between two records of one millisecond, and MillisBehindLatest cannot say so
+        (kinesis-local's is 0 then).
+        """
+        return page.behind_millis == 0 and len(page.records) < self.asked

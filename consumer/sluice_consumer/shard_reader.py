@@ -135,7 +135,7 @@ class Reader:
         tips = 0
         while True:
             fetched = self._settled(walk, page, limits)
-            tips += page.behind_millis == 0
+            tips += walk.at_tip(page)
             if fetched is not None and (fetched.records or fetched.end == END or tips > 1):
                 return replace(fetched, possible_loss=loss)
             page = walk.page(self._limit(walk, limits))
@@ -152,7 +152,7 @@ class Reader:
         if page.next_iterator is None:
             return self._ended(walk, page)
         full = len(gathering.columns) >= limits.max_records or gathering.bytes >= limits.max_bytes
-        return self._to_tip(walk, page) if page.behind_millis == 0 or (full and len(gathering.columns)) else None
+        return self._to_tip(walk, page) if walk.at_tip(page) or (full and len(gathering.columns)) else None
 
     def _limit(self, walk: Walk, limits: Limits) -> int:
         """Kinesis records to ask for: what is thrown away because it does not fit still counts against the shard's 2 MiB a second."""
@@ -175,7 +175,7 @@ class Reader:
         if end.millis is not None:
             end = Position.timestamp(max(end.millis, page.server_millis - TIMESTAMP_SLACK_MILLIS))
         read_to = page.server_millis - page.behind_millis
-        if page.behind_millis and len(walk.gathering.columns):  # emulators count MillisBehindLatest from the newest record, not from now
+        if not walk.at_tip(page) and len(walk.gathering.columns):  # emulators count MillisBehindLatest from the newest record, not from now
             read_to = min(read_to, walk.gathering.columns.last_arrival_millis)
         if page.next_iterator is not None and end.sequence is not None:
             self._onward[walk.shard_id] = end, page.next_iterator

@@ -162,6 +162,27 @@ class TestLimits:
         by_bytes = stream.fetch(limits=Limits(100, 2))
         assert (by_bytes.read_to_millis, by_bytes.behind_millis) == (START_MILLIS + 1000, stream.now - START_MILLIS - 1000)
 
+    def test_a_limit_within_a_millisecond_is_not_the_tip(self, stream: Stream) -> None:
+        """Whatever the service says of it: a backfill would end before the rest of that millisecond was read."""
+        stream.behaves(from_newest=True)
+        first, second = (stream.twin.put_in(SHARD, payload) for payload in (b"1", b"2"))
+        stream.now += 5000
+        place, ranges = TRIM_HORIZON, []
+        for _ in range(3):
+            fetched = stream.fetch(place, Limits(1, 1000))
+            place = fetched.end
+            ranges.append((fetched.columns.sequence, fetched.read_to_millis))
+        assert ranges == [([first], START_MILLIS), ([second], START_MILLIS), ([], stream.now)]
+
+    def test_a_reply_that_a_guess_cut_within_a_millisecond_is_gone_on_from(self, stream: Stream) -> None:
+        """The mean size is only a guess at how many records fit."""
+        numbers = [stream.twin.put_in(SHARD, payload) for payload in (bytes(500), bytes(500), b"1", b"2", b"3")]
+        stream.now += 5000
+        stream.fetch(limits=Limits(2, 10_000))
+        stream.behaves(from_newest=True)
+        fetched = stream.fetch(Position.after(numbers[1]), Limits(10, 900))
+        assert (fetched.columns.sequence, fetched.read_to_millis) == (numbers[2:], stream.now)
+
     def test_several_replies_make_one_range(self, stream: Stream) -> None:
         """A limit is of the range, not of a call."""
         stream.behaves(page_records=2)
