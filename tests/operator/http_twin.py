@@ -36,7 +36,8 @@ class Reply:
     status: int
     body: Json
 
-    def read(self) -> bytes:
+    @property
+    def data(self) -> bytes:
         """The bytes."""
         return json.dumps(self.body).encode()
 
