@@ -40,18 +40,27 @@ def apply(doing: Doing, action: Action) -> None:
     DEEDS[type(action)](doing, action)
 
 
+def add_finalizer(doing: Doing) -> Json:
+    """The resource with our finalizer on it, if it is still as it was seen.
+
+    Raises:
+        ApiError: see `cluster`; the caller looks again.
+    """
+    return _finalizers(doing, [*doing.view.resource.finalizers, FINALIZER])
+
+
 def _add_finalizer(doing: Doing, _action: AddFinalizer) -> None:
-    _finalizers(doing, [*doing.view.resource.finalizers, FINALIZER])
+    add_finalizer(doing)
 
 
 def _remove_finalizer(doing: Doing, _action: RemoveFinalizer) -> None:
     _finalizers(doing, [name for name in doing.view.resource.finalizers if name != FINALIZER])
 
 
-def _finalizers(doing: Doing, names: list[str]) -> None:
+def _finalizers(doing: Doing, names: list[str]) -> Json:
     resource = doing.view.resource
     changes = {"metadata": {"resourceVersion": resource.version, "finalizers": names}}
-    doing.cluster.patch(CONSUMER_KIND, resource.namespace, resource.name, changes)
+    return doing.cluster.patch(CONSUMER_KIND, resource.namespace, resource.name, changes)
 
 
 def _create_driver(doing: Doing, _action: CreateDriver) -> None:

@@ -32,6 +32,13 @@ class Key(NamedTuple):
     name: str
 
 
+class Sight(NamedTuple):
+    """What an event is about, and whether it may change anything: figures of a report and echoes of our own writes do not."""
+
+    key: Key
+    matters: bool
+
+
 REMEMBERED = 8  # drivers of one resource: the present one, the last one, and strays
 
 
@@ -64,7 +71,7 @@ class Cache:
         self._shelves: dict[Key, Shelf] = {}
         self._lock = threading.RLock()  # watches are fed on the event loop, looks are taken on worker threads
 
-    def see(self, kind: str, raw: Json, now: datetime, *, gone: bool = False) -> Key | None:
+    def see(self, kind: str, raw: Json, now: datetime, *, gone: bool = False) -> Sight | None:
         """Take in one event; the resource that it is about, or None if it is nobody's."""
         meta = raw["metadata"]
         name = meta["name"] if kind == CONSUMER_KIND else (meta.get("labels") or {}).get(observe.CONSUMER)
@@ -72,20 +79,22 @@ class Cache:
             return None
         key = Key(meta["namespace"], name)
         with self._lock:
-            self._shelve(key, kind, raw, now, gone=gone)
-        return key
+            return Sight(key, self._shelve(key, kind, raw, now, gone=gone))
 
-    def _shelve(self, key: Key, kind: str, raw: Json, now: datetime, *, gone: bool) -> None:
+    def _shelve(self, key: Key, kind: str, raw: Json, now: datetime, *, gone: bool) -> bool:
         shelf = self._shelves.setdefault(key, Shelf())
         if kind == CONSUMER_KIND:
+            matters = gone or _version(shelf.body) != _version(raw)
             shelf.body = _present(shelf.body, raw) if gone else raw
         else:
             item = _listen(shelf, observe.pod(raw), now) if kind == "Pod" else observe.job(raw)
             if shelf.looking is not None:
                 shelf.looking.append((item, gone))
-            _put(shelf.pods if isinstance(item, Pod) else shelf.jobs, item, gone=gone)
+            before = _put(shelf.pods if isinstance(item, Pod) else shelf.jobs, item, gone=gone)
+            matters = gone or before is None or _without_figures(before) != _without_figures(item)
         if gone and shelf.body is None and not shelf.pods and not shelf.jobs and shelf.looking is None:
             del self._shelves[key]
+        return matters
 
     def body(self, key: Key) -> Json | None:
         """The resource as last seen; None when it was deleted or has not been seen yet."""
@@ -149,13 +158,25 @@ def _present(body: Json | None, gone: Json) -> Json | None:
     return body if body and body["metadata"]["uid"] != gone["metadata"]["uid"] else None
 
 
-def _put(shelf: dict[str, Pod] | dict[str, Job], item: Pod | Job, *, gone: bool) -> None:
-    if gone:
-        present = shelf.get(item.name)
-        if present is not None and present.uid == item.uid:
-            del shelf[item.name]
-    else:
+def _version(body: Json | None) -> str | None:
+    return body["metadata"].get("resourceVersion") if body else None
+
+
+def _put(shelf: dict[str, Pod] | dict[str, Job], item: Pod | Job, *, gone: bool) -> Pod | Job | None:
+    """What stood there before."""
+    present = shelf.get(item.name)
+    if not gone:
         shelf[item.name] = item  # type: ignore[assignment]  # a shelf and its items are of one kind
+    elif present is not None and present.uid == item.uid:
+        del shelf[item.name]
+    return present
+
+
+def _without_figures(item: Pod | Job) -> Pod | Job:
+    """Nothing is decided by what is left out here; that a report came is what counts, and it is heard in any case."""
+    if not isinstance(item, Pod) or item.report is None:
+        return item
+    return replace(item, reported_at=None, report=item.report.without_figures)
 
 
 def _listen(shelf: Shelf, pod: Pod, now: datetime) -> Pod:

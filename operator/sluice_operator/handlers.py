@@ -61,11 +61,27 @@ class Pauses:
         return itertools.chain((1.0, 2.0, 4.0, 8.0, 16.0), itertools.repeat(30.0))
 
 
+class Nothing(kopf.DiffBaseStorage):
+    """What kopf remembers of an object to tell what changed in it: nobody asks, and it would copy every object of every event."""
+
+    def build(self, **_: Any) -> Any:
+        """See DiffBaseStorage."""
+        return {}
+
+    def fetch(self, **_: Any) -> Any:
+        """See DiffBaseStorage."""
+        return None
+
+    def store(self, **_: Any) -> None:
+        """See DiffBaseStorage."""
+
+
 def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
     """Watch only what is ours, post nothing, look at nothing outside: no CRDs, no namespaces, no peers."""
     settings.posting.enabled = False
     settings.peering.standalone = True
     settings.scanning.disabled = True
+    settings.persistence.diffbase_storage = Nothing()
     settings.networking.error_backoffs = Pauses()
     settings.watching.label_selectors["pods"] = OURS
     settings.watching.label_selectors["jobs"] = OURS
@@ -114,11 +130,11 @@ def watcher(kind: str, eyes: Eyes) -> Callable[..., Any]:
     async def seen(event: kopf.RawEvent, **_: Any) -> None:
         body: Json = dict(event["object"])
         gone = event["type"] == "DELETED"
-        key = eyes.cache.see(kind, body, datetime.now(UTC).replace(microsecond=0), gone=gone)
+        sight = eyes.cache.see(kind, body, datetime.now(UTC).replace(microsecond=0), gone=gone)
         meta = body["metadata"]
         eyes.freshness.shown(kind, meta["uid"], meta["resourceVersion"], gone=gone)
         eyes.metrics.saw(kind, meta["uid"], (meta.get("annotations") or {}).get(REPORT), gone=gone)
-        if key is not None:
-            eyes.loops.wake(key)
+        if sight is not None:
+            eyes.loops.wake(sight.key, matters=sight.matters)
 
     return seen

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sluice_operator.cache import Key
 
 LOG = logging.getLogger("sluice")
-THREADS = 8  # passes at the same time; each is a few calls to the API server
+THREADS = 16  # passes at the same time; each waits for a few calls to the API server
 LONGEST_PAUSE = 60.0
 LAST_PASS = 8.0  # seconds to wait for passes under way when the process ends
 STUCK_AFTER = 120.0  # seconds a pass may take: its calls have timeouts of their own
@@ -38,6 +38,8 @@ class Loops:
         self._bells: dict[Key, asyncio.Event] = {}
         self._tasks: dict[Key, asyncio.Task[None]] = {}
         self._passes: dict[Key, float] = {}
+        self._figures: dict[Key, datetime] = {}
+        self._alive: set[Key] = set()
 
     def lead(self) -> None:
         """From now on act: on every resource that the cache knows, and on whatever comes."""
@@ -45,9 +47,12 @@ class Loops:
         for key in self._office.cache.known():
             self.wake(key)
 
-    def wake(self, key: Key) -> None:
-        """Something happened to this resource; what, the loop finds out by itself."""
+    def wake(self, key: Key, *, matters: bool = True) -> None:
+        """Something happened to this resource; what, the loop finds out by itself. What does not matter waits until figures are due."""
         if not self._leading:
+            return
+        if not matters and (due := self._figures.get(key)) and datetime.now(UTC) < due:
+            self._alive.add(key)
             return
         self._bells.setdefault(key, asyncio.Event()).set()
         if key not in self._tasks:
@@ -74,6 +79,7 @@ class Loops:
         try:
             while True:
                 self._bells[key].clear()
+                self._alive.discard(key)
                 outcome = await self._pass(key, thorough=thorough)
                 if outcome is None:
                     failures += 1
@@ -82,10 +88,13 @@ class Loops:
                     return
                 else:
                     failures = 0
+                    self._figures[key] = outcome.figures or outcome.wake
                     thorough = await self._sleep(key, outcome.wake)
         finally:
             self._tasks.pop(key, None)
             self._bells.pop(key, None)
+            self._figures.pop(key, None)
+            self._alive.discard(key)
 
     async def _pass(self, key: Key, *, thorough: bool) -> Outcome | None:
         self._passes[key] = asked = time.monotonic()
@@ -114,10 +123,10 @@ class Loops:
         return outcome
 
     async def _sleep(self, key: Key, wake: datetime) -> bool:
-        """Sleeps until something happens (False) or it is time (True)."""
+        """Sleeps until something happens (False) or it is time, and nothing was heard of it meanwhile (True)."""
         pause = max((wake - datetime.now(UTC)).total_seconds(), 0.0)
         try:
             await asyncio.wait_for(self._bells[key].wait(), pause)
         except TimeoutError:
-            return True
+            return key not in self._alive
         return False

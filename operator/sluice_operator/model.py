@@ -7,7 +7,7 @@ literal in a test. No I/O, no clock and no third-party package.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, ClassVar
@@ -223,6 +223,11 @@ class Report(Wire):
     def holds_all(self) -> bool:
         """Every shard row carries this life's generation, and the loop is running."""
         return self.phase in {"Running", "Idle"} and self.held_shards == self.open_shards + self.ended_shards
+
+    @property
+    def without_figures(self) -> Report:
+        """What a plan may depend on."""
+        return replace(self, number=0, batch=0, millis_behind_latest=None, records_per_second=None, records=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from sluice_operator import observe
+from sluice_operator.action import AddFinalizer
 from sluice_operator.announce import announce
-from sluice_operator.apply import Doing, apply
+from sluice_operator.apply import Doing, add_finalizer, apply
 from sluice_operator.cache import Key
 from sluice_operator.cluster import CONSUMER_KIND, ApiError, Conflict, Refused
 from sluice_operator.model import Phase, Status, Trouble
@@ -39,6 +40,7 @@ SOON = timedelta(seconds=1)
 REPEAT_REFUSED = timedelta(seconds=30)
 SETTLED = {Phase.RUNNING, Phase.IDLE, Phase.SUSPENDED, Phase.FAILED}
 NEWS_EVERY = timedelta(seconds=10)  # what nobody waits for is written together, so often at most
+FIGURES_RATE = 15  # a second, of all resources together: of more than 150, mere figures are written less often
 
 
 @dataclass(slots=True)
@@ -67,12 +69,17 @@ class Office:
     unwritable: dict[Key, datetime] = field(default_factory=dict)
     notice: Callable[[View, Plan], None] = lambda _view, _plan: None
 
+    def figures_every(self) -> timedelta:
+        """How often the figures of one resource are written."""
+        return max(NEWS_EVERY, timedelta(seconds=len(self.looked) / FIGURES_RATE))
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """When to look again at the latest; None: the resource is gone."""
+    """When to look again at the latest; None: the resource is gone. Before `figures` new figures alone are no reason to look."""
 
     wake: datetime | None
+    figures: datetime | None = None
 
 
 def reconcile(office: Office, key: Key, now: datetime, *, thorough: bool = False) -> Outcome:
@@ -93,6 +100,19 @@ def reconcile(office: Office, key: Key, now: datetime, *, thorough: bool = False
         office.looked.pop(key, None)
         office.unwritable.pop(key, None)
         return Outcome(None)
+    outcome = _pass(office, key, body, now, thorough=thorough)
+    return replace(outcome, figures=_figures_due(office, key, now))
+
+
+def _figures_due(office: Office, key: Key, now: datetime) -> datetime:
+    """While a driver is not ready, every report of it may change that."""
+    body = office.cache.body(key) or {}
+    conditions = (body.get("status") or {}).get("conditions") or ()
+    ready = any(item.get("type") == "Ready" and item.get("status") == "True" for item in conditions)
+    return office.written[key] + office.figures_every() if ready and key in office.written else now
+
+
+def _pass(office: Office, key: Key, body: Json, now: datetime, *, thorough: bool) -> Outcome:
     view = _view(office, key, body, office.cache.observed(key), now)
     intent = plan(view)
     thorough = thorough or now >= office.looked.get(key, now - RESYNC) + _horizon(view.status)
@@ -115,9 +135,10 @@ def _rest(office: Office, key: Key, view: View, intent: Plan) -> Outcome | None:
         return Outcome(until)  # nothing is done before it stands in the status
     if intent.actions:
         return None
-    due = office.written.get(key, view.now - NEWS_EVERY) + NEWS_EVERY
     if intent.status == view.status:
         return Outcome(max(_next(intent, view.now), view.now + SOON))
+    rhythm = office.figures_every() if replace(intent.status, stream=view.status.stream) == view.status else NEWS_EVERY
+    due = office.written.setdefault(key, view.now) + rhythm  # a process that has just started does not write them of all at once
     at_once = intent.wake is not None and intent.wake <= view.now  # it goes on from what it decided, so that must stand in the status
     return None if at_once or urgent(view.status, intent.status) or view.now >= due else Outcome(_next(intent, view.now))
 
@@ -160,6 +181,8 @@ def _only_figures(old: Status, intent: Plan) -> bool:
 
 def _carry_out(office: Office, body: Json, view: View, intent: Plan) -> Outcome:
     soon = Outcome(view.now + SOON)
+    if intent.actions == (AddFinalizer(),):
+        return _enlist(office, view, intent)
     try:
         view = _record(office, body, view, intent) if intent.status != view.status else view
     except Conflict as error:
@@ -176,6 +199,25 @@ def _carry_out(office: Office, body: Json, view: View, intent: Plan) -> Outcome:
         _remember(office, view, error)
         return soon
     return soon if intent.actions else Outcome(_next(intent, view.now))
+
+
+def _enlist(office: Office, view: View, intent: Plan) -> Outcome:
+    """Take a resource over and go on from the same look: the finalizer was put on what was seen. Nothing depends on a status before that."""
+    key = Key(view.resource.namespace, view.resource.name)
+    try:
+        body = add_finalizer(Doing(office.cluster, view, office.settings))
+    except Conflict as error:
+        return _again(view, error, Outcome(view.now + SOON))
+    except Refused as error:
+        _remember(office, view, error)
+        return Outcome(view.now + SOON)
+    office.refusals.pop(key, None)
+    office.cache.see(CONSUMER_KIND, body, view.now)
+    office.notice(view, intent)
+    announce(office.cluster, view, intent.events, office.settings.identity)
+    view = _view(office, key, body, replace(view.observed, refusal=None, refused_until=None), view.now)
+    intent = plan(view)
+    return _rest(office, key, view, intent) or _carry_out(office, body, view, intent)
 
 
 def _again(view: View, error: ApiError, outcome: Outcome) -> Outcome:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -109,3 +110,51 @@ def test_a_resource_that_a_look_found_gone_is_gone_unless_it_was_made_anew(cache
     cache.see("KinesisConsumer", consumer("new"), NOW)
     cache.lost(KEY, "old")
     assert cache.body(KEY) == consumer("new")
+
+
+def reporting(**report: Any) -> dict[str, Any]:
+    """A driver pod with a report."""
+    labels = {observe.CONSUMER: "orders", observe.ROLE: "driver"}
+    notes = {observe.REPORT: json.dumps({"number": 1, "phase": "Running", "openShards": 4, "heldShards": 4, **report})}
+    meta = {"name": "orders-driver-1", "namespace": "default", "uid": "d", "labels": labels, "annotations": notes}
+    return {"kind": "Pod", "metadata": {**meta, "creationTimestamp": "2026-01-01T00:00:00Z"}, "status": {"phase": "Running"}}
+
+
+FIGURES = {"number": 2, "batch": 7, "millisBehindLatest": 900, "recordsPerSecond": 1.5, "records": 12}
+
+
+@pytest.mark.parametrize(
+    ("report", "matters"),
+    [
+        (FIGURES, False),
+        ({**FIGURES, "phase": "Idle"}, True),
+        ({**FIGURES, "heldShards": 3}, True),
+        ({**FIGURES, "warnings": ["SourceMoved: x"]}, True),
+        ({**FIGURES, "draining": [{"pod": "p"}]}, True),
+    ],
+)
+def test_only_figures_do_not_matter(report: dict[str, Any], matters: bool) -> None:  # noqa: FBT001 - a table
+    """Everything that a plan depends on does; and that a driver reported is heard in any case."""
+    cache = Cache()
+    cache.see("Pod", reporting(), NOW)
+    later = NOW + timedelta(seconds=5)
+    assert cache.see("Pod", reporting(**report), later) == (KEY, matters)
+    assert [pod.reported_at for pod in cache.observed(KEY).drivers] == [later]
+
+
+def test_what_is_new_or_gone_matters() -> None:
+    """So does whatever a node says of a pod."""
+    cache = Cache()
+    assert cache.see("Pod", executor("a"), NOW) == (KEY, True)
+    assert cache.see("Pod", executor("a"), NOW) == (KEY, False)
+    assert cache.see("Pod", executor("a", "Failed"), NOW) == (KEY, True)
+    assert cache.see("Pod", executor("a", "Failed"), NOW, gone=True) == (KEY, True)
+
+
+def test_an_echo_of_our_own_write_does_not_matter() -> None:
+    """The answer to a write is in the cache before the watch shows it; whatever another version says does."""
+    cache = Cache()
+    meta = {"namespace": "default", "name": "orders", "uid": "r"}
+    assert cache.see("KinesisConsumer", {"metadata": {**meta, "resourceVersion": "7"}}, NOW) == (KEY, True)
+    assert cache.see("KinesisConsumer", {"metadata": {**meta, "resourceVersion": "7"}}, NOW) == (KEY, False)
+    assert cache.see("KinesisConsumer", {"metadata": {**meta, "resourceVersion": "8"}}, NOW) == (KEY, True)

@@ -7,6 +7,9 @@ from collections.abc import Callable
 import pytest
 from operator_world import MIGRATING, SPEC, World, ready
 
+from sluice_operator.cache import Key
+from sluice_operator.cluster import Refused
+
 STATUS = ("status", "KinesisConsumer")
 
 
@@ -37,9 +40,9 @@ def started(spec: dict[str, object] = SPEC) -> Counted:
     return world
 
 
-@pytest.mark.parametrize(("spec", "writes"), [(SPEC, 4), (MIGRATING, 6)])
+@pytest.mark.parametrize(("spec", "writes"), [(SPEC, 3), (MIGRATING, 5)])
 def test_a_first_start_costs_one_write_a_step(spec: dict[str, object], writes: int) -> None:
-    """Accepted and its finalizer; the migration's intent and end; the driver's intent; Ready."""
+    """The finalizer; the migration's intent and end; the driver's intent; Ready."""
     world = Counted()
     world.apply(spec)
     assert world.costs(lambda: ready(world)) <= writes
@@ -65,3 +68,55 @@ def test_a_suspension_costs_two_status_writes() -> None:
     world = started()
     world.apply({**SPEC, "suspend": True})
     assert world.costs(lambda: world.status["phase"] == "Suspended") <= 2
+
+
+@pytest.mark.parametrize(("others", "most"), [(0, 20), (1000, 3)])
+def test_many_resources_write_their_figures_less_often(others: int, most: int) -> None:
+    """Every ten seconds; of a thousand, every 67 s: 15 such writes a second in all, however many there are."""
+    world = started()
+    world.office.looked |= {Key("elsewhere", str(number)): world.now for number in range(others)}
+    before = len(world.written)
+    world.run(180)
+    assert 2 <= len(world.written) - before <= most
+    assert world.condition("Ready")["status"] == "True"
+
+
+def test_many_resources_do_not_delay_what_somebody_waits_for() -> None:
+    """Only figures wait."""
+    world = started()
+    world.office.looked |= {Key("elsewhere", str(number)): world.now for number in range(1000)}
+    world.apply({**SPEC, "replicas": 5})
+    assert world.run(15, until=lambda: ready(world) and world.status["replicas"] == 5), world.status
+
+
+def test_a_resource_is_taken_over_only_as_it_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was edited while its pods were listed: nothing is made by what it said before."""
+    world = Counted()
+    world.apply(SPEC)
+    looking = world.twin.list
+
+    def edited(kind: str, namespace: str, labels: dict[str, str]) -> list[dict[str, object]]:
+        monkeypatch.setattr(world.twin, "list", looking)
+        world.apply({**SPEC, "suspend": True})
+        return looking(kind, namespace, labels)
+
+    monkeypatch.setattr(world.twin, "list", edited)
+    assert world.run(60, until=lambda: world.status.get("phase") == "Suspended"), world.status
+    assert world.status["driver"]["attempt"] == 0
+    assert world.reasons() == ["Accepted", "Suspended"]
+
+
+def test_a_finalizer_that_is_refused_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By an admission policy, say; nothing is made meanwhile, and the status says why."""
+    world = Counted()
+    world.apply(SPEC)
+    patching = world.twin.patch
+
+    def refused(*_: object) -> dict[str, object]:
+        raise Refused("Forbidden", "a policy says no")
+
+    monkeypatch.setattr(world.twin, "patch", refused)
+    assert world.run(20, until=lambda: world.condition("Ready").get("reason") == "ApiRefused"), world.status
+    assert world.drivers() == []
+    monkeypatch.setattr(world.twin, "patch", patching)
+    assert world.run(90, until=lambda: ready(world)), world.status

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import kopf
@@ -18,7 +19,7 @@ from sluice_operator.handlers import Eyes, configure, registry, watcher
 from sluice_operator.health import Freshness
 from sluice_operator.loops import Loops
 from sluice_operator.metrics import Metrics
-from sluice_operator.reconcile import Office
+from sluice_operator.reconcile import Office, Outcome
 from sluice_operator.settings import Settings
 from sluice_operator.twin import Twin
 
@@ -167,3 +168,73 @@ def test_a_namespace_that_may_not_be_watched_does_not_end_the_process() -> None:
     pauses = settings.networking.error_backoffs
     assert list(itertools.islice(iter(pauses), 1000))[-1] == 30.0
     assert len(list(itertools.islice(iter(pauses), 1000))) == 1000
+
+
+def passes(monkeypatch: pytest.MonkeyPatch, wakes: list[float], figures: float) -> list[bool]:
+    """Whether each pass was thorough. One ends with the wish to be woken after so many seconds, and to hear of figures after so many."""
+    seen: list[bool] = []
+
+    def reconcile(_office: Office, _key: Any, now: datetime, *, thorough: bool) -> Outcome:
+        seen.append(thorough)
+        return Outcome(now + timedelta(seconds=wakes.pop(0) if wakes else 60), now + timedelta(seconds=figures))
+
+    monkeypatch.setattr(loops_module, "reconcile", reconcile)
+    return seen
+
+
+async def a_while() -> None:
+    """Long enough for every pass that is due."""
+    for _ in range(20):
+        await asyncio.sleep(0.002)
+
+
+def test_figures_wake_nobody_before_they_are_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand drivers report two hundred times a second; what matters is looked at as soon as it comes."""
+    seen = passes(monkeypatch, [], figures=60)
+
+    async def scene() -> None:
+        loops = Loops(office())
+        loops.wake(KEY, matters=False)
+        await until(lambda: len(seen) == 1 and KEY in loops._figures)
+        for _ in range(5):
+            loops.wake(KEY, matters=False)
+            await a_while()
+        assert len(seen) == 1
+        loops.wake(KEY)
+        await until(lambda: len(seen) == 2)
+        await loops.stop()
+
+    asyncio.run(scene())
+
+
+def test_figures_that_are_due_wake(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else nobody would ever write them."""
+    seen = passes(monkeypatch, [], figures=-1)
+
+    async def scene() -> None:
+        loops = Loops(office())
+        loops.wake(KEY)
+        await until(lambda: len(seen) == 1 and KEY in loops._figures)
+        loops.wake(KEY, matters=False)
+        await until(lambda: len(seen) == 2)
+        await loops.stop()
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("heard", [True, False])
+def test_only_silence_asks_for_a_live_look(monkeypatch: pytest.MonkeyPatch, heard: bool) -> None:  # noqa: FBT001 - a table
+    """A watch that shows new figures of a resource works, so time alone did not wake its loop."""
+    seen = passes(monkeypatch, [1.5], figures=60)
+
+    async def scene() -> None:
+        loops = Loops(office())
+        loops.wake(KEY)
+        await until(lambda: len(seen) == 1 and KEY in loops._figures)
+        if heard:
+            loops.wake(KEY, matters=False)
+        await until(lambda: len(seen) == 2)
+        await loops.stop()
+
+    asyncio.run(scene())
+    assert seen == [False, not heard]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 
 from steering.ledger import claim
 from steering.line import Crash, Faults, Judge, Line
@@ -13,6 +14,8 @@ from sluice_operator.cluster import CONSUMER_KIND, ApiError
 from sluice_operator.reconcile import Office, reconcile
 from sluice_operator.settings import Settings
 from sluice_operator.twin import Expired, Twin
+
+Json = dict[str, Any]
 
 KINDS = (CONSUMER_KIND, "Pod", "Job")
 PASSES = 8  # a second; more than that is a loop that feeds itself
@@ -36,6 +39,8 @@ class Leader:
         self.office = Office(self.line, Cache(), Settings(image="sluice-consumer:test"))
         self.cursors: dict[str, int] = {}
         self.wake: datetime | None = None
+        self.figures: datetime | None = None
+        self.alive = False
         self.failures = 0
 
     def stop(self, seconds: int) -> None:
@@ -54,17 +59,18 @@ class Leader:
             due = self.wake is not None and self.wake <= self._now()
             if not changed and not due:
                 return
-            self._pass(thorough=not changed)
+            self._pass(thorough=not changed and not self.alive)
             if self.down > 0:
                 return
         claim("no_hot_loop", holds=False, how=f"{PASSES} passes within a second")
 
     def _pass(self, *, thorough: bool) -> None:
         self.passes += 1
-        self.line.stalled = False
+        self.line.stalled = self.alive = False
         now = self._now()
         try:
-            self.wake = reconcile(self.office, self.key, now, thorough=thorough).wake
+            outcome = reconcile(self.office, self.key, now, thorough=thorough)
+            self.wake, self.figures = outcome.wake, outcome.figures
             self.failures = 0
         except Crash:
             self.crashes += 1
@@ -93,12 +99,15 @@ class Leader:
             cursor, changes = None, ()
         if cursor is None:
             present = list(self.server.all(kind))
-            for body in present:
-                self.office.cache.see(kind, body, self._now())
-            return bool(present)
-        for change in changes:
-            self.office.cache.see(kind, change.body, self._now(), gone=change.verb == "DELETED")
-        return bool(changes)
+            return sum(self._see(kind, body) for body in present) > 0  # all of them are taken in
+        return sum(self._see(kind, change.body, gone=change.verb == "DELETED") for change in changes) > 0
+
+    def _see(self, kind: str, body: Json, *, gone: bool = False) -> bool:
+        """Whether it rings, as in `Loops.wake`."""
+        sight = self.office.cache.see(kind, body, self._now(), gone=gone)
+        rings = sight is not None and (sight.matters or self.figures is None or self._now() >= self.figures)
+        self.alive = self.alive or (sight is not None and not rings)
+        return rings
 
     def lose_events(self, kind: str) -> None:
         """The watch was interrupted for too long: it begins with a list again."""

@@ -74,7 +74,7 @@ def no_await_executors(patch: Patch) -> None:
 @sabotage(
     "drivers that the status does not name are not looked for",
     "spec_reached",
-    do("call_fails", who=0, what="late", at=4, times=1, seconds=1),
+    do("call_fails", who=0, what="late", at=3, times=1, seconds=1),
     do("edit", edit="batch 9", seconds=9),
     run=0,
 )
@@ -187,7 +187,7 @@ def no_rescale(patch: Patch) -> None:
     _without(patch, plan.rescale)
 
 
-@sabotage("a driver that was intended is not made again", "spec_reached", do("call_fails", who=0, what="crash", at=3, times=1, seconds=9), run=0)
+@sabotage("a driver that was intended is not made again", "spec_reached", do("call_fails", who=0, what="crash", at=2, times=1, seconds=9), run=0)
 def no_confirm(patch: Patch) -> None:
     """The operator died between the status and the pod."""
     _without(patch, plan.confirm)
