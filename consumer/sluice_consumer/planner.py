@@ -102,7 +102,8 @@ def needs_audit(view: View) -> bool:
 
 def _beginning(view: View, child: Child, generation: int, joins: int) -> ShardRow:
     """A shard that nobody has read. It is younger than anything that was read of a parent, so from then on its records may expire unread."""
-    read_to = max((view.rows[parent].read_to for parent in child.parents if parent in view.rows), default=0)
+    parents = (view.rows[parent] for parent in child.parents if parent in view.rows)
+    read_to = max((parent.read_to or parent.start.millis or 0 for parent in parents), default=0)
     return ShardRow(child.id, TRIM_HORIZON, TRIM_HORIZON, generation=generation, joins=joins, parents=child.parents, read_to=read_to)
 
 

@@ -90,6 +90,12 @@ def test_a_child_is_younger_than_anything_that_was_read_of_a_parent() -> None:
     ]
 
 
+def test_a_child_of_a_shard_that_begins_at_a_time_is_younger_than_that() -> None:
+    """Nobody has read the parent; it was open then."""
+    pinned = row("p", Position.timestamp(50))
+    assert [c.read_to for c in planner.unaccounted(view(pinned), [Child("x", frozenset("p"))], 3)] == [50]
+
+
 @pytest.mark.parametrize(
     "seen",
     [
