@@ -83,3 +83,12 @@ def cut(body: bytes, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64])
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(body)]
     pieces = pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
     return pieces.take(pa.array(np.arange(0, len(offsets), 2)))
+
+
+def cut_even(body: bytes, starts: npt.NDArray[np.int64], length: int) -> Any:
+    """Arrow binary: as `cut`, for values of one length."""
+    if not length:
+        return cut(body, starts, starts)
+    values = np.ndarray((len(body) - length + 1,), f"V{length}", buffer=body, strides=(1,))[starts]
+    offsets = np.arange(0, (len(starts) + 1) * length, length, dtype=np.int32)
+    return pa.Array.from_buffers(pa.binary(), len(starts), [None, pa.py_buffer(offsets), pa.py_buffer(values)])

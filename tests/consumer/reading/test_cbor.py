@@ -86,12 +86,34 @@ def test_botocores_own_parser_reads_the_same() -> None:
 class TestDeceit:
     """A payload may hold the bytes that records and replies are made of."""
 
-    def test_payloads_that_look_like_records(self) -> None:
+    @pytest.mark.parametrize("style", [Style(), Style(indefinite=True)], ids=["definite", "indefinite"])
+    def test_payloads_that_look_like_records(self, style: Style) -> None:
         """Cursors that start inside of them are found out, and the library reads the reply."""
         made = records(400)
-        bait = Style().record(*next(zip(made.sequence, made.partition_key, made.data, made.arrival_millis, strict=True)))
-        made.data = [bait * (i % 7) + data for i, data in enumerate(made.data)]
-        assert listed(kinesis_cbor.decode(Style().reply(made))["Records"]) == made
+        bait = style.record(*next(zip(made.sequence, made.partition_key, made.data, made.arrival_millis, strict=True)))
+        for rest in (made.data, [b""] * 400):
+            made.data = [bait * (i % 7) + data for i, data in enumerate(rest)]
+            assert listed(kinesis_cbor.decode(style.reply(made))["Records"]) == made
+
+    @pytest.mark.parametrize("style", [Style(), Style(indefinite=True)], ids=["definite", "indefinite"])
+    def test_a_key_that_comes_twice(self, style: Style) -> None:
+        """The last one counts, as the library has it; no record of the service is written so."""
+        pairs = [("SequenceNumber", text("7")), ("PartitionKey", text("first")), ("ApproximateArrivalTimestamp", millis(START))]
+        record = style.pairs([*pairs, ("Data", head(BYTES, 1) + b"x"), ("PartitionKey", text("last"))])
+        found = kinesis_cbor.decode(head(5, 1) + text("Records") + head(4, 100) + record * 100)["Records"]
+        assert found.partition_key == ["last"] * 100
+
+    @pytest.mark.parametrize("name", ["PartitionKey", "Data"])
+    def test_one_value_of_the_wrong_type(self, name: str) -> None:
+        """Text for bytes, or bytes for text, of whose lengths nothing tells."""
+        made, other = records(100), {"PartitionKey": head(BYTES, 1) + b"k", "Data": text("payload")}
+        rows = list(zip(made.sequence, made.partition_key, made.data, made.arrival_millis, strict=True))
+        odd = Style(extra={name: other[name]})
+        style = replace(odd, order=tuple(key for key in odd.order if key != name))
+        good = Style(order=(*style.order, name))
+        inside = b"".join((style if i == 50 else good).record(*row) for i, row in enumerate(rows))
+        with pytest.raises(ValueError, match="payloads are bytes"):
+            kinesis_cbor.decode(head(5, 1) + text("Records") + head(4, 100) + inside)
 
     def test_an_iterator_that_looks_like_the_records(self) -> None:
         """The place where they are named is found by parsing what stands before it."""
@@ -148,6 +170,8 @@ NOT_KINESIS = {
     "payloads in base64": b"\xa1" + text("Records") + b"\x81" + b"\xa4" + text("SequenceNumber") + text("1") + text("PartitionKey") + text("k")
     + text("Data") + text("AAAA") + text("ApproximateArrivalTimestamp") + millis(START),
     "a record without a payload": b"\xa1" + text("Records") + b"\x81\xa1" + text("SequenceNumber") + text("1"),
+    "many records without a payload": b"\xa1" + text("Records") + head(4, 100) + 100 * (b"\xa4" + text("EncryptionType") + text("KMS")
+    + text("SequenceNumber") + text("1") + text("PartitionKey") + text("k") + text("ApproximateArrivalTimestamp") + millis(START)),
     "records that are none": b"\xa1" + text("Records") + head(BYTES, 0),
 }  # fmt: skip
 
