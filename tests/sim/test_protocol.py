@@ -6,9 +6,10 @@ import os
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
+from simulation.every import SABOTAGES, Sabotage
 from simulation.ledger import INVARIANTS
 from simulation.machine import Protocol, focused
-from simulation.sabotage import SABOTAGES, Sabotage
+from simulation.machine_migration import Beginning
 
 DEEP = os.environ.get("SLUICE_SIM") == "deep"
 QUICK = settings(
@@ -33,6 +34,11 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
 def test_the_protocol_keeps_its_invariants_through_anything() -> None:
     """Crashes, zombies, pauses, lost replies, reshards, rivals: nothing is lost, nothing comes twice, everything arrives."""
     run_state_machine_as_test(Protocol, settings=LONG if DEEP else QUICK)  # type: ignore[no-untyped-call]  # hypothesis
+
+
+def test_a_table_begins_once_whatever_jobs_and_drivers_do() -> None:
+    """Pods of a migration Job, late, twice, crashed and paused, beside the first lives of a driver; then everything arrives, once."""
+    run_state_machine_as_test(Beginning, settings=LONG if DEEP else settings(QUICK, max_examples=60))  # type: ignore[no-untyped-call]  # hypothesis
 
 
 # What the machine finds by chance, always within its examples; the other sabotages are caught by stories only.

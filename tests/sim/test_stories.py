@@ -3,8 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from simulation.sabotage import SABOTAGES, Sabotage
-from simulation.stories import STORIES
+from simulation.every import SABOTAGES, STORIES, Sabotage
 from simulation.world import World
 
 

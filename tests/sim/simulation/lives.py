@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from simulation.ports import Catalog, Client
+from simulation.migration import SOURCE
+from simulation.ports import Catalog, Client, Source
 from simulation.spark import Clock, Engine, JobFailed, JobsNotDone
 from simulation.turnstile import Process, Waiting
 
@@ -13,7 +14,7 @@ from sluice_checkpoints.errors import SluiceError
 from sluice_checkpoints.lease import MARGIN, Claim, Taken, Watcher, take_over
 from sluice_checkpoints.store import CheckpointStore
 from sluice_consumer import retention, supervisor
-from sluice_consumer.config import Checkpoints, Config, Pipeline, Start, Stream
+from sluice_consumer.config import Checkpoints, Config, MigrateFrom, Pipeline, Start, Stream
 from sluice_consumer.kinesis_twin import KinesisTwin
 from sluice_consumer.life import Consumer
 from sluice_consumer.outcome import UNCLEAN
@@ -27,11 +28,19 @@ EXPECTED = (SluiceError, JobFailed, JobsNotDone)
 
 @dataclass(frozen=True)
 class Orders:
-    """How a life is started: seconds of its lease, whether it takes by force, where a new consumer begins."""
+    """How a life is started.
+
+    Attributes:
+        lease: seconds; force: it takes it at once.
+        start: where a new consumer begins; migrate: it begins where another system stopped.
+        accept: the batch whose loss a person accepts.
+    """
 
     lease: float = 12.0
     force: bool = False
     start: str = "TRIM_HORIZON"
+    migrate: bool = False
+    accept: int | None = None
 
 
 class Stop:
@@ -94,7 +103,7 @@ class SimulatedLife:
 
     def _supervise(self, host: Process) -> None:
         store, orders, clock = CheckpointStore(Client(host, self.world.table, self.world.now)), self.orders, self.clock
-        supervisor.prepare(self._config(), store, Catalog(host, self.world.stream, self.world.listed_before))
+        supervisor.prepare(self._config(), store, Catalog(host, self.world.stream, self.world.stream.listed_before))
         claim = Claim(round(orders.lease * 1000), host.name, "", force=orders.force)
         taken = take_over(store, claim, Watcher(clock=clock, sleep=self.sleep))
         heart = Heart(
@@ -113,19 +122,27 @@ class SimulatedLife:
             Supervisor(self._config(), store, store)._ended(code, heart, taken.life)
 
     def _config(self) -> Config:
-        return Config(Stream("s", "r"), Checkpoints("t"), Pipeline("m:f"), start=Start(self.orders.start), lease_duration_seconds=self.orders.lease)
+        orders = self.orders
+        return Config(
+            Stream("s", "r"),
+            Checkpoints("t"),
+            Pipeline("m:f"),
+            start=Start(orders.start),
+            lease_duration_seconds=orders.lease,
+            migrate_from=MigrateFrom(SOURCE) if orders.migrate else None,
+        )
 
     # -- the driver ----------------------------------------------------------------------------------------------------------------
 
     def _drive(self, driver: Process) -> None:
         assert self.taken is not None
         store = CheckpointStore(Client(driver, self.world.table, self.world.now))
-        catalog = Catalog(driver, self.world.stream, self.world.listed_before)
+        catalog = Catalog(driver, self.world.stream, self.world.stream.listed_before)
         self.consumer = consumer = Consumer(store, catalog, self.taken.life)
         consumer.begin()
-        assert consumer.row is not None
-        assert retention.settle(consumer, KinesisTwin(self.world.stream), self.world.source(), None) == (), "nothing ever expires here"
-        self.engine = Engine(self.world, self.taken.life, consumer.row.consumer_id, self.orders.lease, (driver, self.clock))
+        source = Source(driver, self.world.source(consumer.identify()))
+        retention.settle(consumer, KinesisTwin(self.world.stream), source, self.orders.accept)
+        self.engine = Engine(self.world, consumer, self.orders.lease, (driver, self.clock))
         if self.taken.wait_out_millis:
             self.sleep(self.taken.wait_out_millis / 1000 * MARGIN, driver)
         while not self.draining:

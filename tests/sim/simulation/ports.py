@@ -28,6 +28,8 @@ def label(write: Write) -> str:
         return f"put {write.key}"
     names = {path[0] for path in write.put} | set(write.add)
     known = {"committed": "commit", "token": "take", "counter": "beat", "batch": "bind", "readers": "register", "generation": "fence"}
+    if "note" in names and "batch" not in names:
+        return f"forfeit {write.key}"
     step = next((step for name, step in known.items() if name in names), "set")
     return f"{'close' if step == 'bind' and write.put.get(('readers',)) == {} else step} {write.key}"
 

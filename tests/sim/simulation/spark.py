@@ -11,14 +11,16 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Protocol
 
-from simulation.ledger import Content, Emission, Ledger
+from simulation.ledger import Batch, Emission, Ledger
 from simulation.ports import Client, Source
 from simulation.turnstile import Process, Waiting
 
 from sluice_checkpoints.errors import SluiceError
 from sluice_checkpoints.memory import MemoryTable
 from sluice_checkpoints.store import CheckpointStore, Life, Reader
+from sluice_checkpoints.stream import StreamIdentity
 from sluice_consumer import binding
+from sluice_consumer.life import Consumer
 from sluice_consumer.planner import BatchPlan, deal
 from sluice_consumer.shard_reader import Limits
 
@@ -69,7 +71,7 @@ class Cluster(Protocol):
     table: MemoryTable
     attempt_numbers: count[int]
 
-    def source(self) -> binding.ShardSource:
+    def source(self, identity: StreamIdentity) -> binding.ShardSource:
         """A real reader of the stream."""
         ...
 
@@ -121,7 +123,7 @@ class Job:
     stage: int
     groups: tuple[tuple[str, ...], ...]
     tries: dict[int, int] = field(default_factory=dict)
-    results: dict[int, Content] = field(default_factory=dict)
+    results: dict[int, Batch] = field(default_factory=dict)
     failed: str | None = None
 
     @property
@@ -133,8 +135,11 @@ class Job:
 class Engine:
     """Runs the batches of one life. Implements `life.Engine`."""
 
-    def __init__(self, cluster: Cluster, life: Life, consumer_id: str, lease: float, host: tuple[Process, Clock]) -> None:
-        self._cluster, self._life, self._consumer_id, self._lease = cluster, life, consumer_id, lease
+    def __init__(self, cluster: Cluster, consumer: Consumer, lease: float, host: tuple[Process, Clock]) -> None:
+        assert consumer.row is not None
+        assert consumer.identity is not None
+        self._cluster, self._life, self._consumer_id, self._lease = cluster, consumer.life, consumer.row.consumer_id, lease
+        self._identity = consumer.identity
         self._driver, self._clock = host
         self._stages = count()
         self.attempts: list[Attempt] = []
@@ -230,7 +235,10 @@ class Engine:
     def _task(self, process: Process, attempt: Attempt, reader: Reader) -> None:
         """What `datasource.BatchReader.read` does, with its threads in a row."""
         assert self.plan is not None
-        store, source = CheckpointStore(Client(process, self._cluster.table, self._cluster.now)), Source(process, self._cluster.source())
+        store, source = (
+            CheckpointStore(Client(process, self._cluster.table, self._cluster.now)),
+            Source(process, self._cluster.source(self._identity)),
+        )
         task = binding.Task(
             life=Life(self._life.generation, ""),
             batch=self.plan.number,
@@ -243,7 +251,7 @@ class Engine:
         ready = ((row.id, binding.read_shard(store, source, task, row)) for row in rows)
         for shard, fetched in list(ready) if self._cluster.habits.bind_all_first else ready:
             process.pause(f"emit {shard}")
-            records = tuple(fetched.columns.sequence)
+            records = tuple(data.decode(errors="replace") for data in fetched.columns.data)
             self._cluster.ledger.emit(Emission(self._life.generation, task.batch, shard, reader.key, reader.attempt, records, attempt.paused))
             attempt.rows[shard] = records
 

@@ -1,0 +1,69 @@
+"""The state machine of a consumer's beginning: pods of a migration Job, late, twice and crashed, beside the first lives of its driver."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, precondition, rule
+from simulation.lives import Orders
+from simulation.machine import LEASES, MAX_LIVES, Protocol, calls, habits, slots
+from simulation.migration import Job
+from simulation.ports import FAULTS
+from simulation.spark import Habits
+from simulation.world import World
+
+MAX_JOBS = 3
+
+
+class Beginning(Protocol):
+    """A table that KCL's places are to be copied into, and drivers that know of it, or do not."""
+
+    overtake = recreate = None  # type: ignore[assignment]  # other stories
+
+    @initialize(shards=st.integers(1, 2), habits=habits, read=st.integers(0, 4), together=st.booleans(), migrate=st.sampled_from([True, True, False]))
+    def begin(self, shards: int, habits: Habits, read: int, together: bool, migrate: bool) -> None:  # type: ignore[override]  # noqa: FBT001
+        """A stream of which KCL has read a part."""
+        self.world = World(shards, replace(habits, **self.only))
+        self.start, self.mortal, self.migrate = "TRIM_HORIZON", False, migrate
+        for shard in self.world.open_shards:
+            self.world.put(shard, 1)
+            self.world.put(shard, 3, together=together)
+        self.world.kcl(dict.fromkeys(self.world.open_shards, read if migrate else 0))
+
+    def _orders(self, lease: float = LEASES[0], **how: Any) -> Orders:
+        return Orders(lease, start=self.start, migrate=self.migrate, **how)
+
+    def _jobs(self) -> list[Job]:
+        return [life for life in self.world.lives if isinstance(life, Job)]
+
+    @precondition(lambda self: len(self._jobs()) < MAX_JOBS and len(self.world.lives) < MAX_LIVES)
+    @rule(calls=calls)
+    def migrates(self, calls: int) -> None:
+        """A pod of the Job starts, and makes some calls."""
+        self._goes_on(self.world.migrate(), calls)
+
+    @rule(slot=slots, calls=calls, fault=st.sampled_from(["", *FAULTS]), what=st.sampled_from(["go on", "go on", "freeze", "crash"]))
+    def job(self, slot: int, calls: int, fault: str, what: str) -> None:
+        """A pod of the Job goes on, waits for what it has to wait for, and something happens to it, or to its next call."""
+        found = [job for job in self._jobs() if not job.host.done and job.host not in self.world.frozen]
+        if not found:
+            return
+        job = found[slot % len(found)]
+        self._goes_on(job, calls)
+        if fault and self.world.ready(job.host):
+            self.world.step(job, job.host, None, fault=fault)
+        if what == "crash":
+            self.world.crash(job)
+        elif what == "freeze" and not job.host.done:
+            self.world.freeze(job.host)
+
+    def _goes_on(self, job: Any, calls: int) -> None:
+        for _ in range(calls):
+            if job.host.done:
+                return
+            if job.host.waiting is not None and not self.world.ready(job.host):
+                self.world.advance(max(0.0, (job.host.waiting.wake or 0.0) - self.world.time))
+            elif self.world.ready(job.host):
+                self.world.step(job, job.host, None)

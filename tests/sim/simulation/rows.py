@@ -1,0 +1,159 @@
+"""What the observer makes of rows: it sees every one that is written, and holds it to the claims about rows.
+
+It shares no code with what it judges: positions are compared as the stored maps are, and what a range contains is counted in the stream's own log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from simulation.stream import Stream, UserRecord
+
+from sluice_checkpoints.memory import MemoryTable
+
+Row = Mapping[str, Any]
+FIXED = ("start", "end", "first", "records", "children")
+
+
+def rank(position: Row) -> tuple[int, int, float]:
+    """Where a stored position is in its shard, to compare; the whole of an aggregate comes after each of its parts."""
+    kind = ("TRIM_HORIZON", "TIMESTAMP", "AFTER", "END").index(position["at"])
+    return kind, int(position.get("sequence", position.get("millis", 0))), position.get("sub", float("inf"))
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a batch contains of a shard: the user records by name, and since which life that is so."""
+
+    names: tuple[str, ...]
+    generation: int
+
+
+class Rows:
+    """All rows as they stand, and what they have promised.
+
+    Attributes:
+        broken: violations: the claim's name, and how.
+        rows: as they were written last.
+        contents: by shard and batch: what was bound; then what was left of it, each time that a loss was accepted.
+        accepted: the batches whose loss a person has accepted.
+        told: names of the records that retention took, and of which a row says so.
+    """
+
+    def __init__(self, table: MemoryTable, stream: Stream) -> None:
+        self.table, self.stream = table, stream
+        self.broken: list[tuple[str, str]] = []
+        self.rows: dict[str, dict[str, Any]] = {}
+        self.contents: dict[tuple[str, int], list[Content]] = {}
+        self.accepted: set[int] = set()
+        self.told: set[str] = set()
+        self._seen_open: set[str] = set()  # shards of which a time is known at which they were open: their children are younger
+
+    def breaks(self, invariant: str, how: str) -> None:
+        """Writes a violation down."""
+        self.broken.append((invariant, how))
+
+    def of(self, invariant: str) -> list[str]:
+        """The violations of one invariant."""
+        return [how for name, how in self.broken if name == invariant]
+
+    @property
+    def committed(self) -> int:
+        """The last committed batch."""
+        return int(self.rows.get("consumer", {}).get("committed", 0))
+
+    @property
+    def created(self) -> int:
+        """When the stream was created that the table is of."""
+        return int(self.rows["consumer"]["streamCreated"])
+
+    def wrote(self, keys: list[str]) -> None:
+        """Some rows were written, in one step."""
+        if gone := self.rows.keys() - self.table.rows.keys():
+            self.breaks("nothing_deleted", f"rows {sorted(gone)} are gone")
+        for key in sorted(keys):
+            row, former = self.table.rows[key], self.rows.get(key)
+            self.rows[key] = row
+            if key == "consumer":
+                self._consumer(row, former or {})
+            elif key.startswith("shard/") and "consumer" in self.rows:  # before that they are a migrator's, and nobody's place
+                self._shard(key.removeprefix("shard/"), row, former)
+            elif key.startswith("bootstrap/") and former is not None and former != row:
+                self.breaks("nothing_deleted", f"{key} was written over")
+            elif key == "migration" and former is not None and former["state"] == "COMPLETE" and former != row:
+                self.breaks("one_beginning", f"a complete migration was written over: {former} -> {row}")
+        self._one_beginning(self.rows.get("consumer"), self.rows.get("migration"))
+
+    def _one_beginning(self, consumer: Row | None, migration: Row | None) -> None:
+        """A consumer begins by a plan of its own or by a complete migration; never by both, and by a migration only when that is complete."""
+        complete = migration is not None and migration["state"] == "COMPLETE"
+        if complete != (consumer is not None and "plan" not in consumer) or (consumer is not None and migration is not None and not complete):
+            self.breaks("one_beginning", f"consumer {consumer} beside migration {migration}")
+
+    def _consumer(self, row: Row, former: Row) -> None:
+        if former.get("consumerId", row["consumerId"]) != row["consumerId"]:
+            self.breaks("nothing_deleted", "the consumer's id changed")
+        for name in ("generation", "committed"):
+            if row[name] < former.get(name, 0):
+                self.breaks("positions_only_grow", f"{name} {former[name]} -> {row[name]}")
+        for number in range(former.get("committed", 0) + 1, row["committed"] + 1):
+            self._committed(row["consumerId"], number)
+
+    def _committed(self, consumer: str, number: int) -> None:
+        raise NotImplementedError
+
+    # -- shards --------------------------------------------------------------------------------------------------------------------
+
+    def _shard(self, shard: str, row: Row, former: Row | None) -> None:
+        if (self.created, shard) not in self.stream.log:
+            self.breaks("one_stream", f"the stream that the table is of never had {shard}")
+        if former is None:
+            return
+        if row["generation"] < former["generation"] or row["batch"] < former["batch"]:
+            self.breaks("positions_only_grow", f"{shard} went back: {former} -> {row}")
+        if row["batch"] != former["batch"]:
+            self._bound(shard, row, former)
+        elif changed := {name: (former.get(name), row.get(name)) for name in FIXED if former.get(name) != row.get(name)}:
+            self._changed(shard, row, changed)
+
+    def _bound(self, shard: str, row: Row, former: Row) -> None:
+        """A range was bound or closed: it goes on where the last one ended, and passes over nothing that it does not tell."""
+        if row["start"] != former["end"] or rank(row["end"]) < rank(row["start"]):
+            self.breaks("positions_only_grow", f"{shard}: {former['end']} -> ({row['start']}, {row['end']}]")
+        if row["batch"] <= self.committed:
+            self.breaks("batch_content_is_fixed", f"{shard} was bound in batch {row['batch']}, which is committed")
+        put = self.stream.between(self.created, shard, row)
+        passed, bound = put[: len(put) - row["records"]], put[len(put) - row["records"] :]
+        if len(put) < row["records"] or row.get("first") != (str(bound[0].number) if bound else None):
+            strange = self.stream.created_millis != self.created
+            self.breaks("one_stream" if strange else "batch_content_is_fixed", f"{shard}: {row} is not what was put there: {put}")
+        unknown = row["joins"] == 1 or self._seen_open.isdisjoint(row.get("parents", ()))
+        first_look = not former["batch"] and unknown and former["start"]["at"] != "TIMESTAMP"  # it begins with what is there then
+        if "note" in row or first_look:  # a note says that what came after `start` may have expired
+            self.told.update(record.name for record in self._expired(shard, row["start"]))
+        if row["readers"] and (row["records"] or row["end"]["at"] != "END" or row["start"]["at"] == "TIMESTAMP"):
+            self._seen_open.add(shard)
+        if silent := [record for record in passed if record.name not in self.told]:
+            self.breaks("no_record_lost", f"{shard}: {row} passes over {silent}")
+        self.contents[shard, row["batch"]] = [Content(tuple(record.name for record in bound), row["generation"])]
+
+    def _expired(self, shard: str, start: Row) -> Iterator[UserRecord]:
+        log = self.stream.log.get((self.created, shard), [])
+        return (record for record in log if record.after(start) and self.stream.expired(self.created, record))
+
+    def _changed(self, shard: str, row: Row, changed: Mapping[str, Any]) -> None:
+        """What was bound changed: a loss that a person has accepted, of exactly what retention took; or a broken promise."""
+        if changed.keys() - {"first", "records"} or row["batch"] <= self.committed:
+            self.breaks("batch_content_is_fixed", f"{shard} in batch {row['batch']}: {changed}")
+            return
+        put = self.stream.between(self.created, shard, row)
+        known = self.contents[shard, row["batch"]]
+        held = [record for record in put if record.name in known[-1].names]
+        left = [record for record in held if not self.stream.expired(self.created, record)]
+        first = str(left[0].number) if left else None
+        if row["batch"] not in self.accepted or left == held or (row.get("first"), row["records"]) != (first, len(left)) or "note" not in row:
+            self.breaks("only_accepted_losses", f"{shard} in batch {row['batch']}: {changed}; of {held} there is {left}; accepted: {self.accepted}")
+        self.told.update(record.name for record in held if record not in left)
+        known.append(Content(tuple(record.name for record in left), row["generation"]))

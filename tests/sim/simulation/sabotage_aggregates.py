@@ -1,0 +1,128 @@
+"""Sabotages of how user records are counted, and of places inside an aggregate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from simulation import spark
+from simulation.sabotage import Patch, sabotage
+
+from sluice_checkpoints.model import Position
+from sluice_consumer import binding, gathering, kinesis_twin, shard_reader
+from sluice_consumer.aggregation import UserRecord
+from sluice_consumer.gathering import Gathering
+
+READING: dict[str, Any] = {"processes": (spark.READ,)}
+
+
+@sabotage(
+    "a place inside an aggregate is read as its beginning",
+    "Rows: {at: AFTER, sequence, sub} (inside an aggregated record)",
+    stories="a_place_inside_an_aggregate",
+)
+def resume_loses_sub(patch: Patch) -> None:
+    """What KCL has processed comes again."""
+    patch.setattr(gathering, "_after", lambda _start, _sequence, users: users)
+
+
+@sabotage(
+    "a place inside an aggregate is read as its end",
+    "Rows: {at: AFTER, sequence, sub} (inside an aggregated record)",
+    stories="a_place_inside_an_aggregate",
+)
+def resume_skips_the_rest(patch: Patch) -> None:
+    """The iterator starts after the record, not at it."""
+    real = kinesis_twin.iterator_type
+    patch.setattr(kinesis_twin, "iterator_type", lambda position: real(replace(position, sub=None)))
+
+
+@sabotage("a migration drops the place inside an aggregate", "Rows: only migrations write it", stories="a_place_inside_an_aggregate")
+def migration_drops_sub(patch: Patch) -> None:
+    """KCL's number alone is taken over."""
+    real = Position.after
+    patch.setattr(Position, "after", staticmethod(lambda sequence, _sub=None: real(sequence)))
+
+
+@sabotage(
+    "Kinesis records are counted",
+    "A batch: bind, `records`",
+    hunted=True,
+    stories="a_replay_of_aggregates aggregates_around_a_limit",
+    rules="succeed",
+    **READING,
+)
+def kinesis_records_counted(patch: Patch) -> None:
+    """A replay looks for fewer records than there are."""
+    real = binding._range
+
+    def counted(fetched: Any, *args: Any) -> Any:
+        return replace(real(fetched, *args), records=len(set(fetched.columns.sequence)))
+
+    patch.setattr(binding, "_range", counted)
+
+
+@sabotage(
+    "a replay forgets where in an aggregate its range began",
+    "Batches: every later reader of batch N reads exactly that range",
+    stories="a_replay_from_inside_an_aggregate",
+)
+def replay_loses_sub(patch: Patch) -> None:
+    """It finds more records than were bound, and gives up, life after life."""
+    real = shard_reader.Gathering
+
+    def fresh(start: Position) -> Gathering:
+        inside = start.sub is not None
+        return real(replace(start, sub=-1) if inside else start)
+
+    patch.setattr(shard_reader, "Gathering", fresh)
+
+
+@sabotage(
+    "a limit cuts an aggregate",
+    "Ranges end on whole Kinesis records",
+    hunted=True,
+    stories="aggregates_around_a_limit",
+    rules="succeed",
+    **READING,
+)
+def limit_inside_an_aggregate(patch: Patch) -> None:
+    """What does not fit is dropped, and the place is after all of it."""
+    real = Gathering.take
+
+    def take(self: Gathering, records: Any, max_records: int, max_bytes: int) -> bool:
+        everything = real(self, records, max_records, max_bytes)
+        for number, part in enumerate(self.columns.parts):
+            if part.sub is not None:
+                self.columns.parts[number] = gathering.Part(part.records.part(0, max_records), part.sub[:max_records])
+        return everything
+
+    patch.setattr(Gathering, "take", take)
+
+
+@sabotage(
+    "an aggregate is one record",
+    "Rows: user records",
+    hunted=True,
+    stories="aggregates_around_a_limit",
+    rules="succeed",
+    **READING,
+)
+def aggregates_are_plain(patch: Patch) -> None:
+    """It is handed over as it was sent."""
+    patch.setattr(gathering, "user_records", lambda key, data: [UserRecord(0, key, data)])
+    patch.setattr(gathering, "MAGIC", b"never")
+
+
+@sabotage(
+    "an aggregate's user records come in any order",
+    "Order within a shard",
+    hunted=True,
+    stories="aggregates_around_a_limit",
+    rules="succeed",
+    **READING,
+)
+def aggregates_reversed(patch: Patch) -> None:
+    """The last one first."""
+    real = gathering.user_records
+    patch.setattr(gathering, "user_records", lambda key, data: real(key, data)[::-1])

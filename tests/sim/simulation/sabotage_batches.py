@@ -1,0 +1,161 @@
+"""Sabotages of a batch: what it contains, and who may emit it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from simulation import spark
+from simulation.sabotage import Patch, sabotage, without_condition
+
+from sluice_checkpoints.store import CheckpointStore, Life, Range, Reader, Replay
+from sluice_checkpoints.table import Equals
+from sluice_consumer import life, planner
+
+
+@sabotage(
+    "an empty range is not bound",
+    "Batches 2: what a batch contains is fixed, also when it is nothing",
+    hunted=True,
+    stories="a_late_fetch_after_an_empty_range",
+)
+def no_empty_bind(patch: Patch) -> None:
+    """What was nothing may become something while the batch is open."""
+    real = CheckpointStore.bind
+
+    def bind(self: CheckpointStore, owner: Life, batch: int, bound: Range, reader: Reader) -> Replay | None:
+        return real(self, owner, batch, bound, reader) if bound.records or bound.end.at == "END" else None
+
+    patch.setattr(CheckpointStore, "bind", bind)
+
+
+@sabotage(
+    "a batch is committed without closing",
+    "Batches 6: close each unbound one",
+    hunted=True,
+    stories="a_late_bind_after_the_close",
+    rules="executor",
+    processes=(spark.SWALLOW,),
+    only_close=True,
+    looks_first=True,
+    attempts=1,
+)
+def no_close(patch: Patch) -> None:
+    """A zombie binds into a batch that is over."""
+    patch.setattr(life.Consumer, "_closed", lambda _self, _batch, row: row)
+
+
+@sabotage(
+    "failed jobs are not looked for",
+    "Batches 6: refuse to commit if any job failed",
+    hunted=True,
+    stories="a_swallowed_failure",
+    rules="executor",
+    processes=(spark.SWALLOW,),
+    only_close=False,
+    attempts=1,
+)
+def no_check(patch: Patch) -> None:
+    """A process that swallows a failure loses what was not read."""
+    patch.setattr(spark.Engine, "check", lambda _self: None)
+
+
+@sabotage(
+    "a retry does not wait",
+    "Batches 4: wait out the lease duration",
+    hunted=True,
+    stories="a_retry_beside_its_former_attempt",
+    rules="executor",
+    processes=(spark.READ,),
+    attempts=3,
+)
+def no_wait(patch: Patch) -> None:
+    """Two attempts of a task emit the same shard side by side."""
+    patch.setattr(spark.Engine, "_sleep", lambda _self, process, _until: process.pause("no wait"))
+
+
+@sabotage(
+    "a replay does not register",
+    "Batches 4: before a replay emits it registers",
+    hunted=True,
+    stories="a_retry_beside_its_former_attempt",
+    rules="executor",
+    processes=(spark.READ,),
+    attempts=3,
+)
+def no_register(patch: Patch) -> None:
+    """Nobody knows who may be emitting."""
+    patch.setattr(CheckpointStore, "register", lambda *_: None)
+
+
+@sabotage(
+    "a row at END has nothing to replay",
+    "Batches 1: a row bound to END in the open batch takes part in its replay",
+    hunted=True,
+    stories="a_crash_after_the_end_was_bound",
+    rules="split succeed",
+    processes=(spark.READ,),
+    limit=8,
+    end_with_records=True,
+)
+def end_is_over(patch: Patch) -> None:
+    """END is read as `end=END`, not as *stands at END*."""
+    real = planner.next_batch
+
+    def next_batch(view: planner.View) -> planner.BatchPlan:
+        plan = real(view)
+        return replace(plan, rows=tuple(row for row in plan.rows if row.end.at != "END"))
+
+    patch.setattr(planner, "next_batch", next_batch)
+
+
+@sabotage(
+    "a replay gains a shard",
+    "Batches 1: that batch is exactly those rows",
+    harmless="a process that reads everything has bound every row of its plan before its sink knows the batch; the rest has nothing to lose",
+    rules="succeed",
+)
+def replay_gains(patch: Patch) -> None:
+    """Whoever bound nothing joins the replay."""
+
+    def next_batch(view: planner.View) -> planner.BatchPlan:
+        rows = (view.rows[shard] for shard in sorted(view.rows))
+        taking = tuple(row for row in rows if row.batch == view.number or planner._takes_part(view, row))
+        return planner.BatchPlan(view.number, taking)
+
+    patch.setattr(planner, "next_batch", next_batch)
+
+
+@sabotage(
+    "a bind does not look at the generation",
+    "Batches 2: IF generation=:g",
+    stories="a_bind_after_the_take_over",
+    rules="succeed",
+    processes=(spark.READ,),
+)
+def bind_without_generation(patch: Patch) -> None:
+    """A fenced life goes on binding."""
+    without_condition(patch, "bind", lambda c: isinstance(c, Equals) and c.path == ("generation",))
+
+
+@sabotage(
+    "a range may be bound again in its batch",
+    "Batches 2: IF batch<:N",
+    hunted=True,
+    stories="a_late_fetch_after_an_empty_range",
+    rules="executor",
+    processes=(spark.READ,),
+)
+def bind_again(patch: Patch) -> None:
+    """The second attempt decides anew what the batch contains."""
+    without_condition(patch, "bind", lambda c: not isinstance(c, Equals))
+
+
+@sabotage(
+    "a range may begin anywhere",
+    "Batches 2: IF end=:start",
+    harmless="a zombie's bind is stopped by the generation, by `batch<:N` or by the close first; the chain is the second lock",
+    rules="executor succeed",
+)
+def bind_without_chain(patch: Patch) -> None:
+    """A zombie of an earlier batch... is stopped by `batch<:N` alone, if at all."""
+    without_condition(patch, "bind", lambda c: isinstance(c, Equals) and c.path == ("end",))

@@ -1,0 +1,185 @@
+"""Sabotages of the one write that changes what a bound batch contains, and of what comes before it (docs/protocol.md, "Retention")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from simulation import spark
+from simulation.sabotage import Patch, deaf, sabotage
+
+from sluice_checkpoints.model import ShardRow
+from sluice_checkpoints.table import Equals
+from sluice_consumer import planner, retention, shard_reader
+from sluice_consumer.gathering import Columns
+from sluice_consumer.retention import Loss
+from sluice_consumer.shard_reader import Fetched
+
+ONE_KIND: dict[str, Any] = {"processes": (spark.READ,), "limit": 3}
+
+
+def _forfeits(patch: Patch, dropped: set[str]) -> None:
+    """Takes conditions out of the write that accepts a loss."""
+    real = retention.forfeit
+
+    def forfeit(store: Any, *args: Any) -> ShardRow:
+        return real(deaf(store, lambda c: isinstance(c, Equals) and c.path[0] in dropped), *args)
+
+    patch.setattr(retention, "forfeit", forfeit)
+
+
+@sabotage("a loss is accepted by a life that was fenced", "Retention: forfeit, my generation", stories="a_late_acceptance_beside_another")
+def forfeit_without_generation(patch: Patch) -> None:
+    """The owner finds another range than it has looked at, and cannot go on."""
+    _forfeits(patch, {"generation"})
+
+
+@sabotage(
+    "a loss is accepted whatever the batch",
+    "Retention: forfeit, and `batch`",
+    harmless="a life that was fenced is stopped by the generation, and one that was not binds nothing between its look and this write",
+)
+def forfeit_without_batch(patch: Patch) -> None:
+    """The number of the batch alone is not what protects."""
+    _forfeits(patch, {"batch"})
+
+
+@sabotage(
+    "a loss is accepted of whatever stands there",
+    "Retention: forfeit, my generation, and the range as looked at",
+    stories="a_late_acceptance_two_batches_later a_late_acceptance_beside_another",
+)
+def forfeit_blindly(patch: Patch) -> None:
+    """What a later batch contains is written over."""
+    _forfeits(patch, {"generation", "batch", "first", "records", "end"})
+
+
+@sabotage(
+    "any number accepts a loss",
+    "Retention: only if the driver is told the number of this very batch",
+    stories="a_word_about_another_batch",
+)
+def any_word(patch: Patch) -> None:
+    """A word that was left over from an earlier loss."""
+    real = retention.settle
+
+    def settle(consumer: Any, client: Any, source: Any, accepted: int | None) -> Any:
+        return real(consumer, client, source, accepted and planner.next_batch(consumer.view).number)
+
+    patch.setattr(retention, "settle", settle)
+
+
+@sabotage(
+    "a loss needs no word",
+    "Retention: it changes nothing and ends; a person decides",
+    stories="a_loss_that_nobody_accepted",
+    rules="overtake",
+    **ONE_KIND,
+)
+def no_word(patch: Patch) -> None:
+    """What expired is passed over silently."""
+    real = retention.settle
+
+    def settle(consumer: Any, client: Any, source: Any, _accepted: int | None) -> Any:
+        return real(consumer, client, source, planner.next_batch(consumer.view).number)
+
+    patch.setattr(retention, "settle", settle)
+
+
+@sabotage(
+    "what could still be read is given up",
+    "Retention: looks whether the first record of every range is still there",
+    stories="a_word_about_a_batch_that_is_still_there",
+    rules="overtake",
+    **ONE_KIND,
+)
+def all_is_lost(patch: Patch) -> None:
+    """A person's word is taken for a look."""
+
+    def losses(rows: Iterable[ShardRow], *_: Any) -> Iterator[Loss]:
+        return (Loss(row, Fetched(row.id, row.start, row.end, Columns())) for row in rows if row.first)
+
+    patch.setattr(retention, "losses", losses)
+
+
+@sabotage(
+    "more is given up than has expired",
+    "Retention: `first`, `records` of what is left",
+    stories="an_accepted_loss",
+    rules="overtake",
+    **ONE_KIND,
+)
+def the_whole_range(patch: Patch) -> None:
+    """A range that has lost a part is given up as a whole."""
+    real = retention._left
+
+    def left(source: Any, row: ShardRow) -> Fetched | None:
+        found = real(source, row)
+        return found and replace(found, columns=Columns(), first=None)
+
+    patch.setattr(retention, "_left", left)
+
+
+@sabotage(
+    "nobody looks whether an open batch is still there",
+    "Retention: a life that takes over an open batch looks, before Spark starts",
+    stories="an_accepted_loss",
+    rules="overtake",
+    **ONE_KIND,
+)
+def no_look(patch: Patch) -> None:
+    """Its replay fails, life after life, and no word helps."""
+    patch.setattr(retention, "settle", lambda *_: ())
+
+
+@sabotage(
+    "a replay takes what there is",
+    "Batches: every later reader of batch N reads exactly that range",
+    stories="an_accepted_loss",
+    rules="overtake",
+    **ONE_KIND,
+)
+def replay_of_what_there_is(patch: Patch) -> None:
+    """Nobody counts, neither before the batch nor in it."""
+    patch.setattr(shard_reader.Reader, "_check", lambda *_, **__: None)
+    patch.setattr(retention, "settle", lambda *_: ())
+
+
+@sabotage(
+    "what expired unread is not told",
+    "Retention: the row's `note` says what may be missing",
+    hunted=True,
+    stories="a_day_before_the_first_range a_day_between_parents_and_children",
+    rules="overtake",
+    **ONE_KIND,
+)
+def no_note(patch: Patch) -> None:
+    """Kinesis itself says nothing."""
+    patch.setattr(shard_reader.Reader, "_overtaken", lambda *_: None)
+
+
+@sabotage(
+    "a shard that was never read cannot be overtaken",
+    "Retention: before its first range a shard counts as read up to the time that it is to begin at",
+    stories="a_day_before_the_first_range",
+)
+def no_first_time(patch: Patch) -> None:
+    """A consumer that began at LATEST, and then stood still for a day."""
+    real = shard_reader.Reader._overtaken
+
+    def overtaken(self: Any, place: Any, page: Any) -> str | None:
+        return real(self, place, page) if place.read_to_millis else None
+
+    patch.setattr(shard_reader.Reader, "_overtaken", overtaken)
+
+
+@sabotage(
+    "children have no age before they are read",
+    "Retention: or up to what was read of its parents",
+    stories="a_day_between_parents_and_children",
+)
+def children_without_age(patch: Patch) -> None:
+    """Their first day passes unseen."""
+    real = planner._beginning
+    patch.setattr(planner, "_beginning", lambda *args: replace(real(*args), read_to=0))

@@ -1,0 +1,113 @@
+"""Sabotages of shards: where they begin, and when they join."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from simulation import ports, spark
+from simulation.sabotage import Patch, clock_of, sabotage
+
+from sluice_checkpoints.model import Position, ShardRow
+from sluice_checkpoints.store import CheckpointStore, Life
+from sluice_checkpoints.table import Put
+from sluice_consumer import planner
+from sluice_consumer.shard_reader import Fetched, Limits, Place
+
+
+@sabotage(
+    "rows of children are put without any condition",
+    "Batches 1: a transaction, put if absent",
+    stories="a_late_creation_of_children",
+    rules="split succeed",
+)
+def blind_create(patch: Patch) -> None:
+    """A late creation puts a shard back to its beginning."""
+
+    def create(self: CheckpointStore, _owner: Life, _committed: int, rows: Sequence[ShardRow]) -> None:
+        for row in rows:
+            self.table.write(Put(row.to_item(), ()))
+
+    patch.setattr(CheckpointStore, "create_shards", create)
+
+
+@sabotage("a child joins its parent's batch", "Batches 1: all of whose parents stand at END", hunted=True, stories="one_parent_of_a_merge_has_more")
+def child_joins_parent(patch: Patch) -> None:
+    """Records of a child come beside, or before, those of its parent."""
+    patch.setattr(planner, "stands_at_end", lambda _view, _shard: True)
+
+
+@sabotage(
+    "one ended parent is enough",
+    "Batches 1: all of whose parents",
+    stories="one_parent_of_a_merge_has_more",
+    rules="merge split audit",
+    processes=(spark.READ,),
+)
+def one_parent(patch: Patch) -> None:
+    """Of a merge, the other parent still has records."""
+
+    def takes_part(view: planner.View, row: ShardRow) -> bool:
+        joined = row.joins <= view.number and row.stands(view.committed).at != "END"
+        return joined and (not row.parents or any(planner.stands_at_end(view, parent) for parent in row.parents))
+
+    patch.setattr(planner, "_takes_part", takes_part)
+
+
+@sabotage(
+    "children start at LATEST",
+    "Bootstrap: every shard found later starts at TRIM_HORIZON (kinsumer PR 33)",
+    hunted=True,
+    stories="a_split_before_its_children_are_known",
+)
+def children_at_latest(patch: Patch) -> None:
+    """What arrived in a child before it was known is lost."""
+    real, clock = planner._beginning, clock_of(patch)
+
+    def beginning(*args: Any) -> ShardRow:
+        latest = Position.timestamp(clock())
+        return replace(real(*args), start=latest, end=latest)
+
+    patch.setattr(planner, "_beginning", beginning)
+
+
+@sabotage(
+    "a plan without shards is not committed",
+    "Batches 1: committed at once if rows with a higher joins exist",
+    stories="a_late_creation_of_children",
+    rules="split succeed",
+    processes=(spark.READ,),
+)
+def no_empty_commit(patch: Patch) -> None:
+    """Who joins the batch after the next waits for ever."""
+    patch.setattr(planner, "waits_for_number", lambda _view: False)
+
+
+@sabotage(
+    "a child joins the next batch after a take-over",
+    "Batches 1: committed+2 until this life has committed a batch of its own",
+    harmless="every life creates what its committed batches name before it plans, so no batch was issued without the child",
+    rules="split succeed",
+)
+def joins_at_once(patch: Patch) -> None:
+    """What an earlier life may have issued changes."""
+    real = planner.missing_children
+    patch.setattr(planner, "missing_children", lambda view, generation: real(replace(view, own_commits=True), generation))
+
+
+@sabotage(
+    "LATEST is looked up when a shard is read",
+    "Bootstrap: LATEST is pinned to a time, once",
+    hunted=True,
+    stories="latest_with_a_crash_before_the_first_commit",
+)
+def latest_when_read(patch: Patch) -> None:
+    """What arrived between the first start and the first bind is lost."""
+    real, clock = ports.Source.fetch, clock_of(patch)
+
+    def fetch(self: ports.Source, place: Place, limits: Limits) -> Fetched:
+        late = replace(place, position=Position.timestamp(clock())) if place.position.at == "TIMESTAMP" else place
+        return real(self, late, limits)
+
+    patch.setattr(ports.Source, "fetch", fetch)

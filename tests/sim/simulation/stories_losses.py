@@ -1,0 +1,161 @@
+"""Stories of retention that overtakes an open batch, and of a person who accepts that (docs/protocol.md, "Retention")."""
+
+from __future__ import annotations
+
+from simulation.lives import Orders, SimulatedLife
+from simulation.ports import LOST, RETRIED
+from simulation.spark import Habits
+from simulation.story import begin, go, reach, story, with_records
+from simulation.world import World
+
+
+def overtaken(keep: int = 1, records: int = 3) -> World:
+    """A life binds a batch of a shard and dies; retention leaves `keep` of its records."""
+    world = with_records(records, habits=Habits(limit=records))
+    reach(world, begin(world), "emit")
+    world.overtake(keep)
+    return world
+
+
+def accepting(world: World, batch: int = 1, *, force: bool = False) -> SimulatedLife:
+    """The next life, with a person's word about a batch."""
+    life = world.start(Orders(accept=batch, force=force))
+    world.settle(life)
+    world.advance(40)
+    return life
+
+
+@story
+def an_accepted_loss() -> World:
+    """A part of an open batch has expired; the next life is told to go on with what is left."""
+    world = overtaken()
+    world.work(accepting(world))
+    return world
+
+
+@story
+def a_loss_of_everything() -> World:
+    """All of the open batch has expired, and what came after it."""
+    world = overtaken(keep=0)
+    world.work(accepting(world))
+    return world
+
+
+@story
+def a_loss_that_nobody_accepted() -> World:
+    """Two lives find it, change nothing and end; a third one is told to go on."""
+    world = overtaken()
+    for _ in range(2):
+        life = world.start(Orders())
+        world.settle(life)
+        world.advance(40)
+        world.work(life)
+    return world
+
+
+@story
+def a_word_about_another_batch() -> World:
+    """The number is left over from an earlier loss."""
+    world = overtaken()
+    world.work(accepting(world, batch=2))
+    return world
+
+
+@story
+def a_word_about_a_batch_that_is_still_there() -> World:
+    """A person accepts a loss that there is not."""
+    world = overtaken(keep=3)
+    world.work(accepting(world))
+    return world
+
+
+@story
+def a_crash_beside_an_accepted_loss() -> World:
+    """Two shards have lost records; the life dies between the two writes."""
+    world = with_records(3, shards=2, habits=Habits(limit=3))
+    former = begin(world)
+    first = reach(world, former, "emit")[1]
+    go(world, next(p for _, p, attempt in world.processes() if attempt is not None and p is not first), 1)
+    world.overtake(1)
+    life = accepting(world)
+    world.step(*reach(world, life, "forfeit"))
+    world.crash(life)
+    return world
+
+
+@story
+def an_accepted_loss_whose_reply_was_lost() -> World:
+    """The write took effect; the first life ends for it, the second is answered when it asks again."""
+    world = overtaken()
+    world.step(*reach(world, accepting(world), "forfeit"), fault=LOST)
+    world.overtake(1)
+    life = accepting(world)
+    world.work(life)
+    return world
+
+
+@story
+def an_acceptance_that_is_sent_twice() -> World:
+    """The reply is lost, and the client itself asks again."""
+    world = overtaken()
+    life = accepting(world)
+    world.step(*reach(world, life, "forfeit"), fault=RETRIED)
+    world.work(life, 2)
+    return world
+
+
+@story
+def a_late_acceptance_beside_another() -> World:
+    """A life stands still before it accepts one loss; more expires; another life has seen that, and the first one goes on before it writes."""
+    world = overtaken(keep=2)
+    former = accepting(world)
+    late = reach(world, former, "forfeit")[1]
+    world.freeze_life(former)
+    world.overtake(1)
+    heir = accepting(world)
+    reach(world, heir, "forfeit")
+    world.thaw(late, 1)
+    world.work(heir)
+    return world
+
+
+@story
+def a_late_acceptance_two_batches_later() -> World:
+    """A life stands still before it accepts a loss; the next one does, and is in the middle of a later batch when the first goes on."""
+    world = overtaken()
+    former = accepting(world)
+    late = reach(world, former, "forfeit")[1]
+    world.freeze_life(former)
+    heir = accepting(world)
+    world.work(heir)
+    world.put(world.open_shards[0], 2)
+    reach(world, heir, "emit")
+    world.thaw(late, 1)
+    return world
+
+
+@story
+def a_day_before_the_first_range() -> World:
+    """A consumer begins at LATEST and dies before it reads; what arrived then has expired when the next life begins."""
+    world = World(1)
+    life = world.start(Orders(start="LATEST"))
+    world.settle(life)
+    reach(world, life, "next batch")
+    world.put(world.open_shards[0], 3)
+    world.overtake(1)
+    return world
+
+
+@story
+def a_day_between_parents_and_children() -> World:
+    """A shard is read to its end; of its children, that have rows and no range yet, records have expired when the next life begins."""
+    world = with_records()
+    life = begin(world)
+    world.work(life)
+    world.split(world.open_shards[0])
+    for shard in world.open_shards:
+        world.put(shard, 2)
+    world.work(life)
+    reach(world, life, "fetch")
+    world.overtake(1)
+    return world

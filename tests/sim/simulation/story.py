@@ -1,0 +1,82 @@
+"""Telling schedules: the shortest ones known in which a rule of the protocol is what saves the records.
+
+The machine finds most of them by chance; here they are on purpose, so that each sabotage is caught within milliseconds and every time. A story only
+drives the world; the ledger judges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from simulation.lives import Orders, SimulatedLife
+from simulation.spark import Attempt, Habits
+from simulation.turnstile import Process
+from simulation.world import World
+
+Story = Callable[[], World]
+Entry = tuple[SimulatedLife, Process, Attempt | None]
+STORIES: dict[str, Story] = {}
+TURNS = 300
+
+
+def story(tell: Story) -> Story:
+    """Enters a function into the list."""
+    STORIES[tell.__name__] = tell
+    return tell
+
+
+def begin(world: World, lease: float = 12.0) -> SimulatedLife:
+    """A life that has the lease and has begun."""
+    life = world.start(Orders(lease))
+    world.settle(life)
+    reach(world, life, "next batch")
+    return life
+
+
+def inherit(world: World, lease: float = 12.0) -> SimulatedLife:
+    """A life that watched the lease and took it over."""
+    life = world.start(Orders(lease))
+    world.settle(life)
+    world.advance(40)
+    return life
+
+
+def reach(world: World, life: SimulatedLife, *calls: str) -> Entry:
+    """Runs a life by turns until a process of it stands before one of these calls."""
+    for _ in range(TURNS):
+        turn = [entry for entry in world.runnable(life) if entry[2] is None or not entry[2].lost]
+        for entry in turn:
+            if not entry[1].at.startswith(calls) and world.ready(entry[1], entry[2]):
+                world.step(*entry)
+            if entry[1].at.startswith(calls) and not entry[1].done:
+                return entry
+    raise AssertionError(f"life {life.number} never comes to {calls}: {[p.at for _, p, _ in world.processes()]}")
+
+
+def beside(world: World, life: SimulatedLife, process: Process) -> Process:
+    """The other task of a batch of two; the first has bound, this one has not."""
+    (other,) = (p for owner, p, attempt in world.processes() if owner is life and attempt is not None and p is not process)
+    return other
+
+
+def lost(world: World, entry: Entry) -> Process:
+    """The executor of a task is cut off."""
+    life, process, attempt = entry
+    assert attempt is not None
+    world.lose_attempt(life, attempt)
+    return process
+
+
+def go(world: World, process: Process, calls: int) -> None:
+    """One process makes some calls, as far as it can."""
+    for _ in range(calls):
+        if found := [entry for entry in world.runnable() if entry[1] is process]:
+            world.step(*found[0])
+
+
+def with_records(records: int = 1, shards: int = 1, habits: Habits | None = None) -> World:
+    """A world with records in every shard."""
+    world = World(shards, habits)
+    for shard in world.open_shards:
+        world.put(shard, records)
+    return world
