@@ -1,0 +1,118 @@
+"""What restarts a driver and what does not: a bad spec, an image, an entrypoint, a pause; and a deletion at an odd moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from cluster_bench import Bench
+from operating import kill, taken_over
+from rules_world import World, world
+
+from sluice_lab.processes import run
+
+pytestmark = pytest.mark.cluster
+
+STEADY, OTHER = "restarted", "paused"
+ANOTHER = "sluice-consumer:of-the-rules"  # the same image under another name
+
+
+@pytest.fixture(scope="module")
+def restarts(bench: Bench) -> Iterator[World]:
+    """Two consumers side by side, Ready."""
+    with world(bench, "rules-restart", shards=2) as found:
+        bench.apply(found.manifest(STEADY, args={"label": "first"}), found.manifest(OTHER))
+        bench.until("both Ready", lambda: all(found.subject(name).settled(1) for name in (STEADY, OTHER)), 180)
+        yield found
+
+
+@pytest.fixture(scope="module")
+def another(restarts: World) -> Iterator[str]:
+    """Another image, on the node."""
+    (driver,) = restarts.subject(OTHER).pods("driver")
+    (image,) = (container["image"] for container in driver["spec"]["containers"])
+    on_node = ("docker", "exec", restarts.bench.cluster.node, "ctr", "--namespace=k8s.io", "images")
+    run(*on_node, "tag", "--force", f"docker.io/library/{image}", f"docker.io/library/{ANOTHER}")
+    yield ANOTHER
+    run(*on_node, "remove", f"docker.io/library/{ANOTHER}")
+
+
+def test_an_invalid_spec_leaves_the_last_good_one_running(restarts: World) -> None:
+    """It says what is wrong; the driver stays and consumes, also after the next records."""
+    subject = restarts.subject(STEADY)
+    driver = subject.uids("driver")
+    subject.patch(restart={"backoffSeconds": 100, "maxBackoffSeconds": 10}, replicas=2)
+    restarts.bench.until("SpecValid is False", lambda: subject.condition("SpecValid").get("status") == "False", 30)
+    assert "maxBackoffSeconds" in subject.condition("SpecValid")["message"]
+    restarts.put()
+    restarts.bench.until("every record", lambda: not restarts.missing(STEADY), 60)
+    assert subject.uids("driver") == driver
+    assert subject.condition("Ready")["status"] == "True"
+    assert len(subject.uids("executor")) == subject.status["lastGoodSpec"]["replicas"] == 1
+
+
+def test_a_spec_that_is_put_right_restarts_nothing(restarts: World) -> None:
+    """Only what the driver reads does."""
+    subject = restarts.subject(STEADY)
+    driver = subject.uids("driver")
+    subject.patch(restart={"backoffSeconds": 1, "maxBackoffSeconds": 4}, replicas=1)
+    restarts.bench.until("SpecValid is True", lambda: subject.condition("SpecValid").get("status") == "True" and subject.settled(1), 30)
+    assert subject.uids("driver") == driver
+
+
+def test_while_paused_everything_is_seen_and_nothing_is_done(restarts: World, another: str) -> None:
+    """Another image and more executors are wanted, and records are read by the driver that is there; its figures go on."""
+    subject = restarts.subject(OTHER)
+    before, had = subject.status, subject.uids("driver") | subject.uids("executor")
+    subject.annotate("paused=true")
+    restarts.bench.until("Paused", lambda: subject.condition("Ready").get("reason") == "Paused", 30)
+    subject.patch(pipeline={"image": another}, replicas=2)
+    restarts.put()
+    restarts.bench.until("every record", lambda: not restarts.missing(OTHER), 60)
+    restarts.bench.until("figures of that", lambda: subject.status["stream"]["batch"] > before["stream"]["batch"], 30)
+    assert subject.uids("driver") | subject.uids("executor") == had
+    assert subject.status["driver"]["specHash"] == before["driver"]["specHash"]
+    assert restarts.bench.resource(OTHER)["status"]["observedGeneration"] == restarts.bench.resource(OTHER)["metadata"]["generation"]
+
+
+def test_another_image_restarts_the_driver_once_nobody_pauses_it(restarts: World, another: str) -> None:
+    """Drained, so the next has nothing to wait out; its executors are of that image too."""
+    subject = restarts.subject(OTHER)
+    subject.annotate("paused-")
+    restarts.bench.until("two executors of the second driver", lambda: subject.settled(2) and subject.attempts() == 2, 120)
+    pods = [*subject.pods("driver"), *subject.pods("executor")]
+    assert {container["image"] for pod in pods for container in pod["spec"]["containers"]} == {another}
+    assert subject.status["restarts"]["count"] == 0
+
+
+def test_a_consumer_can_be_deleted_while_it_is_paused(restarts: World) -> None:
+    """Its driver is drained all the same."""
+    subject = restarts.subject(OTHER)
+    subject.annotate("paused=true")
+    restarts.bench.until("Paused", lambda: subject.condition("Ready").get("reason") == "Paused", 30)
+    subject.delete()
+
+
+def test_other_arguments_restart_the_driver_also_if_the_leader_dies_meanwhile(restarts: World) -> None:
+    """It is killed while the first driver drains; the next leader makes the second, once, and records go there."""
+    subject = restarts.subject(STEADY)
+    subject.patch(pipeline={"args": restarts.args(label="second", hold=8)})
+    restarts.bench.until("the driver drains", lambda: subject.condition("Draining").get("status") == "True", 20)
+    taken_over(restarts.bench, kill(restarts.bench), 20)
+    restarts.bench.until("the second driver", lambda: subject.settled(1) and subject.attempts() == 2, 120)
+    assert list(subject.uids("driver")) == [f"{STEADY}-driver-2"]
+    assert (subject.status["driver"]["generation"], subject.status["restarts"]["count"]) == (2, 0)
+    restarts.put()
+    restarts.bench.until("tasks at work", lambda: restarts.bound(STEADY) > 0, 30)
+
+
+def test_a_consumer_can_be_deleted_while_its_driver_drains(restarts: World) -> None:
+    """It drains for a change of its spec and has a batch to end; that batch is done, no other driver is begun, and nothing is left."""
+    subject, before = restarts.subject(STEADY), restarts.subject(STEADY).attempts()
+    subject.patch(pipeline={"args": restarts.args(label="third")})
+    restarts.bench.until("the driver drains", lambda: subject.condition("Draining").get("status") == "True", 20)
+    subject.delete()
+    assert restarts.missing(STEADY) == []
+    assert restarts.twice(STEADY) == []
+    assert {row["label"] for row in restarts.kept(STEADY)} == {"first", "second"}
+    assert not [text for text in restarts.bench.events(STEADY) if text.startswith("DriverStarting: ") and f"-{before + 1}" in text]
