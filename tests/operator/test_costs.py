@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from operator_world import MIGRATING, SPEC, World, ready
+from operator_world import KEY, MIGRATING, SPEC, World, ready
 
 from sluice_operator.cache import Key
-from sluice_operator.cluster import Refused
+from sluice_operator.cluster import CONSUMER_KIND, Refused
+from sluice_operator.model import FINALIZER
 
 STATUS = ("status", "KinesisConsumer")
 
@@ -90,7 +91,7 @@ def test_many_resources_do_not_delay_what_somebody_waits_for() -> None:
 
 
 def test_a_resource_is_taken_over_only_as_it_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was edited while its pods were listed: nothing is made by what it said before."""
+    """It was edited while its pods were listed: nothing is made by what it said before, and somebody else's finalizer stays."""
     world = Counted()
     world.apply(SPEC)
     looking = world.twin.list
@@ -98,12 +99,14 @@ def test_a_resource_is_taken_over_only_as_it_was_seen(monkeypatch: pytest.Monkey
     def edited(kind: str, namespace: str, labels: dict[str, str]) -> list[dict[str, object]]:
         monkeypatch.setattr(world.twin, "list", looking)
         world.apply({**SPEC, "suspend": True})
+        world._simulate(lambda: world.twin.patch(CONSUMER_KIND, *KEY, {"metadata": {"finalizers": ["example.com/theirs"]}}))
         return looking(kind, namespace, labels)
 
     monkeypatch.setattr(world.twin, "list", edited)
     assert world.run(60, until=lambda: world.status.get("phase") == "Suspended"), world.status
     assert world.status["driver"]["attempt"] == 0
     assert world.reasons() == ["Accepted", "Suspended"]
+    assert world.must()["metadata"]["finalizers"] == ["example.com/theirs", FINALIZER]
 
 
 def test_a_finalizer_that_is_refused_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
