@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 sys.path.append(str(Path(__file__).parent))  # tests have no packages (importlib mode)
 
@@ -15,6 +16,10 @@ from emulated import credentials, dynalite_endpoint, dynamodb_endpoint, kinesali
 __all__ = ["credentials", "dynalite_endpoint", "dynamodb_endpoint", "kinesalite_endpoint", "kinesis_local_endpoint"]
 
 CLUSTER = "tests/cluster/"
+
+# How long an example takes is this machine's business: beside other work any of them may take a second.
+settings.register_profile("sluice", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("sluice")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
