@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
@@ -11,6 +11,7 @@ from sluice_consumer.kinesis_packed import PackedRecords
 from sluice_consumer.shard_reader import Fetched
 
 ROWS = 10_000  # a record batch; much larger ones only cost memory (measured)
+ENOUGH = 1_000  # from so many on, a row costs the same (measured)
 
 SCHEMA = pa.schema([
     ("partitionKey", pa.string()),
@@ -30,10 +31,25 @@ DDL = (
 
 def to_arrow(fetched: Fetched, stream: str) -> Iterator[pa.RecordBatch]:
     """The records of one range, in order, in batches of at most `ROWS`."""
-    batches = [_batch(part, stream, fetched.shard_id) for part in fetched.columns.parts]
-    small = len(batches) > 1 and len(fetched.columns) <= ROWS  # several short replies: each further batch costs Spark more than a copy
-    for batch in [pa.concat_batches(batches)] if small else batches:
+    for part in fetched.columns.parts:
+        batch = _batch(part, stream, fetched.shard_id)
         yield from (batch.slice(at, ROWS) for at in range(0, batch.num_rows, ROWS))
+
+
+def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in the same order, small batches made one: at the tip, of many shards, each would cost Spark more than to copy it."""
+    held = list[pa.RecordBatch]()
+    for batch in batches:
+        large = batch.num_rows >= ENOUGH
+        if held and (large or sum(one.num_rows for one in held) + batch.num_rows > ROWS):
+            yield pa.concat_batches(held)
+            held.clear()
+        if large:
+            yield batch
+        else:
+            held.append(batch)
+    if held:
+        yield pa.concat_batches(held)
 
 
 def _batch(part: Part, stream: str, shard_id: str) -> pa.RecordBatch:

@@ -27,7 +27,7 @@ from sluice_checkpoints.retrying import Patience
 from sluice_checkpoints.store import CheckpointStore, Life, Reader
 from sluice_checkpoints.stream import StreamIdentity
 from sluice_consumer import shard_reader
-from sluice_consumer.arrow import DDL, to_arrow
+from sluice_consumer.arrow import DDL, joined, to_arrow
 from sluice_consumer.binding import Task, read_shard
 from sluice_consumer.kinesis_http import StreamAddress, connect
 from sluice_consumer.shard_reader import Fetched, Limits
@@ -118,15 +118,15 @@ class BatchReader(DataSourceReader):
         return [Group(group) for group in self.batch.groups]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
-        """Fetches and binds every shard of the task, each in its thread, and hands each over as soon as it is bound."""
+        """Fetches and binds every shard of the task, each in its thread; what is bound is handed over as soon as it is worth it."""
         assert isinstance(partition, Group)  # noqa: S101 - Spark gives back what partitions() made
         store, source, task = self._ports()
         freeze_once()
         rows = store.read(partition.shard_ids)
         with ThreadPoolExecutor(len(rows), thread_name_prefix="shard") as threads:
             futures: list[Future[Fetched]] = [threads.submit(read_shard, store, source, task, row) for row in rows.values()]
-            for future in as_completed(futures):
-                yield from to_arrow(future.result(), self.batch.identity.name)
+            bound = (future.result() for future in as_completed(futures))
+            yield from joined(batch for fetched in bound for batch in to_arrow(fetched, self.batch.identity.name))
 
     def _ports(self) -> tuple[CheckpointStore, shard_reader.Reader, Task]:
         batch, context = self.batch, TaskContext.get()

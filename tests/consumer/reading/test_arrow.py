@@ -10,7 +10,7 @@ import pytest
 from reading.stream import START_MILLIS
 
 from sluice_checkpoints.model import END, TRIM_HORIZON
-from sluice_consumer.arrow import DDL, ROWS, SCHEMA, to_arrow
+from sluice_consumer.arrow import DDL, ENOUGH, ROWS, SCHEMA, joined, to_arrow
 from sluice_consumer.gathering import Columns, Part
 from sluice_consumer.kinesis import Records
 from sluice_consumer.shard_reader import Fetched
@@ -63,3 +63,22 @@ def test_batches_are_bounded(rows: int, sizes: list[int]) -> None:
     assert [batch.num_rows for batch in batches] == sizes
     if batches:
         assert pa.Table.from_batches(batches).column("data").to_pylist() == fetched(rows).columns.data
+
+
+SIZES = {
+    "nothing": ([], []),
+    "small ones are one": ([3, 1, 2], [6]),
+    "large ones stay what they are": ([ROWS, ENOUGH, ROWS], [ROWS, ENOUGH, ROWS]),
+    "small ones before a large one": ([3, 4, ENOUGH, 5], [7, ENOUGH, 5]),
+    "no more than a batch may hold": ([ENOUGH - 1] * 11, [10 * (ENOUGH - 1), ENOUGH - 1]),
+}
+
+
+@pytest.mark.parametrize(("sizes", "expected"), SIZES.values(), ids=SIZES.keys())
+def test_small_batches_are_joined(sizes: list[int], expected: list[int]) -> None:
+    """Each costs Spark something, whatever its size; rows keep their order."""
+    numbers = iter(range(10**6))
+    batches = [pa.record_batch({"number": [next(numbers) for _ in range(size)]}) for size in sizes]
+    found = list(joined(batches))
+    assert [batch.num_rows for batch in found] == expected
+    assert [row for batch in found for row in batch.column(0).to_pylist()] == list(range(sum(sizes)))

@@ -12,7 +12,7 @@ from reading.stream import START_MILLIS
 
 from sluice_checkpoints.model import TRIM_HORIZON, Position
 from sluice_consumer import kinesis_cbor
-from sluice_consumer.arrow import to_arrow
+from sluice_consumer.arrow import joined, to_arrow
 from sluice_consumer.gathering import Gathering
 from sluice_consumer.kinesis import RecordColumns, Records
 from sluice_consumer.shard_reader import Fetched
@@ -72,5 +72,5 @@ def test_short_replies_become_one_batch() -> None:
     """Each further one costs Spark more than copying a few rows."""
     pages = [page(100 * i, [b"%d" % i] * 3) for i in range(4)]
     taken = gathered(TRIM_HORIZON, pages, (1000, 1000))
-    (batch,) = to_arrow(Fetched("shard", TRIM_HORIZON, taken.position, taken.columns), "orders")
+    (batch,) = joined(to_arrow(Fetched("shard", TRIM_HORIZON, taken.position, taken.columns), "orders"))
     assert batch.column("data").to_pylist() == taken.columns.data
