@@ -49,6 +49,8 @@ def _defaults(config: Config) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         # 40 ms of every Python task are spent waiting on loopback TCP otherwise (measured: docs/architecture.md).
         "spark.python.unix.domain.socket.enabled": "true",
+        # Else no batch is planned until four executors of five are there, or half a minute is over; planning the first one takes seconds, too.
+        "spark.scheduler.minRegisteredResourcesRatio": "0",
         # Spark's 200 tasks a shuffle are meant for gigabytes; a task costs 40 ms of CPU.
         "spark.sql.shuffle.partitions": "4",
     }

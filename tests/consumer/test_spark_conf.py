@@ -57,6 +57,11 @@ def test_the_user_wins_over_the_defaults() -> None:
     assert (conf["spark.log.level"], conf["spark.x"], conf["spark.app.name"]) == ("INFO", "y", "orders")
 
 
+def test_the_first_batch_is_planned_while_executors_start() -> None:
+    """Spark on Kubernetes waits for executors before it lets the driver do anything, unless it is told not to."""
+    assert settings(CONFIG, POD, "k8s://api")["spark.scheduler.minRegisteredResourcesRatio"] == "0"
+
+
 def test_a_laptop_gets_no_setting_of_kubernetes() -> None:
     """Nor a number of executors."""
     conf = settings(replace(CONFIG, executors=3), None)
