@@ -15,6 +15,7 @@ from sluice_consumer.kinesis import MAX_RECORDS_PER_CALL, KinesisClient, Page, R
 from sluice_consumer.kinesis_walk import Walk
 
 TIMESTAMP_SLACK_MILLIS = 120_000  # an idle shard's TIMESTAMP follows the service's clock at this distance
+WHOLE_SECOND_MILLIS = 1000  # the service's clock is told in whole seconds: up to so much more may have passed
 UNLIMITED = 2**62
 SIZE_MARGIN = 1.1  # asked for above what the mean size says, so that one call mostly fills a range
 
@@ -235,7 +236,7 @@ class Reader:
         """
         read_to = place.read_to_millis or place.position.millis or 0
         age, kept = page.server_millis - read_to, self._identity.retention_millis
-        if not read_to or age <= kept:
+        if not read_to or age <= kept - WHOLE_SECOND_MILLIS:
             return None
         what = f"{place.shard_id} was last read {age // 1000} s ago, records are kept {kept // 1000} s"
         return f"{what}: what came after {place.position} may have expired"

@@ -423,6 +423,15 @@ class TestRetention:
         assert fetched.possible_loss is not None
         assert "may have expired" in fetched.possible_loss
 
+    def test_a_place_whose_time_ran_out_within_this_second_is_suspect(self, stream: Stream) -> None:
+        """The service tells whole seconds: what expired a moment ago is a whole retention old by them, and no more."""
+        numbers = stream.put(b"read")
+        read_to = stream.now
+        stream.put(b"lost")
+        stream.now = read_to + stream.twin.retention_millis + 1
+        stream.twin.expire()
+        assert stream.fetch(Position.after(numbers[0]), read_to=read_to).possible_loss is not None
+
     def test_an_idle_shard_has_lost_nothing(self, stream: Stream) -> None:
         """Its last record is long gone, its reply a whole retention behind, and it was read a minute ago."""
         numbers = stream.put(b"read")
