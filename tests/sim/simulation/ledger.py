@@ -112,10 +112,11 @@ class Ledger(Rows):
         if numbers != sorted(numbers):
             self.breaks("order_within_shard", f"{shard}: {numbers}")
         for parent in self.stream.parents.get(shard, ()) if names else ():
-            if missing := [name for name in self.owed.get(parent, ()) if name not in have | self.told]:
+            if missing := [name for name in self.missing().get(parent, ()) if name not in have]:
                 self.breaks("order_within_shard", f"records of {shard} before {missing} of its parent {parent}")
 
     def missing(self) -> dict[str, list[str]]:
-        """What is owed, neither in the sink nor told as lost, by shard."""
+        """What is owed, neither in the sink nor told as lost, by shard; of a shard that expired before any life listed it nobody can tell."""
         done = self._have() | self.told
-        return {shard: left for shard, owed in self.owed.items() if (left := [name for name in owed if name not in done])}
+        known = (shard for shard in self.owed if f"shard/{shard}" in self.rows or shard in self.stream.shards)
+        return {shard: left for shard in known if (left := [name for name in self.owed[shard] if name not in done])}
