@@ -49,6 +49,7 @@ class Rows:
         self.contents: dict[tuple[str, int], list[Content]] = {}
         self.accepted: set[int] = set()
         self.told: set[str] = set()
+        self._looked_at: set[str] = set()
         self._seen_open: set[str] = set()  # shards of which a time is known at which they were open: their children are younger
 
     def breaks(self, invariant: str, how: str) -> None:
@@ -130,9 +131,11 @@ class Rows:
             strange = self.stream.created_millis != self.created
             self.breaks("one_stream" if strange else "batch_content_is_fixed", f"{shard}: {row} is not what was put there: {put}")
         unknown = row["joins"] == 1 or self._seen_open.isdisjoint(row.get("parents", ()))
-        first_look = not former["batch"] and unknown and former["start"]["at"] != "TIMESTAMP"  # it begins with what is there then
+        first_look = shard not in self._looked_at and unknown and former["start"]["at"] != "TIMESTAMP"  # it begins with what is there then
         if "note" in row or first_look:  # a note says that what came after `start` may have expired
             self.told.update(record.name for record in self._expired(shard, row["start"]))
+        if row["readers"]:  # a close has none: nobody looked
+            self._looked_at.add(shard)
         if row["readers"] and (row["records"] or row["end"]["at"] != "END" or row["start"]["at"] == "TIMESTAMP"):
             self._seen_open.add(shard)
         if silent := [record for record in passed if record.name not in self.told]:
