@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PURE = [
+    "sluice_checkpoints.position",
     "sluice_checkpoints.store",
     "sluice_checkpoints.memory",
     "sluice_checkpoints.migrator",

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from sluice_checkpoints.errors import Fenced, LostRace, ProtocolViolation
-from sluice_checkpoints.model import CONSUMER, SHARD_PREFIX, Child, Item, Position, ShardRow
+from sluice_checkpoints.model import CONSUMER, SHARD_PREFIX, Child, Item, ShardRow
+from sluice_checkpoints.position import Position
 from sluice_checkpoints.table import Absent, AnyOf, AtMost, Below, Equals, Path, Table, Update, equals
 
 

@@ -14,7 +14,8 @@ from rich.table import Table as Grid
 from sluice_checkpoints.migration_plan import Plan, as_document
 from sluice_checkpoints.migration_world import Progress
 from sluice_checkpoints.migrator import Result
-from sluice_checkpoints.model import Item, Position
+from sluice_checkpoints.model import Item
+from sluice_checkpoints.position import Position
 
 TERMINATION_LOG = "/dev/termination-log"
 TERMINATION_BYTES = 4000  # Kubernetes keeps 4,096 of a container's message

@@ -6,7 +6,8 @@ from rich.table import Table as Grid
 
 from sluice_checkpoints.cli_report import Output, place
 from sluice_checkpoints.dynamodb import DynamoTable, Endpoint, client
-from sluice_checkpoints.model import Item, Position
+from sluice_checkpoints.model import Item
+from sluice_checkpoints.position import Position
 from sluice_checkpoints.show import document
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from sluice_checkpoints.diagnosis import LATEST, Finding, Observed, Severity
-from sluice_checkpoints.model import END
 from sluice_checkpoints.placement import FROM_START, problem_with
+from sluice_checkpoints.position import END
 from sluice_checkpoints.source import OtherStream, SourceShard
 from sluice_checkpoints.stream import Shard
 

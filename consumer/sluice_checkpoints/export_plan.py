@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 
 from sluice_checkpoints.foreign import Change
 from sluice_checkpoints.foreign_writer import Place, Writer
-from sluice_checkpoints.model import END, TRIM_HORIZON, Item, Position, ShardRow
+from sluice_checkpoints.model import Item, ShardRow
 from sluice_checkpoints.placement import problem_with
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.snapshot import RawItem, Snapshot
 from sluice_checkpoints.source import SourceShard, refuse_all
 from sluice_checkpoints.stream import Shard, ShardList, StreamIdentity

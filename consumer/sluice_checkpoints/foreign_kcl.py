@@ -12,7 +12,7 @@ from __future__ import annotations
 from sluice_checkpoints.attributes import count
 from sluice_checkpoints.foreign_writer import Place, Writer
 from sluice_checkpoints.kcl import KEY, TYPES, WHOLE_RECORD, Kcl
-from sluice_checkpoints.model import TRIM_HORIZON, Position
+from sluice_checkpoints.position import TRIM_HORIZON, Position
 from sluice_checkpoints.snapshot import RawItem
 
 # Owners, and what an application had prepared and never confirmed.

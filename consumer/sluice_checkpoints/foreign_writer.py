@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sluice_checkpoints.attributes import Types
 from sluice_checkpoints.foreign import Change, same_rows
-from sluice_checkpoints.model import Position
+from sluice_checkpoints.position import Position
 from sluice_checkpoints.snapshot import KeySchema, RawItem
 from sluice_checkpoints.source import Format
 from sluice_checkpoints.stream import Shard

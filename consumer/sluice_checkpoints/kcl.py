@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from sluice_checkpoints.attributes import SHARD_ID, check_types, count, shard_ids, text, text_or_none
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.model import END, SEQUENCE_NUMBER, TRIM_HORIZON, Position
+from sluice_checkpoints.position import END, SEQUENCE_NUMBER, TRIM_HORIZON, Position
 from sluice_checkpoints.snapshot import Key, KeySchema, RawItem, Snapshot
 from sluice_checkpoints.source import OtherStream, Problem, Reader, Reading, Rows, SourceShard, Stored, Unrelated, read_rows
 from sluice_checkpoints.stream import StreamIdentity

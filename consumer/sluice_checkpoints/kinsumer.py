@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sluice_checkpoints.attributes import check_types, count, shard_id, text_or_none
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.model import END, SEQUENCE_NUMBER, Position
+from sluice_checkpoints.position import END, SEQUENCE_NUMBER, Position
 from sluice_checkpoints.snapshot import Key, KeySchema, RawItem, Snapshot
 from sluice_checkpoints.source import Reader, Reading, SourceShard, Stored, read_rows
 from sluice_checkpoints.stream import StreamIdentity

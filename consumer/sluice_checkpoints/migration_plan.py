@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from sluice_checkpoints.lineage import Lineage
-from sluice_checkpoints.model import END, Child, Item, ShardRow
+from sluice_checkpoints.model import Child, Item, ShardRow
 from sluice_checkpoints.placement import RULES, Case, Choices, Verdict, problem_with
+from sluice_checkpoints.position import END
 from sluice_checkpoints.source import Reading, SourceShard, refuse_all
 from sluice_checkpoints.stream import Shard, ShardList
 

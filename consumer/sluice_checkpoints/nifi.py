@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from sluice_checkpoints import kcl
 from sluice_checkpoints.attributes import check_types, count, shard_id, text, text_or_none
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.model import SEQUENCE_NUMBER, Position
+from sluice_checkpoints.position import SEQUENCE_NUMBER, Position
 from sluice_checkpoints.snapshot import Key, KeySchema, RawItem, Snapshot
 from sluice_checkpoints.source import Problem, Reader, Reading, Rows, SourceShard, Stored, Unrelated, read_rows
 from sluice_checkpoints.stream import StreamIdentity

@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Protocol
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.model import Position
+from sluice_checkpoints.position import Position
 from sluice_checkpoints.snapshot import KeySchema, RawItem, Snapshot
 from sluice_checkpoints.stream import StreamIdentity
 

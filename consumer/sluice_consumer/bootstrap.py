@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from sluice_checkpoints.errors import ProtocolViolation, Refused
-from sluice_checkpoints.model import BOOTSTRAP_PREFIX, END, TRIM_HORIZON, ConsumerRow, Item, Position, ShardRow
+from sluice_checkpoints.model import BOOTSTRAP_PREFIX, ConsumerRow, Item, ShardRow
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.store import CheckpointStore, Life
 from sluice_checkpoints.stream import Shard, ShardList, StreamIdentity
 from sluice_checkpoints.table import chunks

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-from sluice_checkpoints.model import Position
+from sluice_checkpoints.position import Position
 from sluice_consumer.aggregation import MAGIC, UserRecord, user_records
 from sluice_consumer.kinesis import RecordColumns, Records
 

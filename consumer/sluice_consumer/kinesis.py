@@ -12,7 +12,8 @@ from itertools import accumulate
 from typing import Protocol
 
 from sluice_checkpoints.errors import ProtocolViolation, SluiceError
-from sluice_checkpoints.model import Child, Position
+from sluice_checkpoints.model import Child
+from sluice_checkpoints.position import Position
 
 MAX_RECORDS_PER_CALL = 10_000  # API reference, GetRecords
 

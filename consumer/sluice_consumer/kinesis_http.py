@@ -16,7 +16,8 @@ from typing import Any
 import urllib3
 
 from sluice_checkpoints import signed_http
-from sluice_checkpoints.model import Child, Position
+from sluice_checkpoints.model import Child
+from sluice_checkpoints.position import Position
 from sluice_checkpoints.retrying import NOBODY, Again, Listener, Patience
 from sluice_checkpoints.signed_http import Service, SignedHttp, Waits
 from sluice_consumer.kinesis import IteratorExpired, Page, iterator_type

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 
 from sluice_checkpoints.errors import Refused, ServiceUnavailable
-from sluice_checkpoints.model import Position
+from sluice_checkpoints.position import Position
 from sluice_checkpoints.stream_twin import StreamTwin, TwinRecord, TwinShard
 from sluice_consumer.kinesis import MAX_RECORDS_PER_CALL, IteratorExpired, Page, Records, ShardNotFound, iterator_type
 

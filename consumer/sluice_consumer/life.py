@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from sluice_checkpoints.errors import Fenced, ProtocolViolation, Refused
-from sluice_checkpoints.model import END, Child, ConsumerRow, ShardRow
+from sluice_checkpoints.model import Child, ConsumerRow, ShardRow
+from sluice_checkpoints.position import END
 from sluice_checkpoints.store import CheckpointStore, Life
 from sluice_checkpoints.stream import Shard, StreamCatalog, StreamIdentity
 from sluice_consumer import bootstrap, planner

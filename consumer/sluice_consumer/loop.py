@@ -13,7 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
-from sluice_checkpoints.model import END, ShardRow
+from sluice_checkpoints.model import ShardRow
+from sluice_checkpoints.position import END
 from sluice_consumer import planner
 from sluice_consumer.life import Committed, Consumer, Engine
 from sluice_consumer.planner import BatchPlan

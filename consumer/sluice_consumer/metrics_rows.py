@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from sluice_checkpoints.model import END, ShardRow
+from sluice_checkpoints.model import ShardRow
+from sluice_checkpoints.position import END
 from sluice_consumer import retention
 from sluice_consumer.life import Consumer
 from sluice_consumer.metrics import BEHIND, COMMITTED, GENERATION, RETENTION, SHARDS, USED, Family

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from sluice_checkpoints.model import END, TRIM_HORIZON, Child, ShardRow
+from sluice_checkpoints.model import Child, ShardRow
+from sluice_checkpoints.position import END, TRIM_HORIZON
 
 
 @dataclass(frozen=True, slots=True)

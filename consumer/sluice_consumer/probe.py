@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sluice_checkpoints.model import Position
+from sluice_checkpoints.position import Position
 from sluice_consumer.kinesis import IteratorExpired, KinesisClient, ShardNotFound
 
 FOLLOWED = 5  # empty replies far from the tip (sparse shards) that one question follows; the shard's calls of one second

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sluice_checkpoints.model import END
+from sluice_checkpoints.position import END
 from sluice_consumer import planner
 from sluice_consumer.life import Committed, Consumer
 

@@ -14,7 +14,8 @@ from typing import Protocol
 
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.forfeit import Left, forfeit
-from sluice_checkpoints.model import END, Position, ShardRow
+from sluice_checkpoints.model import ShardRow
+from sluice_checkpoints.position import END, Position
 from sluice_consumer import planner
 from sluice_consumer.gathering import Columns
 from sluice_consumer.kinesis import KinesisClient, ShardNotFound

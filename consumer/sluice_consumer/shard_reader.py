@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from sluice_checkpoints.errors import Refused, SluiceError
-from sluice_checkpoints.model import END, TRIM_HORIZON, Child, Position
+from sluice_checkpoints.model import Child
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.stream import ShardList, StreamCatalog, StreamIdentity
 from sluice_consumer.gathering import Columns, Gathering
 from sluice_consumer.kinesis import MAX_RECORDS_PER_CALL, KinesisClient, Page, RecordColumns, ShardNotFound

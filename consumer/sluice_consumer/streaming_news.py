@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from sluice_checkpoints.model import Position, ShardRow
+from sluice_checkpoints.model import ShardRow
+from sluice_checkpoints.position import Position
 from sluice_consumer.loop import PROBE_SECONDS, STALE_MILLIS, Prober
 
 

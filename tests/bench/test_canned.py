@@ -15,7 +15,7 @@ import consumer_run
 from slab import CBOR, JSON, Shape, records
 
 from sluice_checkpoints.kinesis_catalog import BotoStreamCatalog
-from sluice_checkpoints.model import TRIM_HORIZON, Position
+from sluice_checkpoints.position import TRIM_HORIZON, Position
 from sluice_consumer.arrow import to_arrow
 from sluice_consumer.kinesis_http import StreamAddress, connect
 from sluice_consumer.kinesis_packed import PackedRecords

@@ -16,7 +16,8 @@ from sluice_checkpoints import cli_migrate, cli_show
 from sluice_checkpoints.cli import main
 from sluice_checkpoints.cli_report import TERMINATION_BYTES, LoggedProgress, Output, cut, place, short
 from sluice_checkpoints.memory import MemoryTable
-from sluice_checkpoints.model import CONSUMER, SHARD_PREFIX, Position
+from sluice_checkpoints.model import CONSUMER, SHARD_PREFIX
+from sluice_checkpoints.position import Position
 
 REPOSITORY = Path(__file__).parents[2]
 SOURCE, TARGET = "orders-kcl", "sluice-orders"

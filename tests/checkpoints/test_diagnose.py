@@ -11,8 +11,8 @@ from sluice_checkpoints.diagnose import SHARD_RULES, TABLE_RULES, diagnose
 from sluice_checkpoints.diagnosis import Finding, Observed, Severity
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.kcl import KEY, Kcl, read_leases
-from sluice_checkpoints.model import END, TRIM_HORIZON, Position
 from sluice_checkpoints.nifi import Interrupted
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.snapshot import Snapshot
 from sluice_checkpoints.source import OtherStream, Problem, Reading, SourceShard, Stored
 from sluice_checkpoints.stream import Shard, ShardList, StreamIdentity

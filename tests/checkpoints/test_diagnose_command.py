@@ -17,7 +17,8 @@ from sluice_checkpoints.cli import main
 from sluice_checkpoints.encoding import item_to_wire
 from sluice_checkpoints.errors import ServiceUnavailable
 from sluice_checkpoints.migration_twin import MemorySources
-from sluice_checkpoints.model import ConsumerRow, MigrationRow, Position, ShardRow
+from sluice_checkpoints.model import ConsumerRow, MigrationRow, ShardRow
+from sluice_checkpoints.position import Position
 from sluice_checkpoints.snapshot import Key
 from sluice_checkpoints.stream_twin import StreamTwin
 

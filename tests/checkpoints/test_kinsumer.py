@@ -8,7 +8,7 @@ from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.formats import take_snapshot
 from sluice_checkpoints.kinsumer import KEY, Kinsumer
 from sluice_checkpoints.migration_twin import MemorySources
-from sluice_checkpoints.model import END, Position
+from sluice_checkpoints.position import END, Position
 from sluice_checkpoints.snapshot import Key, RawItem, Snapshot
 from sluice_checkpoints.snapshot import Key as TableKey
 from sluice_checkpoints.source import Reading

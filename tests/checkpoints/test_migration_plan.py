@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.kcl import Kcl
 from sluice_checkpoints.migration_plan import Observed, Plan, as_document, digest_of, plan
-from sluice_checkpoints.model import END, TRIM_HORIZON, Child, Position
+from sluice_checkpoints.model import Child
 from sluice_checkpoints.placement import Choices
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.snapshot import Key, Snapshot
 from sluice_checkpoints.source import Reading, SourceShard, Stored
 from sluice_checkpoints.stream import Shard, ShardList

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from sluice_checkpoints.encoding import Expressions, from_wire, item_from_wire, item_to_wire, to_wire
 from sluice_checkpoints.errors import ProtocolViolation, Refused
-from sluice_checkpoints.model import END, TRIM_HORIZON, Child, ConsumerRow, MigrationRow, Position, ShardRow
+from sluice_checkpoints.model import Child, ConsumerRow, MigrationRow, ShardRow
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.table import Absent, AnyOf, AtMost, Below, Equals, Update, chunks
 
 TEXT = st.text(max_size=8)

@@ -8,8 +8,8 @@ import pytest
 
 from sluice_checkpoints import kcl
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.model import END, TRIM_HORIZON, Position
 from sluice_checkpoints.nifi import HALF_MADE, KEY, Nifi
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.snapshot import RawItem, Snapshot
 from sluice_checkpoints.source import Reading, SourceShard
 from sluice_checkpoints.stream import StreamIdentity

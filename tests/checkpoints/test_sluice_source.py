@@ -7,7 +7,8 @@ import pytest
 
 from sluice_checkpoints.encoding import item_to_wire
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.model import END, EXPORTED, TRIM_HORIZON, Child, ConsumerRow, MigrationRow, Position, ShardRow
+from sluice_checkpoints.model import EXPORTED, Child, ConsumerRow, MigrationRow, ShardRow
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.sluice import KEY, Sluice
 from sluice_checkpoints.snapshot import Snapshot
 from sluice_checkpoints.source import Reading

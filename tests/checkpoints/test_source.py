@@ -7,7 +7,7 @@ import pytest
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.formats import take_snapshot
 from sluice_checkpoints.migration_twin import MemorySources
-from sluice_checkpoints.model import END, TRIM_HORIZON, Position
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.snapshot import Key, RawItem, Snapshot
 from sluice_checkpoints.source import Stored, refuse_all
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.model import END, Position
+from sluice_checkpoints.position import END, Position
 from sluice_checkpoints.snapshot import RawItem, Snapshot
 from sluice_checkpoints.source import Reading
 from sluice_checkpoints.stream import StreamIdentity

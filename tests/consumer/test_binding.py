@@ -6,7 +6,8 @@ import pytest
 
 from sluice_checkpoints.errors import Fenced, LostRace, ProtocolViolation
 from sluice_checkpoints.memory import MemoryTable
-from sluice_checkpoints.model import END, TRIM_HORIZON, Child, Position, ShardRow
+from sluice_checkpoints.model import Child, ShardRow
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.store import CheckpointStore, Life, Reader
 from sluice_consumer.binding import Task, read_shard
 from sluice_consumer.gathering import Columns, Part

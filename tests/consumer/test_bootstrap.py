@@ -7,7 +7,8 @@ import pytest
 
 from sluice_checkpoints.errors import Fenced, ProtocolViolation, Refused
 from sluice_checkpoints.memory import MemoryTable
-from sluice_checkpoints.model import END, TRIM_HORIZON, ConsumerRow, MigrationRow, Position
+from sluice_checkpoints.model import ConsumerRow, MigrationRow
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.store import CheckpointStore, Life
 from sluice_checkpoints.stream import Shard, ShardList
 from sluice_checkpoints.stream_twin import StreamTwin

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from sluice_checkpoints.errors import Fenced, LostRace, Refused
 from sluice_checkpoints.memory import MemoryTable
-from sluice_checkpoints.model import END, TRIM_HORIZON, Child, ConsumerRow, Position
+from sluice_checkpoints.model import Child, ConsumerRow
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.store import CheckpointStore, Life, Range, Reader
 from sluice_checkpoints.stream_twin import StreamTwin
 from sluice_checkpoints.table import Outcome, Table, Write

@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from sluice_checkpoints.model import END, Position, ShardRow
+from sluice_checkpoints.model import ShardRow
+from sluice_checkpoints.position import END, Position
 from sluice_consumer import loop
 from sluice_consumer.life import Committed, Consumer, Engine
 from sluice_consumer.loop import Loop, Rhythm

@@ -16,7 +16,8 @@ from prometheus_client import generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from sluice_checkpoints.model import END, TRIM_HORIZON, Position, ShardRow
+from sluice_checkpoints.model import ShardRow
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.store import Life
 from sluice_checkpoints.stream_twin import DAY_MILLIS, StreamTwin
 from sluice_consumer.config import MetricsServer

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice_checkpoints.model import END, TRIM_HORIZON, Child, Position, ShardRow
+from sluice_checkpoints.model import Child, ShardRow
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_consumer import planner
 from sluice_consumer.planner import View
 

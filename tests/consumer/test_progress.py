@@ -3,7 +3,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-from sluice_checkpoints.model import END, TRIM_HORIZON, Position, ShardRow
+from sluice_checkpoints.model import ShardRow
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_consumer.life import Committed, Consumer
 from sluice_consumer.planner import View
 from sluice_consumer.progress import WARNINGS, Backfill, Progress

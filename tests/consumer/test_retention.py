@@ -6,7 +6,8 @@ import pytest
 
 from sluice_checkpoints.errors import ProtocolViolation
 from sluice_checkpoints.memory import MemoryTable
-from sluice_checkpoints.model import END, TRIM_HORIZON, Position, ShardRow
+from sluice_checkpoints.model import ShardRow
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.store import CheckpointStore, Life, Reader
 from sluice_checkpoints.stream_twin import DAY_MILLIS, StreamTwin
 from sluice_consumer import bootstrap, retention

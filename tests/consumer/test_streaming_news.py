@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from sluice_checkpoints.model import Position, ShardRow
+from sluice_checkpoints.model import ShardRow
+from sluice_checkpoints.position import Position
 from sluice_consumer.loop import STALE_MILLIS
 from sluice_consumer.streaming_news import Every, News
 

@@ -10,7 +10,7 @@ from takeover.dumps import Dump, Tables
 from takeover.expected import by_nifi_rules, expected, nifi_only, nothing_left
 from takeover.replay import Recorded, Replay, serve
 
-from sluice_checkpoints.model import END
+from sluice_checkpoints.position import END
 from sluice_consumer import ports
 from sluice_consumer.config import Stream
 

@@ -13,7 +13,8 @@ from sluice_checkpoints.export_world import Request, World
 from sluice_checkpoints.foreign_formats import WRITERS
 from sluice_checkpoints.foreign_twin import MemoryForeign
 from sluice_checkpoints.memory import MemoryTable
-from sluice_checkpoints.model import CONSUMER, END, TRIM_HORIZON, Child, ConsumerRow, Position, ShardRow
+from sluice_checkpoints.model import CONSUMER, Child, ConsumerRow, ShardRow
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.snapshot import Snapshot
 from sluice_checkpoints.store import CheckpointStore
 from sluice_checkpoints.stream import ShardList, StreamIdentity

@@ -11,7 +11,8 @@ from exporting.bench import FOUR, OLD, ONE, PLACES, TABLE, THREE, TWO, ZERO, Ben
 from sluice_checkpoints.errors import LeaseHeld, Refused, SourceActive
 from sluice_checkpoints.export import EXPORTED
 from sluice_checkpoints.lease import Claim, Watcher, take_over
-from sluice_checkpoints.model import END, TRIM_HORIZON, ConsumerRow, Position, ShardRow
+from sluice_checkpoints.model import ConsumerRow, ShardRow
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.snapshot import Key
 from sluice_checkpoints.store import Life
 from sluice_checkpoints.stream import StreamNotFound

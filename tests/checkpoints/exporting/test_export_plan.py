@@ -8,7 +8,8 @@ import pytest
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.export_plan import KEPT, UNCHANGED, WRITTEN, Entry, ExportPlan, Ours, Theirs, as_document, plan
 from sluice_checkpoints.foreign_formats import WRITERS
-from sluice_checkpoints.model import END, TRIM_HORIZON, Position, ShardRow
+from sluice_checkpoints.model import ShardRow
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.snapshot import Snapshot
 from sluice_checkpoints.stream import Shard, ShardList, StreamIdentity
 

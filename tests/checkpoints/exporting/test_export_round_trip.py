@@ -15,7 +15,8 @@ from sluice_checkpoints.lease import Claim, Watcher, take_over
 from sluice_checkpoints.migration_twin import MemoryTargets
 from sluice_checkpoints.migration_world import Request, World
 from sluice_checkpoints.migrator import Migrator, Result
-from sluice_checkpoints.model import END, TRIM_HORIZON, Child, Position, ShardRow
+from sluice_checkpoints.model import Child, ShardRow
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.snapshot import Snapshot
 from sluice_checkpoints.store import CheckpointStore, Range, Reader
 

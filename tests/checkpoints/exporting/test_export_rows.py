@@ -9,7 +9,7 @@ from sluice_checkpoints.foreign import Change, in_transactions, same, same_rows,
 from sluice_checkpoints.foreign_formats import WRITERS
 from sluice_checkpoints.foreign_twin import MemoryForeign
 from sluice_checkpoints.foreign_writer import Place
-from sluice_checkpoints.model import END, TRIM_HORIZON, Position
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.snapshot import Key, Snapshot
 from sluice_checkpoints.source import Stored
 from sluice_checkpoints.stream import Shard, StreamIdentity

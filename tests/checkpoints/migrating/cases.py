@@ -11,7 +11,8 @@ from typing import Any
 from migrating.stage import Case, Row, Stage, Tables, find, number, one_key, sets, text
 
 from sluice_checkpoints.encoding import item_to_wire
-from sluice_checkpoints.model import END, TRIM_HORIZON, Child, ConsumerRow, Position, ShardRow
+from sluice_checkpoints.model import Child, ConsumerRow, ShardRow
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.snapshot import Key
 
 # -- KCL ---------------------------------------------------------------------------------------------------------------------------

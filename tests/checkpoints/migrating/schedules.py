@@ -20,7 +20,8 @@ from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation, Refused, Ser
 from sluice_checkpoints.lease import Claim, Watcher, take_over
 from sluice_checkpoints.memory import MemoryTable, copied
 from sluice_checkpoints.migration_world import World
-from sluice_checkpoints.model import CONSUMER, END, MIGRATION, SHARD_PREFIX, Item, ShardRow
+from sluice_checkpoints.model import CONSUMER, MIGRATION, SHARD_PREFIX, Item, ShardRow
+from sluice_checkpoints.position import END
 from sluice_checkpoints.store import CheckpointStore
 from sluice_checkpoints.table import Member, Outcome, Transaction, Write
 from sluice_consumer import supervisor

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from reading.stream import START_MILLIS
 
-from sluice_checkpoints.model import END, TRIM_HORIZON
+from sluice_checkpoints.position import END, TRIM_HORIZON
 from sluice_consumer.arrow import DDL, ENOUGH, ROWS, SCHEMA, joined, to_arrow
 from sluice_consumer.gathering import Columns, Part
 from sluice_consumer.kinesis import Records

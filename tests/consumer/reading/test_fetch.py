@@ -12,7 +12,7 @@ from reading.kpl import aggregate, field_bytes, seal
 from reading.stream import SHARD, START_MILLIS, Stream
 
 from sluice_checkpoints.errors import ProtocolViolation, Refused, ServiceUnavailable
-from sluice_checkpoints.model import END, TRIM_HORIZON, Position
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.stream import StreamNotFound
 from sluice_consumer.kinesis import IteratorExpired, Page, Records, ShardNotFound
 from sluice_consumer.shard_reader import EndUnknown, Limits, Place, Reader

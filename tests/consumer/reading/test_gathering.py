@@ -10,7 +10,7 @@ from reading.cbor import Style
 from reading.kpl import aggregate
 from reading.stream import START_MILLIS
 
-from sluice_checkpoints.model import TRIM_HORIZON, Position
+from sluice_checkpoints.position import TRIM_HORIZON, Position
 from sluice_consumer import kinesis_cbor
 from sluice_consumer.arrow import joined, to_arrow
 from sluice_consumer.gathering import Gathering

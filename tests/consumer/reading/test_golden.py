@@ -11,7 +11,7 @@ from reading.kpl import aggregate
 from reading.stream import PLENTY, Stream
 
 from sluice_checkpoints.kinesis_catalog import shard_from_reply
-from sluice_checkpoints.model import END, TRIM_HORIZON
+from sluice_checkpoints.position import END, TRIM_HORIZON
 from sluice_checkpoints.stream_twin import TwinRecord, TwinShard
 from sluice_consumer.kinesis_twin import Manners
 from sluice_consumer.shard_reader import BoundRange, Limits, Place

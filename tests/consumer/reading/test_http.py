@@ -13,7 +13,8 @@ from botocore.session import Session
 from reading.cbor import Style
 
 from sluice_checkpoints.errors import ProtocolViolation, Refused, ServiceUnavailable
-from sluice_checkpoints.model import END, TRIM_HORIZON, Child, Position
+from sluice_checkpoints.model import Child
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.retrying import Patience
 from sluice_checkpoints.signed_http import SignedHttp, Signer, _pool
 from sluice_consumer.kinesis import IteratorExpired, Records, ShardNotFound

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reading.stream import SHARD, Stream
 
-from sluice_checkpoints.model import TRIM_HORIZON, Position
+from sluice_checkpoints.position import TRIM_HORIZON, Position
 from sluice_consumer.kinesis import IteratorExpired, ShardNotFound
 from sluice_consumer.probe import Probe
 

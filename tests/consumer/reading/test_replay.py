@@ -9,7 +9,7 @@ from reading.kpl import aggregate
 from reading.stream import SHARD, Stream
 
 from sluice_checkpoints.errors import ServiceUnavailable
-from sluice_checkpoints.model import END, TRIM_HORIZON, Position
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_consumer.kinesis import IteratorExpired, ShardNotFound
 from sluice_consumer.shard_reader import BoundRange, Limits, ReplayShort
 

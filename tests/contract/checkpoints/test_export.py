@@ -24,7 +24,8 @@ from sluice_checkpoints.lease import Claim, Watcher, take_over
 from sluice_checkpoints.migration_world import Request as Migration
 from sluice_checkpoints.migration_world import World as MigrationWorld
 from sluice_checkpoints.migrator import Migrator
-from sluice_checkpoints.model import END, TRIM_HORIZON, Child, Position
+from sluice_checkpoints.model import Child
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.provision import DynamoTargets
 from sluice_checkpoints.retrying import Patience
 from sluice_checkpoints.snapshot import RawItem

@@ -8,7 +8,8 @@ import pytest
 
 from sluice_checkpoints.errors import Fenced, ProtocolViolation
 from sluice_checkpoints.forfeit import Left, forfeit
-from sluice_checkpoints.model import Position, ShardRow
+from sluice_checkpoints.model import ShardRow
+from sluice_checkpoints.position import Position
 from sluice_checkpoints.store import CheckpointStore, Life
 from sluice_checkpoints.table import Put, Table
 

@@ -8,7 +8,8 @@ import pytest
 
 from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation
 from sluice_checkpoints.migration_store import CLAIMED, COMPLETE, COPYING, Claim, Copy, MigrationStore
-from sluice_checkpoints.model import CONSUMER, MIGRATION, TRIM_HORIZON, ConsumerRow, MigrationRow, Position, ShardRow
+from sluice_checkpoints.model import CONSUMER, MIGRATION, ConsumerRow, MigrationRow, ShardRow
+from sluice_checkpoints.position import TRIM_HORIZON, Position
 from sluice_checkpoints.table import Put, Table
 
 ROW = MigrationRow("app", "kcl", 1000, state=CLAIMED, generation=1, token="mine", counter=1, lease_millis=30_000)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from sluice_checkpoints.errors import Fenced, LostRace, ProtocolViolation, Refused
-from sluice_checkpoints.model import CONSUMER, END, MIGRATION, TRIM_HORIZON, Child, ConsumerRow, MigrationRow, Position, ShardRow
+from sluice_checkpoints.model import CONSUMER, MIGRATION, Child, ConsumerRow, MigrationRow, ShardRow
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.store import CheckpointStore, Life, Range, Reader, Replay
 from sluice_checkpoints.table import Put, Table
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from sluice_checkpoints.errors import Refused, ServiceUnavailable
-from sluice_checkpoints.model import END, TRIM_HORIZON, Position
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.retrying import Patience
 from sluice_checkpoints.stream_twin import StreamTwin
 from sluice_consumer.kinesis import KinesisClient

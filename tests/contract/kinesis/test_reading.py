@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.model import END, TRIM_HORIZON, Position
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_consumer.kinesis import ShardNotFound
 from sluice_consumer.probe import Probe
 from sluice_consumer.shard_reader import BoundRange, Fetched, Limits, Place, Reader, ReplayShort

@@ -8,7 +8,7 @@ from typing import Any
 from simulation import spark
 from simulation.sabotage import Patch, sabotage
 
-from sluice_checkpoints.model import Position
+from sluice_checkpoints.position import Position
 from sluice_consumer import binding, gathering, kinesis_twin, shard_reader
 from sluice_consumer.aggregation import UserRecord
 from sluice_consumer.gathering import Gathering

@@ -9,7 +9,8 @@ from typing import Any
 from simulation import ports, spark
 from simulation.sabotage import Patch, clock_of, sabotage
 
-from sluice_checkpoints.model import Position, ShardRow
+from sluice_checkpoints.model import ShardRow
+from sluice_checkpoints.position import Position
 from sluice_checkpoints.store import CheckpointStore, Life
 from sluice_checkpoints.table import Put
 from sluice_consumer import planner

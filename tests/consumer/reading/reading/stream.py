@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sluice_checkpoints.model import TRIM_HORIZON, Position
+from sluice_checkpoints.position import TRIM_HORIZON, Position
 from sluice_checkpoints.stream_twin import StreamTwin
 from sluice_consumer.kinesis_twin import KinesisTwin, Manners
 from sluice_consumer.shard_reader import BoundRange, Fetched, Limits, Place, Reader
