@@ -79,7 +79,7 @@ def test_another_image_restarts_the_driver_once_nobody_pauses_it(restarts: World
     """Drained, so the next has nothing to wait out; its executors are of that image too."""
     subject = restarts.subject(OTHER)
     subject.annotate("paused-")
-    restarts.bench.until("two executors of the second driver", lambda: subject.settled(2) and subject.attempts() == 2, 120)
+    restarts.bench.until("two executors of the second driver", lambda: subject.settled(2) and subject.attempts() == 2, 180)
     pods = [*subject.pods("driver"), *subject.pods("executor")]
     assert {container["image"] for pod in pods for container in pod["spec"]["containers"]} == {another}
     assert subject.status["restarts"]["count"] == 0
@@ -99,7 +99,7 @@ def test_other_arguments_restart_the_driver_also_if_the_leader_dies_meanwhile(re
     subject.patch(pipeline={"args": restarts.args(label="second", hold=8)})
     restarts.bench.until("the driver drains", lambda: subject.condition("Draining").get("status") == "True", 20)
     taken_over(restarts.bench, kill(restarts.bench), 20)
-    restarts.bench.until("the second driver", lambda: subject.settled(1) and subject.attempts() == 2, 120)
+    restarts.bench.until("the second driver", lambda: subject.settled(1) and subject.attempts() == 2, 180)
     assert list(subject.uids("driver")) == [f"{STEADY}-driver-2"]
     assert (subject.status["driver"]["generation"], subject.status["restarts"]["count"]) == (2, 0)
     restarts.put()

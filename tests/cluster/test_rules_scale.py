@@ -112,7 +112,7 @@ def test_kubectl_scale_adds_an_executor_and_the_driver_stays(scales: World) -> N
     scales.bench.until("one executor", lambda: subject.settled(1), 180)
     driver = subject.uids("driver")
     subject.scale(2)
-    scales.bench.until("two executors", lambda: subject.settled(2), 60)
+    scales.bench.until("two executors", lambda: subject.settled(2), 90)
     assert subject.uids("driver") == driver
 
 
@@ -145,7 +145,7 @@ def test_scaling_up_from_none_goes_on_where_it_was(scales: World) -> None:
     subject = scales.subject(NIMBLE)
     scales.put()
     subject.scale(1)
-    scales.bench.until("one executor", lambda: subject.settled(1), 90)
+    scales.bench.until("one executor", lambda: subject.settled(1), 180)
     assert subject.uids("driver").keys() == {f"{NIMBLE}-driver-2"}
     scales.bench.until("every record", lambda: not scales.missing(NIMBLE), 60)
     assert scales.twice(NIMBLE) == []
