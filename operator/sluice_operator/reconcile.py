@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("sluice")
 UNSETTLED = timedelta(seconds=30)  # while something is under way, its end may have been missed by a watch
 RESYNC = timedelta(minutes=5)
+LOOKS_RATE = 10  # a second, of all resources together: when more than 300 are under way at once, looks that only time asks for come less often
 SOON = timedelta(seconds=1)
 REPEAT_REFUSED = timedelta(seconds=30)
 SETTLED = {Phase.RUNNING, Phase.IDLE, Phase.SUSPENDED, Phase.FAILED}
@@ -115,7 +116,7 @@ def _figures_due(office: Office, key: Key, now: datetime) -> datetime:
 def _pass(office: Office, key: Key, body: Json, now: datetime, *, thorough: bool) -> Outcome:
     view = _view(office, key, body, office.cache.observed(key), now)
     intent = plan(view)
-    thorough = thorough or now >= office.looked.get(key, now - RESYNC) + _horizon(view.status)
+    thorough = thorough or now >= office.looked.get(key, now - RESYNC) + _horizon(office, view.status)
     if not thorough and (rest := _rest(office, key, view, intent)):
         return rest
     if thorough or not _only_figures(view.status, intent):
@@ -136,11 +137,11 @@ def _rest(office: Office, key: Key, view: View, intent: Plan) -> Outcome | None:
     if intent.actions:
         return None
     if intent.status == view.status:
-        return Outcome(max(_next(intent, view.now), view.now + SOON))
+        return Outcome(max(_next(office, intent, view.now), view.now + SOON))
     rhythm = office.figures_every() if replace(intent.status, stream=view.status.stream) == view.status else NEWS_EVERY
     due = office.written.setdefault(key, view.now) + rhythm  # a process that has just started does not write them of all at once
     at_once = intent.wake is not None and intent.wake <= view.now  # it goes on from what it decided, so that must stand in the status
-    return None if at_once or urgent(view.status, intent.status) or view.now >= due else Outcome(_next(intent, view.now))
+    return None if at_once or urgent(view.status, intent.status) or view.now >= due else Outcome(_next(office, intent, view.now))
 
 
 def look(office: Office, key: Key, now: datetime) -> tuple[Json, View] | None:
@@ -198,7 +199,7 @@ def _carry_out(office: Office, body: Json, view: View, intent: Plan) -> Outcome:
     except Refused as error:
         _remember(office, view, error)
         return soon
-    return soon if intent.actions else Outcome(_next(intent, view.now))
+    return soon if intent.actions else Outcome(_next(office, intent, view.now))
 
 
 def _enlist(office: Office, view: View, intent: Plan) -> Outcome:
@@ -225,15 +226,16 @@ def _again(view: View, error: ApiError, outcome: Outcome) -> Outcome:
     return outcome
 
 
-def _next(intent: Plan, now: datetime) -> datetime:
+def _next(office: Office, intent: Plan, now: datetime) -> datetime:
     """When to look again though nothing happens."""
-    latest = now + _horizon(intent.status)
+    latest = now + _horizon(office, intent.status)
     return min(intent.wake or latest, latest)
 
 
-def _horizon(status: Status) -> timedelta:
+def _horizon(office: Office, status: Status) -> timedelta:
     """How old a look may get, whatever the watches tell meanwhile."""
-    return RESYNC if status.phase in SETTLED else UNSETTLED
+    together = timedelta(seconds=len(office.looked) / LOOKS_RATE)
+    return RESYNC if status.phase in SETTLED else min(RESYNC, max(UNSETTLED, together))
 
 
 def _act(office: Office, view: View, intent: Plan) -> None:

@@ -123,3 +123,17 @@ def test_a_finalizer_that_is_refused_is_told_and_tried_again(monkeypatch: pytest
     assert world.drivers() == []
     monkeypatch.setattr(world.twin, "patch", patching)
     assert world.run(90, until=lambda: ready(world)), world.status
+
+
+@pytest.mark.parametrize(("others", "least", "most"), [(0, 5, 8), (1000, 1, 3)])
+def test_many_resources_are_looked_at_less_often_while_nothing_happens(others: int, least: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver that does not start is looked at every 30 s; a thousand of them would be a hundred reads a second."""
+    world = Counted()
+    world.lost_nodes = True
+    world.office.looked |= {Key("elsewhere", str(number)): world.now for number in range(others)}
+    world.apply(SPEC)
+    world.run(10)
+    looks, listing = [], world.twin.list
+    monkeypatch.setattr(world.twin, "list", lambda kind, *where: [looks.append(kind), listing(kind, *where)][1])
+    world.run(180)
+    assert least <= looks.count("Pod") <= most

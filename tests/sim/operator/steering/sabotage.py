@@ -215,7 +215,7 @@ def stopping_for_ever(patch: Patch) -> None:
 def never_thorough(patch: Patch) -> None:
     """What a watch missed is never found."""
     patch.setattr(leader, "reconcile", lambda office, key, now, **_: reconcile.reconcile(office, key, now))
-    patch.setattr(reconcile, "_horizon", lambda _status: timedelta(days=1))
+    patch.setattr(reconcile, "_horizon", lambda _office, _status: timedelta(days=1))
 
 
 @sabotage("the finalizer goes before the pods", "nothing_leaks", do("delete", seconds=5, foreground=False, again=False))
