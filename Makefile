@@ -4,10 +4,10 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help venv generate format lint check test demo demo-local demo-clean nemesis bench clean
+.PHONY: help venv generate format lint check test demo demo-local demo-clean nemesis bench bench-operator clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 venv: .venv/installed ## make .venv with everything in it
 
@@ -53,6 +53,9 @@ nemesis: venv ## minutes of harm on a real cluster, and a picture; SEED=7 replay
 bench: venv ## measure beside peers (10 minutes); prints, asserts nothing
 	@$(BIN)/python tests/bench/bench.py
 	@$(BIN)/python tests/bench/migration_speed.py
+
+bench-operator: venv ## the operator with 1,000 resources and 5,000 pods, against a real API server; prints, exit 1 if an aim is missed
+	@$(BIN)/python tests/bench/operator_scale.py $(if $(RESOURCES),--resources=$(RESOURCES)) $(if $(SECONDS),--seconds=$(SECONDS))
 
 clean: demo-clean ## demo-clean, and forget caches and the venv
 	@test ! -x $(BIN)/python || $(BIN)/python -m sluice_lab down
