@@ -72,7 +72,14 @@ def _join(cluster: Cluster, name: str) -> None:
     """What kubeadm prints for the purpose; its checks are for machines, which this is not."""
     command = run("docker", "exec", cluster.node, "kubeadm", "token", "create", "--ttl=10m", "--print-join-command").split()
     run("docker", "exec", name, *command, "--skip-phases=preflight")
+    # Its kubelet makes the node a moment later, and one that does not exist yet is not waited for.
+    if not processes.poll(partial(_registered, cluster, name), seconds=READY_SECONDS, pause=0.5):
+        raise LabError(f"{name} did not join within {READY_SECONDS:.0f} s:\n{processes.tail(run('docker', 'logs', name))}")
     cluster.kubectl("wait", "--for=condition=Ready", f"node/{name}", f"--timeout={READY_SECONDS:.0f}s")
+
+
+def _registered(cluster: Cluster, name: str) -> bool:
+    return bool(cluster.kubectl("get", "node", name, "--ignore-not-found", "--output=name").strip())
 
 
 def _bring(cluster: Cluster, name: str, tag: str) -> None:
