@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 
 from sluice_checkpoints.dynamodb import Endpoint
 from sluice_checkpoints.retrying import Again
-from sluice_checkpoints.signed_http import Service, SignedHttp, Waits, connect
+from sluice_checkpoints.signed_http import Service, SignedHttp, Waits, connect, refusal
 
 DYNAMODB = Service("dynamodb", "DynamoDB_20120810.")
 CONTENT_TYPE = "application/x-amz-json-1.0"
@@ -88,10 +88,9 @@ def _whole(reply: urllib3.BaseHTTPResponse) -> bool:
 
 def _error(reply: urllib3.BaseHTTPResponse, content: Reply) -> Any:
     """A refusal as botocore parses it: code without its namespace, and what came with it (`Item`, `CancellationReasons`)."""
-    code = str(content.get("__type") or reply.headers.get("x-amzn-errortype") or reply.status).split("#")[-1].split(":")[0]
-    message = str(content.get("message") or content.get("Message") or reply.reason or "")
+    code, message = refusal(reply.headers.get("x-amzn-errortype") or str(reply.status), content)
     more = {key: content[key] for key in ("Item", "CancellationReasons") if key in content}
-    return {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": reply.status}, **more}
+    return {"Error": {"Code": code, "Message": message or reply.reason or ""}, "ResponseMetadata": {"HTTPStatusCode": reply.status}, **more}
 
 
 def http_client(endpoint: Endpoint, connections: int = 16) -> DynamoHttp:

@@ -6,6 +6,7 @@ boto3 walks the shape of every field of every call; where calls are many and sma
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,6 +83,12 @@ class SignedHttp:
             return self._pool.request("POST", self._signer.url, body=body, headers=headers)
         except urllib3.exceptions.HTTPError as error:
             raise Again(f"no answer from {self._signer.url}: {error}") from error
+
+
+def refusal(kind: str, content: Mapping[str, Any]) -> tuple[str, str]:
+    """Error code without its prefixes, and message, of a failed reply: its header `x-amzn-errortype`, and its content. Either may be empty."""
+    code = str(content.get("__type") or kind).split("#")[-1].split(":")[0]
+    return code, str(content.get("message") or content.get("Message") or "")
 
 
 def connect(service: Service, region: str, endpoint: str | None, waits: Waits, connections: int) -> SignedHttp:

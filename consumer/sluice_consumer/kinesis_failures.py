@@ -8,6 +8,7 @@ from typing import Any
 
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.retrying import KINESIS_TRANSIENT, Again
+from sluice_checkpoints.signed_http import refusal
 from sluice_consumer.kinesis import IteratorExpired, ShardNotFound
 
 ADVICE = {
@@ -39,8 +40,7 @@ class Failure:
     @staticmethod
     def of(status: int, kind: str, body: Mapping[str, Any]) -> Failure:
         """From a reply: its status, its header `x-amzn-errortype` and its decoded body."""
-        code = str(body.get("__type") or kind).split("#")[-1].split(":")[0]
-        return Failure(status, code, str(body.get("message") or body.get("Message") or ""))
+        return Failure(status, *refusal(kind, body))
 
     @property
     def of_format(self) -> bool:

@@ -19,6 +19,8 @@ TIME = "ApproximateArrivalTimestamp"
 TYPES = {"SequenceNumber": TEXT, "EncryptionType": TEXT, "PartitionKey": TEXT, "Data": BYTES}
 VARYING = {"PartitionKey", "Data"}  # in length; the others nearly never, and then the form is not theirs
 NEEDED = {"SequenceNumber", TIME, *VARYING}
+# By the first byte of a string, how long its head is; 0: no string of definite length, or of 4 GiB and more, which are not known here.
+HEADS = tuple({24: 2, 25: 3, 26: 5}.get(byte & 31, 1 if byte & 31 < 24 else 0) for byte in range(256))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +148,7 @@ def string(body: bytes, at: int, major: int) -> tuple[int, int]:
     Raises:
         IndexError: the body ends before.
     """
-    small = body[at] & 31
-    size = {24: 2, 25: 3, 26: 5}.get(small, 1 if small < 24 else 0)  # of its head; 4 GiB and more are not known here
+    small, size = body[at] & 31, HEADS[body[at]]
     if body[at] >> 5 != major or not size:
         return at, at
     start = at + size

@@ -15,17 +15,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sluice_consumer.kinesis_form import BREAK, TIME, TYPES, Form, Gap, form
+from sluice_consumer.kinesis_form import BREAK, HEADS, TIME, TYPES, Form, Gap, form
 from sluice_consumer.kinesis_packed import PackedRecords, cut, cut_even
 
 Places = npt.NDArray[np.int64]
 STRIDE = 12  # records from cursor to cursor: fewer leaps against fewer searches (measured: flat from 8 to 24)
 MILLIS_FROM = 10**11  # as in kinesis_cbor
 TIMES_END = 2**52  # exact as integer and as double; milliseconds of the year 144,683
-# By the first byte of a string: how long its head is (0: no string of definite length), and in the eight bytes that begin with it, by how many bits
-# its length is shifted, and of how many bits it is. (4 GiB and more are not known here.)
+# By the first byte of a string: how long its head is, and in the eight bytes that begin with it, by how many bits its length is shifted, and of how
+# many bits it is.
 LOW = [byte & 31 for byte in range(256)]
-HEAD = np.array([{24: 2, 25: 3, 26: 5}.get(low, 1 if low < 24 else 0) for low in LOW], dtype=np.int64)
+HEAD = np.array(HEADS, dtype=np.int64)
 SHIFT = np.array([{24: 48, 25: 40, 26: 24}.get(low, 56) for low in LOW], dtype=np.int64)
 MASK = np.array([{24: 0xFF, 25: 0xFFFF, 26: 0xFFFFFFFF}.get(low, 31) for low in LOW], dtype=np.int64)
 
