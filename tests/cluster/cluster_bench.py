@@ -14,6 +14,8 @@ from sluice_lab import places
 from sluice_lab.demo import before, installing
 from sluice_lab.demo.before import Aws
 
+PATIENCE = 300.0  # seconds, for whatever has no time of its own: CI's machine may be three times slower than the one at hand
+
 
 @dataclass
 class Bench:
@@ -45,8 +47,8 @@ class Bench:
         """One KinesisConsumer."""
         return next(r for r in self.get("kinesisconsumers") if r["metadata"]["name"] == name)
 
-    def until(self, what: str, ready: Callable[[], Any], seconds: float = 120) -> Any:
-        """Waits for something in the cluster; returns it."""
+    def until(self, what: str, ready: Callable[[], Any], seconds: float = PATIENCE) -> Any:
+        """Waits for something in the cluster; returns it. Other `seconds` than the usual are part of what a test claims."""
         deadline = time.monotonic() + seconds
         while not (found := ready()):
             assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}. Now:\n{self.state()}"

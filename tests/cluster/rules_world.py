@@ -85,11 +85,11 @@ class Subject:
         """`name=value`, or `name-`, of those that begin with sluice.dev/."""
         self.bench.kubectl("annotate", "kinesisconsumer", self.name, f"sluice.dev/{note}", "--overwrite")
 
-    def delete(self, seconds: int = 60) -> None:
+    def delete(self) -> None:
         """Deletes it. When it is gone nothing of it runs, and what has ended goes too."""
-        self.bench.kubectl("delete", "kinesisconsumer", self.name, f"--timeout={seconds}s")
+        self.bench.kubectl("delete", "kinesisconsumer", self.name, "--timeout=300s")
         assert [pod["metadata"]["name"] for pod in self.left() if pod["status"].get("phase") in {"Pending", "Running"}] == []
-        self.bench.until(f"nothing left of {self.name}", lambda: self.left() == [], 20)
+        self.bench.until(f"nothing left of {self.name}", lambda: self.left() == [])
 
     def left(self) -> list[dict[str, Any]]:
         """Whatever of it is there."""
@@ -175,5 +175,5 @@ def world(bench: Bench, name: str, shards: int = 4) -> Iterator[World]:
     app = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": MODULE.replace("_", "-")}, "data": {f"{MODULE}.py": code}}
     bench.apply(app)
     yield found
-    bench.kubectl("delete", "kinesisconsumers", "--all", "--timeout=120s")
+    bench.kubectl("delete", "kinesisconsumers", "--all", "--timeout=300s")
     bench.kubectl("delete", "configmap", MODULE.replace("_", "-"), "--ignore-not-found")

@@ -32,7 +32,7 @@ def _world(bench: Bench) -> Iterator[None]:
         BillingMode="PAY_PER_REQUEST",
     )
     yield
-    bench.kubectl("delete", "kinesisconsumers", "--all", "--timeout=120s")
+    bench.kubectl("delete", "kinesisconsumers", "--all", "--timeout=300s")
 
 
 def tables(bench: Bench) -> set[str]:
@@ -110,7 +110,7 @@ def test_a_table_that_belongs_to_another_stream_is_named_and_left_alone(bench: B
     bench.apply(first)
     bench.until("the first consumer's table", lambda: "shared" in tables(bench))
     bench.until("its consumer row", lambda: "Item" in row(bench))
-    bench.kubectl("delete", "kinesisconsumer", "first", "--timeout=120s")
+    bench.kubectl("delete", "kinesisconsumer", "first", "--timeout=300s")
     stands = row(bench)["Item"]
     bench.apply(consumer(bench, "second", checkpoints={"table": "shared"}))
     says(bench, "second", "Stalled", "stream/another", f"stream/{before.STREAM}")

@@ -29,6 +29,6 @@ def test_an_idle_operator_with_ten_resources_is_small(bench: Bench, capsys: pyte
     rss = int(found[1]) / 1024
     with capsys.disabled():
         print(f"\noperator: image {size / 1e6:.0f} MB, {rss:.0f} MiB resident with {RESOURCES} resources")  # noqa: T201 - a figure for people
-    bench.kubectl("delete", "kinesisconsumers", "--all", "--timeout=60s")
+    bench.kubectl("delete", "kinesisconsumers", "--all", "--timeout=300s")
     assert size / 1e6 <= IMAGE_MB
     assert rss <= IDLE_MIB

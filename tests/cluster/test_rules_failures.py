@@ -35,7 +35,7 @@ def named_after(alone: World) -> float:
     missing["spec"]["pipeline"] |= {"image": MISSING}
     subject, began = alone.subject(IMAGE), time.monotonic()
     alone.bench.apply(missing)
-    alone.bench.until("the image in the condition", lambda: MISSING in subject.condition("Ready").get("message", ""), 90)
+    alone.bench.until("the image in the condition", lambda: MISSING in subject.condition("Ready").get("message", ""))
     return time.monotonic() - began
 
 
@@ -69,22 +69,22 @@ def test_a_missing_image_is_named_within_half_a_minute(alone: World, named_after
 def test_a_driver_that_no_node_has_room_for_is_named(failures: World) -> None:
     """With the scheduler's words, and no second one beside it."""
     subject = failures.subject(HUGE)
-    failures.bench.until("Unschedulable", lambda: says(subject, "Unschedulable", "Insufficient cpu"), 30)
+    failures.bench.until("Unschedulable", lambda: says(subject, "Unschedulable", "Insufficient cpu"))
     assert len(subject.pods("driver")) == 1
 
 
 def test_a_driver_that_runs_out_of_memory_is_named(failures: World) -> None:
     """OOMKilled, as the kernel did it; and the memory to raise."""
     subject = failures.subject(MEMORY)
-    failures.bench.until("OOMKilled", lambda: subject.condition("DriverHealthy").get("reason") == "OOMKilled", 60)
-    failures.bench.until("what to do", lambda: says(subject, "OOMKilled", "spec.driver.resources"), 30)
+    failures.bench.until("OOMKilled", lambda: subject.condition("DriverHealthy").get("reason") == "OOMKilled")
+    failures.bench.until("what to do", lambda: says(subject, "OOMKilled", "spec.driver.resources"))
     assert subject.status["restarts"]["count"] >= 1
 
 
 def test_a_bad_entrypoint_is_named_and_somebody_has_to_do_something(failures: World) -> None:
     """The driver refuses it by its name."""
     subject = failures.subject(NOWHERE)
-    failures.bench.until("Stalled", lambda: subject.condition("Stalled").get("reason") == "Refused", 120)
+    failures.bench.until("Stalled", lambda: subject.condition("Stalled").get("reason") == "Refused")
     assert "nowhere" in subject.condition("Stalled")["message"]
     assert subject.status["phase"] == "Failed"
 
@@ -100,7 +100,7 @@ def test_a_driver_that_fails_again_and_again_is_tried_with_growing_pauses(alone:
     for number, seconds in enumerate(pauses):
         assert FIRST_PAUSE * 2**number <= seconds <= FIRST_PAUSE * 2**number + SLACK
     taken_over(alone.bench, died, 20)
-    alone.bench.until("a fourth driver", lambda: subject.uids("driver"), 60)
+    alone.bench.until("a fourth driver", lambda: subject.uids("driver"))
     assert list(subject.uids("driver")) == [f"{CRASH}-driver-4"]
     assert (subject.attempts(), subject.status["restarts"]["count"]) == (4, 3)
 
@@ -113,7 +113,7 @@ def pause(subject: Subject, failures: int) -> float:
         restarts = status.get("restarts") or {}
         return status if restarts.get("count", 0) >= failures and restarts.get("nextAt") and status["driver"].get("exit") else None
 
-    status: dict[str, Any] = subject.bench.until(f"failure {failures} of {subject.name}", announced, 120)
+    status: dict[str, Any] = subject.bench.until(f"failure {failures} of {subject.name}", announced)
     assert status["restarts"]["count"] == failures
     due, end = status["restarts"]["nextAt"], status["driver"]["exit"]["at"]
     return (datetime.fromisoformat(due) - datetime.fromisoformat(end)).total_seconds()

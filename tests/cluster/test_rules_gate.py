@@ -94,7 +94,7 @@ def failed(subject: Subject, tries: int) -> bool:
 def test_a_consumer_can_be_deleted_in_the_middle_of_its_migration(gate: World) -> None:
     """Its Job is stopped first, its pod waited for, and no consumer row was written."""
     subject = gate.subject(LEAVING)
-    gate.bench.until("the migration's pod runs", lambda: [p for p in subject.pods("migration") if p["status"].get("phase") == "Running"], 90)
+    gate.bench.until("the migration's pod runs", lambda: [p for p in subject.pods("migration") if p["status"].get("phase") == "Running"])
     subject.delete()
     assert consumer_row(gate, LEAVING) is None
 
@@ -102,7 +102,7 @@ def test_a_consumer_can_be_deleted_in_the_middle_of_its_migration(gate: World) -
 def test_a_failed_migration_stalls_and_starts_nothing(gate: World) -> None:
     """With the Job's own words, and what to do."""
     subject = gate.subject(FAILED)
-    gate.bench.until("Stalled by the first try", lambda: failed(subject, 1), 60)
+    gate.bench.until("Stalled by the first try", lambda: failed(subject, 1))
     said = subject.condition("Stalled")["message"]
     assert "YESTERDAY" in said
     assert "sluice.dev/retry" in said
@@ -114,7 +114,7 @@ def test_a_new_value_of_the_annotation_asks_for_one_new_try(gate: World) -> None
     """Which fails as the one before, for nothing was repaired; and no third is made."""
     subject = gate.subject(FAILED)
     subject.annotate("retry=first")
-    gate.bench.until("Stalled by the second try", lambda: failed(subject, 2), 60)
+    gate.bench.until("Stalled by the second try", lambda: failed(subject, 2))
     assert subject.attempts() == 0
 
 
@@ -123,16 +123,16 @@ def test_once_the_table_is_repaired_a_retry_passes_the_gate(gate: World) -> None
     subject = gate.subject(FAILED)
     gate.bench.aws.dynamodb.put_item(TableName=source(FAILED), Item=leases(gate)[0])
     subject.annotate("retry=second")
-    gate.bench.until("migrated", lambda: subject.condition("Migrated").get("status") == "True", 60)
+    gate.bench.until("migrated", lambda: subject.condition("Migrated").get("status") == "True")
     assert subject.status["migration"]["tries"] == 3
     assert not subject.condition("Stalled")
-    gate.bench.until("the first driver", lambda: subject.attempts() == 1, 30)
+    gate.bench.until("the first driver", lambda: subject.attempts() == 1)
 
 
 def test_a_consumer_can_be_deleted_while_its_driver_starts(gate: World) -> None:
     """Nothing of it is left but its table."""
     subject = gate.subject(FAILED)
-    gate.bench.until("the driver's container runs", lambda: [p for p in subject.pods("driver") if p["status"].get("phase") == "Running"], 60)
+    gate.bench.until("the driver's container runs", lambda: [p for p in subject.pods("driver") if p["status"].get("phase") == "Running"])
     assert subject.status["phase"] == "Starting"
     subject.delete()
     assert consumer_row(gate, FAILED) is not None
@@ -141,7 +141,7 @@ def test_a_consumer_can_be_deleted_while_its_driver_starts(gate: World) -> None:
 def test_a_source_that_is_still_written_is_waited_for(gate: World) -> None:
     """With backoff, and without a claim that anybody failed: one try after another finds it active."""
     subject = gate.subject(BUSY)
-    gate.bench.until("SourceActive, twice", lambda: subject.condition("Reconciling").get("reason") == "SourceActive" and tries(subject) >= 2, 90)
+    gate.bench.until("SourceActive, twice", lambda: subject.condition("Reconciling").get("reason") == "SourceActive" and tries(subject) >= 2)
     assert not subject.condition("Stalled")
     assert subject.condition("Migrated")["status"] == "False"
     assert consumer_row(gate, BUSY) is None
@@ -151,10 +151,10 @@ def test_once_the_old_consumer_has_stopped_its_place_is_taken_over(gate: World, 
     """By the next try, which nobody had to ask for."""
     subject, before = gate.subject(BUSY), tries(gate.subject(BUSY))
     old.stop()
-    gate.bench.until("migrated", lambda: subject.condition("Migrated").get("status") == "True", 60)
+    gate.bench.until("migrated", lambda: subject.condition("Migrated").get("status") == "True")
     assert before <= tries(subject) <= before + 2
     assert consumer_row(gate, BUSY) is not None
-    gate.bench.until("idle, for nobody is wanted", lambda: subject.status["phase"] == "Idle", 30)
+    gate.bench.until("idle, for nobody is wanted", lambda: subject.status["phase"] == "Idle")
     assert subject.attempts() == 0
 
 

@@ -22,7 +22,7 @@ def restarts(bench: Bench) -> Iterator[World]:
     """Two consumers side by side, Ready."""
     with world(bench, "rules-restart", shards=2) as found:
         bench.apply(found.manifest(STEADY, args={"label": "first"}), found.manifest(OTHER))
-        bench.until("both Ready", lambda: all(found.subject(name).settled(1) for name in (STEADY, OTHER)), 180)
+        bench.until("both Ready", lambda: all(found.subject(name).settled(1) for name in (STEADY, OTHER)))
         yield found
 
 
@@ -42,10 +42,10 @@ def test_an_invalid_spec_leaves_the_last_good_one_running(restarts: World) -> No
     subject = restarts.subject(STEADY)
     driver = subject.uids("driver")
     subject.patch(restart={"backoffSeconds": 100, "maxBackoffSeconds": 10}, replicas=2)
-    restarts.bench.until("SpecValid is False", lambda: subject.condition("SpecValid").get("status") == "False", 30)
+    restarts.bench.until("SpecValid is False", lambda: subject.condition("SpecValid").get("status") == "False")
     assert "maxBackoffSeconds" in subject.condition("SpecValid")["message"]
     restarts.put()
-    restarts.bench.until("every record", lambda: not restarts.missing(STEADY), 60)
+    restarts.bench.until("every record", lambda: not restarts.missing(STEADY))
     assert subject.uids("driver") == driver
     assert subject.condition("Ready")["status"] == "True"
     assert len(subject.uids("executor")) == subject.status["lastGoodSpec"]["replicas"] == 1
@@ -56,7 +56,7 @@ def test_a_spec_that_is_put_right_restarts_nothing(restarts: World) -> None:
     subject = restarts.subject(STEADY)
     driver = subject.uids("driver")
     subject.patch(restart={"backoffSeconds": 1, "maxBackoffSeconds": 4}, replicas=1)
-    restarts.bench.until("SpecValid is True", lambda: subject.condition("SpecValid").get("status") == "True" and subject.settled(1), 30)
+    restarts.bench.until("SpecValid is True", lambda: subject.condition("SpecValid").get("status") == "True" and subject.settled(1))
     assert subject.uids("driver") == driver
 
 
@@ -65,11 +65,11 @@ def test_while_paused_everything_is_seen_and_nothing_is_done(restarts: World, an
     subject = restarts.subject(OTHER)
     before, had = subject.status, subject.uids("driver") | subject.uids("executor")
     subject.annotate("paused=true")
-    restarts.bench.until("Paused", lambda: subject.condition("Ready").get("reason") == "Paused", 30)
+    restarts.bench.until("Paused", lambda: subject.condition("Ready").get("reason") == "Paused")
     subject.patch(pipeline={"image": another}, replicas=2)
     restarts.put()
-    restarts.bench.until("every record", lambda: not restarts.missing(OTHER), 60)
-    restarts.bench.until("figures of that", lambda: subject.status["stream"]["batch"] > before["stream"]["batch"], 30)
+    restarts.bench.until("every record", lambda: not restarts.missing(OTHER))
+    restarts.bench.until("figures of that", lambda: subject.status["stream"]["batch"] > before["stream"]["batch"])
     assert subject.uids("driver") | subject.uids("executor") == had
     assert subject.status["driver"]["specHash"] == before["driver"]["specHash"]
     assert restarts.bench.resource(OTHER)["status"]["observedGeneration"] == restarts.bench.resource(OTHER)["metadata"]["generation"]
@@ -79,7 +79,7 @@ def test_another_image_restarts_the_driver_once_nobody_pauses_it(restarts: World
     """Drained, so the next has nothing to wait out; its executors are of that image too."""
     subject = restarts.subject(OTHER)
     subject.annotate("paused-")
-    restarts.bench.until("two executors of the second driver", lambda: subject.settled(2) and subject.attempts() == 2, 180)
+    restarts.bench.until("two executors of the second driver", lambda: subject.settled(2) and subject.attempts() == 2)
     pods = [*subject.pods("driver"), *subject.pods("executor")]
     assert {container["image"] for pod in pods for container in pod["spec"]["containers"]} == {another}
     assert subject.status["restarts"]["count"] == 0
@@ -89,7 +89,7 @@ def test_a_consumer_can_be_deleted_while_it_is_paused(restarts: World) -> None:
     """Its driver is drained all the same."""
     subject = restarts.subject(OTHER)
     subject.annotate("paused=true")
-    restarts.bench.until("Paused", lambda: subject.condition("Ready").get("reason") == "Paused", 30)
+    restarts.bench.until("Paused", lambda: subject.condition("Ready").get("reason") == "Paused")
     subject.delete()
 
 
@@ -97,20 +97,20 @@ def test_other_arguments_restart_the_driver_also_if_the_leader_dies_meanwhile(re
     """It is killed while the first driver drains; the next leader makes the second, once, and records go there."""
     subject = restarts.subject(STEADY)
     subject.patch(pipeline={"args": restarts.args(label="second", hold=8)})
-    restarts.bench.until("the driver drains", lambda: subject.condition("Draining").get("status") == "True", 20)
+    restarts.bench.until("the driver drains", lambda: subject.condition("Draining").get("status") == "True")
     taken_over(restarts.bench, kill(restarts.bench), 20)
-    restarts.bench.until("the second driver", lambda: subject.settled(1) and subject.attempts() == 2, 180)
+    restarts.bench.until("the second driver", lambda: subject.settled(1) and subject.attempts() == 2)
     assert list(subject.uids("driver")) == [f"{STEADY}-driver-2"]
     assert (subject.status["driver"]["generation"], subject.status["restarts"]["count"]) == (2, 0)
     restarts.put()
-    restarts.bench.until("tasks at work", lambda: restarts.bound(STEADY) > 0, 30)
+    restarts.bench.until("tasks at work", lambda: restarts.bound(STEADY) > 0)
 
 
 def test_a_consumer_can_be_deleted_while_its_driver_drains(restarts: World) -> None:
     """It drains for a change of its spec and has a batch to end; that batch is done, no other driver is begun, and nothing is left."""
     subject, before = restarts.subject(STEADY), restarts.subject(STEADY).attempts()
     subject.patch(pipeline={"args": restarts.args(label="third")})
-    restarts.bench.until("the driver drains", lambda: subject.condition("Draining").get("status") == "True", 20)
+    restarts.bench.until("the driver drains", lambda: subject.condition("Draining").get("status") == "True")
     subject.delete()
     assert restarts.missing(STEADY) == []
     assert restarts.twice(STEADY) == []

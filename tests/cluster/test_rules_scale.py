@@ -18,7 +18,7 @@ from sluice_lab.errors import CommandFailedError
 pytestmark = pytest.mark.cluster
 
 NIMBLE, SLOW = "nimble", "slow"
-HOLD, DRAIN = 30, 12  # seconds: what a task of the first batch of the slow one takes, and what its executors get to end theirs
+HOLD, DRAIN = 45, 15  # seconds: what a task of the first batch of the slow one takes, and what its executors get to end theirs
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Autoscaler:
 
     def want(self, replicas: int) -> None:
         """Writes it; somebody else may have written between the look and this."""
-        self.subject.bench.until(f"{replicas} written to scale", lambda: self._write(replicas), 10)
+        self.subject.bench.until(f"{replicas} written to scale", lambda: self._write(replicas))
 
     def _write(self, replicas: int) -> bool:
         path = places.made(places.work() / "tests") / "scale.json"
@@ -70,9 +70,9 @@ def scales(bench: Bench) -> Iterator[World]:
 def surplus(scales: World) -> set[str]:
     """The slow one has tasks on three executors and is told to have one; then four, then two. The executors it had."""
     subject = scales.subject(SLOW)
-    scales.bench.until("three executors", lambda: subject.settled(3), 180)
+    scales.bench.until("three executors", lambda: subject.settled(3))
     scales.put()
-    scales.bench.until("tasks at work on every shard", lambda: scales.bound(SLOW) >= 3, 30)
+    scales.bench.until("tasks at work on every shard", lambda: scales.bound(SLOW) >= 3)
     had = set(subject.uids("executor"))
     subject.scale(1)
     return had
@@ -81,7 +81,7 @@ def surplus(scales: World) -> set[str]:
 def test_executors_that_drain_are_listed_with_their_deadlines(scales: World, surplus: set[str]) -> None:
     """In the status and in the condition; the consumer is Ready meanwhile."""
     subject = scales.subject(SLOW)
-    scales.bench.until("two of them listed", lambda: len(subject.status.get("draining") or []) == 2, 15)
+    scales.bench.until("two of them listed", lambda: len(subject.status.get("draining") or []) == 2)
     subject.scale(4)
     status, condition = subject.status, subject.condition("Draining")
     assert {drain["pod"] for drain in status["draining"]} < surplus
@@ -100,7 +100,7 @@ def test_executors_that_are_past_their_deadline_are_ended(scales: World, surplus
 def test_of_changes_while_executors_drain_the_last_wins(scales: World, surplus: set[str]) -> None:
     """The driver is never told four; it is told two once nobody drains."""
     subject = scales.subject(SLOW)
-    scales.bench.until("a second executor again", lambda: len(subject.uids("executor")) == 2 and subject.registered() == 2, 60)
+    scales.bench.until("a second executor again", lambda: len(subject.uids("executor")) == 2 and subject.registered() == 2)
     told = [text for text in scales.bench.events(SLOW) if text.startswith("Scaling: ")]
     assert sorted(told) == [f"Scaling: {n} wanted of {SLOW}-driver-1" for n in ("1 executor", "2 executors")]
     assert len(surplus & set(subject.uids("executor"))) == 1
@@ -109,10 +109,10 @@ def test_of_changes_while_executors_drain_the_last_wins(scales: World, surplus: 
 def test_kubectl_scale_adds_an_executor_and_the_driver_stays(scales: World) -> None:
     """One more registers with the same driver."""
     subject = scales.subject(NIMBLE)
-    scales.bench.until("one executor", lambda: subject.settled(1), 180)
+    scales.bench.until("one executor", lambda: subject.settled(1))
     driver = subject.uids("driver")
     subject.scale(2)
-    scales.bench.until("two executors", lambda: subject.settled(2), 90)
+    scales.bench.until("two executors", lambda: subject.settled(2))
     assert subject.uids("driver") == driver
 
 
@@ -124,7 +124,7 @@ def test_an_autoscaler_finds_the_executors_and_takes_one_away(scales: World) -> 
     assert (look["kind"], look["spec"]["replicas"], look["status"]["replicas"]) == ("Scale", 2, 2)
     assert set(autoscaler.pods()) == executors
     autoscaler.want(1)
-    scales.bench.until("one executor", lambda: subject.settled(1) and len(subject.uids("executor")) == 1, 60)
+    scales.bench.until("one executor", lambda: subject.settled(1) and len(subject.uids("executor")) == 1)
     assert set(subject.uids("executor")) < executors
     assert autoscaler.look()["status"]["replicas"] == 1
     assert subject.uids("driver") == driver
@@ -134,7 +134,7 @@ def test_an_autoscaler_that_wants_none_ends_the_driver_too(scales: World) -> Non
     """Drained, not killed: its lease is released. The count is zero, and the phase says that this is meant."""
     subject = scales.subject(NIMBLE)
     Autoscaler(subject).want(0)
-    scales.bench.until("nothing left", lambda: subject.left() == [] and subject.status["phase"] == "Idle", 60)
+    scales.bench.until("nothing left", lambda: subject.left() == [] and subject.status["phase"] == "Idle")
     assert subject.condition("Ready")["reason"] == "ScaledToZero"
     assert Autoscaler(subject).look()["status"]["replicas"] == 0
     assert subject.status["driver"]["exit"]["reason"] == "Drained"
@@ -145,9 +145,9 @@ def test_scaling_up_from_none_goes_on_where_it_was(scales: World) -> None:
     subject = scales.subject(NIMBLE)
     scales.put()
     subject.scale(1)
-    scales.bench.until("one executor", lambda: subject.settled(1), 180)
+    scales.bench.until("one executor", lambda: subject.settled(1))
     assert subject.uids("driver").keys() == {f"{NIMBLE}-driver-2"}
-    scales.bench.until("every record", lambda: not scales.missing(NIMBLE), 60)
+    scales.bench.until("every record", lambda: not scales.missing(NIMBLE))
     assert scales.twice(NIMBLE) == []
     assert subject.status["restarts"]["count"] == 0
 
@@ -155,7 +155,7 @@ def test_scaling_up_from_none_goes_on_where_it_was(scales: World) -> None:
 def test_tasks_of_executors_that_were_ended_are_done_by_others(scales: World) -> None:
     """After the lease; by the same driver, and nothing is lost or kept twice."""
     subject = scales.subject(SLOW)
-    scales.bench.until("every record", lambda: not scales.missing(SLOW), 240)
+    scales.bench.until("every record", lambda: not scales.missing(SLOW))
     assert scales.twice(SLOW) == []
     assert {row["by"] for row in scales.kept(SLOW)} == {f"{SLOW}-driver-1"}
     assert subject.status["restarts"]["count"] == 0

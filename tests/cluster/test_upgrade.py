@@ -54,21 +54,21 @@ def test_an_upgrade_touches_no_consumer(bench: Bench, released: Path) -> None:
     repository, _, tag = TAG.partition(":")
     helm(bench, released / "charts" / "sluice", image={"repository": repository, "tag": tag})
     bench.apply(consumer(bench, NAME, replicas=2))
-    bench.until("Ready, by the last release", lambda: bench.condition(NAME, "Ready").get("status") == "True" and len(uids(bench)) == 3, 120)
+    bench.until("Ready, by the last release", lambda: bench.condition(NAME, "Ready").get("status") == "True" and len(uids(bench)) == 3)
     had, resource = uids(bench), bench.resource(NAME)
     helm(bench)
-    bench.until("two replicas of today's operator, one of which leads", lambda: ready(bench, 2) and holder(bench), 90)
+    bench.until("two replicas of today's operator, one of which leads", lambda: ready(bench, 2) and holder(bench))
     bench.kubectl("annotate", "kinesisconsumer", NAME, "upgraded=yes")  # whatever wakes it
-    bench.until("a report seen by the new one", lambda: reported(bench) > reported_in(resource), 60)
+    bench.until("a report seen by the new one", lambda: reported(bench) > reported_in(resource))
     after = bench.resource(NAME)
     assert uids(bench) == had
     assert after["status"]["driver"] == resource["status"]["driver"]
     assert after["status"]["restarts"] == resource["status"]["restarts"]
     assert bench.condition(NAME, "Ready")["status"] == "True"
     bench.kubectl("scale", "kinesisconsumer", NAME, "--replicas=1")
-    bench.until("one executor fewer, by the same driver", lambda: len(uids(bench)) == 2 and bench.resource(NAME)["status"]["replicas"] == 1, 90)
+    bench.until("one executor fewer, by the same driver", lambda: len(uids(bench)) == 2 and bench.resource(NAME)["status"]["replicas"] == 1)
     assert uids(bench) < had
-    bench.kubectl("delete", "kinesisconsumer", NAME, "--timeout=120s")
+    bench.kubectl("delete", "kinesisconsumer", NAME, "--timeout=300s")
 
 
 def reported(bench: Bench) -> str:
