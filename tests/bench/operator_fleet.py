@@ -33,9 +33,13 @@ class Fleet:
         self.pods: Counter[str] = Counter()
 
     async def apply(self) -> None:
-        """The CRD, namespaces, and every resource."""
+        """The CRD and the Lease, as the chart brings them; namespaces, and every resource.
+
+        Without the Lease the operator would wait for as long as a leader that it does not know of might act.
+        """
         crd = yaml.safe_load((places.REPO / "crds" / "kinesisconsumers.sluice.dev.yaml").read_text())
         await self._api.call("POST", "apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
+        await self._api.call("POST", "apis/coordination.k8s.io/v1/namespaces/default/leases", {"metadata": {"name": "sluice"}})
         for number in range(NAMESPACES):
             await self._api.call("POST", "api/v1/namespaces", {"metadata": {"name": f"team-{number}"}})
         await self._served()

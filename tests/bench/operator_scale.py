@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -180,6 +181,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60, help="how long each steady state is measured")
     parser.add_argument("--json", type=Path, help="a file to write all figures to")
     options = parser.parse_args()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: sys.exit(130))  # what was started ends, and what was stored goes
     with apiserver.running(places.work(), USERS) as server:
         figures = asyncio.run(bench(server, options.resources, options.seconds))
     return printed(figures, options.json)
