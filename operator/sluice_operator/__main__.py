@@ -23,6 +23,7 @@ from sluice_operator.reconcile import Office
 from sluice_operator.services import Audits, Duty
 from sluice_operator.serving import Server
 from sluice_operator.settings import Settings, read
+from sluice_operator.watch import Watches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,18 +49,21 @@ def main() -> None:
 
 def assembled(settings: Settings) -> kopf.OperatorRegistry:
     """All the parts, and what kopf has to call of them."""
-    cache, metrics, freshness, api = Cache(), Metrics(), Freshness(), ApiServer(connect())
+    cache, metrics, freshness, client = Cache(), Metrics(), Freshness(), connect()
+    api = ApiServer(client)
     candidate = candidate_for(settings)
     leads = candidate.leads if candidate else lambda: True
     port = LeaderOnly(Metered(api, metrics), leads)
     loops = Loops(Office(port, cache, settings, notice=metrics.notice), metrics, leading=False)
     metrics.registry.register(Gauges(Sources(cache.bodies, leads, freshness.behind)))
+    eyes = Eyes(cache, loops, freshness, metrics)
     services = (
         Server(settings.port, partial(problems, loops, freshness), freshness.cold, metrics.registry),
+        Watches(client, settings.namespaces, eyes.see),
         Audits(freshness, api, settings.namespaces),
         Duty(loops, port, partial(Election, candidate) if candidate else None),
     )
-    return registry(Eyes(cache, loops, freshness, metrics), services)
+    return registry(eyes, services)
 
 
 def candidate_for(settings: Settings) -> Candidate | None:

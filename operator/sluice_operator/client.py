@@ -7,11 +7,11 @@ what a lost reply means.
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlencode, urlsplit
 
+import orjson
 import urllib3
 from kubernetes import config
 from kubernetes.client.api_client import ApiClient
@@ -54,7 +54,7 @@ class Direct(ApiClient):  # type: ignore[misc]  # untyped
         """The reply, read."""
         parts = urlsplit(url)
         target = f"{parts.path}?{parts.query}" if parts.query else parts.path
-        data = None if body is None else json.dumps(body)
+        data = None if body is None else orjson.dumps(body)
         timeout = urllib3.Timeout(connect=_request_timeout[0], read=_request_timeout[1])
         return self._pool.urlopen(method, target, data, headers, retries=False, redirect=False, timeout=timeout)
 
@@ -143,7 +143,7 @@ class ApiServer:
             raise Unavailable(f"{method} {path}: {error}") from error
         if not 200 <= reply.status < 300:
             raise ApiException(status=reply.status, reason=data.decode(errors="replace"))
-        result: Json = json.loads(data)
+        result: Json = orjson.loads(data)
         return result
 
 
@@ -168,7 +168,7 @@ def _raise(error: ApiException, *, patching: bool = False) -> NoReturn:
 
 def _answer(error: ApiException) -> dict[str, Any]:
     try:
-        answer = json.loads(error.body or error.reason or "")
+        answer = orjson.loads(error.body or error.reason or "")
     except ValueError:
         return {}
     return answer if isinstance(answer, dict) else {}

@@ -1,4 +1,4 @@
-"""The edge to kopf: watches fill the cache and wake loops. Nobody asks which event came, and nothing is decided here."""
+"""The edge to kopf, which watches the resources; `watch` does pods and Jobs. All fill the cache and wake loops; nothing is decided here."""
 
 from __future__ import annotations
 
@@ -10,23 +10,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 import kopf
 
 from sluice_operator.cluster import CONSUMER_KIND
-from sluice_operator.health import OURS
 from sluice_operator.observe import REPORT
+from sluice_operator.track import Event
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from sluice_operator.cache import Cache
-    from sluice_operator.cluster import Json
     from sluice_operator.health import Freshness
     from sluice_operator.loops import Loops
     from sluice_operator.metrics import Metrics
 
-WATCHES = {
-    CONSUMER_KIND: ("sluice.dev", "v1alpha1", "kinesisconsumers"),
-    "Pod": ("", "v1", "pods"),
-    "Job": ("batch", "v1", "jobs"),
-}
+RESOURCE = ("sluice.dev", "v1alpha1", "kinesisconsumers")
 
 
 class Service(Protocol):
@@ -47,6 +42,16 @@ class Eyes:
     loops: Loops
     freshness: Freshness
     metrics: Metrics
+
+    def see(self, kind: str, event: Event) -> None:
+        """Remember it, and wake whom it concerns."""
+        body, gone = event
+        sight = self.cache.see(kind, body, datetime.now(UTC).replace(microsecond=0), gone=gone)
+        meta = body["metadata"]
+        self.freshness.shown(kind, meta["uid"], meta["resourceVersion"], gone=gone)
+        self.metrics.saw(kind, meta["uid"], (meta.get("annotations") or {}).get(REPORT), gone=gone)
+        if sight is not None:
+            self.loops.wake(sight.key, matters=sight.matters)
 
 
 class Pauses:
@@ -83,8 +88,6 @@ def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
     settings.scanning.disabled = True
     settings.persistence.diffbase_storage = Nothing()
     settings.networking.error_backoffs = Pauses()
-    settings.watching.label_selectors["pods"] = OURS
-    settings.watching.label_selectors["jobs"] = OURS
 
 
 def login(**given: Any) -> kopf.ConnectionInfo | None:
@@ -100,8 +103,7 @@ def registry(eyes: Eyes, services: Sequence[Service]) -> kopf.OperatorRegistry:
     for number, service in enumerate(services):
         kopf.on.startup(id=f"start-{number}", registry=handlers, errors=kopf.ErrorsMode.PERMANENT)(starter(service))
     kopf.on.cleanup(id="clean", registry=handlers)(cleaner(services))
-    for kind, (group, version, plural) in WATCHES.items():
-        kopf.on.event(group, version, plural, id=plural, registry=handlers)(watcher(kind, eyes))
+    kopf.on.event(*RESOURCE, id=RESOURCE[-1], registry=handlers)(watcher(eyes))
     return handlers
 
 
@@ -124,17 +126,10 @@ def cleaner(services: Sequence[Service]) -> Callable[..., Any]:
     return clean
 
 
-def watcher(kind: str, eyes: Eyes) -> Callable[..., Any]:
-    """The handler of one kind's events."""
+def watcher(eyes: Eyes) -> Callable[..., Any]:
+    """The handler of every event of a KinesisConsumer."""
 
     async def seen(event: kopf.RawEvent, **_: Any) -> None:
-        body: Json = dict(event["object"])
-        gone = event["type"] == "DELETED"
-        sight = eyes.cache.see(kind, body, datetime.now(UTC).replace(microsecond=0), gone=gone)
-        meta = body["metadata"]
-        eyes.freshness.shown(kind, meta["uid"], meta["resourceVersion"], gone=gone)
-        eyes.metrics.saw(kind, meta["uid"], (meta.get("annotations") or {}).get(REPORT), gone=gone)
-        if sight is not None:
-            eyes.loops.wake(sight.key, matters=sight.matters)
+        eyes.see(CONSUMER_KIND, Event(dict(event["object"]), gone=event["type"] == "DELETED"))
 
     return seen

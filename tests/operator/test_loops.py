@@ -44,7 +44,7 @@ async def tell(office: Office, loops: Loops, kind: str = "ADDED") -> None:
     body = office.cluster.get(CONSUMER_KIND, *KEY) or {
         "metadata": {"namespace": KEY.namespace, "name": KEY.name, "uid": "uid-1", "resourceVersion": "1"}
     }
-    await watcher(CONSUMER_KIND, eyes(office, loops))(event={"type": kind, "object": body})
+    await watcher(eyes(office, loops))(event={"type": kind, "object": body})
 
 
 async def until(done: Any) -> None:
@@ -68,7 +68,7 @@ def test_an_event_wakes_the_loop_and_the_deletion_ends_it() -> None:
         assert gone is not None
         assert isinstance(place.cluster, Twin)
         place.cluster.finish_deletion(gone)
-        await watcher(CONSUMER_KIND, eyes(place, loops))(event={"type": "DELETED", "object": gone})
+        await watcher(eyes(place, loops))(event={"type": "DELETED", "object": gone})
         await until(lambda: not loops._tasks)
         await loops.stop()
 
@@ -144,7 +144,7 @@ def test_a_pass_under_way_is_waited_for_but_not_for_ever(monkeypatch: pytest.Mon
     async def scene() -> None:
         loops = Loops(place)
         body = {"metadata": {"namespace": KEY.namespace, "name": KEY.name, "uid": "u", "resourceVersion": "1"}, "spec": SPEC}
-        await watcher(CONSUMER_KIND, eyes(place, loops))(event={"type": "ADDED", "object": body})
+        await watcher(eyes(place, loops))(event={"type": "ADDED", "object": body})
         await until(lambda: loops._passes)
         assert not await loops.stop()
         ended.set()
@@ -153,10 +153,10 @@ def test_a_pass_under_way_is_waited_for_but_not_for_ever(monkeypatch: pytest.Mon
 
 
 def test_everything_kopf_has_to_call_is_registered() -> None:
-    """Three watches, and nothing edge-triggered."""
+    """One watch, and nothing edge-triggered."""
     place = office()
     handlers = registry(eyes(place, Loops(place)), [])
-    assert {handler.id for handler in handlers._watching.get_all_handlers()} == {"kinesisconsumers", "pods", "jobs"}
+    assert {handler.id for handler in handlers._watching.get_all_handlers()} == {"kinesisconsumers"}
     assert not list(handlers._changing.get_all_handlers())
     assert not list(handlers._spawning.get_all_handlers())
 

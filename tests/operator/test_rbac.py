@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 from chart import NAMESPACE, RELEASE, of, one, rendered
-from http_twin import HttpTwin, Right
+from http_twin import HttpTwin, Right, target
 from operator_world import BEGIN, World
 from test_crash import live
 
 from sluice_operator.client import ApiServer
-from sluice_operator.handlers import WATCHES
+from sluice_operator.cluster import CONSUMER_KIND, PATHS
 from sluice_operator.health import Freshness
 from sluice_operator.leader import Candidate, Post, Terms
 from sluice_operator.reconcile import Office
 from sluice_operator.twin import Twin
+from sluice_operator.watch import KINDS
 
 Json = dict[str, Any]
 
@@ -42,7 +43,7 @@ class Remote(World):
 
 @pytest.fixture(scope="module")
 def calls() -> set[Right]:
-    """A life of a resource, the way to a pod that is there already, an election, an audit, and the watches of kopf."""
+    """A life of a resource, the way to a pod that is there already, an election, an audit, and all watches."""
     world = Remote()
     live(world)
     http, server = elsewhere()
@@ -53,7 +54,8 @@ def calls() -> set[Right]:
     Freshness().audit(server, ())
     for kind in ("Pod", "Job"):
         server.get(kind, "default", "taken")  # apply, when a name is taken
-    watched = {(verb, group, plural) for group, _, plural in WATCHES.values() for verb in ("list", "watch")}
+    kinds = (target("/".join((PATHS[kind][0], "namespaces/a", PATHS[kind][1]))) for kind in (CONSUMER_KIND, *KINDS))
+    watched = {(verb, kind.group, kind.plural) for kind in kinds for verb in ("list", "watch")}
     return world.rights | http.rights | watched
 
 

@@ -1,0 +1,104 @@
+"""What a watch knows: lists and changes are one story, however they are cut into pieces."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice_operator.observe import CONSUMER
+from sluice_operator.track import Broken, Event, Expired, Lines, Track
+
+Json = dict[str, Any]
+
+
+def pod(name: str, version: int = 1) -> Json:
+    """Of the consumer `orders`."""
+    meta = {"name": name, "namespace": "a", "uid": f"uid-{name}", "resourceVersion": str(version), "labels": {CONSUMER: "orders"}}
+    return {"metadata": meta}
+
+
+def line(verb: str, body: Json) -> bytes:
+    """Of a watch."""
+    return json.dumps({"type": verb, "object": body}).encode()
+
+
+def listed(track: Track, *names: str, version: str = "10") -> list[Event]:
+    """What a list of these tells, a page for each."""
+    track.begin()
+    pages = [event for name in names for event in track.page({"items": [pod(name)]})]
+    return pages + list(track.end(version))
+
+
+@pytest.fixture
+def track() -> Track:
+    """Has listed x and y."""
+    found = Track()
+    listed(found, "x", "y")
+    return found
+
+
+def test_what_a_second_list_does_not_show_is_told_as_gone(track: Track) -> None:
+    """With all that is needed to forget it: no event will ever tell."""
+    *_, gone = listed(track, "x", "z", version="20")
+    meta = gone.body["metadata"]
+    assert gone.gone
+    assert (meta["namespace"], meta["name"], meta["uid"], meta["labels"]) == ("a", "y", "uid-y", {CONSUMER: "orders"})
+    assert [event.gone for event in listed(track, "x", "z")] == [False, False]
+
+
+def test_what_the_watch_showed_counts_like_what_was_listed(track: Track) -> None:
+    """It came between two lists, or went."""
+    track.line(line("ADDED", pod("new")))
+    track.line(line("DELETED", pod("x")))
+    assert [event.body["metadata"]["name"] for event in listed(track, "y") if event.gone] == ["new"]
+
+
+def test_a_name_that_was_given_anew_is_another_object(track: Track) -> None:
+    """The old one went, the new one is there: both are told, the new one first, for pages come before their end."""
+    track.begin()
+    anew = pod("x")
+    anew["metadata"]["uid"] = "uid-2"
+    told = [*track.page({"items": [anew, pod("y")]}), *track.end("20")]
+    assert [(event.body["metadata"]["uid"], event.gone) for event in told] == [("uid-2", False), ("uid-y", False), ("uid-x", True)]
+
+
+def test_an_empty_list_may_be_null(track: Track) -> None:
+    """Go writes it so."""
+    track.begin()
+    assert list(track.page({"items": None})) == []
+
+
+def test_changes_go_on_after_the_last_one_that_was_shown(track: Track) -> None:
+    """A bookmark counts and tells nothing; a list that was not finished does not."""
+    assert track.version == "10"
+    assert track.line(line("MODIFIED", pod("x", 12))) == Event(pod("x", 12))
+    assert track.version == "12"
+    assert track.line(line("BOOKMARK", {"metadata": {"resourceVersion": "15"}})) is None
+    assert track.version == "15"
+    assert track.line(line("DELETED", pod("x", 16))) == Event(pod("x", 16), gone=True)
+    track.begin()
+    assert track.version is None
+
+
+@pytest.mark.parametrize(("code", "error"), [(410, Expired), (500, Broken)])
+def test_errors_are_named_by_what_follows(track: Track, code: int, error: type[Exception]) -> None:
+    """List anew; or go on where it stopped."""
+    with pytest.raises(error, match="why"):
+        track.line(line("ERROR", {"code": code, "message": "why"}))
+    assert track.version == "10"
+
+
+@given(st.lists(st.binary(min_size=1).filter(lambda one: b"\n" not in one)), st.lists(st.integers(0, 200)))
+def test_lines_are_the_same_however_they_arrive(lines: list[bytes], cuts: list[int]) -> None:
+    """In pieces of any size."""
+    text = b"".join(one + b"\n" for one in lines)
+    places = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
+    feeder = Lines()
+    pieces = [text[begin:end] for begin, end in itertools.pairwise(places)]
+    assert [one for piece in pieces for one in feeder.feed(piece)] == lines
+    assert feeder.feed(b"half") == []

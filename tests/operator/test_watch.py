@@ -1,0 +1,298 @@
+"""Watches of pods and Jobs: whatever happens to one, it goes on, and what was missed is found. Of the twin behind HTTP, and a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import ssl
+import urllib.request
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from http_twin import HttpTwin
+from operator_world import BEGIN
+from watch_world import Served, Watched, until, watching
+
+from sluice_lab import apiserver, places, processes
+from sluice_operator import crd, watch
+from sluice_operator.cache import Cache
+from sluice_operator.client import ApiServer, connect
+from sluice_operator.cluster import CONSUMER_KIND, ApiError
+from sluice_operator.health import LATE_AFTER, STUCK_AFTER, Freshness
+from sluice_operator.track import Event
+from sluice_operator.twin import Twin
+
+Json = dict[str, Any]
+Watching = Callable[[tuple[str, ...]], AbstractAsyncContextManager[Watched]]
+PLACES = [pytest.param("twin"), pytest.param("server", marks=pytest.mark.cluster)]
+NAMES = (f"watch-{number}" for number in itertools.count())
+
+
+class Place:
+    """A server with two namespaces, of which the watcher may read one, and the other if it is said."""
+
+    def __init__(self, watched: Watching, home: str, away: str, may_read: Callable[[str], None], forget: Callable[[], None]) -> None:
+        self._watched, self.home, self.away, self.may_read, self.forget = watched, home, away, may_read, forget
+
+    def play(self, scene: Callable[[Watched], Coroutine[Any, Any, None]], *others: str) -> None:
+        """One scene, with watches of home and of these."""
+
+        async def whole() -> None:
+            async with self._watched((self.home, *others)) as found:
+                await scene(found)
+
+        asyncio.run(whole())
+
+
+def written(folder: Path, url: str, token: str, authority: Path | None = None) -> Path:
+    """A kubeconfig."""
+    cluster = {"server": url} | ({"certificate-authority": str(authority)} if authority else {})
+    context = {"context": {"cluster": "c", "user": "u"}, "name": "x"}
+    user = {"name": "u", "user": {"token": token}}
+    document = {"apiVersion": "v1", "kind": "Config", "current-context": "x", "contexts": [context], "users": [user]}
+    path = folder / f"{next(NAMES)}.kubeconfig"
+    path.write_text(json.dumps({**document, "clusters": [{"name": "c", "cluster": cluster}]}))
+    return path
+
+
+def twin_place(folder: Path) -> Place:
+    """The one in memory."""
+    twin = Twin(lambda: BEGIN)
+    served, writer = Served(twin, {"away"}), ApiServer(HttpTwin(twin))  # type: ignore[arg-type]  # it stands where ApiClient stands
+
+    @asynccontextmanager
+    async def watched(namespaces: tuple[str, ...]) -> AsyncIterator[Watched]:
+        async with served.standing() as url, watching(writer, url, lambda through: written(folder, through, "t"), namespaces) as found:
+            yield found
+
+    return Place(watched, "home", "away", served.forbidden.remove, twin.compact)
+
+
+class Real:
+    """A kube-apiserver, and somebody whom it lets read what a Role says."""
+
+    def __init__(self, server: apiserver.ApiServer) -> None:
+        self.server = server
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("KUBECONFIG", str(server.kubeconfig("admin")))
+            self.admin = ApiServer(connect())
+        self.post("api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "w"}})
+        self.post("apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd.definition())
+        assert processes.poll(self._serves, seconds=30)
+
+    def _serves(self) -> bool:
+        try:
+            return self.admin.versions(CONSUMER_KIND, "", "") == {}
+        except ApiError:
+            return False
+
+    def post(self, path: str, body: Json) -> Json:
+        """As the administrator."""
+        trust = ssl.create_default_context(cafile=str(self.server.authority))
+        headers = {"Authorization": "Bearer admin", "Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self.server.url}/{path}", json.dumps(body).encode(), headers)  # noqa: S310 - ours, and https
+        with urllib.request.urlopen(request, context=trust, timeout=10) as reply:  # noqa: S310
+            found: Json = json.load(reply)
+            return found
+
+    def may_read(self, namespace: str) -> None:
+        """As the chart's Role says it for what is watched."""
+        rights = "apis/rbac.authorization.k8s.io/v1/namespaces"
+        rules = [{"apiGroups": [group], "resources": [plural], "verbs": ["list", "watch"]} for group, plural in (("", "pods"), ("batch", "jobs"))]
+        self.post(f"{rights}/{namespace}/roles", {"metadata": {"name": "w"}, "rules": rules})
+        subject = {"kind": "ServiceAccount", "name": "w", "namespace": "default"}
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "w"}
+        self.post(f"{rights}/{namespace}/rolebindings", {"metadata": {"name": "w"}, "subjects": [subject], "roleRef": reference})
+
+    def place(self, folder: Path) -> Place:
+        """Two namespaces of its own."""
+        token = self.post("api/v1/namespaces/default/serviceaccounts/w/token", {"spec": {}})["status"]["token"]
+        home, away = next(NAMES), next(NAMES)
+        for namespace in (home, away):
+            self.post("api/v1/namespaces", {"metadata": {"name": namespace}})
+        self.may_read(home)
+
+        @asynccontextmanager
+        async def watched(namespaces: tuple[str, ...]) -> AsyncIterator[Watched]:
+            def config(through: str) -> Path:
+                return written(folder, through, token, self.server.authority)
+
+            async with watching(self.admin, self.server.url, config, namespaces) as found:
+                yield found
+
+        return Place(watched, home, away, self.may_read, lambda: None)
+
+
+@pytest.fixture(scope="module")
+def real() -> Iterator[Real]:
+    """Etcd and kube-apiserver, with nothing in them."""
+    with apiserver.running(places.work(), ("admin",)) as server:
+        yield Real(server)
+
+
+@pytest.fixture(params=PLACES)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """The twin behind HTTP, or the real one."""
+    if request.param == "twin":
+        return twin_place(tmp_path)
+    found: Place = request.getfixturevalue("real").place(tmp_path)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pauses of milliseconds."""
+    monkeypatch.setattr(watch, "PAUSES", (0.02,))
+
+
+def test_what_is_there_is_told_and_then_whatever_happens(place: Place) -> None:
+    """Of ours; in whatever pages the list came."""
+
+    async def scene(world: Watched) -> None:
+        pods = [await world.make(name) for name in ("x", "y", "z")]
+        await world.make("theirs", app="x")
+        await world.shows(x="", y="", z="")
+        await world.note(pods[0], "1")
+        await world.delete(pods[1])
+        await world.make("new")
+        await world.shows(x="1", z="", new="")
+
+    place.play(scene)
+
+
+def test_a_connection_that_is_cut_is_taken_up_where_it_ended(place: Place) -> None:
+    """Each change comes once, in order: nothing is listed anew."""
+
+    async def scene(world: Watched) -> None:
+        pod = await world.make("x")
+        await world.shows(x="")
+        for number in range(3):
+            world.gate.cut()
+            await world.note(pod, str(number))
+            await world.shows(x=str(number))
+        versions = [int(event.body["metadata"]["resourceVersion"]) for _, event in world.told]
+        assert versions == sorted(set(versions))
+
+    place.play(scene)
+
+
+def test_a_list_after_410_finds_what_was_deleted_meanwhile(place: Place) -> None:
+    """And what was made; no event ever tells of either."""
+
+    async def scene(world: Watched) -> None:
+        kept, lost = await world.make("kept"), await world.make("lost")
+        await world.shows(kept="", lost="")
+        world.gate.open = False
+        world.gate.cut()
+        await world.delete(lost)
+        await world.note(kept, "1")
+        await world.make("new")
+        place.forget()
+        for one in world.watches.watching:
+            one._track.version = "1"  # of before the server's memory
+        world.gate.open = True
+        await world.shows(kept="1", new="")
+
+    place.play(scene)
+
+
+def test_a_forbidden_namespace_disturbs_no_other_and_is_watched_when_it_may_be(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    """When a namespace is deleted, the right to read it goes first."""
+
+    async def scene(world: Watched) -> None:
+        await world.make("elsewhere", place.away)
+        await world.make("x")
+        await world.shows(x="")
+        await until(lambda: f"Pods in namespace {place.away} are not watched: 403" in caplog.text, lambda: caplog.text)
+        await asyncio.to_thread(place.may_read, place.away)
+        await world.shows(x="", elsewhere="")
+
+    place.play(scene, place.away)
+
+
+def test_a_stuck_watch_fails_readiness_then_liveness(place: Place) -> None:
+    """It looks like one in which nothing happens; only a list tells. When it goes on, all is well again."""
+
+    async def scene(world: Watched) -> None:
+        now = [0.0]
+        fresh = Freshness(lambda: now[0])
+
+        def audit() -> None:
+            for kind, event in world.told:
+                meta = event.body["metadata"]
+                fresh.shown(kind, meta["uid"], meta["resourceVersion"], gone=event.gone)
+            now[0] += 1
+            fresh.audit(world.cluster, (place.home,))
+
+        pod = await world.make("x", **DRIVER)
+        await world.shows(x="")
+        await asyncio.to_thread(audit)
+        assert fresh.cold() == []
+        world.gate.hold_up()
+        await world.note(pod, "1")
+        await asyncio.to_thread(audit)
+        now[0] += LATE_AFTER
+        assert fresh.cold() == ["Pods are seen late"]
+        now[0] += STUCK_AFTER
+        assert fresh.stuck() == ["Pod"]
+        world.gate.cut()
+        await world.shows(x="1")
+        await asyncio.to_thread(audit)
+        assert fresh.cold() == []
+
+    place.play(scene)
+
+
+def test_a_connection_that_is_silent_is_given_up(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network may lose one without a word."""
+    monkeypatch.setattr(watch, "SILENT", 0.5)
+
+    async def scene(world: Watched) -> None:
+        pod = await world.make("x")
+        await world.shows(x="")
+        world.gate.hold_up()
+        await world.note(pod, "1")
+        await world.shows(x="1")
+
+    place.play(scene)
+
+
+def test_a_server_that_sends_everybody_away_is_not_asked_again_and_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Pods and Jobs try once, and then wait."""
+    monkeypatch.setattr(watch, "PAUSES", (30.0,))
+
+    async def scene(world: Watched) -> None:
+        world.gate.open = False
+        await until(lambda: world.gate.connections >= len(watch.KINDS), lambda: str(world.gate.connections))
+        await asyncio.sleep(0.1)
+        assert world.gate.connections <= 2 * len(watch.KINDS)  # aiohttp tries a GET twice
+
+    twin_place(tmp_path).play(scene)
+
+
+def test_an_object_that_is_not_understood_hides_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Somebody wrote a label of ours that is no number."""
+    cache = Cache()
+
+    async def scene(world: Watched) -> None:
+        told = world.told
+
+        def tell(kind: str, event: Event) -> None:
+            cache.see(kind, event.body, BEGIN, gone=event.gone)
+            told.append((kind, event))
+
+        for one in world.watches.watching:
+            one._tell = tell
+        await world.make("odd", **DRIVER, **{"sluice.dev/attempt": "first"})
+        await world.make("x")
+        await world.shows(x="")
+
+    twin_place(tmp_path).play(scene)
+    assert "Pod odd was not understood" in caplog.text
+
+
+DRIVER = {"sluice.dev/consumer": "orders", "sluice.dev/role": "driver", "app.kubernetes.io/managed-by": "sluice"}
