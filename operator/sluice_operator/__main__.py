@@ -55,7 +55,7 @@ def assembled(settings: Settings) -> kopf.OperatorRegistry:
     leads = candidate.leads if candidate else lambda: True
     port = LeaderOnly(Metered(api, metrics), leads)
     loops = Loops(Office(port, cache, settings, notice=metrics.notice), metrics, leading=False)
-    metrics.registry.register(Gauges(Sources(cache.bodies, leads, freshness.behind)))
+    metrics.registry.register(Gauges(Sources(cache.told, leads, freshness.behind)))
     eyes = Eyes(cache, loops, freshness, metrics)
     services = (
         Server(settings.port, partial(problems, loops, freshness), freshness.cold, metrics.registry),

@@ -39,6 +39,13 @@ class Sight(NamedTuple):
     matters: bool
 
 
+class Told(NamedTuple):
+    """A resource as last seen, and the pod of the driver that its status names, with what that reports."""
+
+    body: Json
+    driver: Pod | None
+
+
 REMEMBERED = 8  # drivers of one resource: the present one, the last one, and strays
 
 
@@ -107,10 +114,10 @@ class Cache:
         with self._lock:
             return list(self._shelves)
 
-    def bodies(self) -> list[Json]:
-        """Every resource that is there, as last seen."""
+    def told(self) -> list[Told]:
+        """Every resource that is there."""
         with self._lock:
-            return [shelf.body for shelf in self._shelves.values() if shelf.body is not None]
+            return [Told(shelf.body, _driver(shelf, shelf.body)) for shelf in self._shelves.values() if shelf.body is not None]
 
     def observed(self, key: Key) -> Observed:
         """What is there of it, as last seen."""
@@ -151,6 +158,12 @@ class Cache:
     def _of(shelf: Shelf) -> Observed:
         exits = {uid: heard.exit for uid, heard in shelf.heard.items() if heard.exit}
         return replace(observe.observed(shelf.pods.values(), shelf.jobs.values()), exits=exits)
+
+
+def _driver(shelf: Shelf, body: Json) -> Pod | None:
+    named = (body.get("status") or {}).get("driver") or {}
+    pod = shelf.pods.get(named.get("pod") or "")
+    return pod if pod is not None and pod.owner == body["metadata"]["uid"] else None
 
 
 def _present(body: Json | None, gone: Json) -> Json | None:

@@ -1,5 +1,6 @@
 """What Prometheus is told when it asks: of this process, and of each resource, out of the cache.
 
+Figures are those of the driver's last report: into the status they are written seldom, where there are many resources.
 Resources are told of by the leader only: all replicas know them, and a sum would count them twice.
 """
 
@@ -20,7 +21,9 @@ from sluice_operator.observe import instant
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from sluice_operator.cache import Told
     from sluice_operator.cluster import Json
+    from sluice_operator.model import Pod
 
 BY_RESOURCE = {
     "sluice_consumer_lag_seconds": "How far the oldest shard is behind the stream's tip.",
@@ -37,7 +40,7 @@ BY_RESOURCE = {
 class Sources:
     """Asked at every scrape: the resources in the cache, whether this process leads, and how far each watch is behind."""
 
-    bodies: Callable[[], Iterable[Json]]
+    resources: Callable[[], Iterable[Told]]
     leads: Callable[[], bool]
     behind: Callable[[], dict[str, float]]
 
@@ -62,7 +65,7 @@ class Gauges(Collector):
             behind.add_metric([kind], seconds)
         yield from (leader, build, behind)
         if leads:
-            yield from _resources(list(self._sources.bodies()), consumers, by_resource)
+            yield from _resources(list(self._sources.resources()), consumers, by_resource)
 
 
 def _families() -> list[GaugeMetricFamily]:
@@ -75,31 +78,40 @@ def _families() -> list[GaugeMetricFamily]:
     ]
 
 
-def _resources(bodies: list[Json], consumers: GaugeMetricFamily, by_resource: list[GaugeMetricFamily]) -> Iterator[GaugeMetricFamily]:
-    phases = Counter((body.get("status") or {}).get("phase", Phase.PENDING) for body in bodies)
+def _resources(told: list[Told], consumers: GaugeMetricFamily, by_resource: list[GaugeMetricFamily]) -> Iterator[GaugeMetricFamily]:
+    phases = Counter((one.body.get("status") or {}).get("phase", Phase.PENDING) for one in told)
     for phase in Phase:
         consumers.add_metric([phase], phases[phase])
-    for body in bodies:
-        figures = _figures(body.get("status") or {})
+    for one in told:
+        meta, figures = one.body["metadata"], _figures(one.body.get("status") or {}, one.driver)
         for family in by_resource:
             if (value := figures[family.name]) is not None:
-                family.add_metric([body["metadata"]["namespace"], body["metadata"]["name"]], value)
+                family.add_metric([meta["namespace"], meta["name"]], value)
     yield from (consumers, *by_resource)
 
 
-def _figures(status: Json) -> dict[str, float | None]:
-    stream = status.get("stream") or {}
-    lag, reported = stream.get("millisBehindLatest"), instant(stream.get("reportedAt"))
+def _figures(status: Json, driver: Pod | None) -> dict[str, float | None]:
+    report = driver.report if driver is not None else None
+    lag = report.millis_behind_latest if report else None
     ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or ())
     return {
         "sluice_consumer_lag_seconds": None if lag is None else lag / 1000,
-        "sluice_consumer_records_per_second": stream.get("recordsPerSecond"),
-        "sluice_consumer_open_shards": stream.get("openShards"),
+        "sluice_consumer_records_per_second": report.records_per_second if report else None,
+        "sluice_consumer_open_shards": report.open_shards if report else None,
         "sluice_consumer_executors": status.get("replicas"),
-        "sluice_consumer_draining_executors": len(status.get("draining") or ()),
-        "sluice_consumer_report_age_seconds": (datetime.now(UTC) - reported).total_seconds() if reported else None,
+        "sluice_consumer_draining_executors": len(report.draining if report else ()),
+        "sluice_consumer_report_age_seconds": _age(driver, status),
         "sluice_consumer_ready": float(ready),
     }
+
+
+def _age(driver: Pod | None, status: Json) -> float | None:
+    """Since its number was new; an operator that has just started knows that from the status, if that is of the same report."""
+    if driver is None or driver.report is None or driver.reported_at is None:
+        return None
+    stream = status.get("stream") or {}
+    known = instant(stream.get("reportedAt")) if stream.get("number") == driver.report.number else None
+    return (datetime.now(UTC) - min(driver.reported_at, known or driver.reported_at)).total_seconds()
 
 
 def _version() -> str:

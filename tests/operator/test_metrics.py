@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from prometheus_client import generate_latest
 
 from sluice_operator import observe
 from sluice_operator.action import Event, Plan
+from sluice_operator.cache import Told
 from sluice_operator.cluster import Exists
 from sluice_operator.events import Reason
 from sluice_operator.gauges import Gauges, Sources
@@ -32,7 +35,7 @@ class Counted(World):
         self.metrics = Metrics()
         self.office = Office(Metered(self.twin, self.metrics), self.office.cache, self.office.settings, notice=self.metrics.notice)
         cache = self.office.cache
-        self.metrics.registry.register(Gauges(Sources(cache.bodies, lambda: self.leads, lambda: {"Pod": 7.0})))
+        self.metrics.registry.register(Gauges(Sources(cache.told, lambda: self.leads, lambda: {"Pod": 7.0})))
 
     def value(self, metric: str, /, **labels: str) -> float | None:
         """One sample, as exported."""
@@ -117,6 +120,29 @@ def test_each_resource_is_told_of_by_the_leader_only(world: Counted) -> None:
     assert world.value("sluice_watch_behind_seconds", kind="Pod") == 7
 
 
+def test_figures_are_those_of_the_last_report_however_old_the_status_is(world: Counted) -> None:
+    """Of a thousand resources the figures in a status are minutes old; an alert on the lag must not be."""
+    (driver,) = world.drivers()
+    report = json.loads(driver["metadata"]["annotations"]["sluice.dev/report"])
+    report |= {"number": report["number"] + 1, "millisBehindLatest": 61_000, "recordsPerSecond": 7.5, "openShards": 9}
+    driver["metadata"]["annotations"]["sluice.dev/report"] = json.dumps(report)
+    where = {"namespace": KEY.namespace, "name": KEY.name}
+    world.office.cache.see("Pod", driver, datetime.now(UTC) - timedelta(seconds=40))
+    assert world.status["stream"].get("millisBehindLatest") != 61_000
+    assert world.value("sluice_consumer_lag_seconds", **where) == 61
+    assert world.value("sluice_consumer_records_per_second", **where) == 7.5
+    assert world.value("sluice_consumer_open_shards", **where) == 9
+    assert 40 <= (world.value("sluice_consumer_report_age_seconds", **where) or 0) < 60
+
+
+def test_a_report_of_somebody_elses_pod_is_not_the_drivers(world: Counted) -> None:
+    """It has the name that the status says, and another owner."""
+    (driver,) = world.drivers()
+    driver["metadata"]["ownerReferences"][0]["uid"] = "another"
+    world.office.cache.see("Pod", driver, world.now)
+    assert world.value("sluice_consumer_open_shards", namespace=KEY.namespace, name=KEY.name) is None
+
+
 def test_a_report_is_counted_once_however_often_its_pod_is_seen() -> None:
     """A watch shows a pod again for other reasons."""
     metrics = Metrics()
@@ -131,6 +157,6 @@ def test_a_report_is_counted_once_however_often_its_pod_is_seen() -> None:
 def test_a_resource_without_a_status_is_exported_without_figures() -> None:
     """It was made a moment ago."""
     metrics, body = Metrics(), {"metadata": {"namespace": "a", "name": "b"}, "spec": SPEC}
-    metrics.registry.register(Gauges(Sources(lambda: [body], lambda: True, dict)))
+    metrics.registry.register(Gauges(Sources(lambda: [Told(body, None)], lambda: True, dict)))
     assert metrics.registry.get_sample_value("sluice_consumers", {"phase": "Pending"}) == 1
     assert b"sluice_consumer_lag_seconds{" not in generate_latest(metrics.registry)
