@@ -119,7 +119,7 @@ def _pass(office: Office, key: Key, body: Json, now: datetime, *, thorough: bool
     thorough = thorough or now >= office.looked.get(key, now - RESYNC) + _horizon(office, view.status)
     if not thorough and (rest := _rest(office, key, view, intent)):
         return rest
-    if thorough or not _only_figures(view.status, intent):
+    if thorough or not (_only_figures(view.status, intent) or _only_of_driver(view, intent)):
         live = look(office, key, now)
         if live is None:
             office.cache.lost(key, body["metadata"]["uid"])
@@ -178,6 +178,27 @@ def _only_figures(old: Status, intent: Plan) -> bool:
     """Whether nothing but what the driver reported differs; that needs no live look, and is no write-ahead."""
     same = replace(intent.status, stream=old.stream, conditions=old.conditions, draining=old.draining, replicas=old.replicas)
     return not intent.actions and same == old and not urgent(old, intent.status)
+
+
+def _only_of_driver(view: View, intent: Plan) -> bool:
+    """Whether the difference only tells how a driver gets on whose pod the watches show alive.
+
+    Nothing is done then, and nothing concluded from what they do not show: that needs no live look either. It is written only if the
+    resource is still as they showed it.
+    """
+    pod, old, new = view.driver_pod, view.status, intent.status
+    same = replace(
+        new,
+        stream=old.stream,
+        conditions=old.conditions,
+        draining=old.draining,
+        replicas=old.replicas,
+        phase=old.phase,
+        observed_generation=old.observed_generation,
+        driver=replace(new.driver, uid=old.driver.uid, started_at=old.driver.started_at, generation=old.driver.generation),
+    )
+    alive = pod is not None and not pod.deleting and pod.exit is None and not pod.finished
+    return alive and not intent.actions and same == old
 
 
 def _carry_out(office: Office, body: Json, view: View, intent: Plan) -> Outcome:

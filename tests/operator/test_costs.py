@@ -10,6 +10,7 @@ from operator_world import KEY, MIGRATING, SPEC, World, ready
 from sluice_operator.cache import Key
 from sluice_operator.cluster import CONSUMER_KIND, Refused
 from sluice_operator.model import FINALIZER
+from sluice_operator.reconcile import reconcile
 
 STATUS = ("status", "KinesisConsumer")
 
@@ -88,6 +89,50 @@ def test_many_resources_do_not_delay_what_somebody_waits_for() -> None:
     world.office.looked |= {Key("elsewhere", str(number)): world.now for number in range(1000)}
     world.apply({**SPEC, "replicas": 5})
     assert world.run(15, until=lambda: ready(world) and world.status["replicas"] == 5), world.status
+
+
+def counted_lists(world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Kinds of the lists from now on."""
+    seen, listing = list[str](), world.twin.list
+    monkeypatch.setattr(world.twin, "list", lambda kind, *where: [seen.append(kind), listing(kind, *where)][1])
+    return seen
+
+
+def test_how_a_driver_gets_on_is_told_without_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The watches show its pod alive, nothing is done, and the status is written only if the resource is as it was seen."""
+    world = Counted()
+    world.apply(SPEC)
+    assert world.run(30, until=lambda: bool(world.drivers()))
+    lists = counted_lists(world, monkeypatch)
+    assert world.run(25, until=lambda: ready(world)), world.status
+    assert lists == []
+
+
+@pytest.mark.parametrize("change", [{"deletionTimestamp": "2026-01-01T00:00:00Z"}, None], ids=["going", "unseen"])
+def test_a_driver_that_is_not_seen_alive_is_looked_for(change: dict[str, str] | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A watch may have shown it too late, or not yet: nothing is concluded from that."""
+    world = started()
+    (driver,) = world.drivers()
+    world.office.cache.see("Pod", {**driver, "metadata": {**driver["metadata"], **(change or {})}}, world.now, gone=change is None)
+    lists = counted_lists(world, monkeypatch)
+    reconcile(world.office, KEY, world.now)
+    assert lists == ["Job", "Pod"]
+    assert world.status["phase"] == "Running"
+
+
+def test_what_a_driver_tells_is_not_written_over_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The watch has not shown an edit yet: the status is refused, and the next pass looks at what is there."""
+    world = Counted()
+    world.apply(SPEC)
+    assert world.run(30, until=lambda: bool(world.drivers()))
+    seen = world.office.cache.body(KEY)
+    assert world.run(25, until=lambda: ready(world)), world.status
+    before = world.must()
+    world.office.cache.see(CONSUMER_KIND, seen or {}, world.now)
+    lists = counted_lists(world, monkeypatch)
+    reconcile(world.office, KEY, world.now)
+    assert lists == []
+    assert world.must() == before
 
 
 def test_a_resource_is_taken_over_only_as_it_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
