@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +19,7 @@ MERGE = "application/merge-patch+json"
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 CONSUMERS = "apis/sluice.dev/v1alpha1"
 ROLE = "sluice.dev/role"
+BEGUN = "BEGUN"
 LONGEST_LINE = 4 * 2**20
 
 
@@ -46,7 +49,21 @@ class Api:
             return document
 
     async def watch(self, path: str, selector: str = "", accept: str = "application/json") -> AsyncIterator[tuple[str, Json]]:
-        """Everything that is there, then every change, as (ADDED | MODIFIED | DELETED, object), for as long as it is asked for."""
+        """Everything that is there, then every change, as (ADDED | MODIFIED | DELETED, object), for as long as it is asked for.
+
+        A server ends the watch of who is too slow for it, and a machine that is busy enough makes everybody slow: then (BEGUN, {}) comes, and
+        everything that is there once more.
+        """
+        while True:
+            yield BEGUN, {}
+            try:
+                async for event in self._watch(path, selector, accept):
+                    yield event
+            except (Answer, aiohttp.ClientError) as error:
+                sys.stderr.write(f"watch of {path}: {error!r}\n")
+            await asyncio.sleep(0.5)
+
+    async def _watch(self, path: str, selector: str, accept: str) -> AsyncIterator[tuple[str, Json]]:
         options = {"watch": "true", "sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
         query = {**options, "labelSelector": selector, "timeoutSeconds": "3600"}
         async with self._session.get(f"{self._url}/{path}", params=query, headers={"Accept": accept}) as reply:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import yaml
-from operator_api import CONSUMERS, METADATA, ROLE, Answer, Api, Json
+from operator_api import BEGUN, CONSUMERS, METADATA, ROLE, Answer, Api, Json
 
 from sluice_lab import places
 
@@ -88,6 +88,9 @@ class Fleet:
 
     async def _watch(self) -> None:
         async for kind, body in self._api.watch(f"{CONSUMERS}/kinesisconsumers"):
+            if kind == BEGUN:
+                self.bodies.clear()
+                continue
             meta = body["metadata"]
             if kind == "DELETED":
                 self.bodies.pop((meta["namespace"], meta["name"]), None)
@@ -95,8 +98,10 @@ class Fleet:
                 self.bodies[meta["namespace"], meta["name"]] = body
 
     async def _count(self) -> None:
-        self.pods = Counter()
         async for kind, pod in self._api.watch("api/v1/pods", ROLE, METADATA):
+            if kind == BEGUN:
+                self.pods.clear()
+                continue
             self.pods[pod["metadata"]["labels"][ROLE]] += STEPS[kind]
 
     async def until(self, what: str, holds: Callable[[Json], bool], keys: dict[Key, int] | None = None) -> None:

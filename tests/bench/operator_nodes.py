@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from operator_api import METADATA, ROLE, Answer, Api, Json, connected
+from operator_api import BEGUN, METADATA, ROLE, Answer, Api, Json, connected
 from operator_pods import NODE, container, executor, now, owner
 
 AT_ONCE = 16  # drivers that do something at a time
@@ -64,6 +64,8 @@ class Nodes:
     async def watch_drivers(self) -> None:
         """Runs drivers for as long as their pods are there."""
         async for kind, pod in self._api.watch("api/v1/pods", f"{ROLE}=driver", METADATA):
+            if kind == BEGUN:
+                continue
             uid = pod["metadata"]["uid"]
             if kind == "DELETED":
                 self._drivers.pop(uid, None)
