@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("sluice")
 UNSETTLED = timedelta(seconds=30)  # while something is under way, its end may have been missed by a watch
 RESYNC = timedelta(minutes=5)
-LOOKS_RATE = 10  # a second, of all resources together: when more than 300 are under way at once, looks that only time asks for come less often
+LOOKS_RATE = 4  # a second, of all resources together: when more than 120 are under way at once, looks that only time asks for come less often
 SOON = timedelta(seconds=1)
 REPEAT_REFUSED = timedelta(seconds=30)
 SETTLED = {Phase.RUNNING, Phase.IDLE, Phase.SUSPENDED, Phase.FAILED}
 NEWS_EVERY = timedelta(seconds=10)  # what nobody waits for is written together, so often at most
-FIGURES_RATE = 15  # a second, of all resources together: of more than 150, mere figures are written less often
+FIGURES_RATE = 4  # a second, of all resources together: of more than 40, mere figures are written less often
 
 
 @dataclass(slots=True)

@@ -72,13 +72,13 @@ def test_a_suspension_costs_two_status_writes() -> None:
     assert world.costs(lambda: world.status["phase"] == "Suspended") <= 2
 
 
-@pytest.mark.parametrize(("others", "most"), [(0, 20), (1000, 3)])
+@pytest.mark.parametrize(("others", "most"), [(0, 60), (1000, 3)])
 def test_many_resources_write_their_figures_less_often(others: int, most: int) -> None:
-    """Every ten seconds; of a thousand, every 67 s: 15 such writes a second in all, however many there are."""
+    """Every ten seconds; of a thousand, every 250 s: 4 such writes a second in all, however many there are."""
     world = started()
     world.office.looked |= {Key("elsewhere", str(number)): world.now for number in range(others)}
     before = len(world.written)
-    world.run(180)
+    world.run(600)
     assert 2 <= len(world.written) - before <= most
     assert world.condition("Ready")["status"] == "True"
 
@@ -170,9 +170,9 @@ def test_a_finalizer_that_is_refused_is_told_and_tried_again(monkeypatch: pytest
     assert world.run(90, until=lambda: ready(world)), world.status
 
 
-@pytest.mark.parametrize(("others", "least", "most"), [(0, 5, 8), (1000, 1, 3)])
+@pytest.mark.parametrize(("others", "least", "most"), [(0, 15, 24), (1000, 1, 3)])
 def test_many_resources_are_looked_at_less_often_while_nothing_happens(others: int, least: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A driver that does not start is looked at every 30 s; a thousand of them would be a hundred reads a second."""
+    """A driver that does not start is looked at every 30 s; a thousand of them would be a hundred reads a second. All of them get 12."""
     world = Counted()
     world.lost_nodes = True
     world.office.looked |= {Key("elsewhere", str(number)): world.now for number in range(others)}
@@ -180,5 +180,5 @@ def test_many_resources_are_looked_at_less_often_while_nothing_happens(others: i
     world.run(10)
     looks, listing = [], world.twin.list
     monkeypatch.setattr(world.twin, "list", lambda kind, *where: [looks.append(kind), listing(kind, *where)][1])
-    world.run(180)
+    world.run(600)
     assert least <= looks.count("Pod") <= most
