@@ -89,7 +89,7 @@ class Loops:
                 else:
                     failures = 0
                     self._figures[key] = outcome.figures or outcome.wake
-                    thorough = await self._sleep(key, outcome.wake)
+                    thorough = await self._sleep(key, outcome.wake) and not outcome.acted
         finally:
             self._tasks.pop(key, None)
             self._bells.pop(key, None)

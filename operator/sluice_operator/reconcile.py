@@ -77,10 +77,14 @@ class Office:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """When to look again at the latest; None: the resource is gone. Before `figures` new figures alone are no reason to look."""
+    """When to look again at the latest; None: the resource is gone. Before `figures` new figures alone are no reason to look.
+
+    One that `acted` looked just before: what comes of it the watches tell, and if not, the look that is due.
+    """
 
     wake: datetime | None
     figures: datetime | None = None
+    acted: bool = False
 
 
 def reconcile(office: Office, key: Key, now: datetime, *, thorough: bool = False) -> Outcome:
@@ -220,7 +224,7 @@ def _carry_out(office: Office, body: Json, view: View, intent: Plan) -> Outcome:
     except Refused as error:
         _remember(office, view, error)
         return soon
-    return soon if intent.actions else Outcome(_next(office, intent, view.now))
+    return replace(soon, acted=True) if intent.actions else Outcome(_next(office, intent, view.now))
 
 
 def _enlist(office: Office, view: View, intent: Plan) -> Outcome:

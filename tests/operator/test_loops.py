@@ -170,13 +170,13 @@ def test_a_namespace_that_may_not_be_watched_does_not_end_the_process() -> None:
     assert len(list(itertools.islice(iter(pauses), 1000))) == 1000
 
 
-def passes(monkeypatch: pytest.MonkeyPatch, wakes: list[float], figures: float) -> list[bool]:
+def passes(monkeypatch: pytest.MonkeyPatch, wakes: list[float], figures: float, *, acted: bool = False) -> list[bool]:
     """Whether each pass was thorough. One ends with the wish to be woken after so many seconds, and to hear of figures after so many."""
     seen: list[bool] = []
 
     def reconcile(_office: Office, _key: Any, now: datetime, *, thorough: bool) -> Outcome:
         seen.append(thorough)
-        return Outcome(now + timedelta(seconds=wakes.pop(0) if wakes else 60), now + timedelta(seconds=figures))
+        return Outcome(now + timedelta(seconds=wakes.pop(0) if wakes else 60), now + timedelta(seconds=figures), acted)
 
     monkeypatch.setattr(loops_module, "reconcile", reconcile)
     return seen
@@ -238,3 +238,17 @@ def test_only_silence_asks_for_a_live_look(monkeypatch: pytest.MonkeyPatch, hear
 
     asyncio.run(scene())
     assert seen == [False, not heard]
+
+
+def test_a_pass_that_acted_looked_so_the_next_one_need_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second later time wakes the loop, to go on. Of a thousand that start at once each would be looked at twice."""
+    seen = passes(monkeypatch, [0.0], figures=60, acted=True)
+
+    async def scene() -> None:
+        loops = Loops(office())
+        loops.wake(KEY)
+        await until(lambda: len(seen) == 2)
+        await loops.stop()
+
+    asyncio.run(scene())
+    assert seen == [False, False]

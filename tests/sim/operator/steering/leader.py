@@ -40,7 +40,7 @@ class Leader:
         self.cursors: dict[str, int] = {}
         self.wake: datetime | None = None
         self.figures: datetime | None = None
-        self.alive = False
+        self.alive = self.acted = False
         self.failures = 0
 
     def stop(self, seconds: int) -> None:
@@ -59,7 +59,7 @@ class Leader:
             due = self.wake is not None and self.wake <= self._now()
             if not changed and not due:
                 return
-            self._pass(thorough=not changed and not self.alive)
+            self._pass(thorough=not changed and not self.alive and not self.acted)
             if self.down > 0:
                 return
         claim("no_hot_loop", holds=False, how=f"{PASSES} passes within a second")
@@ -70,7 +70,7 @@ class Leader:
         now = self._now()
         try:
             outcome = reconcile(self.office, self.key, now, thorough=thorough)
-            self.wake, self.figures = outcome.wake, outcome.figures
+            self.wake, self.figures, self.acted = outcome.wake, outcome.figures, outcome.acted
             self.failures = 0
         except Crash:
             self.crashes += 1
@@ -78,6 +78,7 @@ class Leader:
             self.down = 1
         except ApiError:
             self.failures += 1
+            self.acted = False
             self.wake = now + timedelta(seconds=min(2**self.failures, LONGEST_PAUSE))
 
     def _feed(self) -> bool:
