@@ -59,6 +59,7 @@ class Nodes:
     def __init__(self, api: Api) -> None:
         self._api, self._drivers = api, dict[str, Driver]()
         self._slots, self._tasks = asyncio.Semaphore(AT_ONCE), set[asyncio.Task[None]]()
+        self._telling = asyncio.Semaphore(AT_ONCE)  # who starts delays nobody's report
         self.every, self.reported = 0.0, 0
 
     async def watch_drivers(self) -> None:
@@ -92,7 +93,7 @@ class Nodes:
                 if not self.every:
                     break
                 if driver.executors and not driver.draining:
-                    self._spawn(self._report(driver))
+                    self._spawn(self._report(driver), self._telling)
             left = begun + self.every - asyncio.get_running_loop().time()
             await asyncio.sleep(max(left, 0.01) if drivers else 0.2)
 
@@ -105,13 +106,13 @@ class Nodes:
         elif moved:
             self._spawn(self._follow(driver))
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(self._in_turn(work))
+    def _spawn(self, work: Coroutine[Any, Any, None], slots: asyncio.Semaphore | None = None) -> None:
+        task = asyncio.create_task(self._in_turn(work, slots or self._slots))
         self._tasks.add(task)
         task.add_done_callback(self._done)
 
-    async def _in_turn(self, work: Coroutine[Any, Any, None]) -> None:
-        async with self._slots:
+    async def _in_turn(self, work: Coroutine[Any, Any, None], slots: asyncio.Semaphore) -> None:
+        async with slots:
             await work
 
     def _done(self, task: asyncio.Task[None]) -> None:
