@@ -54,7 +54,8 @@ class Server:
 
     def get(self, path: str, query: Json, silent: float) -> Any:
         """A call that begins; its reply is read by the caller."""
-        headers: Json = {"Accept": "application/json", "User-Agent": "sluice-operator"}
+        # like the client that writes, it asks for no packed lists
+        headers: Json = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "sluice-operator"}
         self.api.update_params_for_auth(headers, [], ["BearerToken"], "", "", None)
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT, sock_read=silent)
         return self.session.get(f"{self.api.configuration.host}/{path}?{urlencode(query)}", headers=headers, timeout=timeout)
