@@ -9,7 +9,6 @@ eight bytes (integer or double, tagged 1 or not).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 TEXT, BYTES = 3, 2
@@ -24,30 +23,19 @@ HEADS = tuple({24: 2, 25: 3, 26: 5}.get(byte & 31, 1 if byte & 31 < 24 else 0) f
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
-    """Eight bytes of a gap, as a number of little endian; only where `mask` has ones are they the same in every record.
-
-    Attributes:
-        offset: from where the gap begins; negative in a gap of less than eight bytes.
-    """
-
-    offset: int
-    mask: int
-    value: int
-
-
-@dataclass(frozen=True, slots=True)
 class Gap:
     """Bytes of known length, and the value of varying length behind them.
 
     Attributes:
-        words: all of its bytes that are the same in every record.
+        same, mask: the last of its bytes and, so that they come to a multiple of eight, some that stand before it; only where `mask` has ones
+            are they the same in every record.
         fixed: values of one length inside: their offsets and lengths.
         varying: name of the value behind it; "": the record ends.
     """
 
     length: int
-    words: tuple[Word, ...]
+    same: bytes
+    mask: bytes
     fixed: dict[str, tuple[int, int]]
     varying: str = ""
 
@@ -91,15 +79,8 @@ class _Making:
 
     def gap(self, varying: str = "") -> Gap:
         """What came together."""
-        return Gap(len(self.content), tuple(self._words()), self.fixed, varying)
-
-    def _words(self) -> Iterator[Word]:
-        """Eight bytes at a time; the last eight may overlap those before, or begin before the gap."""
-        pad, size = bytes(8), len(self.content)
-        for offset in [*range(0, size - 7, 8), *([size - 8] if size % 8 else [])]:
-            content, same = ((pad + what)[offset + 8 : offset + 16] for what in (self.content, self.same))
-            if any(same):
-                yield Word(offset, int.from_bytes(same, "little"), int.from_bytes(content, "little"))
+        pad = bytes(-len(self.content) % 8)
+        return Gap(len(self.content), pad + self.content, pad + self.same, self.fixed, varying)
 
 
 def form(body: bytes, at: int) -> Form | None:
