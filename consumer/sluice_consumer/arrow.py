@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import numpy as np
 import pyarrow as pa
 
+from sluice_consumer import columns
 from sluice_consumer.gathering import Part
 from sluice_consumer.kinesis_packed import PackedRecords
 from sluice_consumer.shard_reader import Fetched
@@ -59,10 +61,10 @@ def _batch(part: Part, stream: str, shard_id: str) -> pa.RecordBatch:
         [
             keys,
             payloads,
-            pa.repeat(pa.scalar(stream, pa.string()), rows),
-            pa.repeat(pa.scalar(shard_id, pa.string()), rows),
+            columns.constant(stream, rows),
+            columns.constant(shard_id, rows),
             sequences,
-            pa.repeat(pa.scalar(0, pa.int64()), rows) if part.sub is None else pa.array(part.sub, pa.int64()),
+            columns.numbers(np.zeros(rows, np.int64) if part.sub is None else part.sub),
             arrivals.cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC")),
         ],
         schema=SCHEMA,
@@ -74,8 +76,8 @@ def _arrays(part: Part) -> tuple[pa.Array, pa.Array, pa.Array, pa.Array]:
     if isinstance(records, PackedRecords):
         return records.keys, records.payloads, records.sequences, records.arrivals
     return (
-        pa.array(records.partition_key, pa.string()),
-        pa.array(records.data, pa.binary()),
-        pa.array(records.sequence, pa.string()),
-        pa.array(records.arrival_millis, pa.int64()),
+        columns.texts(records.partition_key),
+        columns.payloads(records.data),
+        columns.texts(records.sequence),
+        columns.numbers(records.arrival_millis),
     )

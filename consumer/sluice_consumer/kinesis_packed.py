@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import pyarrow.compute as pc
+
+from sluice_consumer import columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class PackedRecords:
 
     def totals(self) -> Sequence[int]:
         """See `RecordColumns.totals`."""
-        totals: Any = np.cumsum(pc.binary_length(self.payloads).to_numpy(zero_copy_only=False), dtype=np.int64)
+        totals: Any = np.cumsum(columns.lengths(self.payloads), dtype=np.int64)
         return totals  # type: ignore[no-any-return]
 
     def any_with(self, prefix: bytes) -> bool:
@@ -80,9 +81,7 @@ def cut(body: bytes, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64])
     """
     offsets = np.empty(2 * len(starts), dtype=np.int32)
     offsets[0::2], offsets[1::2] = starts, ends
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(body)]
-    pieces = pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
-    return pieces.take(pa.array(np.arange(0, len(offsets), 2)))
+    return columns.binary(offsets, body).take(columns.numbers(np.arange(0, len(offsets), 2)))
 
 
 def cut_even(body: bytes, starts: npt.NDArray[np.int64], length: int) -> Any:
@@ -90,5 +89,4 @@ def cut_even(body: bytes, starts: npt.NDArray[np.int64], length: int) -> Any:
     if not length:
         return cut(body, starts, starts)
     values = np.ndarray((len(body) - length + 1,), f"V{length}", buffer=body, strides=(1,))[starts]
-    offsets = np.arange(0, (len(starts) + 1) * length, length, dtype=np.int32)
-    return pa.Array.from_buffers(pa.binary(), len(starts), [None, pa.py_buffer(offsets), pa.py_buffer(values)])
+    return columns.binary(np.arange(0, (len(starts) + 1) * length, length, dtype=np.int32), values)

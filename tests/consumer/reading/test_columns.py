@@ -1,0 +1,64 @@
+"""Arrow arrays made of buffers are what pyarrow makes of the same values, and pandas stays out of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from sluice_consumer import columns
+
+READS = """
+import sys
+from reading.cbor import Style
+from sluice_consumer import kinesis_cbor
+from sluice_consumer.arrow import joined, to_arrow
+from sluice_consumer.gathering import Columns, Part
+from sluice_consumer.kinesis import Records
+from sluice_consumer.shard_reader import Fetched
+from sluice_checkpoints.position import END
+
+made = Records([str(n) for n in range(99)], ["k"] * 99, [b"data"] * 99, [1_700_000_000_000] * 99)
+packed = kinesis_cbor.decode(Style().reply(made))["Records"]
+assert packed.totals()[-1] == 4 * 99 and not packed.any_with(b"x")
+parts = [Part(made), Part(made, list(range(99))), Part(packed), Part(packed.part(5, 9))]
+(batch,) = joined(to_arrow(Fetched("shard", END, END, Columns(parts)), "stream"))
+assert batch.num_rows == 3 * 99 + 4
+assert "pandas" not in sys.modules
+"""
+
+
+@pytest.mark.parametrize("values", [[], [b""], [b"a", b"", b"\xff\x00" * 300]])
+def test_payloads_are_as_they_came(values: list[bytes]) -> None:
+    """Empty ones too; their lengths, of a part of them as well."""
+    found = columns.payloads(values)
+    assert found.equals(pa.array(values, pa.binary()))
+    assert list(columns.lengths(found)) == [len(value) for value in values]
+    assert list(columns.lengths(found[1:])) == [len(value) for value in values[1:]]
+
+
+@pytest.mark.parametrize("values", [[], ["", "é", "€" * 20, "k"]])
+def test_texts_are_utf_8(values: list[str]) -> None:
+    """A character may be several bytes."""
+    assert columns.texts(values).equals(pa.array(values, pa.string()))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_a_constant_stands_in_every_row(rows: int) -> None:
+    """Also in none."""
+    assert columns.constant("größe", rows).equals(pa.array(["größe"] * rows, pa.string()))
+
+
+def test_numbers_may_stand_apart_in_memory() -> None:
+    """They are copied together."""
+    assert columns.numbers([1, -(2**62)]).equals(pa.array([1, -(2**62)], pa.int64()))
+    table = columns.np.arange(10, dtype="int64").reshape(5, 2)
+    assert columns.numbers(table[:, 1]).to_pylist() == [1, 3, 5, 7, 9]
+
+
+def test_records_become_rows_without_pandas() -> None:
+    """In a process of its own: lists and packed records, whole and in part, aggregated and not."""
+    subprocess.run([sys.executable, "-c", READS], cwd=Path(__file__).parent, check=True, timeout=120)
