@@ -84,12 +84,12 @@ class SluiceDataSource(DataSource):
 
     def schema(self) -> str:
         """The columns, as DDL."""
-        freeze_once()
+        freeze("imported")
         return str(DDL)
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the schema is always ours
         """The reader of one batch."""
-        freeze_once()
+        freeze("imported")
         return BatchReader(BatchRead.from_json(self.options[OPTION]))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - as above; Spark's name
@@ -121,12 +121,13 @@ class BatchReader(DataSourceReader):
         """Fetches and binds every shard of the task, each in its thread; what is bound is handed over as soon as it is worth it."""
         assert isinstance(partition, Group)  # noqa: S101 - Spark gives back what partitions() made
         store, source, task = self._ports()
-        freeze_once()
+        freeze("imported")
         rows = store.read(partition.shard_ids)
         with ThreadPoolExecutor(len(rows), thread_name_prefix="shard") as threads:
             futures: list[Future[Fetched]] = [threads.submit(read_shard, store, source, task, row) for row in rows.values()]
             bound = (future.result() for future in as_completed(futures))
             yield from joined(batch for fetched in bound for batch in to_arrow(fetched, self.batch.identity.name))
+        freeze("read")
 
     def _ports(self) -> tuple[CheckpointStore, shard_reader.Reader, Task]:
         batch, context = self.batch, TaskContext.get()
@@ -147,8 +148,12 @@ class BatchReader(DataSourceReader):
 
 
 @functools.cache
-def freeze_once() -> None:
-    """Takes what was imported out of the garbage collector's sight: PySpark collects after every task, which costs 20 ms otherwise."""
+def freeze(what: str) -> None:  # noqa: ARG001 - once for each
+    """Takes what there is out of the garbage collector's sight: PySpark collects after every task, which costs 20 ms otherwise.
+
+    Once when everything is "imported" and once more when the first range was "read", for the first calls make what stays, too: models of services,
+    modules that Arrow and PySpark import late. No third time: what the user's code drops later is still found.
+    """
     gc.collect()
     gc.freeze()
 

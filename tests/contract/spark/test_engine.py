@@ -9,6 +9,7 @@ import pytest
 from conftest_spark import RECORDS, SHARDS, Life, configuration
 from pipelines_of_tests import seen
 from pyspark.sql import SparkSession
+from worker_look import WorkerLook
 
 from sluice_consumer.config import Stream
 from sluice_consumer.jobs import JobsNotDone
@@ -86,3 +87,12 @@ def test_an_error_of_process_keeps_the_batch_open_and_it_comes_again_the_same(li
     plan = again.consumer.plan()
     assert plan is not None
     assert plan.replay
+
+
+def test_a_worker_that_has_read_has_little_to_collect_and_no_pandas(spark: SparkSession, life: Callable[[str], Life]) -> None:
+    """PySpark collects garbage after every task of every batch; and to import pandas is the better part of a cold executor's first task."""
+    life("collect").batch()
+    spark.dataSource.register(WorkerLook)
+    workers = [row for row in spark.read.format("workers").load().collect() if row.has_read]
+    assert workers
+    assert not [row for row in workers if row.tracked > 5_000 or row.pandas]

@@ -1,0 +1,51 @@
+"""A data source whose rows tell of the workers that read them: Spark runs it in the same processes as ours."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from sluice_consumer import columns
+
+TASKS = 16
+NAMES = ["has_read", "tracked", "pandas"]
+
+
+class Looks(DataSourceReader):
+    """A row a task."""
+
+    def partitions(self) -> list[InputPartition]:
+        """More than there are workers."""
+        return [InputPartition(number) for number in range(TASKS)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - all the same
+        """Whether records were ever read in this process, how many objects its garbage collector looks at, and whether pandas is there.
+
+        Not as tuples: to make columns of them, PySpark itself would import pandas.
+        """
+        ours = sys.modules.get("sluice_consumer.datasource")
+        gc.collect()
+        found = [ours is not None and ours.freeze.cache_info().currsize > 1, len(gc.get_objects()), "pandas" in sys.modules]
+        yield pa.RecordBatch.from_arrays([columns.numbers([int(value)]) for value in found], names=NAMES)
+
+
+class WorkerLook(DataSource):
+    """`spark.read.format("workers")`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return "workers"
+
+    def schema(self) -> str:
+        """The columns, as DDL."""
+        return ", ".join(f"{name} BIGINT" for name in NAMES)
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - always the same
+        """The reader."""
+        return Looks()
