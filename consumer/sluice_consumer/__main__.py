@@ -37,10 +37,11 @@ def supervise(config: Config, arguments: list[str]) -> int:
     keeper = Supervisor(config, store, ports.beating_store(config))
     signal.signal(signal.SIGTERM, keeper.on_term)
     signal.signal(signal.SIGINT, keeper.on_term)
-    taken = keeper.take(_announce(reporter))
-    reporter.update(phase="Starting", deadline=None, generation=taken.life.generation)
-    child = supervisor.spawn(arguments, taken, reporter.number)
-    return supervisor.finish(keeper.watch(child, taken))
+    with supervisor.starting([sys.executable, "-m", "sluice_consumer.driver", *arguments]) as child:
+        taken = keeper.take(_announce(reporter))
+        reporter.update(phase="Starting", deadline=None, generation=taken.life.generation)
+        supervisor.order(child, taken, reporter.number)
+        return supervisor.finish(keeper.watch(child, taken))
 
 
 def _announce(reporter: pod.Reporter) -> Callable[[float], None]:

@@ -1,4 +1,7 @@
-"""The child process of a life: Spark and the batch loop. Started by the supervisor, which holds the lease."""
+"""The child process of a life: Spark and the batch loop.
+
+Its supervisor starts it before it holds the lease. Until the orders come, it has no generation and touches neither table nor stream.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 from pyspark.sql import SparkSession
@@ -24,7 +27,7 @@ from sluice_consumer.__main__ import configuration
 from sluice_consumer.config import Config
 from sluice_consumer.executors import ExecutorTarget, SparkBackend, described
 from sluice_consumer.outcome import UNCLEAN, Ending
-from sluice_consumer.supervisor import LIFE
+from sluice_consumer.supervisor import PARENT
 from sluice_consumer.term import set_on_term
 from sluice_consumer.work import Lease, Work, deeper
 
@@ -33,80 +36,92 @@ log = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class Orders:
-    """What the supervisor hands down in the environment."""
+    """What the supervisor hands down on standard input once it holds the lease."""
 
     generation: int
     token: str
     how: str
     waitOutMillis: int  # noqa: N815 - as it travels
     reportNumber: int  # noqa: N815
-    parent: int
 
     @staticmethod
-    def from_environment() -> Orders:
-        """Reads them, and makes sure that the supervisor still lives (it may have died before our death signal was set)."""
-        orders = Orders(**json.loads(os.environ.pop(LIFE)))
-        if os.getppid() != orders.parent:
-            sys.exit("the supervisor is gone")
-        return orders
+    def read(source: TextIO) -> Orders:
+        """Waits for them. Their absence means that there is no lease, or no supervisor any more."""
+        line = source.readline()
+        if not line.endswith("\n"):
+            sys.exit("the supervisor gave no orders")
+        return Orders(**json.loads(line))
+
+
+def check_parent() -> None:
+    """Makes sure that the supervisor still lives: it may have died before our death signal was set."""
+    if os.getppid() != int(os.environ.pop(PARENT)):
+        sys.exit("the supervisor is gone")
+
+
+def session(config: Config, here: spark_conf.Pod | None, master: str | None) -> SparkSession:
+    """Starts Spark; in a pod, executors come while the driver goes on."""
+    settings = spark_conf.settings(config, here, master)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    logs.say(f"starting Spark on {settings['spark.master']}")
+    return SparkSession.builder.config(map=dict[str, Any](settings)).getOrCreate()
 
 
 class Driver:
     """One driver process.
 
     Attributes:
-        work: the life's; also asked when it failed, and why.
+        work: the life's, once there is one; also asked when it failed, and why.
     """
 
-    def __init__(self, config: Config, orders: Orders, options: tuple[str | None, bool]) -> None:
+    def __init__(self, config: Config, options: tuple[str | None, bool]) -> None:
         self._config = config
         self._master, self._until_tip = options
         self._drain = threading.Event()
         self._here = pod.from_environment()
         self._annotations = pod.PodAnnotations(self._here) if self._here else None
-        self._reporter = pod.Reporter(self._annotations, number=orders.reportNumber)
-        lease = Lease(Life(orders.generation, orders.token), orders.how, orders.waitOutMillis)
-        self.work = Work(config, lease, self._reporter, self._drain)
+        self._reporter = pod.Reporter(None)  # only its life's owner reports
+        self.work: Work | None = None
 
     def run(self) -> Ending:
-        """Everything, from fencing to a clean stop."""
+        """Everything, from starting Spark to a clean stop."""
         set_on_term(self._drain, lambda: logs.say("told to stop: the open batch is finished, then the lease is released"))
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor decides what Ctrl-C means
-        self.work.begin(in_pod=self._here is not None)
-        spark = self._session()
+        spark = session(self._config, self._here, self._master)
         try:
-            self.work.wait_out()
-            engine = self.work.engine(spark)
-            self._start_following(spark)
-            self.work.loop(engine, until_tip=self._until_tip)
+            work = self._begun(Orders.read(sys.stdin))
+            work.wait_out()
+            engine = work.engine(spark)
+            self._start_following(spark, work)
+            work.loop(engine, until_tip=self._until_tip)
             return Ending(0 if engine.quiet() else UNCLEAN, "", "")
         finally:
             self._reporter.update(phase="Draining")
             spark.stop()
 
-    def _session(self) -> SparkSession:
-        settings = spark_conf.settings(self._config, self._here, self._master)
-        builder = SparkSession.builder.config(map=dict[str, Any](settings))
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        logs.say(f"starting Spark on {settings['spark.master']}")
-        return builder.getOrCreate()
+    def _begun(self, orders: Orders) -> Work:
+        self._reporter = pod.Reporter(self._annotations, number=orders.reportNumber)
+        lease = Lease(Life(orders.generation, orders.token), orders.how, orders.waitOutMillis)
+        self.work = Work(self._config, lease, self._reporter, self._drain)
+        self.work.begin(in_pod=self._here is not None)
+        return self.work
 
-    def _start_following(self, spark: SparkSession) -> None:
+    def _start_following(self, spark: SparkSession, work: Work) -> None:
         if self._annotations is None or self._here is None:
             return
         initial = self._config.executors or 0
         target = ExecutorTarget(SparkBackend(spark.sparkContext), initial, self._config.drain_timeout_seconds, time.monotonic)
         prefix = spark.conf.get("spark.kubernetes.executor.podNamePrefix", self._here.name) or self._here.name
-        threading.Thread(target=self._follow, args=(target, prefix), name="executors", daemon=True).start()
+        threading.Thread(target=self._follow, args=(target, prefix, work), name="executors", daemon=True).start()
 
-    def _follow(self, target: ExecutorTarget, prefix: str) -> None:
+    def _follow(self, target: ExecutorTarget, prefix: str, work: Work) -> None:
         """Keeps the executors at the operator's target, and the report fresh."""
         while True:
             wanted = pod.wanted_executors(self._annotations) if self._annotations else None
             try:
                 target.apply(target.total if wanted is None else wanted)
                 draining = [described(d, prefix, time.monotonic(), datetime.datetime.now(datetime.UTC)) for d in target.draining.values()]
-                self._reporter.update(executors=target.live, draining=draining, **self.work.look())
+                self._reporter.update(executors=target.live, draining=draining, **work.look())
             except Exception:  # the next step tries again; the batch loop must not die of it
                 log.exception("the executor target could not be applied")
             time.sleep(pod.POLL_SECONDS)
@@ -117,10 +132,14 @@ def attempt(driver: Driver) -> Ending:
     try:
         return driver.run()
     except SluiceError as error:
-        return outcome.of(deeper(driver.work.consumer, error) if error.exit_code == 1 else error)
+        return outcome.of(_why(driver, error) if error.exit_code == 1 else error)
     except Exception as error:
         log.exception("the batch failed; it will come again, with the same content, in the next life")
-        return outcome.of(deeper(driver.work.consumer, error))
+        return outcome.of(_why(driver, error))
+
+
+def _why(driver: Driver, error: Exception) -> Exception:
+    return deeper(driver.work.consumer, error) if driver.work else error
 
 
 @click.command()
@@ -130,8 +149,8 @@ def attempt(driver: Driver) -> Ending:
 def main(path: Path, master: str | None, until_tip: bool) -> None:  # noqa: FBT001 - click passes flags so
     """The driver process; started by `python -m sluice_consumer`."""
     logs.configure()
-    orders = Orders.from_environment()
-    ending = attempt(Driver(configuration(path), orders, (master, until_tip)))
+    check_parent()
+    ending = attempt(Driver(configuration(path), (master, until_tip)))
     if ending.reason:
         outcome.report(ending)
     sys.stdout.flush()

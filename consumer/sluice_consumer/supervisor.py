@@ -5,6 +5,7 @@ Small and without Spark, so that a driver whose main thread is stuck in native c
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import datetime
 import json
@@ -14,10 +15,9 @@ import secrets
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sluice_checkpoints.errors import Refused, SluiceError
@@ -30,7 +30,7 @@ from sluice_consumer.life import check_identity
 from sluice_consumer.outcome import UNCLEAN, Ending
 
 log = logging.getLogger(__name__)
-LIFE = "SLUICE_LIFE"
+PARENT = "SLUICE_SUPERVISOR"
 PR_SET_PDEATHSIG = 1
 STOP_SECONDS = 20.0  # what a drain has beyond drainTimeoutSeconds, for Spark to stop; the grace period of a pod is 30 s longer than that
 
@@ -149,12 +149,27 @@ def _die_with_parent() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def spawn(arguments: Sequence[str], taken: Taken, number: int) -> subprocess.Popen[bytes]:
-    """Starts the driver in a process group of its own; it dies when this process dies."""
+@contextlib.contextmanager
+def starting(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Starts the driver in a process group of its own; it dies when this process dies, and when the lease is not taken.
+
+    Spark starts while the lease is waited for; without its orders a driver knows no life to fence, read or write with.
+    """
+    environment = os.environ | {PARENT: str(os.getpid())}
+    child = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, start_new_session=True, preexec_fn=_die_with_parent)  # noqa: PLW1509 - no threads yet
+    try:
+        yield child
+    except BaseException:
+        _end_group(child)
+        raise
+
+
+def order(child: subprocess.Popen[bytes], taken: Taken, number: int) -> None:
+    """Hands a driver its life. One that has died meanwhile gets none; `Supervisor.watch` finds out why."""
     life = {"generation": taken.life.generation, "token": taken.life.token, "how": taken.how, "waitOutMillis": taken.wait_out_millis}
-    environment = os.environ | {LIFE: json.dumps(life | {"reportNumber": number, "parent": os.getpid()})}
-    command = [sys.executable, "-m", "sluice_consumer.driver", *arguments]
-    return subprocess.Popen(command, env=environment, start_new_session=True, preexec_fn=_die_with_parent)  # noqa: PLW1509 - no threads yet
+    assert child.stdin is not None  # noqa: S101 - `starting` made it
+    with contextlib.suppress(BrokenPipeError), child.stdin:
+        child.stdin.write(json.dumps(life | {"reportNumber": number}).encode() + b"\n")
 
 
 class Supervisor:

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import io
+import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -15,6 +19,7 @@ from sluice_checkpoints.store import CheckpointStore
 from sluice_checkpoints.stream_twin import StreamTwin
 from sluice_consumer import supervisor
 from sluice_consumer.config import Checkpoints, Config, MigrateFrom, Pipeline, Start, Stream
+from sluice_consumer.driver import Orders, check_parent
 from sluice_consumer.outcome import UNCLEAN
 from sluice_consumer.supervisor import Heart, Supervisor, _end_group
 from sluice_operator import manifests
@@ -206,6 +211,54 @@ def test_a_drain_has_all_of_its_time() -> None:
 def test_a_pod_is_not_killed_before_its_supervisor_has_ended_the_drain() -> None:
     """So the pod's last words say what happened, and the kubelet's limit is only for a supervisor that hangs."""
     assert 0 < supervisor.STOP_SECONDS < manifests.MARGIN
+
+
+# -- a driver starts before its lease is taken -------------------------------------------------------------------------------------
+
+
+def test_a_driver_dies_when_its_lease_is_not_taken() -> None:
+    """With all that it has started: it has no life to work for."""
+    with pytest.raises(LeaseHeld), supervisor.starting(["sleep", "60"]) as child:
+        raise LeaseHeld("it beats")
+    assert child.poll() == -signal.SIGKILL
+
+
+def test_a_driver_gets_its_life_once_the_lease_is_taken(tmp_path: Path) -> None:
+    """On standard input, and nothing before."""
+    _, taken = leased()
+    with supervisor.starting(["sh", "-c", f"cat >{tmp_path}/said"]) as child:
+        supervisor.order(child, replace(taken, wait_out_millis=7, how="forced"), number=5)
+        assert child.wait(60) == 0
+    with (tmp_path / "said").open() as said:
+        assert Orders.read(said) == Orders(taken.life.generation, taken.life.token, "forced", 7, 5)
+
+
+@pytest.mark.parametrize("said", ["", '{"generation": 1}'], ids=["none", "cut"])
+def test_without_orders_no_life_begins(said: str) -> None:
+    """The supervisor has died, or does not hold the lease."""
+    with pytest.raises(SystemExit):
+        Orders.read(io.StringIO(said))
+
+
+def test_a_driver_that_died_while_the_lease_was_waited_for_is_judged_by_its_exit_code() -> None:
+    """Not by the orders that could not be handed over; and its lease is not released."""
+    store, taken = leased()
+    with supervisor.starting(["sh", "-c", "exit 3"]) as child:
+        child.wait(60)
+        supervisor.order(child, taken, number=0)
+        assert Supervisor(CONFIG, store, store).watch(child, taken).code == 3
+    row = store.consumer()
+    assert row is not None
+    assert not row.released
+
+
+def test_a_driver_without_its_supervisor_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have died before the driver's death signal was set."""
+    monkeypatch.setenv(supervisor.PARENT, str(os.getppid()))
+    check_parent()
+    monkeypatch.setenv(supervisor.PARENT, "1" if os.getppid() != 1 else "2")
+    with pytest.raises(SystemExit):
+        check_parent()
 
 
 # -- taking ------------------------------------------------------------------------------------------------------------------------
