@@ -119,6 +119,13 @@ class Cache:
         with self._lock:
             return [Told(shelf.body, _driver(shelf, shelf.body)) for shelf in self._shelves.values() if shelf.body is not None]
 
+    def heard(self, key: Key) -> datetime | None:
+        """When the last report of the driver that the status names was new, by our clock."""
+        with self._lock:
+            shelf = self._shelves.get(key)
+            pod = _driver(shelf, shelf.body) if shelf and shelf.body else None
+            return pod.reported_at if pod else None
+
     def observed(self, key: Key) -> Observed:
         """What is there of it, as last seen."""
         with self._lock:

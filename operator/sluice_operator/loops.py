@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from sluice_operator.cluster import ApiError
 from sluice_operator.metrics import Metrics
 from sluice_operator.reconcile import Office, Outcome, reconcile
+from sluice_operator.running import STALE
 
 if TYPE_CHECKING:
     from sluice_operator.cache import Key
@@ -89,7 +90,7 @@ class Loops:
                 else:
                     failures = 0
                     self._figures[key] = outcome.figures or outcome.wake
-                    thorough = await self._sleep(key, outcome.wake) and not outcome.acted
+                    thorough = await self._sleep(key, outcome.wake, outcome.latest) and not outcome.acted
         finally:
             self._tasks.pop(key, None)
             self._bells.pop(key, None)
@@ -122,11 +123,16 @@ class Loops:
             self._metrics.forget(key)
         return outcome
 
-    async def _sleep(self, key: Key, wake: datetime) -> bool:
+    async def _sleep(self, key: Key, wake: datetime, latest: datetime | None) -> bool:
         """Sleeps until something happens (False) or it is time, and nothing was heard of it meanwhile (True)."""
-        pause = max((wake - datetime.now(UTC)).total_seconds(), 0.0)
-        try:
-            await asyncio.wait_for(self._bells[key].wait(), pause)
-        except TimeoutError:
-            return key not in self._alive
-        return False
+        while True:
+            pause = max((wake - datetime.now(UTC)).total_seconds(), 0.0)
+            try:
+                await asyncio.wait_for(self._bells[key].wait(), pause)
+            except TimeoutError:
+                heard = self._office.cache.heard(key)
+                if latest is None or heard is None or min(heard + STALE, latest) <= wake:
+                    return key not in self._alive
+                wake = min(heard + STALE, latest)
+            else:
+                return False

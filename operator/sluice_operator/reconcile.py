@@ -20,6 +20,7 @@ from sluice_operator.cluster import CONSUMER_KIND, ApiError, Conflict, Refused
 from sluice_operator.model import Phase, Status, Trouble
 from sluice_operator.news import urgent
 from sluice_operator.plan import plan
+from sluice_operator.running import STALE
 from sluice_operator.wire import dump_status
 
 if TYPE_CHECKING:
@@ -80,11 +81,13 @@ class Outcome:
     """When to look again at the latest; None: the resource is gone. Before `figures` new figures alone are no reason to look.
 
     One that `acted` looked just before: what comes of it the watches tell, and if not, the look that is due.
+    Where only the driver's silence would be news, each report puts the look off, to `latest` at most.
     """
 
     wake: datetime | None
     figures: datetime | None = None
     acted: bool = False
+    latest: datetime | None = None
 
 
 def reconcile(office: Office, key: Key, now: datetime, *, thorough: bool = False) -> Outcome:
@@ -141,11 +144,17 @@ def _rest(office: Office, key: Key, view: View, intent: Plan) -> Outcome | None:
     if intent.actions:
         return None
     if intent.status == view.status:
-        return Outcome(max(_next(office, intent, view.now), view.now + SOON))
+        return _at_rest(office, view, intent)
     rhythm = office.figures_every() if replace(intent.status, stream=view.status.stream) == view.status else NEWS_EVERY
     due = office.written.setdefault(key, view.now) + rhythm  # a process that has just started does not write them of all at once
     at_once = intent.wake is not None and intent.wake <= view.now  # it goes on from what it decided, so that must stand in the status
     return None if at_once or urgent(view.status, intent.status) or view.now >= due else Outcome(_next(office, intent, view.now))
+
+
+def _at_rest(office: Office, view: View, intent: Plan) -> Outcome:
+    latest = view.now + _horizon(office, intent.status)
+    listening = intent.wake == view.heard + STALE
+    return Outcome(max(_next(office, intent, view.now), view.now + SOON), latest=latest if listening else None)
 
 
 def look(office: Office, key: Key, now: datetime) -> tuple[Json, View] | None:

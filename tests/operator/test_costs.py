@@ -10,7 +10,8 @@ from operator_world import KEY, MIGRATING, SPEC, World, ready
 from sluice_operator.cache import Key
 from sluice_operator.cluster import CONSUMER_KIND, Refused
 from sluice_operator.model import FINALIZER
-from sluice_operator.reconcile import reconcile
+from sluice_operator.reconcile import RESYNC, reconcile
+from sluice_operator.running import STALE
 
 STATUS = ("status", "KinesisConsumer")
 
@@ -118,6 +119,16 @@ def test_a_driver_that_is_not_seen_alive_is_looked_for(change: dict[str, str] | 
     reconcile(world.office, KEY, world.now)
     assert lists == ["Job", "Pod"]
     assert world.status["phase"] == "Running"
+
+
+def test_only_a_driver_that_is_listened_to_puts_the_next_look_off() -> None:
+    """Its silence would be news. While it starts, or drains, time may bring something else."""
+    world = started()
+    assert reconcile(world.office, KEY, world.now).latest == world.now + RESYNC
+    assert world.office.cache.heard(KEY) == world.now - (STALE - (reconcile(world.office, KEY, world.now).wake - world.now))
+    world.apply({**SPEC, "suspend": True})
+    assert world.run(60, until=lambda: world.status["phase"] == "Suspended"), world.status
+    assert reconcile(world.office, KEY, world.now).latest is None
 
 
 def test_what_a_driver_tells_is_not_written_over_a_change(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import kopf
@@ -220,6 +220,30 @@ def test_figures_that_are_due_wake(monkeypatch: pytest.MonkeyPatch) -> None:
         await loops.stop()
 
     asyncio.run(scene())
+
+
+@pytest.mark.parametrize(("ago", "latest", "looks"), [(1, 60, 1), (100, 60, 2), (1, 0, 2), (1, None, 2)])
+def test_a_report_puts_off_the_look_for_silence(monkeypatch: pytest.MonkeyPatch, ago: int, latest: int | None, looks: int) -> None:
+    """For as long as a look may be old, and not if time was to bring anything else. A thousand resources were eleven idle passes a second."""
+    place, seen, now = office(), list[bool](), datetime.now(UTC)
+    until_then = None if latest is None else now + timedelta(seconds=latest)
+
+    def reconcile(*_: Any, thorough: bool) -> Outcome:
+        seen.append(thorough)
+        return Outcome(now if len(seen) == 1 else now + timedelta(hours=1), latest=until_then)
+
+    monkeypatch.setattr(loops_module, "reconcile", reconcile)
+    monkeypatch.setattr(place.cache, "heard", lambda _: now - timedelta(seconds=ago))
+
+    async def scene() -> None:
+        loops = Loops(place)
+        loops.wake(KEY)
+        await until(lambda: len(seen) >= looks)
+        await a_while()
+        await loops.stop()
+
+    asyncio.run(scene())
+    assert seen == [False, True][:looks]
 
 
 @pytest.mark.parametrize("heard", [True, False])
