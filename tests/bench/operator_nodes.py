@@ -32,6 +32,7 @@ class Driver:
     made: int = 0
     number: int = 0
     draining: bool = False
+    telling: bool = False
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
@@ -92,7 +93,8 @@ class Nodes:
                 await asyncio.sleep(max(pause, 0))
                 if not self.every:
                     break
-                if driver.executors and not driver.draining:
+                if driver.executors and not driver.draining and not driver.telling:  # on a slow machine reports do not heap up
+                    driver.telling = True
                     self._spawn(self._report(driver), self._telling)
             left = begun + self.every - asyncio.get_running_loop().time()
             await asyncio.sleep(max(left, 0.01) if drivers else 0.2)
@@ -152,7 +154,10 @@ class Nodes:
         await self._call("DELETE", f"{driver.path.rpartition('/')[0]}/{name}", {"gracePeriodSeconds": 0})
 
     async def _report(self, driver: Driver) -> None:
-        await self._call("PATCH", driver.path, driver.report())
+        try:
+            await self._call("PATCH", driver.path, driver.report())
+        finally:
+            driver.telling = False
         self.reported += 1
 
     async def _drain(self, driver: Driver) -> None:
