@@ -12,6 +12,9 @@ from sluice_consumer.config import Config
 HEARTBEAT_FAILURES = 2
 # A no-op script in the image: the signal decommissions, and Spark insists on a file for its preStop hook.
 DECOMMISSION_SCRIPT = "/opt/sluice/decommission"
+# In the image: Spark's classes as a JVM maps them, and the class path that they belong to (lab/training). An archive that does not fit is not used.
+CLASS_PATH = "/opt/sluice/spark/classpath.jar"
+SHARED_CLASSES = "-XX:SharedArchiveFile=/opt/sluice/spark.jsa -Xlog:cds*=off"
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,8 @@ def settings(config: Config, pod: Pod | None, master: str | None = None) -> dict
     if not is_local(where["spark.master"]):
         ours |= cut_off(config)
     executors = {} if config.executors is None or pod is None else {"spark.executor.instances": str(config.executors)}
-    return {**_defaults(config), **config.spark_conf, **executors, **ours, **where}
+    image = {"spark.driver.extraClassPath": CLASS_PATH, "spark.driver.defaultJavaOptions": SHARED_CLASSES} if pod else {}
+    return {**_defaults(config), **image, **config.spark_conf, **executors, **ours, **where}
 
 
 def _defaults(config: Config) -> dict[str, str]:

@@ -26,6 +26,7 @@ INPUTS = (
     "consumer",
     "operator",
     "lab/image",
+    "lab/training",
 )
 CODE = ("consumer", "operator", "README.md", "LICENSE")  # what only the last layer is made of
 _BUNDLES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE")

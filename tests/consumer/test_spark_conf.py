@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from sluice_consumer.config import Checkpoints, Config, Pipeline, Stream
-from sluice_consumer.spark_conf import Pod, settings
+from sluice_consumer.spark_conf import CLASS_PATH, SHARED_CLASSES, Pod, settings
 
 CONFIG = Config(Stream("s", "r"), Checkpoints("t"), Pipeline("m:f"), name="orders")
 POD = Pod("driver-1", "space", "10.0.0.7", "uid")
@@ -81,3 +81,14 @@ def test_without_a_number_the_users_own_number_of_executors_stands() -> None:
     """The resource says nothing about it."""
     conf = settings(replace(CONFIG, spark_conf={"spark.executor.instances": "5"}), POD)
     assert conf["spark.executor.instances"] == "5"
+
+
+def test_a_pod_starts_from_the_images_archive_of_classes_unless_the_user_says_otherwise() -> None:
+    """The archive fits only this class path; somebody else's comes first if it is given. A laptop has neither."""
+    conf = settings(CONFIG, POD)
+    assert conf["spark.driver.extraClassPath"] == CLASS_PATH
+    assert conf["spark.driver.defaultJavaOptions"] == SHARED_CLASSES
+    theirs = {"spark.driver.extraClassPath": "/mine.jar", "spark.driver.extraJavaOptions": "-Dx=y"}
+    conf = settings(replace(CONFIG, spark_conf=theirs), POD)
+    assert theirs.items() <= conf.items()
+    assert not {"spark.driver.extraClassPath", "spark.driver.defaultJavaOptions"} & settings(CONFIG, None).keys()

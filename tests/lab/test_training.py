@@ -1,0 +1,76 @@
+"""What makes the consumer image's archive of classes: the parts that run without the image."""
+
+# ruff: noqa: S310 - addresses of the loopback
+
+import importlib.util
+import json
+import sys
+import threading
+import urllib.request
+import zipfile
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from sluice_consumer import spark_conf
+from sluice_lab import places
+
+TRAINING = places.REPO / "lab" / "training"
+
+
+@pytest.fixture
+def train(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The script, as a module."""
+    monkeypatch.syspath_prepend(str(TRAINING))
+    spec = importlib.util.spec_from_file_location("train", TRAINING / "train.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.delitem(sys.modules, "api")
+    return module
+
+
+def test_the_class_path_names_every_jar_in_order(train: ModuleType, tmp_path: Path) -> None:
+    """In lines of 72 bytes at most, as Java reads them: a line that begins with a space goes on."""
+    names = sorted(f"{'long' * 9}-{number}.jar" for number in range(30))
+    (tmp_path / "jars").mkdir()
+    for name in reversed(names):
+        (tmp_path / "jars" / name).touch()
+    with zipfile.ZipFile(train.write_class_path(tmp_path)) as jar:
+        manifest = jar.read("META-INF/MANIFEST.MF").decode()
+    assert max(map(len, manifest.split("\r\n"))) <= 70
+    (said,) = [line for line in manifest.replace("\r\n ", "").split("\r\n") if line.startswith("Class-Path: ")]
+    assert said.removeprefix("Class-Path: ").split() == [f"jars/{name}" for name in names]
+
+
+def test_driver_executor_and_image_mean_the_same_files(train: ModuleType) -> None:
+    """Else nothing fails: everything only starts slowly."""
+    dockerfile, entrypoint = ((places.REPO / name).read_text() for name in ("Dockerfile", "lab/image/entrypoint"))
+    spark, _, jar = spark_conf.CLASS_PATH.rpartition("/")
+    assert f"SPARK_HOME={spark} " in dockerfile
+    assert jar == train.CLASS_PATH
+    assert f'classpath="$SPARK_HOME/{jar}:' in entrypoint
+    archive = spark_conf.SHARED_CLASSES.split()[0]
+    assert archive in entrypoint
+    folder, _, name = archive.partition("=")[2].rpartition("/")
+    assert f"COPY --from=trained /trained/{name} {folder}/\n" in dockerfile
+
+
+def test_what_is_posted_is_there(train: ModuleType) -> None:
+    """As much of Kubernetes as Spark's driver asks for before executors are there."""
+    server = train.Server()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        url = server.master.removeprefix("k8s://") + "/api/v1/namespaces/default/configmaps"
+        body = json.dumps({"kind": "ConfigMap", "metadata": {"name": "conf"}}).encode()
+        with urllib.request.urlopen(urllib.request.Request(url, body)) as said:
+            assert (said.status, json.load(said)["metadata"]["name"]) == (201, "conf")
+        with urllib.request.urlopen(url + "/conf") as said:
+            assert json.load(said)["metadata"]["uid"]
+        with urllib.request.urlopen(url.replace("configmaps", "pods")) as said:
+            assert json.load(said)["items"] == []
+    finally:
+        server.shutdown()
+        server.server_close()
