@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from cluster_bench import Bench
+from operating import kill, taken_over
 from rules_world import Subject, World, table, world
 
 from sluice_lab.demo import kcl_table
@@ -129,12 +130,14 @@ def test_once_the_table_is_repaired_a_retry_passes_the_gate(gate: World) -> None
     gate.bench.until("the first driver", lambda: subject.attempts() == 1)
 
 
-def test_a_consumer_can_be_deleted_while_its_driver_starts(gate: World) -> None:
-    """Nothing of it is left but its table."""
+def test_a_consumer_can_be_deleted_while_its_driver_starts_also_if_the_leader_dies(gate: World) -> None:
+    """The next leader finds it so, and ends it; nothing of it is left but its table."""
     subject = gate.subject(FAILED)
     gate.bench.until("the driver's container runs", lambda: [p for p in subject.pods("driver") if p["status"].get("phase") == "Running"])
     assert subject.status["phase"] == "Starting"
+    died = kill(gate.bench)
     subject.delete()
+    taken_over(gate.bench, died, 20)
     assert consumer_row(gate, FAILED) is not None
 
 

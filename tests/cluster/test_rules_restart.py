@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pytest
 from cluster_bench import Bench
@@ -17,13 +18,31 @@ STEADY, OTHER = "restarted", "paused"
 ANOTHER = "sluice-consumer:of-the-rules"  # the same image under another name
 
 
+@dataclass(frozen=True)
+class Begun:
+    """Two consumers side by side whose drivers have just been begun."""
+
+    world: World
+    drivers: dict[str, str]
+
+
 @pytest.fixture(scope="module")
-def restarts(bench: Bench) -> Iterator[World]:
-    """Two consumers side by side, Ready."""
+def begun(bench: Bench) -> Iterator[Begun]:
+    """Applied, and seen to start."""
     with world(bench, "rules-restart", shards=2) as found:
         bench.apply(found.manifest(STEADY, args={"label": "first"}), found.manifest(OTHER))
-        bench.until("both Ready", lambda: all(found.subject(name).settled(1) for name in (STEADY, OTHER)))
-        yield found
+        subjects = [found.subject(name) for name in (STEADY, OTHER)]
+        drivers = bench.until("both drivers", lambda: (d := subjects[0].uids("driver") | subjects[1].uids("driver")) and len(d) == 2 and d)
+        yield Begun(found, drivers)
+
+
+@pytest.fixture(scope="module")
+def restarts(begun: Begun) -> World:
+    """Both Ready; the leader died meanwhile."""
+    bench, found = begun.world.bench, begun.world
+    taken_over(bench, kill(bench), 20)
+    bench.until("both Ready", lambda: all(found.subject(name).settled(1) for name in (STEADY, OTHER)))
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +54,13 @@ def another(restarts: World) -> Iterator[str]:
     run(*on_node, "tag", "--force", f"docker.io/library/{image}", f"docker.io/library/{ANOTHER}")
     yield ANOTHER
     run(*on_node, "remove", f"docker.io/library/{ANOTHER}")
+
+
+def test_drivers_that_start_while_the_leader_dies_are_the_next_ones_too(restarts: World, begun: Begun) -> None:
+    """The same pods, first attempts; nothing was made twice or counted as a failure."""
+    subjects = [restarts.subject(name) for name in (STEADY, OTHER)]
+    assert subjects[0].uids("driver") | subjects[1].uids("driver") == begun.drivers
+    assert [(subject.attempts(), subject.status["restarts"]["count"]) for subject in subjects] == [(1, 0)] * 2
 
 
 def test_an_invalid_spec_leaves_the_last_good_one_running(restarts: World) -> None:
