@@ -85,7 +85,7 @@ def stories(slow_stream: Stream, tmp_path_factory: pytest.TempPathFactory) -> It
             "checkpoints": {"table": f"deaths-{uuid4()}"},
             "pipeline": {"entrypoint": "unused:unused"},
             "batch": {"maxRecordsPerShard": 3},
-            "leaseDurationSeconds": 5,
+            "leaseDurationSeconds": 10,
         }
         return Story(tmp_path_factory.mktemp(sink), config, sink, moments)
 
