@@ -123,7 +123,7 @@ def test_a_watched_namespace_can_be_deleted_with_a_running_consumer_in_it(bench:
 
 
 def test_a_namespace_that_is_gone_ends_no_process(bench: Bench) -> None:
-    """Watches of it are refused from the start now, for longer than the minute after which kopf would give up; the others are looked after."""
+    """Watches of it are refused from the start now, for longer than the minute after which kopf would give up its own; the others are looked after."""
     bench.cluster.kubectl(IN, "rollout", "restart", f"deployment/{RELEASE}")
     bench.cluster.kubectl(IN, "rollout", "status", f"deployment/{RELEASE}", "--timeout=300s")
     bench.until("two replicas, one of which leads", lambda: ready(bench, 2) and leader(bench) in {p["metadata"]["name"] for p in pods(bench)})
@@ -138,7 +138,7 @@ def test_a_namespace_that_is_gone_ends_no_process(bench: Bench) -> None:
 def refused(bench: Bench) -> int:
     """How often the leader asked for what it may not watch any more."""
     log = bench.cluster.kubectl(IN, "logs", leader(bench))
-    return sum("Forbidden" in line and f"{DOOMED}/pods" in line for line in log.splitlines())
+    return sum(f"Pods in namespace {DOOMED} are not watched: 403" in line for line in log.splitlines())
 
 
 def image(bench: Bench) -> str:
