@@ -123,7 +123,7 @@ def test_a_watched_namespace_can_be_deleted_with_a_running_consumer_in_it(bench:
 
 
 def test_a_namespace_that_is_gone_ends_no_process(bench: Bench) -> None:
-    """Watches of it are refused from the start now, for longer than the minute after which kopf would give up its own; the others are looked after."""
+    """Watches of it are refused from the start now, for longer than the minute after which kopf would end; the others are looked after."""
     bench.cluster.kubectl(IN, "rollout", "restart", f"deployment/{RELEASE}")
     bench.cluster.kubectl(IN, "rollout", "status", f"deployment/{RELEASE}", "--timeout=300s")
     bench.until("two replicas, one of which leads", lambda: ready(bench, 2) and leader(bench) in {p["metadata"]["name"] for p in pods(bench)})
