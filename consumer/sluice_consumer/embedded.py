@@ -107,12 +107,13 @@ def raise_if_lost(heart: Heart, error: Exception | None = None) -> None:
 
 @contextlib.contextmanager
 def beating(heart: Heart, lost: Callable[[], None]) -> Iterator[None]:
-    """Beats in one thread and watches in another, which calls `lost` again and again once the lease is lost."""
+    """Beats in one thread and watches in another, which gives the life up and calls `lost`, again and again, once the lease is lost."""
     over = threading.Event()
 
     def watch() -> None:
         while not over.wait(heart.lease / 40):
             if not heart.alive:
+                heart.give_up()
                 lost()
 
     threads = [threading.Thread(target=each, name=name, daemon=True) for name, each in (("heart", heart.run), ("watchdog", watch))]

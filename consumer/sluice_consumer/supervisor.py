@@ -58,6 +58,7 @@ class Heart:
     keep_promise_until: float = 0.0
     clock: Callable[[], float] = time.monotonic
     refused: bool = False
+    given_up: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
 
     def once(self) -> None:
@@ -89,10 +90,15 @@ class Heart:
             keep_promise_until=taken.sent + taken.wait_out_millis / 1000 * MARGIN if taken.wait_out_millis else 0.0,
         )
 
+    def give_up(self) -> None:
+        """The end: work was stopped, so that a beat that is accepted later brings nothing back, and none is sent."""
+        self.given_up = True
+        self.stop.set()
+
     @property
     def alive(self) -> bool:
-        """Whether this life may still work: not refused, and a beat sent in the last two thirds was accepted."""
-        return not self.refused and self.clock() - self.accepted <= self.lease * 2 / 3
+        """Whether this life may still work: not refused, not given up, and a beat sent in the last two thirds was accepted."""
+        return not (self.refused or self.given_up) and self.clock() - self.accepted <= self.lease * 2 / 3
 
     @property
     def why(self) -> str:
