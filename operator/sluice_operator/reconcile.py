@@ -189,8 +189,12 @@ def _view(office: Office, key: Key, body: Json, observed: Observed, now: datetim
 
 def _only_figures(old: Status, intent: Plan) -> bool:
     """Whether nothing but what the driver reported differs; that needs no live look, and is no write-ahead."""
-    same = replace(intent.status, stream=old.stream, conditions=old.conditions, draining=old.draining, replicas=old.replicas)
-    return not intent.actions and same == old and not urgent(old, intent.status)
+    return not intent.actions and _but_figures(old, intent.status) == old and not urgent(old, intent.status)
+
+
+def _but_figures(old: Status, new: Status) -> Status:
+    """The new one, with what a report moves as it was."""
+    return replace(new, stream=old.stream, conditions=old.conditions, draining=old.draining, replicas=old.replicas)
 
 
 def _only_of_driver(view: View, intent: Plan) -> bool:
@@ -201,11 +205,7 @@ def _only_of_driver(view: View, intent: Plan) -> bool:
     """
     pod, old, new = view.driver_pod, view.status, intent.status
     same = replace(
-        new,
-        stream=old.stream,
-        conditions=old.conditions,
-        draining=old.draining,
-        replicas=old.replicas,
+        _but_figures(old, new),
         phase=old.phase,
         observed_generation=old.observed_generation,
         driver=replace(new.driver, uid=old.driver.uid, started_at=old.driver.started_at, generation=old.driver.generation),
