@@ -18,6 +18,12 @@ def urgent(old: Status, new: Status) -> bool:
     return _waited_for(old) != _waited_for(new)
 
 
+def remembered(old: Status, new: Status) -> bool:
+    """Whether nothing differs but figures and what another look finds again: which pod the driver is, and since when it runs."""
+    driver = replace(new.driver, uid=old.driver.uid, started_at=old.driver.started_at)
+    return replace(new, stream=old.stream, driver=driver) == old
+
+
 def _waited_for(status: Status) -> tuple[Any, ...]:
     """Phase, conditions without their words, generation, restarts (a pause counts from here), attempt, the migration without its Job's uid."""
     conditions = {item.type: item.status for item in status.conditions}

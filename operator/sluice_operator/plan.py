@@ -17,7 +17,7 @@ from sluice_operator.events import happened
 from sluice_operator.model import FINALIZER, Driver, Phase
 from sluice_operator.model import MigrationState as State
 from sluice_operator.record import FORCED, record
-from sluice_operator.running import running
+from sluice_operator.running import UNHEARD, running
 from sluice_operator.view import Step, View, progress
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def confirm(view: View) -> Step | None:
     if view.wanted is None or view.driver.pod is None or view.driver_pod is not None:
         return None
     if view.driver.spec_hash == view.wanted.driver_hash:
-        return progress(Phase.STARTING, "DriverStarting", f"making {view.driver.pod}", CreateDriver())
+        return progress(Phase.STARTING, "DriverStarting", UNHEARD.format(view.driver.pod), CreateDriver())
     outdated = replace(view.driver, pod=None)
     return replace(progress(Phase.STARTING, "SpecChanged", ""), driver=outdated, wake=view.now)
 
@@ -234,7 +234,7 @@ def start(view: View) -> Step | None:
         forced=view.driver.exit is not None and view.driver.exit.reason == FORCED,
         exit=None,
     )
-    return replace(progress(Phase.STARTING, "DriverStarting", f"making {driver.pod}", CreateDriver()), driver=driver)
+    return replace(progress(Phase.STARTING, "DriverStarting", UNHEARD.format(driver.pod), CreateDriver()), driver=driver)
 
 
 def rescale(view: View) -> Step | None:

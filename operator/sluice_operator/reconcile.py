@@ -18,7 +18,7 @@ from sluice_operator.apply import Doing, add_finalizer, apply
 from sluice_operator.cache import Key
 from sluice_operator.cluster import CONSUMER_KIND, ApiError, Conflict, Refused
 from sluice_operator.model import Phase, Status, Trouble
-from sluice_operator.news import urgent
+from sluice_operator.news import remembered, urgent
 from sluice_operator.plan import plan
 from sluice_operator.running import STALE
 from sluice_operator.wire import dump_status
@@ -42,7 +42,8 @@ SOON = timedelta(seconds=1)
 REPEAT_REFUSED = timedelta(seconds=30)
 SETTLED = {Phase.RUNNING, Phase.IDLE, Phase.SUSPENDED, Phase.FAILED}
 NEWS_EVERY = timedelta(seconds=10)  # what nobody waits for is written together, so often at most
-FIGURES_RATE = 4  # a second, of all resources together: of more than 40, mere figures are written less often
+MEMORY_EVERY = timedelta(seconds=60)  # what another look finds again comes with the next news, which in a start is soon
+FIGURES_RATE = 3  # a second, of all resources together: of more than 30, mere figures are written less often
 
 
 @dataclass(slots=True)
@@ -70,6 +71,12 @@ class Office:
     looked: dict[Key, datetime] = field(default_factory=dict)
     unwritable: dict[Key, datetime] = field(default_factory=dict)
     notice: Callable[[View, Plan], None] = lambda _view, _plan: None
+
+    def rhythm(self, old: Status, new: Status) -> timedelta:
+        """How long to wait with what nobody waits for, after the last write: more may come together."""
+        if replace(new, stream=old.stream) == old:
+            return self.figures_every()
+        return MEMORY_EVERY if remembered(old, new) else NEWS_EVERY
 
     def figures_every(self) -> timedelta:
         """How often the figures of one resource are written."""
@@ -145,8 +152,8 @@ def _rest(office: Office, key: Key, view: View, intent: Plan) -> Outcome | None:
         return None
     if intent.status == view.status:
         return _at_rest(office, view, intent)
-    rhythm = office.figures_every() if replace(intent.status, stream=view.status.stream) == view.status else NEWS_EVERY
-    due = office.written.setdefault(key, view.now) + rhythm  # a process that has just started does not write them of all at once
+    written = office.written.setdefault(key, view.now)  # a process that has just started does not write them of all at once
+    due = written + office.rhythm(view.status, intent.status)
     at_once = intent.wake is not None and intent.wake <= view.now  # it goes on from what it decided, so that must stand in the status
     return None if at_once or urgent(view.status, intent.status) or view.now >= due else Outcome(_next(office, intent, view.now))
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sluice_operator.view import View
 
 STALE = timedelta(seconds=90)  # drivers report at least every 30 s
+UNHEARD = "{} has not reported yet"  # from before it is made until it reports: steps in between have words of their own if one does not go well
 PHASES = {"Running": Phase.RUNNING, "Idle": Phase.IDLE, "Draining": Phase.DRAINING}
 
 
@@ -27,7 +28,7 @@ def running(view: View) -> Step:
     if pod.trouble:
         return progress(Phase.STARTING, pod.trouble.reason, f"{pod.name}: {pod.trouble.message}")
     if pod.report is None:
-        return progress(Phase.STARTING, "DriverStarting", f"{pod.name} is {pod.phase} and has not reported yet")
+        return progress(Phase.STARTING, "DriverStarting", UNHEARD.format(pod.name))
     heard = view.heard
     if view.now - heard >= STALE:
         text = f"no report from {pod.name} since {heard:%H:%M:%S}Z"
