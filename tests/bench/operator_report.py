@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 FIRST_SECONDS, RSS_MIB, STEADY_CORE, WRITES, EVENTS = 30, 200, 0.05, 2, 10_000
+STEPS = {"restart": 2}  # changes that one is made of: a restart is a suspension and a start
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,8 @@ def aims(figures: Figures) -> Iterator[Aim]:
     yield Aim(f"{EVENTS} events a minute absorbed", f"{busy.events * 60:.0f} a minute, {busy.spent.core:.0%} of a core", absorbed)
     for name, change in figures.changes.items():
         status = change.writes["status"] / change.resources
-        yield Aim(f"{name}: status writes ≤ {WRITES} a resource", f"{status:.2f}", status <= WRITES + 0.05)
+        most = WRITES * STEPS.get(name, 1)
+        yield Aim(f"{name}: status writes ≤ {most} a resource", f"{status:.2f}", status <= most + 0.05)
 
 
 def printed(figures: Figures, json: Path | None) -> int:

@@ -27,7 +27,8 @@ from sluice_lab import apiserver, places
 from sluice_lab.steps import step
 
 USERS = ("admin", "operator", "nodes")
-STATES = {"silent": 0, "quiet": 30, "busy": 5}  # seconds between two reports of a driver: docs/interfaces.md says at most, and at least
+# Seconds between two reports of a driver: docs/interfaces.md says at most, and at least. Silence comes last: it is a fault, told of every one.
+STATES = {"quiet": 30, "busy": 5, "silent": 0}
 CHANGED = 100  # resources in each round of changes
 SETTLE = 15.0
 CHANGES: dict[str, tuple[Json, Callable[[Json], bool]]] = {
