@@ -27,6 +27,7 @@ TIMEOUT = (3.05, 15)  # seconds to connect, and between bytes
 NOT_FOUND, CONFLICT, UNPROCESSABLE = 404, 409, 422
 LATER = {401, 408, 410, 429}  # credentials being rotated, a list that took too long, and load
 PAGE = 500
+SAMPLE = 100  # objects of an audit: of a page of 500, every 30 s, more CPU went into JSON than into a third of the reports of 500 drivers
 CONNECTIONS = 20  # kept open, for the threads that call (`loops.THREADS`, audits); another one costs a handshake
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
@@ -88,12 +89,12 @@ class ApiServer:
             query["continue"] = token
 
     def versions(self, kind: str, namespace: str, selector: str) -> dict[str, str]:
-        """The resourceVersion by uid of the first page of objects, live; of every namespace if it is ''. Metadata only.
+        """The resourceVersion by uid of the first objects, live; of every namespace if it is ''. Metadata only.
 
         Raises:
             ApiError: see Cluster.
         """
-        query = urlencode({"labelSelector": selector, "limit": PAGE})
+        query = urlencode({"labelSelector": selector, "limit": SAMPLE})
         try:
             page = self._call("GET", f"{_path(kind, namespace)}?{query}", accept=METADATA)
         except ApiException as error:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+
+import orjson
 
 from sluice_operator.change import Wanted
 from sluice_operator.model import Exit, Job, Observed, Pod, Resource, Trouble
@@ -24,6 +25,7 @@ CONSUMER, ROLE, ATTEMPT = "sluice.dev/consumer", "sluice.dev/role", "sluice.dev/
 SPEC_HASH, TARGET, REPORT = "sluice.dev/spec-hash", "sluice.dev/executors", "sluice.dev/report"
 CONTAINERS = {"driver": "driver", "migration": "migrate", "executor": "executor"}
 EXITS = {0: "Completed", 65: "Refused", 75: "Held", 76: "Fenced"}
+SIGNALS = frozenset(signal.Signals)
 STUCK = {
     "ErrImagePull": "ImagePullBackOff",  # the two take turns; one word keeps the condition still
     "ImagePullBackOff": "ImagePullBackOff",
@@ -183,13 +185,15 @@ def _why(raw: Json, ended: Json, words: Json, code: int | None) -> str:
 
 
 def _words(ended: Json | None) -> Json:
-    text = (ended or {}).get("message") or ""
+    if ended is None:
+        return {}
+    text = ended.get("message") or ""
     try:
-        words = json.loads(text)
+        words = orjson.loads(text)
     except ValueError:
         words = {"message": (text.strip().splitlines() or [""])[-1]}  # the end of the log: of a traceback, what it was
-    killer = (ended or {}).get("exitCode", 0) - 128
-    if killer in set(signal.Signals) and not (isinstance(words, dict) and words.get("reason")):
+    killer = ended.get("exitCode", 0) - 128
+    if killer in SIGNALS and not (isinstance(words, dict) and words.get("reason")):
         return {"message": f"killed by {signal.Signals(killer).name}"}  # the end of the log is no reason then
     return words if isinstance(words, dict) else {"message": text}
 

@@ -134,7 +134,7 @@ def _pass(office: Office, key: Key, body: Json, now: datetime, *, thorough: bool
     if not thorough and (rest := _rest(office, key, view, intent)):
         return rest
     if thorough or not (_only_figures(view.status, intent) or _only_of_driver(view, intent)):
-        live = look(office, key, now)
+        live = look(office, key, now, _enlist(office, view, intent))
         if live is None:
             office.cache.lost(key, body["metadata"]["uid"])
             return Outcome(now + SOON)
@@ -164,13 +164,13 @@ def _at_rest(office: Office, view: View, intent: Plan) -> Outcome:
     return Outcome(max(_next(office, intent, view.now), view.now + SOON), latest=latest if listening else None)
 
 
-def look(office: Office, key: Key, now: datetime) -> tuple[Json, View] | None:
-    """A live look: the resource first, then Jobs, then pods, so that an ended Job's pod is seen with its exit.
+def look(office: Office, key: Key, now: datetime, body: Json | None = None) -> tuple[Json, View] | None:
+    """A live look: the resource first, unless it was read just now, then Jobs, then pods, so that an ended Job's pod is seen with its exit.
 
     Of a deleted resource, the namespace before these: if it goes too, nothing more can be looked at, nor need be.
     """
     office.cache.begin_look(key)
-    body = office.cluster.get(CONSUMER_KIND, key.namespace, key.name)
+    body = body or office.cluster.get(CONSUMER_KIND, key.namespace, key.name)
     if body is None:
         return None
     office.cache.see(CONSUMER_KIND, body, now)
@@ -224,7 +224,8 @@ def _only_of_driver(view: View, intent: Plan) -> bool:
 def _carry_out(office: Office, body: Json, view: View, intent: Plan) -> Outcome:
     soon = Outcome(view.now + SOON)
     if intent.actions == (AddFinalizer(),):
-        return _enlist(office, view, intent)
+        _enlist(office, view, intent)
+        return soon
     try:
         view = _record(office, body, view, intent) if intent.status != view.status else view
     except Conflict as error:
@@ -243,23 +244,22 @@ def _carry_out(office: Office, body: Json, view: View, intent: Plan) -> Outcome:
     return replace(soon, acted=True) if intent.actions else Outcome(_next(office, intent, view.now))
 
 
-def _enlist(office: Office, view: View, intent: Plan) -> Outcome:
-    """Take a resource over and go on from the same look: the finalizer was put on what was seen. Nothing depends on a status before that."""
-    key = Key(view.resource.namespace, view.resource.name)
+def _enlist(office: Office, view: View, intent: Plan) -> Json | None:
+    """Take a resource over, if that is what to do and it is still as it was seen. What it is then: the answer to the write is as good as a read."""
+    if intent.actions != (AddFinalizer(),):
+        return None
     try:
         body = add_finalizer(Doing(office.cluster, view, office.settings))
     except Conflict as error:
-        return _again(view, error, Outcome(view.now + SOON))
+        LOG.info("%s/%s: %s; looking again", view.resource.namespace, view.resource.name, error)
+        return None
     except Refused as error:
         _remember(office, view, error)
-        return Outcome(view.now + SOON)
-    office.refusals.pop(key, None)
-    office.cache.see(CONSUMER_KIND, body, view.now)
+        return None
+    office.refusals.pop(Key(view.resource.namespace, view.resource.name), None)
     office.notice(view, intent)
     announce(office.cluster, view, intent.events, office.settings.identity)
-    view = _view(office, key, body, replace(view.observed, refusal=None, refused_until=None), view.now)
-    intent = plan(view)
-    return _rest(office, key, view, intent) or _carry_out(office, body, view, intent)
+    return body
 
 
 def _again(view: View, error: ApiError, outcome: Outcome) -> Outcome:

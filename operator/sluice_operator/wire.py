@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from sluice_operator.model import Report, Status
@@ -35,7 +35,7 @@ def dump_status(status: Status) -> Json:
 def load_report(text: str | None) -> Report | None:
     """The driver's report; None when there is none or it cannot be read. What a newer driver adds is passed over."""
     try:
-        raw = json.loads(text or "null")
+        raw = orjson.loads(text or "null")
         known = {key: value for key, value in raw.items() if value is not None}
         return _REPORT.validate_python(known)
     except (ValueError, AttributeError, ValidationError):

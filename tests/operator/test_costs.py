@@ -168,22 +168,36 @@ def test_what_a_driver_tells_is_not_written_over_a_change(monkeypatch: pytest.Mo
 
 
 def test_a_resource_is_taken_over_only_as_it_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was edited while its pods were listed: nothing is made by what it said before, and somebody else's finalizer stays."""
+    """It was edited before our finalizer came to it: nothing is made by what it said before, and somebody else's finalizer stays."""
     world = Counted()
     world.apply(SPEC)
-    looking = world.twin.list
+    patching = world.twin.patch
 
-    def edited(kind: str, namespace: str, labels: dict[str, str]) -> list[dict[str, object]]:
-        monkeypatch.setattr(world.twin, "list", looking)
+    def edited(kind: str, namespace: str, name: str, changes: dict[str, object]) -> dict[str, object]:
+        monkeypatch.setattr(world.twin, "patch", patching)
         world.apply({**SPEC, "suspend": True})
-        world._simulate(lambda: world.twin.patch(CONSUMER_KIND, *KEY, {"metadata": {"finalizers": ["example.com/theirs"]}}))
-        return looking(kind, namespace, labels)
+        world._simulate(lambda: patching(CONSUMER_KIND, *KEY, {"metadata": {"finalizers": ["example.com/theirs"]}}))
+        return patching(kind, namespace, name, changes)
 
-    monkeypatch.setattr(world.twin, "list", edited)
+    monkeypatch.setattr(world.twin, "patch", edited)
     assert world.run(60, until=lambda: world.status.get("phase") == "Suspended"), world.status
     assert world.status["driver"]["attempt"] == 0
     assert world.reasons() == ["Accepted", "Suspended"]
     assert world.must()["metadata"]["finalizers"] == ["example.com/theirs", FINALIZER]
+
+
+def test_taking_a_resource_over_saves_the_look_a_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The write answers with the resource as it is; only Jobs and pods are listed before the first driver is made."""
+    world, reads = Counted(), list[str]()
+    world.apply(SPEC)
+    world.office.cache.see(CONSUMER_KIND, world.must(), world.now)
+    lists = counted_lists(world, monkeypatch)
+    with monkeypatch.context() as patch:
+        getting = world.twin.get
+        patch.setattr(world.twin, "get", lambda kind, *where: [reads.append(kind), getting(kind, *where)][1])
+        reconcile(world.office, KEY, world.now)
+    assert (reads, lists) == ([], ["Job", "Pod"])
+    assert world.drivers()
 
 
 def test_a_finalizer_that_is_refused_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,18 +80,18 @@ def test_a_failing_pass_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loops_module, "LONGEST_PAUSE", 0.001)
     errors: list[Exception] = [Unavailable("later"), ValueError("a status that is not ours")]
     place = office()
-    get = place.cluster.get
+    listing = place.cluster.list
 
-    def failing(kind: str, namespace: str, name: str) -> Json | None:
+    def failing(kind: str, namespace: str, labels: dict[str, str]) -> list[Json]:
         if errors:
             raise errors.pop()
-        return get(kind, namespace, name)
+        return listing(kind, namespace, labels)
 
     async def scene() -> None:
         loops = Loops(place)
         await tell(place, loops)
-        monkeypatch.setattr(place.cluster, "get", failing)
-        await until(lambda: (get(CONSUMER_KIND, *KEY) or {})["metadata"].get("finalizers"))
+        monkeypatch.setattr(place.cluster, "list", failing)
+        await until(lambda: (place.cluster.get(CONSUMER_KIND, *KEY) or {}).get("status"))
         await loops.stop()
 
     asyncio.run(scene())
