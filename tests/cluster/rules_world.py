@@ -12,10 +12,10 @@ from typing import Any
 
 from cluster_bench import Bench, consumer
 
-from sluice_lab.demo import records
+from sluice_lab.demo import kcl_table, records
 from sluice_lab.demo.checkpoints import Checkpoints
 from sluice_lab.demo.installing import NAMESPACE
-from sluice_lab.demo.producer import Producer
+from sluice_lab.demo.producer import Producer, furthest
 from sluice_lab.demo.topology import Stream
 
 MODULE = "rules_pipeline"
@@ -59,6 +59,11 @@ class Subject:
         found = self.bench.resource(self.name)
         ready = next((c for c in found.get("status", {}).get("conditions", []) if c["type"] == "Ready"), {})
         return ready.get("status") == "True" and ready["observedGeneration"] == found["metadata"]["generation"]
+
+    def seen(self) -> bool:
+        """Whether the operator has taken in its present generation."""
+        found = self.bench.resource(self.name)
+        return bool(found.get("status", {}).get("observedGeneration") == found["metadata"]["generation"])
 
     def settled(self, executors: int) -> bool:
         """Ready with that many executors, and nothing under way."""
@@ -134,6 +139,14 @@ class World:
         """Records on every shard."""
         self.producer.put(records.lanes(), count)
 
+    def leases(self) -> list[kcl_table.Item]:
+        """Of a KCL application that has just begun with every shard."""
+        lease = next(row for row in kcl_table.dump()["rows"] if kcl_table.is_lease(row) and row["checkpoint"]["S"] != "SHARD_END")
+        beginning = {"checkpoint": {"S": "TRIM_HORIZON"}, "checkpointSubSequenceNumber": {"N": "0"}}
+        shards = self.stream.shards().items()
+        keys = [{"leaseKey": {"S": name}, "startingHashKey": {"S": str(s.low)}, "endingHashKey": {"S": str(s.high)}} for name, s in shards]
+        return [lease | beginning | key for key in keys]
+
     def kept(self, name: str) -> list[dict[str, Any]]:
         """What a consumer has kept, a row a batch: numbers, by which driver, with which label."""
         ours = Checkpoints(self.bench.aws.dynamodb, table(name)).shown()["consumerId"]
@@ -143,6 +156,13 @@ class World:
     def missing(self, name: str) -> list[int]:
         """Numbers that were put and are not kept."""
         return sorted({record.n for record in self.producer.produced} - set(self._numbers(name)))
+
+    def skipped(self, name: str) -> list[int]:
+        """Numbers that are not kept though one that came after them on their shard is."""
+        kept = set(self._numbers(name))
+        reached = furthest(record for record in self.producer.produced if record.n in kept)
+        earlier = (record for record in self.producer.produced if record.shard in reached and record.place < reached[record.shard])
+        return sorted(record.n for record in earlier if record.n not in kept)
 
     def twice(self, name: str) -> list[int]:
         """Numbers that are kept in more than one batch."""

@@ -133,12 +133,15 @@ def test_other_arguments_restart_the_driver_also_if_the_leader_dies_meanwhile(re
 
 
 def test_a_consumer_can_be_deleted_while_its_driver_drains(restarts: World) -> None:
-    """It drains for a change of its spec and has a batch to end; that batch is done, no other driver is begun, and nothing is left."""
+    """It drains for a change of its spec and has a batch to end; that batch is done, no other driver is begun, and nothing is left.
+
+    The batch may have been begun while the last records were being put: those stay in the stream.
+    """
     subject, before = restarts.subject(STEADY), restarts.subject(STEADY).attempts()
     subject.patch(pipeline={"args": restarts.args(label="third")})
     restarts.bench.until("the driver drains", lambda: subject.condition("Draining").get("status") == "True")
     subject.delete()
-    assert restarts.missing(STEADY) == []
-    assert restarts.twice(STEADY) == []
+    assert restarts.bound(STEADY) == 0
+    assert (restarts.skipped(STEADY), restarts.twice(STEADY)) == ([], [])
     assert {row["label"] for row in restarts.kept(STEADY)} == {"first", "second"}
     assert not [text for text in restarts.bench.events(STEADY) if text.startswith("DriverStarting: ") and f"-{before + 1}" in text]
