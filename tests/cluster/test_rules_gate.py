@@ -44,7 +44,7 @@ class OldConsumer(threading.Thread):
 def tables(bench: Bench) -> Iterator[World]:
     """Three tables to take over: with a bad row, of an application that still runs, and one that will be waited for long."""
     with world(bench, STREAM, shards=2) as found:
-        rows = leases(found)
+        rows = found.leases()
         for name in (FAILED, BUSY, LEAVING):
             first = rows[0] | BAD if name == FAILED else rows[0]
             kcl_table.write(bench.aws.dynamodb, source(name), kcl_table.dump()["description"], [first, *rows[1:]])
@@ -54,7 +54,7 @@ def tables(bench: Bench) -> Iterator[World]:
 @pytest.fixture(scope="module")
 def old(tables: World) -> Iterator[OldConsumer]:
     """The application that still runs."""
-    found = OldConsumer(tables.bench.aws.dynamodb, source(BUSY), leases(tables)[1]["leaseKey"]["S"])
+    found = OldConsumer(tables.bench.aws.dynamodb, source(BUSY), tables.leases()[1]["leaseKey"]["S"])
     found.start()
     yield found
     found.stop()
@@ -75,15 +75,6 @@ def gate(tables: World, old: OldConsumer) -> World:
 def source(name: str) -> str:
     """The table that a consumer takes over."""
     return f"{name}-kcl"
-
-
-def leases(found: World) -> list[kcl_table.Item]:
-    """Of an application that has just begun with every shard."""
-    lease = next(row for row in kcl_table.dump()["rows"] if kcl_table.is_lease(row) and row["checkpoint"]["S"] != "SHARD_END")
-    beginning = {"checkpoint": {"S": "TRIM_HORIZON"}, "checkpointSubSequenceNumber": {"N": "0"}}
-    shards = found.stream.shards().items()
-    keys = [{"leaseKey": {"S": name}, "startingHashKey": {"S": str(s.low)}, "endingHashKey": {"S": str(s.high)}} for name, s in shards]
-    return [lease | beginning | key for key in keys]
 
 
 def failed(subject: Subject, tries: int) -> bool:
@@ -122,7 +113,7 @@ def test_a_new_value_of_the_annotation_asks_for_one_new_try(gate: World) -> None
 def test_once_the_table_is_repaired_a_retry_passes_the_gate(gate: World) -> None:
     """A driver is begun only then."""
     subject = gate.subject(FAILED)
-    gate.bench.aws.dynamodb.put_item(TableName=source(FAILED), Item=leases(gate)[0])
+    gate.bench.aws.dynamodb.put_item(TableName=source(FAILED), Item=gate.leases()[0])
     subject.annotate("retry=second")
     gate.bench.until("migrated", lambda: subject.condition("Migrated").get("status") == "True")
     assert subject.status["migration"]["tries"] == 3

@@ -2,31 +2,49 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
-from cluster_bench import Bench, consumer
-from operating import IN, helm, holder, ready
+from cluster_bench import Bench
+from operating import helm, holder, ready
+from rules_world import Subject, World, world
 
 from sluice_lab import cluster as clusters
-from sluice_lab import docker, places
-from sluice_lab.demo import before
-from sluice_lab.demo.installing import RELEASE
-from sluice_lab.demo.topology import Stream
-from sluice_lab.processes import run
+from sluice_lab import images, places
+from sluice_lab.demo import kcl_table
 
 pytestmark = pytest.mark.cluster
 
 LAST = "5f89269"  # 0.1, as in tests/operator/released
-NAME, TAG = "inherited", "sluice-operator:released-0.1"
-CODE = "/opt/venv/lib/python3.11/site-packages/sluice_operator"
+RUNS, MIGRATES, TAG = "inherited", "inherited-early", "sluice-operator:released-0.1"
+
+
+@dataclass(frozen=True)
+class Inherited:
+    """A world whose consumers the last release has begun: one runs, of one the migration does. With what there was of them then."""
+
+    world: World
+    uids: dict[str, set[str]]
+    status: dict[str, dict[str, Any]]
+
+    def subject(self, name: str) -> Subject:
+        """One of its consumers."""
+        return self.world.subject(name)
+
+    def now(self, name: str) -> set[str]:
+        """Every pod and Job of a consumer."""
+        return uids(self.subject(name))
 
 
 @pytest.fixture(scope="module")
 def released(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The last release's source; its operator as an image on the cluster: today's, with that code in it."""
+    """The last release's source; its operator, as its own Dockerfile makes it, on the cluster."""
     folder = tmp_path_factory.mktemp("released")
     archive = folder / "source.tar"
     known = subprocess.run(["git", "-C", str(places.REPO), "archive", f"--output={archive}", LAST], check=False, capture_output=True, text=True)
@@ -34,48 +52,71 @@ def released(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip(f"the last release is not in this clone: {known.stderr.strip()}")
     with tarfile.open(archive) as tar:
         tar.extractall(folder, filter="data")
-    today = bench.cluster.kubectl(IN, "get", f"deployment/{RELEASE}", "--output=jsonpath={.spec.template.spec.containers[0].image}")
-    (folder / "Dockerfile").write_text(f"FROM {today}\nCOPY operator/sluice_operator {CODE}\n")
-    run("docker", "build", "--quiet", f"--tag={TAG}", str(folder), env=docker.build_environment())
+    if bundle := images.own_authority():
+        shutil.copy(bundle, folder / "ca.crt")
+    images.build_image(folder, "operator", TAG)
     clusters.load_image(bench.cluster, TAG)
     return folder
 
 
-def uids(bench: Bench) -> set[str]:
-    """Every pod and Job of the consumer."""
-    found = [*bench.get("pods", f"--selector=sluice.dev/consumer={NAME}"), *bench.get("jobs", f"--selector=sluice.dev/consumer={NAME}")]
-    return {body["metadata"]["uid"] for body in found}
+@pytest.fixture(scope="module")
+def inherited(bench: Bench, released: Path) -> Iterator[Inherited]:
+    """Back to the last release by its own chart; it starts two consumers that take over a KCL table each; then today's chart and operator."""
+    with world(bench, "upgraded", shards=2) as found:
+        for name in (RUNS, MIGRATES):
+            kcl_table.write(bench.aws.dynamodb, f"{name}-kcl", kcl_table.dump()["description"], found.leases())
+        repository, _, tag = TAG.partition(":")
+        helm(bench, released / "charts" / "sluice", image={"repository": repository, "tag": tag})
+        bench.apply(
+            found.manifest(RUNS, migrateFrom={"table": f"{RUNS}-kcl", "quietSeconds": 1}, replicas=2),
+            found.manifest(MIGRATES, migrateFrom={"table": f"{MIGRATES}-kcl", "quietSeconds": 600}),
+        )
+        runs, migrates = found.subject(RUNS), found.subject(MIGRATES)
+        bench.until("Ready, by the last release", lambda: runs.settled(2) and runs.pods("migration", "jobs"))
+        bench.until("a migration under way", lambda: [p for p in migrates.pods("migration") if p["status"].get("phase") == "Running"])
+        found.put()
+        subjects = {RUNS: runs, MIGRATES: migrates}
+        before = Inherited(found, {n: uids(one) for n, one in subjects.items()}, {n: one.status for n, one in subjects.items()})
+        helm(bench)
+        bench.until("two replicas of today's operator, one of which leads", lambda: ready(bench, 2) and holder(bench))
+        yield before
 
 
-def test_an_upgrade_touches_no_consumer(bench: Bench, released: Path) -> None:
-    """Back to the last release by its own chart; a consumer is started by it; then today's chart and operator."""
-    if before.STREAM not in bench.aws.kinesis.list_streams()["StreamNames"]:
-        Stream(bench.aws.kinesis, before.STREAM).create(4)
-    repository, _, tag = TAG.partition(":")
-    helm(bench, released / "charts" / "sluice", image={"repository": repository, "tag": tag})
-    bench.apply(consumer(bench, NAME, replicas=2))
-    bench.until("Ready, by the last release", lambda: bench.condition(NAME, "Ready").get("status") == "True" and len(uids(bench)) == 3)
-    had, resource = uids(bench), bench.resource(NAME)
-    helm(bench)
-    bench.until("two replicas of today's operator, one of which leads", lambda: ready(bench, 2) and holder(bench))
-    bench.kubectl("annotate", "kinesisconsumer", NAME, "upgraded=yes")  # whatever wakes it
-    bench.until("a report seen by the new one", lambda: reported(bench) > reported_in(resource))
-    after = bench.resource(NAME)
-    assert uids(bench) == had
-    assert after["status"]["driver"] == resource["status"]["driver"]
-    assert after["status"]["restarts"] == resource["status"]["restarts"]
-    assert bench.condition(NAME, "Ready")["status"] == "True"
-    bench.kubectl("scale", "kinesisconsumer", NAME, "--replicas=1")
-    bench.until("one executor fewer, by the same driver", lambda: len(uids(bench)) == 2 and bench.resource(NAME)["status"]["replicas"] == 1)
-    assert uids(bench) < had
-    bench.kubectl("delete", "kinesisconsumer", NAME, "--timeout=300s")
+def uids(subject: Subject) -> set[str]:
+    """Every pod and Job of a consumer: driver, executors, migration."""
+    return {body["metadata"]["uid"] for body in subject.left()}
 
 
-def reported(bench: Bench) -> str:
-    """When figures moved last."""
-    return reported_in(bench.resource(NAME))
+def test_an_upgrade_leaves_a_running_consumer_alone(inherited: Inherited) -> None:
+    """The same driver, executors and ended Job; the new operator hears its reports, and no record is lost or read twice."""
+    subject, before = inherited.subject(RUNS), inherited.status[RUNS]
+    subject.bench.kubectl("annotate", "kinesisconsumer", RUNS, "upgraded=yes")  # whatever wakes it
+    inherited.world.put()
+    subject.bench.until("every record", lambda: not inherited.world.missing(RUNS))
+    subject.bench.until("a report seen by the new one", lambda: subject.status["stream"]["reportedAt"] > before["stream"]["reportedAt"])
+    assert inherited.now(RUNS) == inherited.uids[RUNS]
+    after = subject.status
+    assert [after[part] for part in ("driver", "restarts", "migration")] == [before[part] for part in ("driver", "restarts", "migration")]
+    assert subject.ready()
+    assert inherited.world.twice(RUNS) == []
 
 
-def reported_in(resource: dict[str, dict[str, dict[str, str]]]) -> str:
-    """The same, of a resource as it was."""
-    return resource["status"]["stream"]["reportedAt"]
+def test_an_upgrade_leaves_a_migration_alone(inherited: Inherited) -> None:
+    """The same Job and pod, the first try, still waiting for the source to be quiet; nothing is behind the gate."""
+    subject = inherited.subject(MIGRATES)
+    subject.patch(replicas=2)
+    subject.bench.until("another number seen by the new one", subject.seen)
+    assert inherited.now(MIGRATES) == inherited.uids[MIGRATES]
+    after, before = subject.status["migration"], inherited.status[MIGRATES]["migration"]
+    assert [after[part] for part in ("job", "tries", "state")] == [before[part] for part in ("job", "tries", "state")]
+    assert subject.attempts() == 0
+
+
+def test_what_was_inherited_is_scaled_and_deleted_like_any_other(inherited: Inherited) -> None:
+    """By the same driver, whose code is not that of the operator that made it; and the migration is stopped before it goes."""
+    subject = inherited.subject(RUNS)
+    subject.scale(1)
+    subject.bench.until("one executor fewer", lambda: subject.settled(1) and len(inherited.now(RUNS)) == len(inherited.uids[RUNS]) - 1)
+    assert inherited.now(RUNS) < inherited.uids[RUNS]
+    subject.delete()
+    inherited.subject(MIGRATES).delete()
