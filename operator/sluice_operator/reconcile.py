@@ -42,7 +42,7 @@ SOON = timedelta(seconds=1)
 REPEAT_REFUSED = timedelta(seconds=30)
 SETTLED = {Phase.RUNNING, Phase.IDLE, Phase.SUSPENDED, Phase.FAILED}
 NEWS_EVERY = timedelta(seconds=10)  # what nobody waits for is written together, so often at most
-MEMORY_EVERY = timedelta(seconds=60)  # what another look finds again comes with the next news, which in a start is soon
+MEMORY_EVERY = timedelta(seconds=120)  # any look finds it again, and a start, even with an image to pull, has other news sooner
 FIGURES_RATE = 3  # a second, of all resources together: of more than 30, mere figures are written less often
 
 

@@ -84,7 +84,7 @@ class Nodes:
                 self._spawn(self._migrate(job))
 
     async def report_all(self) -> None:
-        """Every driver in its turn, spread evenly."""
+        """Every driver that has begun to, in its turn, spread evenly."""
         while True:
             drivers = list(self._drivers.values()) if self.every else []
             begun = asyncio.get_running_loop().time()
@@ -93,7 +93,7 @@ class Nodes:
                 await asyncio.sleep(max(pause, 0))
                 if not self.every:
                     break
-                if driver.executors and not driver.draining and not driver.telling:  # on a slow machine reports do not heap up
+                if driver.number and not driver.draining and not driver.telling:  # on a slow machine reports do not heap up
                     driver.telling = True
                     self._spawn(self._report(driver), self._telling)
             left = begun + self.every - asyncio.get_running_loop().time()

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 FIRST_SECONDS, RSS_MIB, STEADY_CORE, WRITES, EVENTS = 30, 200, 0.05, 2, 10_000
-STEPS = {"restart": 2}  # changes that one is made of: a restart is a suspension and a start
+STEPS = {"start": 1.1, "restart": 2}  # changes that one is made of: every tenth start has a migration before; a restart is a suspension and a start
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def aims(figures: Figures) -> Iterator[Aim]:
     for name, change in figures.changes.items():
         status = change.writes["status"] / change.resources
         most = WRITES * STEPS.get(name, 1)
-        yield Aim(f"{name}: status writes ≤ {most} a resource", f"{status:.2f}", status <= most + 0.05)
+        yield Aim(f"{name}: status writes ≤ {most:.1f} a resource", f"{status:.2f}", status <= most + 0.05)
 
 
 def printed(figures: Figures, json: Path | None) -> int:
