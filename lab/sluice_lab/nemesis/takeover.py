@@ -109,17 +109,16 @@ def clean_restart(looks: Sequence[Look], issues: Sequence[Issue], happening: Hap
 
 
 def killed_driver(looks: Sequence[Look], issues: Sequence[Issue], happening: Happening, usual: Start, lease: float) -> Pause:
-    """No more than the lease, the driver's start, and a little.
+    """No more than the lease, a driver's start, and a little.
 
     Args:
         looks: at the table.
         issues: of drivers.
         happening: the death.
-        usual: the start of a life that found its lease released: what the killed one's heir needs to reach the lease, without waiting for it.
+        usual: the start of a life that found its lease released. The heir's own cannot be told from its wait, for Spark starts meanwhile.
         lease: its duration in seconds.
     """
-    own = start(looks, issues, next_life(issues, happening.began))
-    needs = usual.to_lease + own.to_batch + cold(looks, issues)
+    needs = usual.to_lease + usual.to_batch + cold(looks, issues)
     return Pause(
         happening.name, longest(looks, happening, after=True), lease + needs + MORE, f"lease {lease:g} s + driver's start {needs:.1f} s + {MORE:g} s"
     )

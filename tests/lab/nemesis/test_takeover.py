@@ -67,9 +67,9 @@ def test_a_clean_restart_takes_the_drivers_start_and_five_seconds(committed: flo
 
 @pytest.mark.parametrize(("committed", "right"), [(72.0, True), (72.1, False)])
 def test_a_killed_driver_takes_the_lease_too(committed: float, *, right: bool) -> None:
-    """10 s of lease, 2 s to reach it, 15 s from there to a batch, 3 s for a cold one, 5 s more after the last batch, at 37."""
+    """10 s of lease, 17 s of a start that found its lease released, 3 s for a cold batch, 5 s more after the last batch, at 37."""
     found = [*looks(0, 33, 37), *looks(47, life="B", batch=2), *looks(committed, committed + 1, life="B", batch=3)]
-    pause = takeover.killed_driver(found, ISSUES, happening(34, committed + 0.5), Start(2.0, 99.0, 99.0), LEASE)
+    pause = takeover.killed_driver(found, ISSUES, happening(34, committed + 0.5), Start(2.0, 15.0, 99.0), LEASE)
     assert (pause.most, pause.right) == (35.0, right)
 
 
