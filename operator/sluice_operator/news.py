@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from sluice_operator.model import Phase
+
 if TYPE_CHECKING:
     from sluice_operator.model import Status
 
@@ -19,9 +21,10 @@ def urgent(old: Status, new: Status) -> bool:
 
 
 def remembered(old: Status, new: Status) -> bool:
-    """Whether nothing differs but figures and what another look finds again: which pod the driver is, and since when it runs."""
+    """Whether nothing differs but figures and what another look finds again: which pod the driver is, since when it runs, its first executors."""
     driver = replace(new.driver, uid=old.driver.uid, started_at=old.driver.started_at)
-    return replace(new, stream=old.stream, driver=driver) == old
+    replicas = old.replicas if new.phase is Phase.STARTING else new.replicas
+    return replace(new, stream=old.stream, driver=driver, replicas=replicas) == old
 
 
 def _waited_for(status: Status) -> tuple[Any, ...]:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("sluice")
 UNSETTLED = timedelta(seconds=30)  # while something is under way, its end may have been missed by a watch
 RESYNC = timedelta(minutes=5)
+RESYNC_RATE = 1  # a second, of all resources together: of more than 300, those at rest are looked at less often than every five minutes
 LOOKS_RATE = 4  # a second, of all resources together: when more than 120 are under way at once, looks that only time asks for come less often
 SOON = timedelta(seconds=1)
 REPEAT_REFUSED = timedelta(seconds=30)
@@ -130,7 +131,7 @@ def _figures_due(office: Office, key: Key, now: datetime) -> datetime:
 def _pass(office: Office, key: Key, body: Json, now: datetime, *, thorough: bool) -> Outcome:
     view = _view(office, key, body, office.cache.observed(key), now)
     intent = plan(view)
-    thorough = thorough or now >= office.looked.get(key, now - RESYNC) + _horizon(office, view.status)
+    thorough = thorough or key not in office.looked or now >= office.looked[key] + _horizon(office, view.status)
     if not thorough and (rest := _rest(office, key, view, intent)):
         return rest
     if thorough or not (_only_figures(view.status, intent) or _only_of_driver(view, intent)):
@@ -275,8 +276,10 @@ def _next(office: Office, intent: Plan, now: datetime) -> datetime:
 
 def _horizon(office: Office, status: Status) -> timedelta:
     """How old a look may get, whatever the watches tell meanwhile."""
-    together = timedelta(seconds=len(office.looked) / LOOKS_RATE)
-    return RESYNC if status.phase in SETTLED else min(RESYNC, max(UNSETTLED, together))
+    many = len(office.looked)
+    if status.phase in SETTLED:
+        return max(RESYNC, timedelta(seconds=many / RESYNC_RATE))
+    return min(RESYNC, max(UNSETTLED, timedelta(seconds=many / LOOKS_RATE)))
 
 
 def _act(office: Office, view: View, intent: Plan) -> None:

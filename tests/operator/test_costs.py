@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from operator_world import KEY, MIGRATING, SPEC, World, ready
 
 from sluice_operator.cache import Key
 from sluice_operator.cluster import CONSUMER_KIND, Refused
-from sluice_operator.model import FINALIZER
+from sluice_operator.model import FINALIZER, Phase, Status
+from sluice_operator.news import remembered, urgent
 from sluice_operator.reconcile import RESYNC, reconcile
 from sluice_operator.running import STALE
 
@@ -70,6 +73,14 @@ def test_a_driver_that_stays_unheard_is_known_after_two_minutes() -> None:
     assert world.run(30, until=lambda: bool(world.drivers()))
     world.lost_nodes = True
     assert world.run(130, until=lambda: world.status["driver"].get("uid") == world.drivers()[0]["metadata"]["uid"]), world.status
+
+
+@pytest.mark.parametrize(("phase", "waits"), [(Phase.STARTING, True), (Phase.RUNNING, False)])
+def test_the_number_of_executors_waits_only_until_ready(phase: Phase, *, waits: bool) -> None:
+    """An autoscaler reads it afterwards."""
+    old = Status(phase=phase, replicas=0)
+    assert remembered(old, replace(old, replicas=3)) is waits
+    assert not urgent(old, replace(old, replicas=3))
 
 
 @pytest.mark.parametrize("replicas", [1, 5])
@@ -150,6 +161,14 @@ def test_only_a_driver_that_is_listened_to_puts_the_next_look_off() -> None:
     world.apply({**SPEC, "suspend": True})
     assert world.run(60, until=lambda: world.status["phase"] == "Suspended"), world.status
     assert reconcile(world.office, KEY, world.now).latest is None
+
+
+@pytest.mark.parametrize(("others", "seconds"), [(200, 300), (1000, 1001)])
+def test_many_resources_at_rest_are_looked_at_less_often(others: int, seconds: int) -> None:
+    """Every five minutes; of a thousand, one a second in all."""
+    world = started()
+    world.office.looked |= {Key("elsewhere", str(number)): world.now for number in range(others)}
+    assert reconcile(world.office, KEY, world.now).latest == world.now + timedelta(seconds=seconds)
 
 
 def test_what_a_driver_tells_is_not_written_over_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
