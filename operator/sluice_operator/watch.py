@@ -36,6 +36,8 @@ LOG = logging.getLogger("sluice")
 KINDS = ("Pod", "Job")
 PAGE = 500
 LASTS = (240, 300)  # seconds that a watch is asked to last: not all of them end at once
+GATHER = 0.2  # seconds: what comes meanwhile is taken in with it, for to be woken costs as much as an event
+MUCH = 2**15  # bytes that came together: more is on its way, and nothing is waited for
 SILENT = 70.0  # seconds without a byte; the server says how far it has come once a minute
 CONNECT = 3.05  # seconds
 PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)  # seconds after so many failures in a row; the last one is repeated
@@ -112,6 +114,8 @@ class Watch:
             async for piece in reply.content.iter_any():
                 self._take(event for line in lines.feed(piece) if (event := self._track.line(line)))
                 self._failures = 0
+                if len(piece) < MUCH:
+                    await asyncio.sleep(GATHER)
 
     def _take(self, events: Iterable[Event]) -> None:
         for event in events:
