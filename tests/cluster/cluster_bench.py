@@ -17,6 +17,17 @@ from sluice_lab.demo.before import Aws
 PATIENCE = 300.0  # seconds, for whatever has no time of its own: CI's machine may be three times slower than the one at hand
 
 
+def condition(found: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """One condition of a resource as it was read; empty while it is not there. What is claimed together has to be read together."""
+    return next((c for c in found.get("status", {}).get("conditions", []) if c["type"] == kind), {})
+
+
+def is_ready(found: Mapping[str, Any]) -> bool:
+    """Ready, for the generation of the spec that was read with it."""
+    ready = condition(found, "Ready")
+    return ready.get("status") == "True" and bool(ready["observedGeneration"] == found["metadata"]["generation"])
+
+
 @dataclass
 class Bench:
     """The cluster, and what a test does with it."""
@@ -61,8 +72,7 @@ class Bench:
 
     def condition(self, name: str, kind: str) -> dict[str, Any]:
         """One condition of a resource; empty while it is not there."""
-        conditions = self.resource(name).get("status", {}).get("conditions", [])
-        return next((c for c in conditions if c["type"] == kind), {})
+        return condition(self.resource(name), kind)
 
     def consumer_image(self) -> str:
         """What consumers without an image of their own run."""

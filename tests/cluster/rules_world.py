@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster_bench import Bench, consumer
+from cluster_bench import Bench, condition, consumer, is_ready
 
 from sluice_lab.demo import kcl_table, records
 from sluice_lab.demo.checkpoints import Checkpoints
@@ -56,9 +56,7 @@ class Subject:
 
     def ready(self) -> bool:
         """Ready, for its present generation."""
-        found = self.bench.resource(self.name)
-        ready = next((c for c in found.get("status", {}).get("conditions", []) if c["type"] == "Ready"), {})
-        return ready.get("status") == "True" and ready["observedGeneration"] == found["metadata"]["generation"]
+        return is_ready(self.bench.resource(self.name))
 
     def seen(self) -> bool:
         """Whether the operator has taken in its present generation."""
@@ -67,7 +65,9 @@ class Subject:
 
     def settled(self, executors: int) -> bool:
         """Ready with that many executors, and nothing under way."""
-        return self.ready() and not self.condition("Reconciling") and self.status["replicas"] == executors == self.registered()
+        found = self.bench.resource(self.name)
+        at_ease = is_ready(found) and not condition(found, "Reconciling")
+        return at_ease and found["status"]["replicas"] == executors == self.registered()
 
     def registered(self) -> int:
         """Executors that have come to their driver, as it reports."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from cluster_bench import Bench, consumer
+from cluster_bench import Bench, condition, consumer, is_ready
 from operating import IN, get, helm, holder, kill, leader, pods, ready, taken_over
 
 from sluice_lab.demo import kcl_table
@@ -55,9 +55,8 @@ def migrates(bench: Bench) -> bool:
 
 def settled(bench: Bench, executors: int) -> bool:
     """Ready, with that many executors, and nothing under way."""
-    status = bench.resource(NAME).get("status", {})
-    at_ease = not bench.condition(NAME, "Reconciling")
-    return bench.condition(NAME, "Ready").get("status") == "True" and at_ease and status.get("replicas") == executors
+    found = bench.resource(NAME)
+    return is_ready(found) and not condition(found, "Reconciling") and found["status"].get("replicas") == executors
 
 
 def test_exactly_one_of_two_replicas_leads_and_says_so(bench: Bench) -> None:

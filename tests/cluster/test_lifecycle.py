@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from cluster_bench import Bench, consumer
+from cluster_bench import Bench, consumer, is_ready
 
 from sluice_lab.demo import before
 from sluice_lab.demo.topology import Stream
@@ -24,8 +24,7 @@ def _stream(bench: Bench) -> None:
 def ready(bench: Bench) -> dict[str, Any] | None:
     """The resource, once it is Ready for its present generation."""
     found = bench.resource(NAME)
-    condition = bench.condition(NAME, "Ready")
-    return found if condition.get("status") == "True" and found["status"]["observedGeneration"] == found["metadata"]["generation"] else None
+    return found if is_ready(found) else None
 
 
 def test_a_change_of_the_spec_drains_the_driver_and_starts_the_next_without_waiting(bench: Bench) -> None:
