@@ -143,7 +143,7 @@ class BatchReader(DataSourceReader):
             tally=TALLY,
         )
         patience = Patience(listener=TALLY.listener(DYNAMODB))
-        store = CheckpointStore(DynamoTable(batch.table, _dynamodb(batch.region, batch.dynamodb_endpoint), patience))
+        store = CheckpointStore(DynamoTable(batch.table, dynamodb(batch.region, batch.dynamodb_endpoint), patience))
         return store, _reader(batch.identity, batch.region, batch.kinesis_endpoint), task
 
 
@@ -159,7 +159,8 @@ def freeze(what: str) -> None:  # noqa: ARG001 - once for each
 
 
 @functools.cache
-def _dynamodb(region: str, endpoint: str | None) -> DynamoHttp:
+def dynamodb(region: str, endpoint: str | None) -> DynamoHttp:
+    """The client of this worker process."""
     return http_client(Endpoint(region, endpoint), connections=32)
 
 

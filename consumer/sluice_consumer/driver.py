@@ -5,6 +5,7 @@ Its supervisor starts it before it holds the lease. Until the orders come, it ha
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import json
@@ -22,13 +23,14 @@ from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import SluiceError
 from sluice_checkpoints.store import Life
-from sluice_consumer import logs, outcome, pod, spark_conf
+from sluice_consumer import logs, outcome, pod, spark_conf, warming_source
 from sluice_consumer.__main__ import configuration
 from sluice_consumer.config import Config
 from sluice_consumer.executors import ExecutorTarget, SparkBackend, described
 from sluice_consumer.outcome import UNCLEAN, Ending
 from sluice_consumer.supervisor import PARENT
 from sluice_consumer.term import set_on_term
+from sluice_consumer.warming import SparkWarmUps, WarmUp
 from sluice_consumer.work import Lease, Work, deeper
 
 log = logging.getLogger(__name__)
@@ -67,6 +69,17 @@ def session(config: Config, here: spark_conf.Pod | None, master: str | None) -> 
     return SparkSession.builder.config(map=dict[str, Any](settings)).getOrCreate()
 
 
+def _warm_up(spark: SparkSession, config: Config) -> WarmUp | None:
+    """For executors that are processes of their own."""
+    if spark_conf.is_local(str(spark.sparkContext.master)):
+        return None
+    return WarmUp(SparkWarmUps(spark, warming_source.options(config.stream)))
+
+
+def _meanwhile(warm_up: WarmUp | None) -> contextlib.AbstractContextManager[None]:
+    return warm_up.meanwhile() if warm_up else contextlib.nullcontext()
+
+
 class Driver:
     """One driver process.
 
@@ -89,9 +102,13 @@ class Driver:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor decides what Ctrl-C means
         spark = session(self._config, self._here, self._master)
         try:
-            work = self._begun(Orders.read(sys.stdin))
-            work.wait_out()
-            engine = work.engine(spark)
+            warm_up = _warm_up(spark, self._config)
+            with _meanwhile(warm_up):
+                orders = Orders.read(sys.stdin)
+            work = self._begun(orders)
+            with _meanwhile(warm_up):
+                work.wait_out()
+            engine = work.engine(spark, warm_up)
             self._start_following(spark, work)
             work.loop(engine, until_tip=self._until_tip)
             return Ending(0 if engine.quiet() else UNCLEAN, "", "")

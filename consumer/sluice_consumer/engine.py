@@ -19,6 +19,7 @@ from sluice_consumer.jobs import Jobs
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.planner import BatchPlan
 from sluice_consumer.shard_reader import Limits
+from sluice_consumer.warming import WarmUp
 
 Process = Callable[[DataFrame, BatchInfo], Any]
 log = logging.getLogger(__name__)
@@ -68,8 +69,9 @@ class SparkEngine:
         identity: the stream as tasks are told of it; a retention that was changed reaches them through it.
     """
 
-    def __init__(self, spark: SparkSession, config: Config, identity: StreamIdentity, owner: tuple[int, str]) -> None:
-        self._spark, self._config, self.identity = spark, config, identity
+    def __init__(self, spark: SparkSession, config: Config, identity: StreamIdentity, owner: tuple[int, str], warm_up: WarmUp | None = None) -> None:
+        """`owner`: generation and consumer id. Without a `warm_up`, a new executor's first task is one of a batch."""
+        self._spark, self._config, self.identity, self._warm_up = spark, config, identity, warm_up
         self._generation, self._consumer_id = owner
         self._process = load(config.pipeline.entrypoint)
         self._jobs = Jobs(spark.sparkContext)
@@ -82,6 +84,8 @@ class SparkEngine:
         Raises:
             JobsNotDone: `process` returned although a job of the batch did not succeed. Else whatever `process` raised.
         """
+        if self._warm_up:
+            self._warm_up.before_batch()
         self._jobs.issue()
         try:
             self._process(self._frame(plan), self._info(plan))
@@ -90,12 +94,18 @@ class SparkEngine:
             if self._jobs.troubled():
                 self._troubled_at = time.monotonic()
 
+    def rest(self) -> None:
+        """What can be done while there is no batch."""
+        if self._warm_up:
+            self._warm_up.while_waiting()
+
     def quiet(self) -> bool:
         """Whether for a lease duration no task failed or was killed and no executor was lost: nobody of this life can still be working."""
         return time.monotonic() - self._troubled_at > self._config.lease_duration_seconds
 
     def _frame(self, plan: BatchPlan) -> DataFrame:
-        cores = self._spark.sparkContext.defaultParallelism
+        warm = self._warm_up.slots if self._warm_up else 0
+        cores = warm or self._spark.sparkContext.defaultParallelism
         read = reading(self._config, self.identity, self._generation, plan, cores)
         return self._spark.read.format("sluice").option(OPTION, read.to_json()).load()
 

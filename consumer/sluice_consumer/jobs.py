@@ -71,11 +71,11 @@ class Jobs:
     def _stages(self) -> Iterator[Any]:
         store = self._scala.statusStore()
         for number in self._numbers():
-            for stage in _each(store.job(number).stageIds()):
+            for stage in each(store.job(number).stageIds()):
                 yield store.lastStageAttempt(stage)
 
     def _executors(self) -> Iterator[Any]:
-        return _each(self._scala.statusStore().executorList(False))  # noqa: FBT003 - py4j has no keyword arguments
+        return each(self._scala.statusStore().executorList(False))  # noqa: FBT003 - py4j has no keyword arguments
 
 
 def _left_by_itself(executor: Any) -> bool:
@@ -83,5 +83,6 @@ def _left_by_itself(executor: Any) -> bool:
     return bool(reason.isDefined()) and "decommission" in str(reason.get()).lower()
 
 
-def _each(sequence: Any) -> Iterator[Any]:
+def each(sequence: Any) -> Iterator[Any]:
+    """The elements of a Scala sequence."""
     return (sequence.apply(i) for i in range(sequence.size()))

@@ -43,12 +43,14 @@ class Rhythm:
             None: never. What arrives later does not keep a backfill from ending.
         watch: makes a prober of a shard's row, after the committed batch.
         told: hears of every committed batch and how long it took, in seconds; and of None when the consumer is idle.
+        rest: called once a second while it is idle.
     """
 
     interval: float
     until: int | None
     watch: Callable[[ShardRow], Prober]
     told: Callable[[Committed | None, float], None]
+    rest: Callable[[], None] = lambda: None
 
 
 class Loop:
@@ -97,6 +99,7 @@ class Loop:
         probers = [self._rhythm.watch(self._consumer.view.rows[row.id]) for row in rows]
         with ThreadPoolExecutor(max(1, min(32, len(probers))), thread_name_prefix="probe") as threads:
             while not self._drain.wait(PROBE_SECONDS):
+                self._rhythm.rest()
                 if any(threads.map(lambda prober: prober.ask(), probers)) or self._stale(rows):
                     return
                 before = set(self._consumer.view.rows)

@@ -32,6 +32,7 @@ from sluice_consumer.probe import Probe
 from sluice_consumer.progress import Backfill, Progress
 from sluice_consumer.shard_reader import Reader
 from sluice_consumer.tally import DYNAMODB, KINESIS
+from sluice_consumer.warming import WarmUp
 
 log = logging.getLogger(__name__)
 
@@ -100,10 +101,10 @@ class Work:
             self._reporter.update(phase="WaitingOutLease", deadline=logs.in_seconds(left))
             self._drain.wait(left)
 
-    def engine(self, spark: SparkSession) -> SparkEngine:
+    def engine(self, spark: SparkSession, warm_up: WarmUp | None = None) -> SparkEngine:
         """What runs this life's batches in a session."""
         assert self.consumer.row is not None  # noqa: S101 - begin() set it
-        return SparkEngine(spark, self._config, self.consumer.identify(), (self._lease.life.generation, self.consumer.row.consumer_id))
+        return SparkEngine(spark, self._config, self.consumer.identify(), (self._lease.life.generation, self.consumer.row.consumer_id), warm_up)
 
     def loop(self, engine: SparkEngine, *, until_tip: bool) -> None:
         """Batches, until told to drain, or until all is processed that had arrived before this life's listing of the shards."""
@@ -114,6 +115,7 @@ class Work:
             until=goal,
             watch=lambda row: Probe(self.kinesis(), row.id, row.end),
             told=lambda committed, seconds: self.told(engine, committed, seconds),
+            rest=engine.rest,
         )
         self._reporter.update(phase="Running", deadline=None, **self._progress.report())
         Loop(self.consumer, engine, rhythm, self._drain).run()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -73,6 +74,12 @@ class Subject:
         """Executors that have come to their driver, as it reports."""
         notes = [pod["metadata"]["annotations"].get("sluice.dev/report") for pod in self.pods("driver")]
         return int(json.loads(notes[0]).get("executors", 0)) if notes and notes[0] else 0
+
+    def warm(self, executors: int) -> bool:
+        """Whether its driver has said of so many executors that they are: only then do batches go to them."""
+        log = "".join(self.bench.kubectl("logs", name) for name in self.uids("driver"))
+        said = re.findall(r"executors \[(.*)\] are warm", log)
+        return bool(said) and len(said[-1].split(", ")) == executors
 
     def attempts(self) -> int:
         """Drivers that were ever begun: each is written down before its pod is made."""

@@ -71,6 +71,7 @@ def surplus(scales: World) -> set[str]:
     """The slow one has tasks on three executors and is told to have one; then four, then two. The executors it had."""
     subject = scales.subject(SLOW)
     scales.bench.until("three executors", lambda: subject.settled(3))
+    scales.bench.until("all of them warm", lambda: subject.warm(3))
     scales.put()
     scales.bench.until("tasks at work on every shard", lambda: scales.bound(SLOW) >= 3)
     had = set(subject.uids("executor"))

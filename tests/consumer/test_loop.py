@@ -74,15 +74,18 @@ class Bench:
 
     def __init__(self, clock: SimpleNamespace, consumer: FakeConsumer, waits: int = 3, until: int | None = None) -> None:
         self.told: list[int | None] = []
-        self.asked = 0
+        self.asked = self.rests = 0
         self.news: Callable[[], bool] = lambda: False
         self.drain = Drain(clock, waits)
-        rhythm = Rhythm(5.0, until, lambda _row: cast("Any", SimpleNamespace(ask=self._ask)), self._tell)
+        rhythm = Rhythm(5.0, until, lambda _row: cast("Any", SimpleNamespace(ask=self._ask)), self._tell, self._rest)
         self.loop = Loop(cast("Consumer", consumer), cast("Engine", None), rhythm, cast("Any", self.drain))
 
     def _ask(self) -> bool:
         self.asked += 1
         return self.news()
+
+    def _rest(self) -> None:
+        self.rests += 1
 
     def _tell(self, committed: Committed | None, _seconds: float) -> None:
         self.told.append(None if committed is None else committed.records)
@@ -95,7 +98,7 @@ def test_batches_start_from_trigger_to_trigger(clock: SimpleNamespace) -> None:
     """What a batch took is part of its interval."""
     bench = Bench(clock, FakeConsumer(clock, READ, seconds=2.0))
     bench.loop.run()
-    assert (bench.drain.waits, bench.told, bench.asked) == ([3.0] * 3, [2] * 3, 0)
+    assert (bench.drain.waits, bench.told, bench.asked, bench.rests) == ([3.0] * 3, [2] * 3, 0, 0)
 
 
 def test_a_batch_that_took_longer_than_its_interval_is_followed_at_once(clock: SimpleNamespace) -> None:
@@ -106,10 +109,10 @@ def test_a_batch_that_took_longer_than_its_interval_is_followed_at_once(clock: S
 
 
 def test_an_idle_consumer_only_probes(clock: SimpleNamespace) -> None:
-    """No batch and no write until a shard has news."""
+    """No batch and no write until a shard has news; each second is one for what may be done meanwhile."""
     bench = Bench(clock, FakeConsumer(clock, ROW), waits=5)
     bench.loop.run()
-    assert (bench.told, bench.asked) == ([0, None], 4 - 1 + 1)
+    assert (bench.told, bench.asked, bench.rests) == ([0, None], 4 - 1 + 1, 4)
 
 
 def test_news_end_the_idling(clock: SimpleNamespace) -> None:

@@ -110,6 +110,9 @@ class Engine:
             self.read += read_shard(store, source, task, store.read([row.id])[row.id]).columns.data
         self.act()
 
+    def rest(self) -> None:
+        """See `SparkEngine`."""
+
 
 class World:
     """A stream with records, a table, and lives that work on them."""

@@ -1,0 +1,157 @@
+"""New executors get a job that only warms them up, and batches go to those that are warm."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from threading import Event
+
+import pytest
+
+from sluice_consumer.warming import WarmUp
+
+
+@dataclass
+class Spark:
+    """A scheduler whose executors have two slots each. Who ran the tasks of a job the test says."""
+
+    registered: list[str] = field(default_factory=list)
+    said: list[int] = field(default_factory=list)
+    jobs: list[Future[frozenset[str]]] = field(default_factory=list)
+    started: Event = field(default_factory=Event)
+    refuses: bool = False
+
+    def come(self, *executors: str) -> None:
+        """They register."""
+        self.registered += executors
+
+    def live(self) -> frozenset[str]:
+        """See `Backend`."""
+        if self.refuses:
+            raise RuntimeError("Spark is gone")
+        return frozenset(self.registered)
+
+    def slots(self) -> dict[str, int]:
+        """See `Backend`."""
+        return dict.fromkeys(self.registered, 2)
+
+    def start(self, tasks: int) -> Future[frozenset[str]]:
+        """See `Backend`."""
+        self.said.append(tasks)
+        self.jobs.append(Future())
+        self.started.set()
+        return self.jobs[-1]
+
+    def end(self, *ran: str) -> None:
+        """The oldest job ends: these ran its tasks."""
+        self.jobs.pop(0).set_result(frozenset(ran))
+
+
+@pytest.fixture
+def spark() -> Spark:
+    """A scheduler without executors."""
+    return Spark()
+
+
+@pytest.fixture
+def warm_up(spark: Spark) -> WarmUp:
+    """Over it."""
+    return WarmUp(spark)
+
+
+def test_nothing_happens_without_executors(spark: Spark, warm_up: WarmUp) -> None:
+    """They come when they come; a batch is planned for as many as Spark says."""
+    warm_up.before_batch()
+    assert (spark.said, warm_up.slots) == ([], 0)
+
+
+def test_the_first_executors_get_the_batch_itself(spark: Spark, warm_up: WarmUp) -> None:
+    """It would only wait for them; whoever comes later is warmed up while they work."""
+    spark.come("1", "2")
+    warm_up.before_batch()
+    assert (spark.said, warm_up.slots) == ([], 4)
+    spark.come("3")
+    warm_up.before_batch()
+    assert (spark.said, warm_up.slots) == ([6], 4)
+
+
+def test_a_new_executor_gets_a_task_for_each_slot_once(spark: Spark, warm_up: WarmUp) -> None:
+    """And batches count on it when it has done them."""
+    spark.come("1")
+    warm_up.while_waiting()
+    warm_up.before_batch()
+    assert (spark.said, warm_up.slots) == ([2], 0)
+    spark.end("1")
+    warm_up.before_batch()
+    assert (spark.said, warm_up.slots) == ([2], 2)
+
+
+def test_there_is_a_task_for_each_free_slot_so_that_the_new_ones_get_theirs(spark: Spark, warm_up: WarmUp) -> None:
+    """Spark deals them to all that are free; whoever warms up already is not."""
+    spark.come("1")
+    warm_up.while_waiting()
+    spark.end("1")
+    spark.come("2")
+    warm_up.before_batch()
+    spark.come("3")
+    warm_up.before_batch()
+    assert spark.said == [2, 4, 4]
+    spark.end("1", "2")
+    warm_up.before_batch()
+    assert warm_up.slots == 4
+    spark.end("1", "3")
+    warm_up.before_batch()
+    assert (spark.said, warm_up.slots) == ([2, 4, 4], 6)
+
+
+def test_one_that_did_not_take_tasks_yet_is_still_new(spark: Spark, warm_up: WarmUp) -> None:
+    """It has registered, and the others ran the tasks that were meant for it."""
+    spark.come("1")
+    warm_up.while_waiting()
+    spark.end("1")
+    spark.come("2")
+    warm_up.before_batch()
+    spark.end("1")
+    warm_up.before_batch()
+    assert (spark.said, warm_up.slots) == ([2, 4, 4], 2)
+
+
+def test_one_that_left_is_forgotten(spark: Spark, warm_up: WarmUp) -> None:
+    """Before it was warm, or after."""
+    spark.come("1", "2")
+    warm_up.while_waiting()
+    spark.registered.remove("2")
+    spark.end("1", "2")
+    warm_up.before_batch()
+    assert warm_up.slots == 2
+    spark.registered.remove("1")
+    warm_up.before_batch()
+    assert (spark.said, warm_up.slots) == ([4], 0)
+
+
+def test_a_job_that_fails_is_told_and_not_repeated(spark: Spark, warm_up: WarmUp, caplog: pytest.LogCaptureFixture) -> None:
+    """The batch says what is wrong with the executor, if anything is."""
+    spark.come("1")
+    warm_up.while_waiting()
+    spark.jobs.pop().set_exception(RuntimeError("no credentials"))
+    warm_up.before_batch()
+    assert (spark.said, warm_up.slots) == ([2], 2)
+    assert "no credentials" in caplog.text
+
+
+def test_batches_do_without_if_spark_cannot_be_asked(spark: Spark, warm_up: WarmUp, caplog: pytest.LogCaptureFixture) -> None:
+    """It is told once."""
+    spark.refuses = True
+    warm_up.while_waiting()
+    warm_up.before_batch()
+    assert len(caplog.records) == 1
+
+
+def test_it_looks_while_no_batch_can_run(spark: Spark, warm_up: WarmUp, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not afterwards: then the loop does, between batches."""
+    monkeypatch.setattr("sluice_consumer.warming.LOOK_SECONDS", 0.0)
+    spark.come("1")
+    with warm_up.meanwhile():
+        assert spark.started.wait(10)
+    spark.come("2")
+    assert spark.said == [2]
