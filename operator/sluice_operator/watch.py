@@ -115,7 +115,7 @@ class Watch:
                 self._take(event for line in lines.feed(piece) if (event := self._track.line(line)))
                 self._failures = 0
                 if len(piece) < MUCH:
-                    await asyncio.sleep(GATHER)
+                    await _pause(reply)
 
     def _take(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -160,6 +160,21 @@ def trust(api: ApiClient) -> ssl.SSLContext:
     if settings.cert_file:
         context.load_cert_chain(settings.cert_file, settings.key_file)
     return context
+
+
+async def _pause(reply: aiohttp.ClientResponse) -> None:
+    """Lets the kernel keep what comes: asyncio would be woken for each piece of it, only to put it aside."""
+    connection = reply.connection
+    transport = connection.transport if connection else None
+    if transport is None:
+        return
+    if (limit := getattr(transport, "set_read_buffer_limits", None)) is not None:
+        limit(high=1)  # of TLS: else it reads on, and keeps what it does not hand on
+    transport.pause_reading()
+    try:
+        await asyncio.sleep(GATHER)
+    finally:
+        transport.resume_reading()
 
 
 async def _checked(reply: aiohttp.ClientResponse) -> None:

@@ -41,11 +41,11 @@ def _cells(speed: catch_up.Speed, floor: catch_up.Speed) -> tuple[str, str, str]
 def at_the_tip(dynamodb: str) -> Table:
     """A batch's cost, and a record's wait."""
     table = Table(title=f"At the tip, 20 records/s/shard, a batch every {tip.INTERVAL} s, local[2], median of {tip.BATCHES}")
-    for head in ("shards", "ms a batch", "p90", "CPU-ms a batch", "put to sink, ms", "p90"):
+    for head in ("shards", "ms a batch", "p90", "CPU-ms a batch", "of the services", "put to sink, ms", "p90"):
         table.add_column(head, justify="right")
     for shards in (4, 64):
         batch, waited = tip.batches(shards, dynamodb), tip.waits(shards, dynamodb)
-        table.add_row(str(shards), *(f"{value:.0f}" for value in (batch.median, batch.p90, batch.cpu, *waited)))
+        table.add_row(str(shards), *(f"{value:.0f}" for value in (batch.median, batch.p90, batch.cpu, batch.services, *waited)))
     return table
 
 

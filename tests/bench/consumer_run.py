@@ -18,6 +18,7 @@ from typing import Any
 from uuid import uuid4
 
 from canned import Options
+from process_tree import cpu_seconds
 
 HERE = Path(__file__).parent
 LINE = re.compile(r"batch (\d+): (\d+) records of (\d+) shards in ([0-9.]+) s, (\d+) ms behind")
@@ -77,12 +78,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch as the consumer's log tells it; seconds from trigger to commit."""
+    """A batch as the consumer's log tells it; seconds from trigger to commit; and the CPU seconds that the services had used by then."""
 
     number: int
     records: int
     seconds: float
     behind_millis: int
+    services: float
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,8 @@ def _batches(plan: Plan, folder: Path) -> Iterator[Batch]:
             said.append(line)
             if match := LINE.search(line):
                 found += 1
-                yield Batch(int(match[1]), int(match[2]), float(match[4]), int(match[5]))
+                services = cpu_seconds(os.getpid()) - cpu_seconds(process.pid)
+                yield Batch(int(match[1]), int(match[2]), float(match[4]), int(match[5]), services)
             if match and found == plan.batches:
                 process.terminate()
     if found < min(plan.batches, 1):

@@ -17,11 +17,12 @@ LIMIT_RATE = 2_000_000 / 1024  # records of 1 KiB a second: a shard's two megaby
 
 @dataclass(frozen=True)
 class Tip:
-    """Milliseconds from trigger to commit, and CPU milliseconds of the whole process tree, a batch."""
+    """Milliseconds from trigger to commit, and CPU milliseconds of the whole process tree, a batch; and those of the services on the same cores."""
 
     median: float
     p90: float
     cpu: float
+    services: float
 
 
 def batches(shards: int, dynamodb: str) -> Tip:
@@ -30,7 +31,9 @@ def batches(shards: int, dynamodb: str) -> Tip:
     millis = [batch.seconds * 1000 for batch in found.batches[WARM_UP:]]
     marks = [mark for mark in found.marks if mark["batch"] >= WARM_UP]
     cpu = (marks[-1]["cpu"] - marks[0]["cpu"]) * 1000 / (marks[-1]["batch"] - marks[0]["batch"])
-    return Tip(statistics.median(millis), statistics.quantiles(millis, n=10)[8], cpu)
+    measured = found.batches[WARM_UP - 1 :]
+    services = (measured[-1].services - measured[0].services) * 1000 / (len(measured) - 1)
+    return Tip(statistics.median(millis), statistics.quantiles(millis, n=10)[8], cpu, services)
 
 
 def waits(shards: int, dynamodb: str) -> tuple[float, float]:

@@ -7,10 +7,11 @@ import itertools
 import json
 import ssl
 import urllib.request
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from http_twin import HttpTwin
@@ -296,3 +297,67 @@ def test_an_object_that_is_not_understood_hides_no_other(tmp_path: Path, caplog:
 
 
 DRIVER = {"sluice.dev/consumer": "orders", "sluice.dev/role": "driver", "app.kubernetes.io/managed-by": "sluice"}
+
+
+def test_what_comes_within_a_moment_is_taken_in_together(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it, in order; meanwhile nothing is read."""
+    monkeypatch.setattr(watch, "GATHER", 0.5)
+    taken: list[int] = []
+
+    def counted(self: watch.Watch, events: Iterable[Event], take: Callable[[watch.Watch, Iterable[Event]], None] = watch.Watch._take) -> None:
+        found = list(events)
+        taken.append(len(found))
+        take(self, found)
+
+    async def scene(world: Watched) -> None:
+        pod = await world.make("x")
+        await world.shows(x="")
+        monkeypatch.setattr(watch.Watch, "_take", counted)
+        began = asyncio.get_running_loop().time()
+        for number in range(20):
+            await world.note(pod, str(number))
+        await world.shows(x="19")
+        moments = (asyncio.get_running_loop().time() - began) / watch.GATHER
+        assert sum(taken) == 20
+        assert len([number for number in taken if number]) <= moments + 2
+
+    place.play(scene)
+
+
+class Transport:
+    """Writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def set_read_buffer_limits(self, high: int) -> None:
+        """Of TLS only."""
+        self.said.append(f"limit {high}")
+
+    def pause_reading(self) -> None:
+        """See asyncio."""
+        self.said.append("pause")
+
+    def resume_reading(self) -> None:
+        """See asyncio."""
+        self.said.append("resume")
+
+
+def test_reading_goes_on_even_if_the_pause_is_cut_short() -> None:
+    """A connection that is handed back does not stay deaf."""
+    transport = Transport()
+    reply = SimpleNamespace(connection=SimpleNamespace(transport=transport))
+
+    async def cut_short() -> None:
+        pausing = asyncio.create_task(watch._pause(cast("Any", reply)))
+        await asyncio.sleep(0)
+        pausing.cancel()
+        await asyncio.gather(pausing, return_exceptions=True)
+
+    asyncio.run(cut_short())
+    assert transport.said == ["limit 1", "pause", "resume"]
+
+
+def test_a_connection_that_is_gone_is_not_waited_for() -> None:
+    """What it has brought is there already."""
+    asyncio.run(watch._pause(cast("Any", SimpleNamespace(connection=None))))

@@ -122,15 +122,16 @@ class Served:
         reply, since = web.StreamResponse(), int(request.query["resourceVersion"])
         await reply.prepare(request)
         while True:
+            now = self.twin.version  # somebody may write while a line is sent
             try:
-                changes = self.twin.watch(at.kind, since)
+                changes = [one for one in self.twin.watch(at.kind, since) if int(one.body["metadata"]["resourceVersion"]) <= now]
             except Expired:
                 await reply.write(_line("ERROR", {"code": 410, "message": "too old"}))
                 return reply
             for change in changes:
                 if _ours(change.body, at):
                     await reply.write(_line(change.verb, change.body))
-            since = self.twin.version
+            since = now
             await reply.write(_line("BOOKMARK", {"metadata": {"resourceVersion": str(since)}}))
             await asyncio.sleep(0.005)
 
