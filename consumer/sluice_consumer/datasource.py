@@ -11,7 +11,7 @@ import gc
 import json
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -34,6 +34,7 @@ from sluice_consumer.shard_reader import Fetched, Limits
 from sluice_consumer.tally import DYNAMODB, KINESIS, Tally
 
 OPTION = "batch"
+MOST_SHARDS = 1000  # in a task: the greatest `shardsPerTask`
 TALLY = Tally()  # of this worker process; tasks that follow each other carry what is left over
 
 
@@ -123,10 +124,12 @@ class BatchReader(DataSourceReader):
         store, source, task = self._ports()
         freeze("imported")
         rows = store.read(partition.shard_ids)
-        with ThreadPoolExecutor(len(rows), thread_name_prefix="shard") as threads:
-            futures: list[Future[Fetched]] = [threads.submit(read_shard, store, source, task, row) for row in rows.values()]
+        futures: list[Future[Fetched]] = [_threads().submit(read_shard, store, source, task, row) for row in rows.values()]
+        try:
             bound = (future.result() for future in as_completed(futures))
             yield from joined(batch for fetched in bound for batch in to_arrow(fetched, self.batch.identity.name))
+        finally:
+            wait(futures)  # however it ends, nothing of this task goes on after it
         freeze("read")
 
     def _ports(self) -> tuple[CheckpointStore, shard_reader.Reader, Task]:
@@ -156,6 +159,12 @@ def freeze(what: str) -> None:  # noqa: ARG001 - once for each
     """
     gc.collect()
     gc.freeze()
+
+
+@functools.cache
+def _threads() -> ThreadPoolExecutor:
+    """Those of this worker process, as many as a task ever had shards: to start thirty anew was a fifth of a small batch's CPU in the worker."""
+    return ThreadPoolExecutor(MOST_SHARDS, thread_name_prefix="shard")
 
 
 @functools.cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import threading
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from pyspark.sql.types import StructType
 from sluice_consumer import columns
 
 TASKS = 16
-NAMES = ["has_read", "tracked", "pandas"]
+NAMES = ["has_read", "tracked", "pandas", "threads"]
 
 
 class Looks(DataSourceReader):
@@ -24,13 +25,14 @@ class Looks(DataSourceReader):
         return [InputPartition(number) for number in range(TASKS)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - all the same
-        """Whether records were ever read in this process, how many objects its garbage collector looks at, and whether pandas is there.
+        """Whether records were ever read in this process, what its garbage collector looks at, whether pandas is there, threads that read shards.
 
         Not as tuples: to make columns of them, PySpark itself would import pandas.
         """
         ours = sys.modules.get("sluice_consumer.datasource")
         gc.collect()
         found = [ours is not None and ours.freeze.cache_info().currsize > 1, len(gc.get_objects()), "pandas" in sys.modules]
+        found.append(len([thread for thread in threading.enumerate() if thread.name.startswith("shard")]))
         yield pa.RecordBatch.from_arrays([columns.numbers([int(value)]) for value in found], names=NAMES)
 
 
