@@ -44,9 +44,10 @@ class Server:
         self._thread.start()
 
     def close(self) -> None:
-        """Takes no more clients. A thread that waits for one does not hear of a closed socket; it hears of a last client."""
+        """Takes no more clients. A thread that waits for one hears not of a closed socket, but of a last client, unless it has just had one."""
         self._over.set()
-        Client(self._address, "AF_UNIX").close()
+        with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
+            Client(self._address, "AF_UNIX").close()
         self._thread.join()
 
     def _accept(self) -> None:

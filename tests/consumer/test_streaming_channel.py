@@ -5,13 +5,14 @@ from __future__ import annotations
 import stat
 import threading
 from collections.abc import Iterator
+from multiprocessing.connection import Client
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.streaming_channel import Caller, Failed, serving
+from sluice_consumer.streaming_channel import Caller, Failed, Server, serving
 
 
 def refuse(*_: Any) -> None:
@@ -79,6 +80,16 @@ def test_no_thread_stays_behind() -> None:
     for thread in set(threading.enumerate()) - before:
         thread.join(30)
         assert not thread.is_alive()
+
+
+def test_it_closes_though_a_client_came_at_that_very_moment(tmp_path: Path) -> None:
+    """Then its thread has ended already, and its socket is gone."""
+    server = Server({}, str(tmp_path / "planner"))
+    server._over.set()
+    Client(server._address, "AF_UNIX").close()
+    server._thread.join(30)
+    server.close()
+    assert not server._thread.is_alive()
 
 
 def test_only_this_user_can_reach_it_and_nothing_stays_behind() -> None:
