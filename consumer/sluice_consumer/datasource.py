@@ -124,7 +124,8 @@ class BatchReader(DataSourceReader):
         store, source, task = self._ports()
         freeze("imported")
         rows = store.read(partition.shard_ids)
-        futures: list[Future[Fetched]] = [_threads().submit(read_shard, store, source, task, row) for row in rows.values()]
+        threads = _threads()
+        futures: list[Future[Fetched]] = [threads.submit(read_shard, store, source, task, row) for row in rows.values()]
         try:
             bound = (future.result() for future in as_completed(futures))
             yield from joined(batch for fetched in bound for batch in to_arrow(fetched, self.batch.identity.name))

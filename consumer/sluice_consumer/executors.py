@@ -92,7 +92,7 @@ class SparkBackend:
 
     def live(self) -> list[str]:
         """Ids of the registered executors."""
-        return [str(e) for e in self._jvm.scala.jdk.javaapi.CollectionConverters.asJava(self._scala.getExecutorIds())]
+        return registered(self._scala)
 
     def request(self, total: int) -> None:
         """Asks for this many in all."""
@@ -110,6 +110,11 @@ class SparkBackend:
         one.add(executor)
         ids = self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(one).toSeq()
         self._scala.schedulerBackend().killExecutors(ids, False, False, True)  # noqa: FBT003
+
+
+def registered(scala: Any) -> list[str]:
+    """Ids of the executors that a (Scala) SparkContext knows, in two calls however many they are; whether they take tasks already is not known."""
+    return str(scala.getExecutorIds().mkString(" ")).split()
 
 
 def described(draining: Draining, prefix: str, clock: float, wall: datetime.datetime) -> dict[str, str]:

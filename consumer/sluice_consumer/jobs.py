@@ -70,9 +70,7 @@ class Jobs:
 
     def _stages(self) -> Iterator[Any]:
         store = self._scala.statusStore()
-        for number in self._numbers():
-            for stage in each(store.job(number).stageIds()):
-                yield store.lastStageAttempt(stage)
+        return (store.lastStageAttempt(stage) for stage in stages(store, self._numbers()))
 
     def _executors(self) -> Iterator[Any]:
         return each(self._scala.statusStore().executorList(False))  # noqa: FBT003 - py4j has no keyword arguments
@@ -81,6 +79,11 @@ class Jobs:
 def _left_by_itself(executor: Any) -> bool:
     reason = executor.removeReason()
     return bool(reason.isDefined()) and "decommission" in str(reason.get()).lower()
+
+
+def stages(store: Any, numbers: Iterable[int]) -> Iterator[int]:
+    """Ids of the stages of jobs, as a status store has them."""
+    return (stage for number in numbers for stage in each(store.job(number).stageIds()))
 
 
 def each(sequence: Any) -> Iterator[Any]:

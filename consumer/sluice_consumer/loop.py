@@ -50,7 +50,7 @@ class Rhythm:
     until: int | None
     watch: Callable[[ShardRow], Prober]
     told: Callable[[Committed | None, float], None]
-    rest: Callable[[], None] = lambda: None
+    rest: Callable[[], None]
 
 
 class Loop:
