@@ -18,7 +18,8 @@ from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
-from sluice_consumer.jobs import each
+from sluice_consumer.executors import registered
+from sluice_consumer.jobs import each, stages
 from sluice_consumer.warming_source import TASKS, WarmUpSource
 
 log = logging.getLogger(__name__)
@@ -78,7 +79,7 @@ class WarmUp:
 
     @property
     def slots(self) -> int:
-        """How many tasks run at a time in executors that are warm."""
+        """How many tasks run at a time in executors that are warm; 0 if that is not known (any more)."""
         return sum(self._warm.values())
 
     def _safely(self, step: Callable[[], None]) -> None:
@@ -89,6 +90,7 @@ class WarmUp:
         except Exception:  # batches do without
             log.exception("new executors are not warmed up any more; batches go to them as they are")
             self._over = True
+            self._warm = {}
 
     def _before_batch(self) -> None:
         new = self._new()
@@ -141,7 +143,7 @@ class SparkWarmUps:
 
     def live(self) -> frozenset[str]:
         """See `Backend`."""
-        return frozenset(str(self._scala.getExecutorIds().mkString(" ")).split())
+        return frozenset(registered(self._scala))
 
     def slots(self) -> Mapping[str, int]:
         """See `Backend`. Spark tells it a moment after an executor has registered."""
@@ -164,5 +166,4 @@ class SparkWarmUps:
         source.load().write.format("noop").mode("append").save()
         self._scala.listenerBus().waitUntilEmpty()
         store = self._scala.statusStore()
-        stages = [stage for job in self._jobs(group) for stage in each(store.job(job).stageIds())]
-        return frozenset(str(task.executorId()) for stage in stages for task in each(store.taskList(stage, 0, tasks)))
+        return frozenset(str(task.executorId()) for stage in stages(store, self._jobs(group)) for task in each(store.taskList(stage, 0, tasks)))

@@ -147,6 +147,16 @@ def test_batches_do_without_if_spark_cannot_be_asked(spark: Spark, warm_up: Warm
     assert len(caplog.records) == 1
 
 
+def test_nobody_counts_as_warm_once_spark_cannot_be_asked(spark: Spark, warm_up: WarmUp) -> None:
+    """Or batches would go to so many slots for ever, however many executors come."""
+    spark.come("1")
+    warm_up.before_batch()
+    assert warm_up.slots == 2
+    spark.refuses = True
+    warm_up.before_batch()
+    assert warm_up.slots == 0
+
+
 def test_it_looks_while_no_batch_can_run(spark: Spark, warm_up: WarmUp, monkeypatch: pytest.MonkeyPatch) -> None:
     """And not afterwards: then the loop does, between batches."""
     monkeypatch.setattr("sluice_consumer.warming.LOOK_SECONDS", 0.0)
