@@ -128,7 +128,7 @@ def _batches(plan: Plan, folder: Path) -> Iterator[Batch]:
             said.append(line)
             if match := LINE.search(line):
                 found += 1
-                services = cpu_seconds(os.getpid()) - cpu_seconds(process.pid)
+                services = cpu_seconds(os.getpid(), without=process.pid)
                 yield Batch(int(match[1]), int(match[2]), float(match[4]), int(match[5]), services)
             if match and found == plan.batches:
                 process.terminate()

@@ -8,10 +8,10 @@ from pathlib import Path
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def cpu_seconds(root: int) -> float:
-    """User and system time of a tree, in seconds."""
+def cpu_seconds(root: int, without: int = 0) -> float:
+    """User and system time of a tree, in seconds; if told so, without that of another tree in it."""
     ticks = dict(filter(None, map(_read, Path("/proc").glob("[0-9]*/stat"))))
-    return sum(used for pid, (_, used) in ticks.items() if _within(ticks, pid, root)) / TICKS
+    return sum(used for pid, (_, used) in ticks.items() if _within(ticks, pid, root) and not (without and _within(ticks, pid, without))) / TICKS
 
 
 def _read(stat: Path) -> tuple[int, tuple[int, int]] | None:
