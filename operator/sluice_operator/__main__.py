@@ -20,6 +20,7 @@ from sluice_operator.leader import Candidate, Post, Terms
 from sluice_operator.loops import Loops
 from sluice_operator.metrics import Metered, Metrics
 from sluice_operator.reconcile import Office
+from sluice_operator.recorder import Recorder
 from sluice_operator.services import Audits, Duty
 from sluice_operator.serving import Server
 from sluice_operator.settings import Settings, read
@@ -54,7 +55,8 @@ def assembled(settings: Settings) -> kopf.OperatorRegistry:
     candidate = candidate_for(settings)
     leads = candidate.leads if candidate else lambda: True
     port = LeaderOnly(Metered(api, metrics), leads)
-    loops = Loops(Office(port, cache, settings, notice=metrics.notice), metrics, leading=False)
+    recorder = Recorder(port)
+    loops = Loops(Office(recorder, cache, settings, notice=metrics.notice), metrics, leading=False)
     metrics.registry.register(Gauges(Sources(cache.told, leads, freshness.behind)))
     eyes = Eyes(cache, loops, freshness, metrics)
     services = (
@@ -62,6 +64,7 @@ def assembled(settings: Settings) -> kopf.OperatorRegistry:
         Watches(client, settings.namespaces, eyes.see),
         Audits(freshness, api, settings.namespaces),
         Duty(loops, port, partial(Election, candidate) if candidate else None),
+        recorder,
     )
     return registry(eyes, services)
 

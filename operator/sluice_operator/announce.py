@@ -23,10 +23,15 @@ def announce(cluster: Cluster, view: View, events: Iterable[Event], reporter: st
     """Write each event; the name depends on what is said and when, so a repeated pass does not say it twice."""
     for event in events:
         LOG.info("%s/%s: event %s: %s", view.resource.namespace, view.resource.name, event.reason, event.message)
-        try:
-            cluster.create(body(view, event, reporter))
-        except ApiError as error:
-            LOG.warning("event %s not written: %s", event.reason, error)
+        post(cluster, body(view, event, reporter))
+
+
+def post(cluster: Cluster, event: Json) -> None:
+    """Write one."""
+    try:
+        cluster.create(event)
+    except ApiError as error:
+        LOG.warning("event %s not written: %s", event["reason"], error)
 
 
 def body(view: View, event: Event, reporter: str) -> Json:

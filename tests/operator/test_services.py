@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from operator_world import BEGIN
 
+from sluice_operator import __main__ as main_module
 from sluice_operator import loops as loops_module
 from sluice_operator.__main__ import assembled, candidate_for
 from sluice_operator.cache import Cache
@@ -16,6 +17,7 @@ from sluice_operator.election import LeaderOnly, NotLeader
 from sluice_operator.handlers import cleaner
 from sluice_operator.loops import Loops
 from sluice_operator.reconcile import Office
+from sluice_operator.recorder import Recorder
 from sluice_operator.services import Duty
 from sluice_operator.settings import Settings, read
 from sluice_operator.twin import Twin
@@ -23,6 +25,8 @@ from sluice_operator.twin import Twin
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from sluice_operator.handlers import Service
 
 
 class Vote:
@@ -146,6 +150,15 @@ def test_the_process_is_complete() -> None:
     assert len(names) == 2
     assert all(name.startswith("pod-1_") for name in names)
     assert candidate_for(Settings()) is None
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_events_that_wait_are_written_while_the_process_still_leads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once its duty ends, no write is sent any more."""
+    made: list[Service] = []
+    monkeypatch.setattr(main_module, "registry", lambda _eyes, services: made.extend(services))
+    assembled(Settings())
+    assert [type(service) for service in made[-2:]] == [Duty, Recorder]
 
 
 def test_settings_come_from_the_environment() -> None:

@@ -1,0 +1,127 @@
+"""Events are written beside the passes, and what cannot be written harms nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from threading import Event
+from typing import TYPE_CHECKING
+
+import pytest
+from operator_world import BEGIN
+
+from sluice_operator.cluster import Unavailable
+from sluice_operator.recorder import Recorder
+from sluice_operator.twin import Twin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sluice_operator.cluster import Json
+
+
+def event(number: int) -> Json:
+    """What an event is here."""
+    return {"kind": "Event", "reason": f"Reason{number}", "metadata": {"namespace": "shop", "name": f"orders.{number}"}}
+
+
+POD: Json = {"kind": "Pod", "metadata": {"namespace": "shop", "name": "orders-driver-1"}}
+
+
+class Server(Twin):
+    """One whose events wait for the test."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda: BEGIN)
+        self.gates = [Event() for _ in range(4)]
+        self.begun = [Event() for _ in range(4)]
+        self.fails = set[str]()
+        self.written = list[str]()
+
+    def let(self, *numbers: int) -> None:
+        """Events of these numbers go through."""
+        for number in numbers:
+            self.gates[number].set()
+
+    def create(self, body: Json) -> Json:
+        """See Cluster."""
+        name = body["metadata"]["name"]
+        if body["kind"] == "Event":
+            number = int(name.rpartition(".")[2])
+            self.begun[number].set()
+            assert self.gates[number].wait(10)
+        if name in self.fails:
+            raise Unavailable("not now")
+        self.written.append(name)
+        return body
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """It lets go at the end, whatever the test did."""
+    made = Server()
+    yield made
+    made.let(0, 1, 2, 3)
+
+
+def test_a_pod_does_not_wait_for_events(server: Server) -> None:
+    """And they are written in their order, all of them, before the process ends."""
+    recorder = Recorder(server)
+    for number in range(3):
+        recorder.create(event(number))
+    assert server.begun[0].wait(10)
+    recorder.create(POD)
+    assert server.written == ["orders-driver-1"]
+    server.let(0, 1, 2, 3)
+    asyncio.run(recorder.stop())
+    assert server.written == ["orders-driver-1", "orders.0", "orders.1", "orders.2"]
+
+
+def test_an_event_that_is_not_written_keeps_none_back(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    """It is told in the log."""
+    server.let(0, 1, 2, 3)
+    server.fails = {"orders.0"}
+    recorder = Recorder(server)
+    recorder.create(event(0))
+    recorder.create(event(1))
+    asyncio.run(recorder.stop())
+    assert server.written == ["orders.1"]
+    assert "event Reason0 not written: not now" in caplog.text
+
+
+def test_no_more_wait_than_there_is_room_for(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    """An API server that takes no events does not eat the operator's memory; later there is room again."""
+    recorder = Recorder(server, most=2)
+    for number in range(3):
+        recorder.create(event(number))
+    assert "event Reason2 not written: 2 others wait" in caplog.text
+    server.let(0)
+    assert server.begun[1].wait(10)
+    recorder.create(event(3))
+    server.let(1, 3)
+    asyncio.run(recorder.stop())
+    assert server.written == ["orders.0", "orders.1", "orders.3"]
+
+
+def test_the_end_does_not_wait_for_ever(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an event says stands in the conditions, too; the one under way is left to itself."""
+    monkeypatch.setattr("sluice_operator.recorder.LAST_WORDS", 0.0)
+    recorder = Recorder(server)
+    recorder.create(event(0))
+    assert server.begun[0].wait(10)
+    recorder.create(event(1))
+
+    async def end() -> None:
+        await recorder.stop()
+        server.let(0, 1, 2, 3)
+
+    asyncio.run(end())
+    assert server.written == ["orders.0"]
+
+
+def test_whoever_comes_after_the_end_writes_in_the_call(server: Server) -> None:
+    """As does the last pass, while its operator still leads."""
+    server.let(0, 1, 2, 3)
+    recorder = Recorder(server)
+    asyncio.run(recorder.stop())
+    recorder.create(event(0))
+    assert server.written == ["orders.0"]
