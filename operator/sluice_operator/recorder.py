@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Semaphore
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,8 @@ LAST_WORDS = 3.0  # seconds for those that still wait when the process ends
 class Recorder:
     """`Cluster` whose events are written later, in their order: `create` of one returns at once, with what is to be written.
 
-    One that cannot be written is a line in the log, as ever. From `stop` on they are written at once.
+    One that cannot be written is a line in the log, as ever. While all is busy they come late: one call at a time, beside those of passes. From
+    `stop` on they are written at once.
     """
 
     def __init__(self, cluster: Cluster, most: int = MOST) -> None:
@@ -51,5 +52,10 @@ class Recorder:
             written = self._writer.submit(post, self._cluster, body)
         except RuntimeError:  # stopped
             return self._cluster.create(body)
-        written.add_done_callback(lambda _: self._room.release())
+        written.add_done_callback(self._written)
         return body
+
+    def _written(self, done: Future[None]) -> None:
+        self._room.release()
+        if not done.cancelled() and (error := done.exception()):
+            LOG.error("an event was not written", exc_info=error)

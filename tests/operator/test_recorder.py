@@ -34,7 +34,7 @@ class Server(Twin):
         super().__init__(lambda: BEGIN)
         self.gates = [Event() for _ in range(4)]
         self.begun = [Event() for _ in range(4)]
-        self.fails = set[str]()
+        self.fails = dict[str, Exception]()
         self.written = list[str]()
 
     def let(self, *numbers: int) -> None:
@@ -50,7 +50,7 @@ class Server(Twin):
             self.begun[number].set()
             assert self.gates[number].wait(10)
         if name in self.fails:
-            raise Unavailable("not now")
+            raise self.fails[name]
         self.written.append(name)
         return body
 
@@ -79,13 +79,14 @@ def test_a_pod_does_not_wait_for_events(server: Server) -> None:
 def test_an_event_that_is_not_written_keeps_none_back(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     """It is told in the log."""
     server.let(0, 1, 2, 3)
-    server.fails = {"orders.0"}
+    server.fails = {"orders.0": Unavailable("not now"), "orders.1": RuntimeError("a fault of ours")}
     recorder = Recorder(server)
-    recorder.create(event(0))
-    recorder.create(event(1))
+    for number in range(3):
+        recorder.create(event(number))
     asyncio.run(recorder.stop())
-    assert server.written == ["orders.1"]
+    assert server.written == ["orders.2"]
     assert "event Reason0 not written: not now" in caplog.text
+    assert "a fault of ours" in caplog.text
 
 
 def test_no_more_wait_than_there_is_room_for(server: Server, caplog: pytest.LogCaptureFixture) -> None:
