@@ -10,18 +10,18 @@ import zlib
 from typing import Any
 
 import orjson
-import urllib3
 from botocore.exceptions import ClientError
 
 from sluice_checkpoints.dynamodb import Endpoint
+from sluice_checkpoints.http_connections import Waits
 from sluice_checkpoints.retrying import Again
-from sluice_checkpoints.signed_http import Service, SignedHttp, Waits, connect, refusal
+from sluice_checkpoints.signed_http import Reply, Service, SignedHttp, connect, refusal
 
 DYNAMODB = Service("dynamodb", "DynamoDB_20120810.")
 CONTENT_TYPE = "application/x-amz-json-1.0"
 CHECKSUM = "x-amz-crc32"  # of every reply of the service; emulators may have none
 
-Reply = dict[str, Any]
+Values = dict[str, Any]
 
 
 class DynamoHttp:
@@ -36,31 +36,31 @@ class DynamoHttp:
     def __init__(self, http: SignedHttp) -> None:
         self._http = http
 
-    def get_item(self, **request: Any) -> Reply:
+    def get_item(self, **request: Any) -> Values:
         """GetItem."""
         return self._call("GetItem", request)
 
-    def batch_get_item(self, **request: Any) -> Reply:
+    def batch_get_item(self, **request: Any) -> Values:
         """BatchGetItem."""
         return self._call("BatchGetItem", request)
 
-    def scan(self, **request: Any) -> Reply:
+    def scan(self, **request: Any) -> Values:
         """Scan, one page."""
         return self._call("Scan", request)
 
-    def put_item(self, **request: Any) -> Reply:
+    def put_item(self, **request: Any) -> Values:
         """PutItem."""
         return self._call("PutItem", request)
 
-    def update_item(self, **request: Any) -> Reply:
+    def update_item(self, **request: Any) -> Values:
         """UpdateItem."""
         return self._call("UpdateItem", request)
 
-    def transact_write_items(self, **request: Any) -> Reply:
+    def transact_write_items(self, **request: Any) -> Values:
         """TransactWriteItems."""
         return self._call("TransactWriteItems", request)
 
-    def _call(self, operation: str, request: dict[str, Any]) -> Reply:
+    def _call(self, operation: str, request: dict[str, Any]) -> Values:
         reply = self._http.post(operation, CONTENT_TYPE, orjson.dumps(request))
         content = _content(operation, reply)
         if reply.status != 200:
@@ -68,7 +68,7 @@ class DynamoHttp:
         return content
 
 
-def _content(operation: str, reply: urllib3.BaseHTTPResponse) -> Reply:
+def _content(operation: str, reply: Reply) -> Values:
     """What a reply says; {} for a failed one that is not the service's (a proxy's page, for one)."""
     try:
         content = orjson.loads(reply.data)
@@ -81,12 +81,12 @@ def _content(operation: str, reply: urllib3.BaseHTTPResponse) -> Reply:
     raise Again(f"the reply to {operation} is not whole: {len(reply.data)} bytes", cause="BadReply")
 
 
-def _whole(reply: urllib3.BaseHTTPResponse) -> bool:
+def _whole(reply: Reply) -> bool:
     told = reply.headers.get(CHECKSUM)
     return told is None or told == str(zlib.crc32(reply.data))
 
 
-def _error(reply: urllib3.BaseHTTPResponse, content: Reply) -> Any:
+def _error(reply: Reply, content: Values) -> Any:
     """A refusal as botocore parses it: code without its namespace, and what came with it (`Item`, `CancellationReasons`)."""
     code, message = refusal(reply.headers.get("x-amzn-errortype") or str(reply.status), content)
     more = {key: content[key] for key in ("Item", "CancellationReasons") if key in content}

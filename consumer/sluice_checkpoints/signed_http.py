@@ -1,4 +1,4 @@
-"""Signed calls to one AWS service over pooled connections: botocore for credentials, signing and endpoints, urllib3 for the connections.
+"""Signed calls to one AWS service over kept connections: botocore for credentials, signing and endpoints, `http_connections` for the calls.
 
 boto3 walks the shape of every field of every call; where calls are many and small, or replies long, that costs several times all else
 (docs/performance.md). What is left out here is that walk, not a rule: credentials are refreshed, certificates and proxies are botocore's.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import urllib3
 from botocore.auth import SigV4Auth
@@ -18,6 +18,7 @@ from botocore.session import Session
 from botocore.utils import get_environ_proxies
 
 from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.http_connections import Connections, Waits, connections
 from sluice_checkpoints.retrying import Again
 
 
@@ -34,12 +35,25 @@ class Service:
     target: str
 
 
-@dataclass(frozen=True, slots=True)
-class Waits:
-    """Seconds to wait for a connection, and for (more of) a reply."""
+class Reply(Protocol):
+    """A reply: status, headers (asked for in lower case), and the whole content."""
 
-    connect: float
-    read: float
+    @property
+    def status(self) -> int: ...  # noqa: D102
+    @property
+    def reason(self) -> str | None: ...  # noqa: D102
+    @property
+    def headers(self) -> Mapping[str, str]: ...  # noqa: D102
+    @property
+    def data(self) -> bytes: ...  # noqa: D102
+
+
+class Http(Protocol):
+    """What makes the calls: `http_connections`, or urllib3 where a proxy stands between."""
+
+    def request(self, method: str, url: str, *, body: bytes, headers: dict[str, str]) -> Reply:
+        """One call."""
+        ...
 
 
 class Signer:
@@ -67,12 +81,12 @@ class Signer:
 
 
 class SignedHttp:
-    """Signed calls to one endpoint over pooled connections. Thread safe."""
+    """Signed calls to one endpoint over kept connections. Thread safe."""
 
-    def __init__(self, signer: Signer, pool: urllib3.PoolManager) -> None:
-        self._signer, self._pool = signer, pool
+    def __init__(self, signer: Signer, http: Http) -> None:
+        self._signer, self._http = signer, http
 
-    def post(self, operation: str, content_type: str, body: bytes) -> urllib3.BaseHTTPResponse:
+    def post(self, operation: str, content_type: str, body: bytes) -> Reply:
         """One call, made once; its reply whatever it says.
 
         Raises:
@@ -80,8 +94,8 @@ class SignedHttp:
         """
         headers = self._signer.headers(operation, content_type, body)
         try:
-            return self._pool.request("POST", self._signer.url, body=body, headers=headers)
-        except urllib3.exceptions.HTTPError as error:
+            return self._http.request("POST", self._signer.url, body=body, headers=headers)
+        except (urllib3.exceptions.HTTPError, OSError) as error:
             raise Again(f"no answer from {self._signer.url}: {error}") from error
 
 
@@ -91,27 +105,31 @@ def refusal(kind: str, content: Mapping[str, Any]) -> tuple[str, str]:
     return code, str(content.get("message") or content.get("Message") or "")
 
 
-def connect(service: Service, region: str, endpoint: str | None, waits: Waits, connections: int) -> SignedHttp:
+def connect(service: Service, region: str, endpoint: str | None, waits: Waits, keep: int) -> SignedHttp:
     """Calls to a service with the credentials that botocore finds.
 
-    `connections` of them are kept open; further threads make connections that are closed again.
+    `keep` connections are kept open; further threads make connections that are closed again.
 
     Raises:
         Refused: there are no credentials.
     """
     session = Session()
     signer = Signer(service, session, region, endpoint)
-    return SignedHttp(signer, _pool(session, signer.url, waits, connections))
+    return SignedHttp(signer, _http(session, signer.url, waits, keep))
 
 
-def _pool(session: Session, url: str, waits: Waits, connections: int) -> urllib3.PoolManager:
+def _http(session: Session, url: str, waits: Waits, keep: int) -> Connections | urllib3.ProxyManager:
     """Connections as botocore makes them: its certificates unless others are configured, and the environment's proxy."""
-    options: dict[str, Any] = {
-        "maxsize": connections,
-        "retries": False,
-        "timeout": urllib3.Timeout(connect=waits.connect, read=waits.read),
-        "ca_certs": session.get_config_variable("ca_bundle") or get_cert_path(verify=True),
-    }
+    authorities = session.get_config_variable("ca_bundle") or get_cert_path(verify=True)
     proxies = ProxyConfiguration(get_environ_proxies(url))
     proxy = proxies.proxy_url_for(url)
-    return urllib3.ProxyManager(proxy, proxy_headers=proxies.proxy_headers_for(proxy), **options) if proxy else urllib3.PoolManager(**options)
+    if not proxy:
+        return connections(url, waits, keep, authorities)
+    return urllib3.ProxyManager(
+        proxy,
+        proxy_headers=proxies.proxy_headers_for(proxy),
+        maxsize=keep,
+        retries=False,
+        timeout=urllib3.Timeout(connect=waits.connect, read=waits.read),
+        ca_certs=authorities,
+    )

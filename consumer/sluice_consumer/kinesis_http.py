@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-import urllib3
-
 from sluice_checkpoints import signed_http
+from sluice_checkpoints.http_connections import Waits
 from sluice_checkpoints.model import Child
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.retrying import NOBODY, Again, Listener, Patience
-from sluice_checkpoints.signed_http import Service, SignedHttp, Waits
+from sluice_checkpoints.signed_http import Service, SignedHttp
 from sluice_consumer.kinesis import IteratorExpired, Page, iterator_type
 from sluice_consumer.kinesis_codec import CBOR, JSON, Codec
 from sluice_consumer.kinesis_failures import EXPIRED, Failure, NotSpoken, failure
@@ -68,7 +67,7 @@ class Wire:
             told = Failure.of(reply.status, reply.headers.get("x-amzn-errortype", ""), _said(reply))
             raise NotSpoken(told.text) if codec is CBOR and told.of_format else failure(told)
         try:
-            return Reply(codec.decode(reply.data), _date(reply.headers.get("Date")))
+            return Reply(codec.decode(reply.data), _date(reply.headers.get("date")))
         except (ValueError, KeyError, TypeError) as error:
             kind = NotSpoken if codec is CBOR else Again
             raise kind(f"a reply that is not {codec.content_type}: {error!r}") from error
@@ -127,7 +126,7 @@ def _children(listed: list[dict[str, Any]] | None) -> tuple[Child, ...] | None:
     return tuple(Child(c["ShardId"], frozenset(c["ParentShards"])) for c in listed) if listed else None
 
 
-def _said(reply: urllib3.BaseHTTPResponse) -> dict[str, Any]:
+def _said(reply: signed_http.Reply) -> dict[str, Any]:
     """The content of a failed reply, in whatever it is written; proxies and load balancers answer in HTML."""
     for codec in (JSON, CBOR):
         try:

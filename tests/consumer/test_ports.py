@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from sluice_checkpoints.http_connections import Waits
 from sluice_consumer import ports
 from sluice_consumer.config import Checkpoints, Config, Pipeline, Stream
 
@@ -29,8 +30,8 @@ def test_a_process_has_one_client_of_tables_and_one_of_rows_but_for_its_heartbea
 def test_a_heartbeat_is_answered_within_a_sixth_of_the_lease_or_not_at_all() -> None:
     """Connecting and reading each have half of it, and no try starts later."""
     table: Any = ports.beating_store(CONFIG).table
-    timeout = api(table)._http._pool.connection_pool_kw["timeout"]
-    assert (timeout.connect_timeout, timeout.read_timeout, table._patience.limit) == (1.0, 1.0, 2.0)
+    waits = api(table)._http._http._make.args[-1]
+    assert (waits, table._patience.limit) == (Waits(connect=1.0, read=1.0), 2.0)
 
 
 def api(adapter: Any) -> Any:

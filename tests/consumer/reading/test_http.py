@@ -13,10 +13,11 @@ from botocore.session import Session
 from reading.cbor import Style
 
 from sluice_checkpoints.errors import ProtocolViolation, Refused, ServiceUnavailable
+from sluice_checkpoints.http_connections import Connections
 from sluice_checkpoints.model import Child
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.retrying import Patience
-from sluice_checkpoints.signed_http import SignedHttp, Signer, _pool
+from sluice_checkpoints.signed_http import SignedHttp, Signer, _http
 from sluice_consumer.kinesis import IteratorExpired, Records, ShardNotFound
 from sluice_consumer.kinesis_codec import CBOR, JSON
 from sluice_consumer.kinesis_http import KINESIS, WAITS, HttpKinesis, StreamAddress, Wire, connect
@@ -280,15 +281,20 @@ def test_proxy_and_certificates_are_those_of_botocore(kinesis: HttpKinesis, monk
     for name in ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     url = "https://kinesis.eu-west-1.amazonaws.com/"
-    assert str(_pool(Session(), url, WAITS, 1).connection_pool_kw["ca_certs"]).endswith(".pem")
+    trusted: list[str] = []
+    monkeypatch.setattr("sluice_checkpoints.http_connections._trusting", trusted.append)
+    assert isinstance(_http(Session(), url, WAITS, 1), Connections)
     monkeypatch.setenv("AWS_CA_BUNDLE", "/ca.pem")
+    assert isinstance(_http(Session(), url, WAITS, 1), Connections)
+    assert [path.endswith(".pem") for path in trusted] == [True, True]
+    assert trusted[1] == "/ca.pem"
     monkeypatch.setenv("HTTPS_PROXY", "http://user:word@proxy.example:3128")
-    pool = _pool(Session(), url, WAITS, 1)
+    pool = _http(Session(), url, WAITS, 1)
     assert isinstance(pool, urllib3.ProxyManager)
     assert pool.connection_pool_kw["ca_certs"] == "/ca.pem"
     assert (pool.proxy.host if pool.proxy else None, pool.proxy_headers["Proxy-Authorization"]) == ("proxy.example", "Basic dXNlcjp3b3Jk")
     monkeypatch.setenv("NO_PROXY", "amazonaws.com")
-    assert not isinstance(_pool(Session(), url, WAITS, 1), urllib3.ProxyManager)
+    assert isinstance(_http(Session(), url, WAITS, 1), Connections)
 
 
 def test_a_process_has_one_client_a_stream_and_one_pool_an_endpoint(kinesis: HttpKinesis) -> None:

@@ -1,0 +1,115 @@
+"""Connections to one service that are kept between calls: urllib3 makes them, what goes over them is ours.
+
+Two thirds of a small call's CPU was what urllib3 and the standard library do for each request and reply (docs/performance.md).
+"""
+
+from __future__ import annotations
+
+import functools
+import select
+import ssl
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from socket import socket
+from urllib.parse import urlsplit
+
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.util.ssl_ import create_urllib3_context
+
+from sluice_checkpoints import http_reply
+from sluice_checkpoints.http_reply import Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Seconds to wait for a connection, and for (more of) a reply."""
+
+    connect: float
+    read: float
+
+
+class Connections:
+    """Calls to one origin. Thread safe; `keep` connections are kept open, and each call has one to itself."""
+
+    def __init__(self, origin: str, make: Callable[[], socket], keep: int) -> None:
+        self._origin, self._make, self._keep = origin, make, keep
+        self._host = urlsplit(origin).netloc
+        self._idle: deque[socket] = deque()
+
+    def request(self, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> Reply:
+        """One call, made once; its reply whatever it says.
+
+        Raises:
+            HTTPError: no connection, or no whole reply.
+            OSError: the connection broke, or a wait was too long.
+        """
+        lines = [f"{method} {url.removeprefix(self._origin) or '/'} HTTP/1.1", f"Host: {self._host}", f"Content-Length: {len(body)}"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        sent = "\r\n".join((*lines, "", "")).encode("latin-1") + body
+        connection = self._taken()
+        try:
+            connection.sendall(sent)
+            reply = http_reply.read(connection)
+        except BaseException:
+            connection.close()  # nobody knows what comes next on it
+            raise
+        self._give_back(connection, last=reply.last)
+        return reply
+
+    def _taken(self) -> socket:
+        """The connection used last, for it is the least likely to have been closed meanwhile; one that was, says something without being asked."""
+        while self._idle:
+            try:
+                connection = self._idle.pop()
+            except IndexError:  # another thread was faster
+                break
+            if not _speaks(connection):
+                return connection
+            connection.close()
+        return self._make()
+
+    def _give_back(self, connection: socket, *, last: bool) -> None:
+        if last or len(self._idle) >= self._keep:
+            connection.close()
+        else:
+            self._idle.append(connection)
+
+
+def _speaks(connection: socket) -> bool:
+    """Whether there is something to read, if only that the other side has closed."""
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def connections(url: str, waits: Waits, keep: int, authorities: str) -> Connections:
+    """Calls to the origin of `url`, whose certificate one of the `authorities` (a file) has signed."""
+    parts = urlsplit(url)
+    secure = parts.scheme == "https"
+    context = _trusting(authorities) if secure else None
+    host, port = parts.hostname or "", parts.port or (443 if secure else 80)
+    return Connections(f"{parts.scheme}://{parts.netloc}", functools.partial(_open, host, port, context, waits), keep)
+
+
+def _trusting(authorities: str) -> ssl.SSLContext:
+    """urllib3's settings. One for all connections: to read the authorities takes longer than a handshake."""
+    context = create_urllib3_context()
+    context.load_verify_locations(authorities)
+    return context
+
+
+def _open(host: str, port: int, context: ssl.SSLContext | None, waits: Waits) -> socket:
+    """A new connection."""
+    if context is None:
+        made = HTTPConnection(host, port, timeout=waits.connect)
+    else:
+        made = HTTPSConnection(host, port, timeout=waits.connect, ssl_context=context, cert_reqs="CERT_REQUIRED")
+    try:
+        made.connect()
+    except BaseException:
+        made.close()
+        raise
+    connection: socket = made.sock
+    connection.settimeout(waits.read)
+    return connection

@@ -1,0 +1,206 @@
+"""Connections are kept, replaced once the other side has closed them, and trusted by their certificates."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+import trustme
+from urllib3.exceptions import HTTPError, ProtocolError
+
+from sluice_checkpoints.http_connections import Connections, Waits, connections
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+WAITS = Waits(connect=5, read=5)
+Answers = list[bytes]  # one a request; the connection is closed after the last
+
+
+class Service:
+    """Answers each connection from a list of its own, and keeps what it was asked."""
+
+    def __init__(self, conversations: list[Answers], context: ssl.SSLContext | None = None) -> None:
+        self.asked: list[bytes] = []
+        self.closed = [threading.Event() for _ in conversations]
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listening.getsockname()[1]
+        self._conversations, self._context = conversations, context
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
+
+    def _accept(self) -> None:
+        for answers, closed in zip(self._conversations, self.closed, strict=True):
+            try:
+                talking, _ = self._listening.accept()
+            except OSError:  # the test is over
+                return
+            self._threads.append(threading.Thread(target=self._talk, args=(talking, answers, closed), daemon=True))
+            self._threads[-1].start()
+
+    def _talk(self, talking: socket.socket, answers: Answers, closed: threading.Event) -> None:
+        try:
+            with self._context.wrap_socket(talking, server_side=True) if self._context else talking as secured:
+                for answer in answers:
+                    self.asked.append(_request(secured))
+                    secured.sendall(answer)
+        except OSError:  # it was not trusted, or the client hung up
+            pass
+        finally:
+            talking.close()
+            closed.set()
+
+    def stop(self) -> None:
+        """Nobody is answered any more."""
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        for thread in self._threads:
+            thread.join(10)
+
+
+def _request(talking: socket.socket) -> bytes:
+    """A request with a content of three bytes."""
+    taken = b""
+    while not (taken.endswith(b"\r\n\r\nabc")):
+        found = talking.recv(2**16)
+        if not found:
+            raise ConnectionResetError
+        taken += found
+    return taken
+
+
+@contextmanager
+def serving(*conversations: Answers, context: ssl.SSLContext | None = None) -> Iterator[Service]:
+    """A service with these conversations."""
+    service = Service(list(conversations), context)
+    try:
+        yield service
+    finally:
+        service.stop()
+
+
+def plain(service: Service, keep: int = 8, waits: Waits = WAITS) -> Callable[[], bytes]:
+    """Makes a call; what the service said."""
+    client = connections(f"http://127.0.0.1:{service.port}/", waits, keep, "")
+    return lambda: call(client, f"http://127.0.0.1:{service.port}/")
+
+
+def call(client: Connections, url: str) -> bytes:
+    """One call."""
+    return client.request("POST", url, body=b"abc", headers={"X-Amz-Target": "Orders.Get"}).data
+
+
+def test_a_request_is_what_was_signed_and_what_http_wants() -> None:
+    """Host and length are not for the caller to say."""
+    with serving([OK]) as service:
+        assert plain(service)() == b"ok"
+    assert service.asked == [
+        f"POST / HTTP/1.1\r\nHost: 127.0.0.1:{service.port}\r\nContent-Length: 3\r\nX-Amz-Target: Orders.Get\r\n\r\nabc".encode()
+    ]
+
+
+def test_a_connection_serves_one_call_after_the_other() -> None:
+    """There is only one to be had."""
+    with serving([OK, OK, OK]) as service:
+        ask = plain(service)
+        assert [ask() for _ in range(3)] == [b"ok"] * 3
+
+
+def test_one_that_was_closed_meanwhile_is_replaced() -> None:
+    """Services close what was idle for a while; that is no failed call."""
+    with serving([OK], [OK]) as service:
+        ask = plain(service)
+        ask()
+        assert service.closed[0].wait(10)
+        assert ask() == b"ok"
+
+
+def test_one_that_the_service_wants_closed_is_not_used_again() -> None:
+    """Nor one on which something came that nobody asked for."""
+    bye = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"
+    with serving([bye, OK], [OK + b"HTTP/1.1 408", OK], [OK]) as service:
+        ask = plain(service)
+        assert [ask() for _ in range(3)] == [b"ok"] * 3
+
+
+def test_no_more_are_kept_than_was_asked_for() -> None:
+    """Others are closed after their call."""
+    with serving([OK, OK], [OK]) as service:
+        ask = plain(service, keep=0)
+        assert [ask(), ask()] == [b"ok", b"ok"]
+
+
+def test_a_connection_that_broke_is_not_used_again() -> None:
+    """Nobody knows what comes next on it."""
+    with serving([b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok"], [b"nonsense\r\n\r\n", OK], [OK]) as service:
+        ask = plain(service)
+        for _ in range(2):
+            with pytest.raises(ProtocolError):
+                ask()
+        assert ask() == b"ok"
+
+
+def test_who_does_not_answer_is_not_waited_for_for_ever() -> None:
+    """The wait is that for a reply, not that for a connection."""
+    with serving([b""] * 2, [OK]) as service:
+        ask = plain(service, waits=Waits(connect=5, read=0.05))
+        with pytest.raises(TimeoutError):
+            ask()
+
+
+def test_nobody_there_is_an_error_that_urllib3_names() -> None:
+    """As before it is told what was not to be reached."""
+    with serving() as service:
+        port = service.port
+    with pytest.raises(HTTPError, match="refused"):
+        call(connections(f"http://127.0.0.1:{port}/", WAITS, 1, ""), f"http://127.0.0.1:{port}/")
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    """Somebody's own."""
+    return trustme.CA()
+
+
+@pytest.fixture
+def context(authority: trustme.CA) -> ssl.SSLContext:
+    """Of a service called localhost."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(made)
+    return made
+
+
+def trusting(authority: trustme.CA, folder: Path) -> str:
+    """Its certificate in a file."""
+    path = folder / "ca.pem"
+    authority.cert_pem.write_to_path(str(path))
+    return str(path)
+
+
+def test_who_an_authority_vouches_for_is_talked_to(authority: trustme.CA, context: ssl.SSLContext, tmp_path: Path) -> None:
+    """Encrypted, and with kept connections as well; a reply of a megabyte is whole."""
+    long = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + bytes(1_000_000)
+    with serving([OK, long], [OK], context=context) as service:
+        url = f"https://localhost:{service.port}/"
+        client = connections(url, WAITS, 1, trusting(authority, tmp_path))
+        assert [call(client, url), call(client, url)] == [b"ok", bytes(1_000_000)]
+        assert service.closed[0].wait(10)
+        assert call(client, url) == b"ok"
+
+
+def test_nobody_else_is(authority: trustme.CA, context: ssl.SSLContext, tmp_path: Path) -> None:
+    """Neither by another authority's word, nor under another name."""
+    with serving([OK], [OK], context=context) as service:
+        url = f"https://localhost:{service.port}/"
+        with pytest.raises((HTTPError, ssl.SSLError), match="certificate verify failed"):
+            call(connections(url, WAITS, 1, trusting(trustme.CA(), tmp_path)), url)
+        url = f"https://127.0.0.1:{service.port}/"
+        with pytest.raises((HTTPError, ssl.SSLError), match="certificate"):
+            call(connections(url, WAITS, 1, trusting(authority, tmp_path)), url)
+    assert service.asked == []
