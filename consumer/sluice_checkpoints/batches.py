@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from sluice_checkpoints.errors import Fenced, LostRace, ProtocolViolation
-from sluice_checkpoints.model import CONSUMER, SHARD_PREFIX, Child, Item, ShardRow
+from sluice_checkpoints.model import CONSUMER, SHARD_PREFIX, Child, Item, ShardRow, onward
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.table import Absent, AnyOf, AtMost, Below, Equals, Path, Table, Update, equals
 
@@ -45,6 +45,7 @@ class Range:
     behind: int = 0
     note: str | None = None
     calls: Mapping[str, int] = field(default_factory=dict)
+    iterator: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class BatchSteps:
                     Equals(("end",), bound.start.to_map()),
                 ),
                 put=_bound(batch, bound, reader),
-                remove=frozenset({("replays",), *(path for path, value in _optional(bound).items() if value is None)}),
+                remove=frozenset({("replays",), *(path for path, value in _optional(batch, bound).items() if value is None)}),
             )
         )
         if outcome.applied:
@@ -147,7 +148,7 @@ class BatchSteps:
         Raises:
             Fenced: a later life took over. LostRace: a late task bound it after all; the batch may not be committed by this life.
         """
-        closed = replace(row, batch=batch, start=row.end, first=None, records=0, readers={}, replays=0, size=0, note=None, calls={})
+        closed = replace(row, batch=batch, start=row.end, first=None, records=0, readers={}, replays=0, size=0, note=None, calls={}, iterator=None)
         outcome = self.table.write(
             Update(
                 row.key,
@@ -194,15 +195,16 @@ def _bound(batch: int, bound: Range, reader: Reader) -> dict[Path, object]:
         ("bytes",): bound.size,
         ("behind",): bound.behind,
     }
-    put |= {path: value for path, value in _optional(bound).items() if value is not None}
+    put |= {path: value for path, value in _optional(batch, bound).items() if value is not None}
     if bound.children is not None:
         put[("children",)] = [child.to_map() for child in bound.children]
     return put
 
 
-def _optional(bound: Range) -> dict[Path, object]:
+def _optional(batch: int, bound: Range) -> dict[Path, object]:
     """What a range may lack; then the row must not keep that of the range before."""
-    return {("first",): bound.first, ("note",): bound.note, ("calls",): dict(bound.calls) or None}
+    left = onward(batch, bound.iterator) if bound.iterator else None
+    return {("first",): bound.first, ("note",): bound.note, ("calls",): dict(bound.calls) or None, ("onward",): left}
 
 
 def not_fenced(found: Item | None, life: Life, shard_id: str) -> ShardRow:

@@ -134,6 +134,8 @@ class ShardRow:
         size: bytes of the range; behind: milliseconds behind the tip when it was read (both for metrics only).
         calls: requests to AWS that the binding process had made since it last bound, by name (for metrics only).
         note: a possible loss of data that the reader saw; for people.
+        iterator: a shard iterator that goes on at `end`, if the range left one. Only a hint, and good for five minutes; stored with the batch that
+            left it, for whoever moves `end` without knowing of it moves `batch`, too.
     """
 
     id: str
@@ -154,6 +156,7 @@ class ShardRow:
     note: str | None = None
     updated_at: str | None = None
     calls: Mapping[str, int] = field(default_factory=dict)
+    iterator: str | None = None
 
     @property
     def key(self) -> str:
@@ -184,12 +187,13 @@ class ShardRow:
         item |= {"parents": frozenset(self.parents)} if self.parents else {}
         item |= {"replays": self.replays} if self.replays else {}
         item |= {"calls": dict(self.calls)} if self.calls else {}
+        item |= {"onward": onward(self.batch, self.iterator)} if self.iterator else {}
         return item | ({"children": [c.to_map() for c in self.children]} if self.children is not None else {})
 
     @staticmethod
     def from_item(item: Mapping[str, Any]) -> ShardRow:
         """Reads the stored form."""
-        children = item.get("children")
+        children, left = item.get("children"), item.get("onward", {})
         return ShardRow(
             id=item["id"].removeprefix(SHARD_PREFIX),
             start=Position.from_map(item["start"]),
@@ -209,7 +213,13 @@ class ShardRow:
             note=item.get("note"),
             updated_at=item.get("updatedAt"),
             calls=dict(item.get("calls", {})),
+            iterator=left["iterator"] if left.get("batch") == item["batch"] else None,
         )
+
+
+def onward(batch: int, iterator: str) -> Item:
+    """How a row keeps an iterator."""
+    return {"batch": batch, "iterator": iterator}
 
 
 @dataclass(frozen=True, slots=True)

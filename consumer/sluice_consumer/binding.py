@@ -66,7 +66,7 @@ def read_shard(store: CheckpointStore, source: ShardSource, task: Task, row: Sha
         raise LostRace(f"batch {row.batch} of {row.id} is open; {task.batch} is past")
     if row.batch == task.batch:
         return _replay(store, source, task, row)
-    fetched = source.fetch(Place(row.id, row.end, row.read_to), task.limits)
+    fetched = source.fetch(Place(row.id, row.end, row.read_to, row.iterator), task.limits)
     outcome = task.tally.carry(lambda calls: store.bind(task.life, task.batch, _range(fetched, row, calls), task.reader))
     return _replay(store, source, task, outcome.row) if isinstance(outcome, Replay) else fetched
 
@@ -91,4 +91,5 @@ def _range(fetched: Fetched, row: ShardRow, calls: Counts) -> Range:
         behind=fetched.behind_millis,
         note=fetched.possible_loss,
         calls=calls,
+        iterator=fetched.iterator,
     )

@@ -46,11 +46,15 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a shard is read from; `read_to_millis` is the service's time up to which it was read before (0: unknown)."""
+    """Where a shard is read from; `read_to_millis` is the service's time up to which it was read before (0: unknown).
+
+    `iterator`: one that the range before left, which saves a call; it may have expired.
+    """
 
     shard_id: str
     position: Position
     read_to_millis: int = 0
+    iterator: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,7 @@ class Fetched:
         read_to_millis: the service's time up to which the shard was read; never less than that of the place it began at.
         children: what follows; with END only, and not in a replay (the row has them).
         possible_loss: what may be missing before this range, for people; None almost always.
+        iterator: goes on at `end`; only where that is the end of a reply, for an iterator knows no place within one.
     """
 
     shard_id: str
@@ -87,6 +92,7 @@ class Fetched:
     read_to_millis: int = 0
     children: tuple[Child, ...] | None = None
     possible_loss: str | None = None
+    iterator: str | None = None
 
     @property
     def records(self) -> int:
@@ -100,7 +106,6 @@ class Reader:
     def __init__(self, client: KinesisClient, catalog: StreamCatalog, identity: StreamIdentity) -> None:
         self._client, self._catalog, self._identity = client, catalog, identity
         self._mean_sizes: dict[str, float] = {}
-        self._onward: dict[str, tuple[Position, str]] = {}
 
     def fetch(self, place: Place, limits: Limits) -> Fetched:
         """A new range: to a limit, to the tip, or to the end of the shard. Without any record it goes on to the tip or the end.
@@ -113,7 +118,7 @@ class Reader:
         """
         gathering = Gathering(place.position)
         try:
-            fetched = self._fetch(Walk(self._client, place.shard_id, gathering, self._kept(place)), place, limits)
+            fetched = self._fetch(Walk(self._client, place.shard_id, gathering, place.iterator), place, limits)
         except ShardNotFound:
             fetched = self._vanished(gathering, place)
         nameless = place.position.sequence is None or fetched.possible_loss  # a sequence number is refused by any stream but its own
@@ -122,11 +127,6 @@ class Reader:
         if gathering.taken:
             self._mean_sizes[place.shard_id] = gathering.bytes / gathering.taken
         return replace(fetched, read_to_millis=max(fetched.read_to_millis, place.read_to_millis))
-
-    def _kept(self, place: Place) -> str | None:
-        """The iterator that the last range of this shard left, if this one goes on there: a call less a shard and batch."""
-        position, iterator = self._onward.pop(place.shard_id, (None, None))
-        return iterator if position == place.position else None
 
     def _fetch(self, walk: Walk, place: Place, limits: Limits) -> Fetched:
         page = walk.page(self._limit(walk, limits))
@@ -179,9 +179,8 @@ class Reader:
         read_to = page.server_millis - page.behind_millis
         if not walk.at_tip(page) and len(walk.gathering.columns):  # emulators count MillisBehindLatest from the newest record, not from now
             read_to = min(read_to, walk.gathering.columns.last_arrival_millis)
-        if page.next_iterator is not None and end.sequence is not None:
-            self._onward[walk.shard_id] = end, page.next_iterator
-        return self._range(walk, end, page.behind_millis, read_to)
+        fetched = self._range(walk, end, page.behind_millis, read_to)
+        return replace(fetched, iterator=page.next_iterator) if end.sequence is not None else fetched
 
     def _ended(self, walk: Walk, page: Page) -> Fetched:
         children = page.children or self._listed().children_of(walk.shard_id)

@@ -38,11 +38,20 @@ SHARDS = st.builds(
     readers=st.dictionaries(TEXT, COUNTS, max_size=2),
     note=st.none() | TEXT,
     calls=st.dictionaries(TEXT, COUNTS, max_size=2),
+    iterator=st.none() | st.text(min_size=1, max_size=8),
 )
 CONSUMERS = st.builds(ConsumerRow, TEXT, TEXT, COUNTS, generation=COUNTS, token=TEXT, released=st.booleans(), plan=st.none() | TEXT, chunks=COUNTS)
 MIGRATIONS = st.builds(
     MigrationRow, TEXT, TEXT, COUNTS, counter=COUNTS, released=st.booleans(), plan_digest=st.none() | TEXT, rows=st.none() | COUNTS
 )
+
+
+@given(row=SHARDS)
+def test_an_iterator_is_that_of_the_batch_that_left_it(row: ShardRow) -> None:
+    """An older Sluice that binds a range moves the place, and leaves what it does not know."""
+    item = row.to_item()
+    assert ShardRow.from_item(item).iterator == row.iterator
+    assert ShardRow.from_item({**item, "batch": row.batch + 1}).iterator is None
 
 
 @given(position=POSITIONS)

@@ -30,6 +30,7 @@ class Source:
     sequences: tuple[str, ...] = ("11", "12")
     children: tuple[Child, ...] | None = None
     read_to: int = 1000
+    iterator: str | None = None
     asked: list[object] = field(default_factory=list)
 
     def fetch(self, place: Place, limits: Limits) -> Fetched:
@@ -46,7 +47,7 @@ class Source:
         count = len(self.sequences)
         columns = Columns([Part(Records(list(self.sequences), ["key"] * count, [b""] * count, [0] * count))] if count else [])
         first = self.sequences[0] if self.sequences else None
-        return Fetched("s", start, end, columns, first, 2, 3, self.read_to, self.children)
+        return Fetched("s", start, end, columns, first, 2, 3, self.read_to, self.children, iterator=self.iterator)
 
 
 class Bench:
@@ -78,6 +79,17 @@ def test_a_new_range_goes_on_where_the_last_one_ended_and_is_bound_before_it_is_
     assert (bench.row.first, bench.row.records, bench.row.size, bench.row.behind, bench.row.read_to) == ("11", 2, 2, 3, 1000)
     assert bench.row.readers == {"4.0.0": 1}
     assert not bench.waited
+
+
+def test_each_range_goes_on_with_the_iterator_that_the_last_one_left() -> None:
+    """Whichever worker reads it, of whichever life: it stands in the row."""
+    bench, source = Bench(), Source(iterator="AAAA")
+    bench.read(source)
+    assert bench.row.iterator == "AAAA"
+    source.iterator = None
+    bench.read(source, batch=7)
+    assert source.asked[-1] == (Place("s", Position.after("12"), 1000, "AAAA"), Limits(10, 100))
+    assert bench.row.iterator is None
 
 
 def test_an_empty_range_is_bound_too() -> None:

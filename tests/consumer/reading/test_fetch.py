@@ -92,36 +92,50 @@ def test_a_timestamp_becomes_a_record_once_there_is_one(stream: Stream) -> None:
 
 
 class TestGoingOn:
-    """A worker that reads a shard's next range goes on with the iterator it has."""
+    """Whoever reads a shard's next range goes on with the iterator that the last one left."""
 
     def test_no_new_iterator_is_asked_for(self, stream: Stream) -> None:
         """From the end of the last range, whose last reply was taken whole."""
         stream.put(b"a")
-        end = stream.fetch().end
+        first = stream.fetch()
         stream.put(b"b")
-        assert stream.fetch(end).columns.data == [b"b"]
+        assert stream.go_on(first).columns.data == [b"b"]
         assert stream.client.calls.count("GetShardIterator") == 1
 
-    def test_from_anywhere_else_one_is(self, stream: Stream) -> None:
-        """Another reader may have moved the position meanwhile, or a life began again."""
-        numbers = stream.put(b"a", b"b")
-        stream.fetch()
-        assert stream.fetch(Position.after(numbers[0])).columns.data == [b"b"]
-        assert stream.client.calls.count("GetShardIterator") == 2
+    def test_an_empty_range_leaves_one_too(self, stream: Stream) -> None:
+        """A shard may be idle beside busy ones for a while."""
+        stream.put(b"a")
+        empty = stream.go_on(stream.fetch())
+        stream.put(b"b")
+        assert stream.go_on(empty).columns.data == [b"b"]
+        assert stream.client.calls.count("GetShardIterator") == 1
 
     def test_a_range_that_was_cut_leaves_none(self, stream: Stream) -> None:
         """The iterator of its last reply is already further."""
         stream.put(b"aaaa", b"bbbb", b"cccc")
-        end = stream.fetch(limits=Limits(100, 8)).end
-        assert stream.fetch(end).columns.data == [b"cccc"]
+        cut = stream.fetch(limits=Limits(100, 8))
+        assert (cut.records, cut.iterator) == (2, None)
+        assert stream.go_on(cut).columns.data == [b"cccc"]
+
+    def test_a_place_that_moves_with_the_clock_leaves_none(self, stream: Stream) -> None:
+        """The next range begins at a time, and its iterator is to begin there, too."""
+        fetched = stream.fetch(Position.timestamp(START_MILLIS))
+        assert (fetched.end.at, fetched.iterator) == ("TIMESTAMP", None)
+
+    def test_the_end_of_a_shard_leaves_none(self, stream: Stream) -> None:
+        """Nothing comes after it."""
+        stream.put(b"a")
+        stream.twin.split(SHARD)
+        ended = stream.go_on(stream.fetch())
+        assert (ended.end, ended.iterator) == (END, None)
 
     def test_one_that_expired_is_renewed(self, stream: Stream) -> None:
-        """Batches may be more than five minutes apart."""
+        """Batches may be more than five minutes apart, and lives days."""
         stream.put(b"a")
-        end = stream.fetch().end
+        first = stream.fetch()
         stream.now += 301_000
         stream.put(b"b")
-        assert stream.fetch(end).columns.data == [b"b"]
+        assert stream.go_on(first).columns.data == [b"b"]
         assert stream.client.calls.count("GetShardIterator") == 2
 
 

@@ -17,7 +17,7 @@ CONSUMER_ROW = ConsumerRow("id-1", "arn:orders", 1_700_000_000_000, generation=4
 LIFE, LATER, EARLIER = Life(4, "t4"), Life(5, "t5"), Life(3, "t3")
 FIRST, SECOND = Position.after("100", 3), Position.after("200")
 READER = Reader("4.1.0", 11)
-BOUND = Range(A, FIRST, SECOND, first="101", records=12, read_to=99, size=1000, behind=5, calls={"kinesis/GetRecords": 2})
+BOUND = Range(A, FIRST, SECOND, first="101", records=12, read_to=99, size=1000, behind=5, calls={"kinesis/GetRecords": 2}, iterator="AAAA")
 ROW = ShardRow(A, TRIM_HORIZON, FIRST, generation=4, batch=7, readers={"4.0.0": 2}, first="1", records=3, note="old")
 
 
@@ -220,7 +220,7 @@ def test_a_bind_fixes_the_range(store: CheckpointStore) -> None:
     assert store.bind(LIFE, 8, BOUND, READER) is None
     expected = replace(
         ROW, batch=8, start=FIRST, end=SECOND, first="101", records=12, read_to=99, readers={"4.1.0": 11}, size=1000, behind=5, note=None,
-        calls={"kinesis/GetRecords": 2},
+        calls={"kinesis/GetRecords": 2}, iterator="AAAA",
     )  # fmt: skip
     assert row(store) == expected
 
@@ -333,6 +333,18 @@ def test_calls_stay_in_the_row_until_the_next_range_is_bound_or_closed(bound: Ch
     bound.bind(LIFE, 10, replace(BOUND, start=SECOND), READER)
     assert bound.close(LIFE, 11, row(bound)) == row(bound)
     assert [*counts, row(bound).calls] == [{"kinesis/GetRecords": 2}, {}, {}]
+
+
+def test_an_iterator_stays_until_the_next_range_is_bound_or_closed(bound: CheckpointStore) -> None:
+    """One of an earlier range would skip what lies between or read it again."""
+    bound.register(LIFE, 8, A, Reader("4.2.0", 20))
+    found = [row(bound).iterator]
+    bound.bind(LIFE, 9, replace(BOUND, start=SECOND, iterator=None), READER)
+    found.append(row(bound).iterator)
+    bound.bind(LIFE, 10, replace(BOUND, start=SECOND, iterator="BBBB"), READER)
+    found.append(row(bound).iterator)
+    assert bound.close(LIFE, 11, row(bound)) == row(bound)
+    assert [*found, row(bound).iterator] == ["AAAA", None, "BBBB", None]
 
 
 def test_an_earlier_attempt_than_the_one_that_registered_lost_its_race(bound: CheckpointStore) -> None:

@@ -37,6 +37,18 @@ def resume_skips_the_rest(patch: Patch) -> None:
     patch.setattr(kinesis_twin, "iterator_type", lambda position: real(replace(position, sub=None)))
 
 
+@sabotage(
+    "a range that was cut leaves the iterator of its reply",
+    "Rows: `onward`, an iterator that goes on at `end`",
+    stories="aggregates_around_a_limit",
+    **READING,
+)
+def cut_leaves_an_iterator(patch: Patch) -> None:
+    """What did not fit any more is skipped."""
+    real = shard_reader.Reader._cut
+    patch.setattr(shard_reader.Reader, "_cut", lambda self, walk, page: replace(real(self, walk, page), iterator=page.next_iterator))
+
+
 @sabotage("a migration drops the place inside an aggregate", "Rows: only migrations write it", stories="a_place_inside_an_aggregate")
 def migration_drops_sub(patch: Patch) -> None:
     """KCL's number alone is taken over."""

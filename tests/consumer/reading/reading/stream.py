@@ -44,6 +44,10 @@ class Stream:
         """A range of the first shard."""
         return self.reader.fetch(Place(SHARD, position, read_to), limits)
 
+    def go_on(self, fetched: Fetched) -> Fetched:
+        """The range after it, as the next batch reads it."""
+        return self.reader.fetch(Place(SHARD, fetched.end, fetched.read_to_millis, fetched.iterator), PLENTY)
+
     def replay(self, fetched: Fetched) -> Fetched:
         """The same range again."""
         return self.reader.replay(BoundRange(SHARD, fetched.start, fetched.end, fetched.first, fetched.records))
