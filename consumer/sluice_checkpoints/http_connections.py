@@ -12,13 +12,15 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from socket import socket
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.util.ssl_ import create_urllib3_context
 
 from sluice_checkpoints import http_reply
 from sluice_checkpoints.http_reply import Reply
+
+PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,26 +32,29 @@ class Waits:
 
 
 class Connections:
-    """Calls to one origin. Thread safe; `keep` connections are kept open, and each call has one to itself."""
+    """Calls to one host. Thread safe; `keep` connections are kept open, and each call has one to itself."""
 
-    def __init__(self, origin: str, make: Callable[[], socket], keep: int) -> None:
-        self._origin, self._make, self._keep = origin, make, keep
-        self._host = urlsplit(origin).netloc
+    def __init__(self, host: str, make: Callable[[], socket], keep: int) -> None:
+        """`host`: the header."""
+        self._host, self._make, self._keep = host, make, keep
         self._idle: deque[socket] = deque()
 
     def request(self, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> Reply:
-        """One call, made once; its reply whatever it says.
+        """One call, made once; its reply whatever it says. Of the URL only path and query are looked at.
 
         Raises:
             HTTPError: no connection, or no whole reply.
             OSError: the connection broke, or a wait was too long.
+            ValueError: a header is more than a line.
         """
-        lines = [f"{method} {url.removeprefix(self._origin) or '/'} HTTP/1.1", f"Host: {self._host}", f"Content-Length: {len(body)}"]
+        lines = [f"{method} {_target(url)} HTTP/1.1", f"Host: {self._host}", f"Content-Length: {len(body)}"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
-        sent = "\r\n".join((*lines, "", "")).encode("latin-1") + body
+        head = "\r\n".join((*lines, "", ""))
+        if head.count("\n") != len(lines) + 1:
+            raise ValueError(f"a line break in the headers {', '.join(headers)}: is there one in a credential?")
         connection = self._taken()
         try:
-            connection.sendall(sent)
+            connection.sendall(head.encode("latin-1") + body)
             reply = http_reply.read(connection)
         except BaseException:
             connection.close()  # nobody knows what comes next on it
@@ -84,12 +89,24 @@ def _speaks(connection: socket) -> bool:
 
 
 def connections(url: str, waits: Waits, keep: int, authorities: str) -> Connections:
-    """Calls to the origin of `url`, whose certificate one of the `authorities` (a file) has signed."""
+    """Calls to the host of `url`, whose certificate one of the `authorities` (a file) has signed."""
     parts = urlsplit(url)
     secure = parts.scheme == "https"
     context = _trusting(authorities) if secure else None
-    host, port = parts.hostname or "", parts.port or (443 if secure else 80)
-    return Connections(f"{parts.scheme}://{parts.netloc}", functools.partial(_open, host, port, context, waits), keep)
+    port = parts.port or PORTS[parts.scheme]
+    return Connections(_host(parts), functools.partial(_open, parts.hostname or "", port, context, waits), keep)
+
+
+def _host(parts: SplitResult) -> str:
+    """As it is signed (botocore.auth): without the port that is its scheme's anyway."""
+    name = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
+    return name if parts.port in {None, PORTS[parts.scheme]} else f"{name}:{parts.port}"
+
+
+@functools.lru_cache
+def _target(url: str) -> str:
+    parts = urlsplit(url)
+    return urlunsplit(("", "", parts.path or "/", parts.query, ""))
 
 
 def _trusting(authorities: str) -> ssl.SSLContext:

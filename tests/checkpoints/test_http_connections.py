@@ -8,12 +8,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pytest
 import trustme
+from botocore.auth import _host_from_url
 from urllib3.exceptions import HTTPError, ProtocolError
 
-from sluice_checkpoints.http_connections import Connections, Waits, connections
+from sluice_checkpoints.http_connections import Connections, Waits, _host, connections
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,6 +105,29 @@ def test_a_request_is_what_was_signed_and_what_http_wants() -> None:
     assert service.asked == [
         f"POST / HTTP/1.1\r\nHost: 127.0.0.1:{service.port}\r\nContent-Length: 3\r\nX-Amz-Target: Orders.Get\r\n\r\nabc".encode()
     ]
+
+
+@pytest.mark.parametrize("host", ["kinesis.example", "Kinesis.example:443", "127.0.0.1:80", "127.0.0.1:4567", "[::1]:4567", "key:word@host.example"])
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_the_host_is_the_one_that_was_signed(scheme: str, host: str) -> None:
+    """Else the service refuses the signature."""
+    url = f"{scheme}://{host}/"
+    assert _host(urlsplit(url)) == _host_from_url(url)
+
+
+@pytest.mark.parametrize(("path", "target"), [("", "/"), ("/", "/"), ("/at/home/", "/at/home/"), ("/?a=b", "/?a=b")])
+def test_the_path_of_an_endpoint_is_asked_for(path: str, target: str) -> None:
+    """Some emulators live below one."""
+    with serving([OK]) as service:
+        url = f"http://127.0.0.1:{service.port}{path}"
+        call(connections(url, WAITS, 1, ""), url)
+    assert service.asked[0].startswith(f"POST {target} HTTP/1.1\r\n".encode())
+
+
+def test_a_header_is_one_line() -> None:
+    """A token that was read from a file with its last line break is refused by what may be wrong, before anything is sent."""
+    with serving() as service, pytest.raises(ValueError, match="in the headers X-Amz-Security-Token: is there one in a credential"):
+        connections(f"http://127.0.0.1:{service.port}/", WAITS, 1, "").request("POST", "/", body=b"", headers={"X-Amz-Security-Token": "token\n"})
 
 
 def test_a_connection_serves_one_call_after_the_other() -> None:
