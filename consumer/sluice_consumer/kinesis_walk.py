@@ -2,42 +2,59 @@
 
 from __future__ import annotations
 
-import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from sluice_checkpoints.errors import Refused
 from sluice_consumer.gathering import Gathering
-from sluice_consumer.kinesis import IteratorExpired, KinesisClient, Page
+from sluice_consumer.kinesis import IteratorExpired, KinesisClient, Page, ShardNotFound
 
 RENEWALS = 3  # of an iterator that is expired at once again: then it is not its age
 
 
 @dataclass(slots=True)
 class Walk:
-    """Reading on in one shard; a new iterator is got whenever there is none. `asked` is how many records the last reply might have held."""
+    """Reading on in one shard; a new iterator is got whenever there is none.
+
+    Attributes:
+        iterator: the next; at the beginning a hint, if any. One that is not taken is as good as none: only what the service says of an iterator that
+            it has just given is believed.
+        asked: how many records the last reply might have held.
+    """
 
     client: KinesisClient
     shard_id: str
     gathering: Gathering
     iterator: str | None = None
     asked: int = 0
+    _hinted: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._hinted = self.iterator is not None
 
     def page(self, limit: int) -> Page:
         """The next reply. An iterator that expired is renewed from the last position.
 
         Raises:
             IteratorExpired: every new one is said to be expired, too.
+            ShardNotFound, Refused, ServiceUnavailable: see `KinesisClient`.
         """
         for _ in range(RENEWALS):
-            with contextlib.suppress(IteratorExpired):
+            try:
                 return self._next(limit)
-            self.iterator = None
+            except IteratorExpired:
+                self.iterator = None
+            except (ShardNotFound, Refused):
+                if not self._hinted:
+                    raise
+                self.iterator = None
+            self._hinted = False
         return self._next(limit)
 
     def _next(self, limit: int) -> Page:
         if self.iterator is None:
             self.iterator = self.client.get_iterator(self.shard_id, self.gathering.position)
         page = self.client.get_records(self.shard_id, self.iterator, limit)
-        self.iterator, self.asked = page.next_iterator, limit
+        self.iterator, self.asked, self._hinted = page.next_iterator, limit, False
         return page
 
     def at_tip(self, page: Page) -> bool:

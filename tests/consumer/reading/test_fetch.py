@@ -129,6 +129,31 @@ class TestGoingOn:
         ended = stream.go_on(stream.fetch())
         assert (ended.end, ended.iterator) == (END, None)
 
+    @pytest.mark.parametrize("said", [Refused("InvalidArgumentException: the shard iterator is not valid"), ShardNotFound("of another stream")])
+    def test_one_that_is_not_taken_is_as_good_as_none(self, stream: Stream, said: Exception) -> None:
+        """It stands in the row, and what it makes the service say would be said to every life."""
+        stream.put(b"a")
+        first = stream.fetch()
+        stream.put(b"b")
+        stream.client.fail(said)
+        assert stream.go_on(first).columns.data == [b"b"]
+        assert stream.client.calls.count("GetShardIterator") == 2
+
+    def test_what_is_said_of_a_new_one_is_believed(self, stream: Stream) -> None:
+        """It is not the iterator then."""
+        stream.put(b"a")
+        first = replace(stream.fetch(), iterator=None)
+        real = stream.client.get_iterator
+
+        def then_fail(shard_id: str, position: Position) -> str:
+            iterator = real(shard_id, position)
+            stream.client.fail(Refused("AccessDeniedException"))
+            return iterator
+
+        stream.client.get_iterator = then_fail  # type: ignore[method-assign]
+        with pytest.raises(Refused, match="AccessDenied"):
+            stream.go_on(first)
+
     def test_one_that_expired_is_renewed(self, stream: Stream) -> None:
         """Batches may be more than five minutes apart, and lives days."""
         stream.put(b"a")
