@@ -138,14 +138,19 @@ def test_loops_that_were_stopped_begin_nothing_more() -> None:
 def test_a_pass_under_way_is_waited_for_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only who knows that nothing of his acts may hand over."""
     monkeypatch.setattr(loops_module, "LAST_PASS", 0.05)
-    place, ended = office(), threading.Event()
-    monkeypatch.setattr(place.cluster, "get", lambda *_: ended.wait(5))
+    place, begun, ended = office(), threading.Event(), threading.Event()
+
+    def look(*_: object) -> None:
+        begun.set()
+        ended.wait(5)
+
+    monkeypatch.setattr(place.cluster, "get", look)
 
     async def scene() -> None:
         loops = Loops(place)
         body = {"metadata": {"namespace": KEY.namespace, "name": KEY.name, "uid": "u", "resourceVersion": "1"}, "spec": SPEC}
         await watcher(eyes(place, loops))(event={"type": "ADDED", "object": body})
-        await until(lambda: loops._passes)
+        await until(begun.is_set)  # one that has not begun is not waited for
         assert not await loops.stop()
         ended.set()
 
