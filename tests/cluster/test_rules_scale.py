@@ -159,4 +159,5 @@ def test_tasks_of_executors_that_were_ended_are_done_by_others(scales: World) ->
     scales.bench.until("every record", lambda: not scales.missing(SLOW))
     assert scales.twice(SLOW) == []
     assert {row["by"] for row in scales.kept(SLOW)} == {f"{SLOW}-driver-1"}
-    assert subject.status["restarts"]["count"] == 0
+    status = subject.status
+    assert status["restarts"]["count"] == 0, (status.get("driver"), status.get("conditions"), scales.bench.events(SLOW))
