@@ -84,6 +84,7 @@ class BatchSteps:
         Raises:
             Fenced: a later life took over. LostRace: a later batch is open. ProtocolViolation: the row's end is another than it was planned from.
         """
+        optional = _optional(batch, bound)
         outcome = self.table.write(
             Update(
                 SHARD_PREFIX + bound.shard_id,
@@ -92,8 +93,8 @@ class BatchSteps:
                     Below(("batch",), batch),
                     Equals(("end",), bound.start.to_map()),
                 ),
-                put=_bound(batch, bound, reader),
-                remove=frozenset({("replays",), *(path for path, value in _optional(batch, bound).items() if value is None)}),
+                put=_bound(batch, bound, reader) | {path: value for path, value in optional.items() if value is not None},
+                remove=frozenset({("replays",), *(path for path, value in optional.items() if value is None)}),
             )
         )
         if outcome.applied:
@@ -195,7 +196,6 @@ def _bound(batch: int, bound: Range, reader: Reader) -> dict[Path, object]:
         ("bytes",): bound.size,
         ("behind",): bound.behind,
     }
-    put |= {path: value for path, value in _optional(batch, bound).items() if value is not None}
     if bound.children is not None:
         put[("children",)] = [child.to_map() for child in bound.children]
     return put

@@ -41,13 +41,10 @@ class Walk:
         for _ in range(RENEWALS):
             try:
                 return self._next(limit)
-            except IteratorExpired:
-                self.iterator = None
-            except (ShardNotFound, Refused):
-                if not self._hinted:
+            except (IteratorExpired, ShardNotFound, Refused) as error:
+                if not (self._hinted or isinstance(error, IteratorExpired)):
                     raise
-                self.iterator = None
-            self._hinted = False
+            self.iterator, self._hinted = None, False
         return self._next(limit)
 
     def _next(self, limit: int) -> Page:
