@@ -75,7 +75,7 @@ class Expressions:
     """Collects the names and values of one request's expressions."""
 
     def __init__(self) -> None:
-        self.names: dict[str, str] = {}
+        self.placeholders: dict[str, str] = {}  # by name
         self.values: Wire = {}
 
     def name(self, path: Path) -> str:
@@ -83,11 +83,7 @@ class Expressions:
         return ".".join(self._placeholder(part) for part in path)
 
     def _placeholder(self, part: str) -> str:
-        for placeholder, known in self.names.items():
-            if known == part:
-                return placeholder
-        self.names[f"#{len(self.names)}"] = part
-        return f"#{len(self.names) - 1}"
+        return self.placeholders.setdefault(part, f"#{len(self.placeholders)}")
 
     def value(self, value: object) -> str:
         """A placeholder such as `:0`."""
@@ -126,5 +122,5 @@ class Expressions:
 
     def request(self) -> Wire:
         """The parts of a request that carry names and values; empty ones may not be sent."""
-        names = {"ExpressionAttributeNames": self.names} if self.names else {}
-        return names | ({"ExpressionAttributeValues": self.values} if self.values else {})
+        names = {placeholder: name for name, placeholder in self.placeholders.items()}
+        return ({"ExpressionAttributeNames": names} if names else {}) | ({"ExpressionAttributeValues": self.values} if self.values else {})

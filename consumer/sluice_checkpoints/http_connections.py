@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from socket import socket
-from urllib.parse import SplitResult, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.util.ssl_ import create_urllib3_context
@@ -94,11 +94,12 @@ def connections(url: str, waits: Waits, keep: int, authorities: str) -> Connecti
     secure = parts.scheme == "https"
     context = _trusting(authorities) if secure else None
     port = parts.port or PORTS[parts.scheme]
-    return Connections(_host(parts), functools.partial(_open, parts.hostname or "", port, context, waits), keep)
+    return Connections(host_header(url), functools.partial(_open, parts.hostname or "", port, context, waits), keep)
 
 
-def _host(parts: SplitResult) -> str:
-    """As it is signed (botocore.auth): without the port that is its scheme's anyway."""
+def host_header(url: str) -> str:
+    """`Host`, as it is signed: without the port that is the scheme's anyway."""
+    parts = urlsplit(url)
     name = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
     return name if parts.port in {None, PORTS[parts.scheme]} else f"{name}:{parts.port}"
 

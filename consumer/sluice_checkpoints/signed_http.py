@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import urllib3
-from botocore.auth import SigV4Auth
-from botocore.awsrequest import AWSRequest
 from botocore.httpsession import ProxyConfiguration, get_cert_path
 from botocore.session import Session
 from botocore.utils import get_environ_proxies
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.http_connections import Connections, Waits, connections
+from sluice_checkpoints.http_connections import Connections, Waits, connections, host_header
 from sluice_checkpoints.retrying import Again
+from sluice_checkpoints.signature import Post, signed
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +71,12 @@ class Signer:
             raise Refused("no AWS credentials were found; give the pod's service account a role, or set AWS_ACCESS_KEY_ID")
         self._credentials, self._service, self._region = credentials, service, region
         self.url = (endpoint or session.create_client(service.name, region_name=region).meta.endpoint_url).rstrip("/") + "/"
+        self._host = host_header(self.url)
 
     def headers(self, operation: str, content_type: str, body: bytes) -> dict[str, str]:
         """The headers of one call. Credentials are refreshed here when they are about to expire."""
-        request = AWSRequest("POST", self.url, {"Content-Type": content_type, "X-Amz-Target": self._service.target + operation}, body)
-        SigV4Auth(self._credentials.get_frozen_credentials(), self._service.name, self._region).add_auth(request)
-        return dict(request.headers.items())
+        asked = {"Content-Type": content_type, "X-Amz-Target": self._service.target + operation}
+        return signed(Post(self.url, self._host, asked, body), self._credentials.get_frozen_credentials(), self._service.name, self._region)
 
 
 class SignedHttp:

@@ -8,14 +8,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import pytest
 import trustme
 from botocore.auth import _host_from_url
 from urllib3.exceptions import HTTPError, ProtocolError
 
-from sluice_checkpoints.http_connections import Connections, Waits, _host, connections
+from sluice_checkpoints.http_connections import Connections, Waits, connections, host_header
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,7 +111,7 @@ def test_a_request_is_what_was_signed_and_what_http_wants() -> None:
 def test_the_host_is_the_one_that_was_signed(scheme: str, host: str) -> None:
     """Else the service refuses the signature."""
     url = f"{scheme}://{host}/"
-    assert _host(urlsplit(url)) == _host_from_url(url)
+    assert host_header(url) == _host_from_url(url)
 
 
 @pytest.mark.parametrize(("path", "target"), [("", "/"), ("/", "/"), ("/at/home/", "/at/home/"), ("/?a=b", "/?a=b")])

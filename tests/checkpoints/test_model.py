@@ -135,7 +135,7 @@ def test_every_name_and_value_of_an_expression_is_a_placeholder() -> None:
         )
     )
     assert text == "#0 = :0 AND (attribute_not_exists(#1.#2) OR #1.#2 <= :1 OR #0 < :2)"
-    assert expressions.names == {"#0": "state", "#1": "readers", "#2": "4.1.0"}
+    assert expressions.request()["ExpressionAttributeNames"] == {"#0": "state", "#1": "readers", "#2": "4.1.0"}
     assert expressions.values == {":0": {"S": "x"}, ":1": {"N": "7"}, ":2": {"N": "1"}}
 
 
