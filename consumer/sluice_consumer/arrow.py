@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain, groupby
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from sluice_consumer import columns
 from sluice_consumer.gathering import Part
+from sluice_consumer.kinesis import RecordColumns
 from sluice_consumer.kinesis_packed import PackedRecords
 from sluice_consumer.shard_reader import Fetched
 
@@ -31,53 +34,71 @@ DDL = (
 )
 
 
-def to_arrow(fetched: Fetched, stream: str) -> Iterator[pa.RecordBatch]:
-    """The records of one range, in order, in batches of at most `ROWS`."""
-    for part in fetched.columns.parts:
-        batch = _batch(part, stream, fetched.shard_id)
+Piece = tuple[str, Part]  # a shard, and some of its records
+
+
+def to_arrow(ranges: Iterable[Fetched], stream: str) -> Iterator[pa.RecordBatch]:
+    """The records of ranges, in order, in batches of at most `ROWS`.
+
+    Small pieces are made one batch: at the tip, of many shards, each would cost the worker and Spark more than all of its rows.
+    """
+    for pieces in _together((fetched.shard_id, part) for fetched in ranges for part in fetched.columns.parts):
+        batch = _batch(pieces, stream)
         yield from (batch.slice(at, ROWS) for at in range(0, batch.num_rows, ROWS))
 
 
-def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in the same order, small batches made one: at the tip, of many shards, each would cost Spark more than to copy it."""
-    held = list[pa.RecordBatch]()
-    for batch in batches:
-        large = batch.num_rows >= ENOUGH
-        if held and (large or sum(one.num_rows for one in held) + batch.num_rows > ROWS):
-            yield pa.concat_batches(held)
-            held.clear()
-        if large:
-            yield batch
+def _together(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
+    """Neighbours that come to no more than `ROWS`; those that are large enough stay alone."""
+    held, rows = list[Piece](), 0
+    for piece in pieces:
+        size = len(piece[1].records)
+        if held and (size >= ENOUGH or rows + size > ROWS):
+            yield held
+            held, rows = [], 0
+        if size >= ENOUGH:
+            yield [piece]
         else:
-            held.append(batch)
+            held.append(piece)
+            rows += size
     if held:
-        yield pa.concat_batches(held)
+        yield held
 
 
-def _batch(part: Part, stream: str, shard_id: str) -> pa.RecordBatch:
-    keys, payloads, sequences, arrivals = _arrays(part)
-    rows = len(part.records)
+def _batch(pieces: list[Piece], stream: str) -> pa.RecordBatch:
+    records = _packed([part.records for _, part in pieces])
     return pa.record_batch(
         [
-            keys,
-            payloads,
-            columns.constant(stream, rows),
-            columns.constant(shard_id, rows),
-            sequences,
-            columns.numbers(np.zeros(rows, np.int64) if part.sub is None else part.sub),
-            arrivals.cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC")),
+            records.keys,
+            records.payloads,
+            columns.constant(stream, len(records)),
+            columns.runs([(shard_id, len(part.records)) for shard_id, part in pieces]),
+            records.sequences,
+            columns.numbers(np.concatenate([_sub(part) for _, part in pieces])),
+            records.arrivals.cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC")),
         ],
         schema=SCHEMA,
     )
 
 
-def _arrays(part: Part) -> tuple[pa.Array, pa.Array, pa.Array, pa.Array]:
-    records = part.records
-    if isinstance(records, PackedRecords):
-        return records.keys, records.payloads, records.sequences, records.arrivals
-    return (
-        columns.texts(records.partition_key),
-        columns.payloads(records.data),
-        columns.texts(records.sequence),
-        columns.numbers(records.arrival_millis),
+def _sub(part: Part) -> npt.NDArray[np.int64]:
+    return np.zeros(len(part.records), np.int64) if part.sub is None else np.array(part.sub, np.int64)
+
+
+def _packed(records: list[RecordColumns]) -> PackedRecords:
+    """All of them, in order; what is in lists is joined there, which costs less than to join Arrow's."""
+    found = list[PackedRecords]()
+    for _, run in groupby(records, type):
+        alike = list(run)
+        found += [each for each in alike if isinstance(each, PackedRecords)] or [_of_lists(alike)]
+    if len(found) == 1:
+        return found[0]
+    return PackedRecords(*map(pa.concat_arrays, zip(*((each.sequences, each.keys, each.payloads, each.arrivals) for each in found), strict=True)))
+
+
+def _of_lists(records: list[RecordColumns]) -> PackedRecords:
+    return PackedRecords(
+        columns.texts(list(chain.from_iterable(each.sequence for each in records))),
+        columns.texts(list(chain.from_iterable(each.partition_key for each in records))),
+        columns.payloads(list(chain.from_iterable(each.data for each in records))),
+        columns.numbers(list(chain.from_iterable(each.arrival_millis for each in records))),
     )

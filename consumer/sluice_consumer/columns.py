@@ -39,8 +39,15 @@ def texts(values: Sequence[str]) -> Any:
 
 def constant(text: str, rows: int) -> Any:
     """Arrow strings that are all the same."""
-    content = text.encode()
-    return binary(np.arange(rows + 1, dtype=np.int32) * np.int32(len(content)), content * rows).cast(pa.string())
+    return runs([(text, rows)])
+
+
+def runs(texts_: Sequence[tuple[str, int]]) -> Any:
+    """Arrow strings: each text so many times."""
+    contents, rows = [text.encode() for text, _ in texts_], [count for _, count in texts_]
+    offsets = np.zeros(sum(rows) + 1, dtype=np.int32)
+    np.cumsum(np.repeat(np.fromiter(map(len, contents), np.int32, len(rows)), rows), out=offsets[1:])
+    return binary(offsets, b"".join(content * count for content, count in zip(contents, rows, strict=True))).cast(pa.string())
 
 
 def lengths(values: Any) -> npt.NDArray[np.int32]:

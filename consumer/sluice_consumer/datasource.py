@@ -27,7 +27,7 @@ from sluice_checkpoints.retrying import Patience
 from sluice_checkpoints.store import CheckpointStore, Life, Reader
 from sluice_checkpoints.stream import StreamIdentity
 from sluice_consumer import shard_reader
-from sluice_consumer.arrow import DDL, joined, to_arrow
+from sluice_consumer.arrow import DDL, to_arrow
 from sluice_consumer.binding import Task, read_shard
 from sluice_consumer.kinesis_http import StreamAddress, connect
 from sluice_consumer.shard_reader import Fetched, Limits
@@ -127,8 +127,7 @@ class BatchReader(DataSourceReader):
         threads = _threads()
         futures: list[Future[Fetched]] = [threads.submit(read_shard, store, source, task, row) for row in rows.values()]
         try:
-            bound = (future.result() for future in as_completed(futures))
-            yield from joined(batch for fetched in bound for batch in to_arrow(fetched, self.batch.identity.name))
+            yield from to_arrow((future.result() for future in as_completed(futures)), self.batch.identity.name)
         finally:
             wait(futures)  # however it ends, nothing of this task goes on after it
         freeze("read")

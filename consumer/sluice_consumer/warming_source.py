@@ -61,4 +61,4 @@ class WarmUpReader(DataSourceReader):
         connect(StreamAddress(stream.name, stream.region, stream.kinesis_endpoint))
         datasource.dynamodb(stream.region, stream.dynamodb_endpoint)
         datasource.freeze("imported")
-        yield from to_arrow(Fetched("", TRIM_HORIZON, TRIM_HORIZON, Columns([Part(RECORD)])), "")
+        yield from to_arrow([Fetched("", TRIM_HORIZON, TRIM_HORIZON, Columns([Part(RECORD)]))], "")

@@ -56,7 +56,7 @@ def test_every_record_comes_as_it_was_made(reader: Reader, formats: tuple[str, .
         fetched = reader.fetch(Place(SHARD, position), Limits(10_500, 2**30))
         assert all(isinstance(part.records, PackedRecords) for part in fetched.columns.parts) == (CBOR in formats)
         again = reader.replay(BoundRange(SHARD, fetched.start, fetched.end, fetched.first, fetched.records))
-        assert list(to_arrow(again, "bench")) == list(to_arrow(fetched, "bench"))
+        assert list(to_arrow([again], "bench")) == list(to_arrow([fetched], "bench"))
         found += [(row[0], row[3], row[2], row[4]) for row in fetched.columns.rows()]
         position = fetched.end
     assert found == expected

@@ -10,9 +10,11 @@ import pytest
 from reading.stream import START_MILLIS
 
 from sluice_checkpoints.position import END, TRIM_HORIZON
-from sluice_consumer.arrow import DDL, ENOUGH, ROWS, SCHEMA, joined, to_arrow
+from sluice_consumer import columns
+from sluice_consumer.arrow import DDL, ENOUGH, ROWS, SCHEMA, to_arrow
 from sluice_consumer.gathering import Columns, Part
 from sluice_consumer.kinesis import Records
+from sluice_consumer.kinesis_packed import PackedRecords
 from sluice_consumer.shard_reader import Fetched
 
 
@@ -20,6 +22,13 @@ def records(numbers: Iterable[int]) -> Records:
     """Kinesis records with these numbers, as text in their payloads."""
     texts = [str(number) for number in numbers]
     return Records(texts, ["k"] * len(texts), [text.encode() for text in texts], [START_MILLIS + 123] * len(texts))
+
+
+def packed(listed: Records) -> PackedRecords:
+    """The same as Arrow's."""
+    return PackedRecords(
+        columns.texts(listed.sequence), columns.texts(listed.partition_key), columns.payloads(listed.data), columns.numbers(listed.arrival_millis)
+    )
 
 
 def fetched(rows: int) -> Fetched:
@@ -41,7 +50,7 @@ def test_the_schema_is_sparks() -> None:
 
 def test_every_column_is_filled() -> None:
     """With what it is named."""
-    (batch,) = to_arrow(fetched(1), "orders")
+    (batch,) = to_arrow([fetched(1)], "orders")
     assert batch.schema.equals(SCHEMA)
     assert batch.to_pylist() == [
         {
@@ -59,7 +68,7 @@ def test_every_column_is_filled() -> None:
 @pytest.mark.parametrize(("rows", "sizes"), [(0, []), (1, [1]), (ROWS, [ROWS]), (2 * ROWS + 5, [ROWS, ROWS, 5])])
 def test_batches_are_bounded(rows: int, sizes: list[int]) -> None:
     """And hold all rows, in order."""
-    batches = list(to_arrow(fetched(rows), "orders"))
+    batches = list(to_arrow([fetched(rows)], "orders"))
     assert [batch.num_rows for batch in batches] == sizes
     if batches:
         assert pa.Table.from_batches(batches).column("data").to_pylist() == fetched(rows).columns.data
@@ -74,11 +83,21 @@ SIZES = {
 }
 
 
+@pytest.mark.parametrize("kinds", ["lists", "packed", "both"])
 @pytest.mark.parametrize(("sizes", "expected"), SIZES.values(), ids=SIZES.keys())
-def test_small_batches_are_joined(sizes: list[int], expected: list[int]) -> None:
-    """Each costs Spark something, whatever its size; rows keep their order."""
-    numbers = iter(range(10**6))
-    batches = [pa.record_batch({"number": [next(numbers) for _ in range(size)]}) for size in sizes]
-    found = list(joined(batches))
+def test_small_ranges_are_made_one_batch(sizes: list[int], expected: list[int], kinds: str) -> None:
+    """Each batch costs Spark something, whatever its size; rows keep their order, and the shard that they are of."""
+    starts, ranges = [sum(sizes[:i]) for i in range(len(sizes))], list[Fetched]()
+    for i, (start, size) in enumerate(zip(starts, sizes, strict=True)):
+        listed = records(range(start, start + size))
+        part = Part(packed(listed)) if kinds == "packed" or (kinds == "both" and i % 3 == 1) else Part(listed, [i] * size)
+        ranges.append(Fetched(f"shard-{i}", TRIM_HORIZON, END, Columns([part])))
+    found = list(to_arrow(ranges, "orders"))
     assert [batch.num_rows for batch in found] == expected
-    assert [row for batch in found for row in batch.column(0).to_pylist()] == list(range(sum(sizes)))
+    rows = [row for batch in found for row in batch.to_pylist()]
+    assert [row["sequenceNumber"] for row in rows] == [str(number) for number in range(sum(sizes))]
+    assert [row["data"] for row in rows] == [str(number).encode() for number in range(sum(sizes))]
+    assert [row["shardId"] for row in rows] == [f"shard-{i}" for i, size in enumerate(sizes) for _ in range(size)]
+    assert {row["stream"] for row in rows} <= {"orders"}
+    if kinds == "lists":
+        assert [row["subSequenceNumber"] for row in rows] == [i for i, size in enumerate(sizes) for _ in range(size)]

@@ -15,7 +15,7 @@ READS = """
 import sys
 from reading.cbor import Style
 from sluice_consumer import kinesis_cbor
-from sluice_consumer.arrow import joined, to_arrow
+from sluice_consumer.arrow import to_arrow
 from sluice_consumer.gathering import Columns, Part
 from sluice_consumer.kinesis import Records
 from sluice_consumer.shard_reader import Fetched
@@ -25,7 +25,7 @@ made = Records([str(n) for n in range(99)], ["k"] * 99, [b"data"] * 99, [1_700_0
 packed = kinesis_cbor.decode(Style().reply(made))["Records"]
 assert packed.totals()[-1] == 4 * 99 and not packed.any_with(b"x")
 parts = [Part(made), Part(made, list(range(99))), Part(packed), Part(packed.part(5, 9))]
-(batch,) = joined(to_arrow(Fetched("shard", END, END, Columns(parts)), "stream"))
+(batch,) = to_arrow([Fetched("shard", END, END, Columns(parts))], "stream")
 assert batch.num_rows == 3 * 99 + 4
 assert "pandas" not in sys.modules
 """
@@ -50,6 +50,11 @@ def test_texts_are_utf_8(values: list[str]) -> None:
 def test_a_constant_stands_in_every_row(rows: int) -> None:
     """Also in none."""
     assert columns.constant("größe", rows).equals(pa.array(["größe"] * rows, pa.string()))
+
+
+def test_runs_follow_each_other() -> None:
+    """Also empty ones."""
+    assert columns.runs([("é", 2), ("", 1), ("b", 0), ("c", 1)]).equals(pa.array(["é", "é", "", "c"], pa.string()))
 
 
 def test_numbers_may_stand_apart_in_memory() -> None:

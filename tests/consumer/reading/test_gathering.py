@@ -12,7 +12,7 @@ from reading.stream import START_MILLIS
 
 from sluice_checkpoints.position import TRIM_HORIZON, Position
 from sluice_consumer import kinesis_cbor
-from sluice_consumer.arrow import joined, to_arrow
+from sluice_consumer.arrow import to_arrow
 from sluice_consumer.gathering import Gathering
 from sluice_consumer.kinesis import RecordColumns, Records
 from sluice_consumer.shard_reader import Fetched
@@ -57,7 +57,7 @@ def test_packed_and_listed_records_give_the_same_range(sizes: list[int], aggrega
     listed, fast = gathered(start, pages, limits), gathered(start, map(packed, pages), limits)
     assert fast.columns == listed.columns
     assert (fast.position, fast.bytes, fast.taken, fast.first) == (listed.position, listed.bytes, listed.taken, listed.first)
-    rows = [batch.to_pylist() for taken in (listed, fast) for batch in to_arrow(Fetched("shard", start, start, taken.columns), "orders")]
+    rows = [batch.to_pylist() for taken in (listed, fast) for batch in to_arrow([Fetched("shard", start, start, taken.columns)], "orders")]
     assert rows[: len(rows) // 2] == rows[len(rows) // 2 :]
 
 
@@ -72,5 +72,5 @@ def test_short_replies_become_one_batch() -> None:
     """Each further one costs Spark more than copying a few rows."""
     pages = [page(100 * i, [b"%d" % i] * 3) for i in range(4)]
     taken = gathered(TRIM_HORIZON, pages, (1000, 1000))
-    (batch,) = joined(to_arrow(Fetched("shard", TRIM_HORIZON, taken.position, taken.columns), "orders"))
+    (batch,) = to_arrow([Fetched("shard", TRIM_HORIZON, taken.position, taken.columns)], "orders")
     assert batch.column("data").to_pylist() == taken.columns.data
