@@ -50,7 +50,7 @@ demo-clean: venv ## remove all that the demo made
 nemesis: venv ## minutes of harm on a real cluster, and a picture; SEED=7 replays a schedule, DURATION=600 (seconds) makes it longer
 	@$(BIN)/python -m sluice_lab.nemesis $(if $(SEED),--seed=$(SEED)) $(if $(DURATION),--seconds=$(DURATION))
 
-bench: venv ## measure beside peers (10 minutes); prints, asserts nothing
+bench: venv ## measure beside peers (20 minutes); prints, asserts nothing
 	@$(BIN)/python tests/bench/bench.py
 	@$(BIN)/python tests/bench/migration_speed.py
 
