@@ -17,6 +17,8 @@ from sluice_consumer.shard_reader import Fetched
 
 ROWS = 10_000  # a record batch; much larger ones only cost memory (measured)
 ENOUGH = 1_000  # from so many on, a row costs the same (measured)
+ENOUGH_BYTES = 2**20  # of payload: to copy more costs more than it saves
+MOST_BYTES = 2**24  # of payload in what is joined: memory, and Arrow's offsets end at 2 GiB
 
 SCHEMA = pa.schema([
     ("partitionKey", pa.string()),
@@ -48,18 +50,19 @@ def to_arrow(ranges: Iterable[Fetched], stream: str) -> Iterator[pa.RecordBatch]
 
 
 def _together(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
-    """Neighbours that come to no more than `ROWS`; those that are large enough stay alone."""
-    held, rows = list[Piece](), 0
+    """Neighbours that come to no more than `ROWS` and `MOST_BYTES`; those that are large enough stay alone."""
+    held, rows, size = list[Piece](), 0, 0
     for piece in pieces:
-        size = len(piece[1].records)
-        if held and (size >= ENOUGH or rows + size > ROWS):
+        more, larger = len(piece[1].records), piece[1].records.totals()[-1]
+        alone = more >= ENOUGH or larger >= ENOUGH_BYTES
+        if held and (alone or rows + more > ROWS or size + larger > MOST_BYTES):
             yield held
-            held, rows = [], 0
-        if size >= ENOUGH:
+            held, rows, size = [], 0, 0
+        if alone:
             yield [piece]
         else:
             held.append(piece)
-            rows += size
+            rows, size = rows + more, size + larger
     if held:
         yield held
 

@@ -11,7 +11,7 @@ from reading.stream import START_MILLIS
 
 from sluice_checkpoints.position import END, TRIM_HORIZON
 from sluice_consumer import columns
-from sluice_consumer.arrow import DDL, ENOUGH, ROWS, SCHEMA, to_arrow
+from sluice_consumer.arrow import DDL, ENOUGH, ENOUGH_BYTES, MOST_BYTES, ROWS, SCHEMA, to_arrow
 from sluice_consumer.gathering import Columns, Part
 from sluice_consumer.kinesis import Records
 from sluice_consumer.kinesis_packed import PackedRecords
@@ -101,3 +101,16 @@ def test_small_ranges_are_made_one_batch(sizes: list[int], expected: list[int], 
     assert {row["stream"] for row in rows} <= {"orders"}
     if kinds == "lists":
         assert [row["subSequenceNumber"] for row in rows] == [i for i, size in enumerate(sizes) for _ in range(size)]
+
+
+BYTES = {
+    "a large record stays alone": ([10, ENOUGH_BYTES, 10], [[10], [ENOUGH_BYTES], [10]]),
+    "no more bytes than a batch may hold": ([ENOUGH_BYTES - 1] * 17, [[ENOUGH_BYTES - 1] * (MOST_BYTES // ENOUGH_BYTES), [ENOUGH_BYTES - 1]]),
+}
+
+
+@pytest.mark.parametrize(("sizes", "expected"), BYTES.values(), ids=BYTES.keys())
+def test_bytes_that_are_joined_are_bounded(sizes: list[int], expected: list[list[int]]) -> None:
+    """A thousand shards may have as much in memory as Arrow's offsets cannot count."""
+    ranges = [Fetched("s", TRIM_HORIZON, END, Columns([Part(Records(["1"], ["k"], [bytes(size)], [START_MILLIS]))])) for size in sizes]
+    assert [list(map(int, columns.lengths(batch.column(1)))) for batch in to_arrow(ranges, "orders")] == expected
