@@ -53,16 +53,17 @@ def _together(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
     """Neighbours that come to no more than `ROWS` and `MOST_BYTES`; those that are large enough stay alone."""
     held, rows, size = list[Piece](), 0, 0
     for piece in pieces:
-        more, larger = len(piece[1].records), piece[1].records.totals()[-1]
-        alone = more >= ENOUGH or larger >= ENOUGH_BYTES
-        if held and (alone or rows + more > ROWS or size + larger > MOST_BYTES):
+        records = piece[1].records
+        more_rows = len(records)
+        alone = more_rows >= ENOUGH or (more_bytes := records.totals()[-1]) >= ENOUGH_BYTES  # the bytes of many rows need not be summed
+        if held and (alone or rows + more_rows > ROWS or size + more_bytes > MOST_BYTES):
             yield held
             held, rows, size = [], 0, 0
         if alone:
             yield [piece]
         else:
             held.append(piece)
-            rows, size = rows + more, size + larger
+            rows, size = rows + more_rows, size + more_bytes
     if held:
         yield held
 
