@@ -40,7 +40,8 @@ def _cells(speed: catch_up.Speed, floor: catch_up.Speed) -> tuple[str, str, str]
 
 def at_the_tip(dynamodb: str) -> Table:
     """A batch's cost, and a record's wait."""
-    table = Table(title=f"At the tip, 20 records/s/shard, a batch every {tip.INTERVAL} s, local[2], median of {tip.BATCHES} after {tip.LONG_WARM_UP}")
+    caption = f"medians of {tip.BATCHES} batches after {tip.LONG_WARM_UP}; put to sink: after {tip.WARM_UP}"
+    table = Table(title=f"At the tip, 20 records/s/shard, a batch every {tip.INTERVAL} s, local[2]", caption=caption)
     for head in ("shards", "ms a batch", "p90", "CPU-ms a batch", "of the services", "put to sink, ms", "p90"):
         table.add_column(head, justify="right")
     for shards in (4, 64):
