@@ -19,7 +19,7 @@ from sluice_operator.health import Freshness
 from sluice_operator.leader import Candidate, Post, Terms
 from sluice_operator.loops import Loops
 from sluice_operator.metrics import Metered, Metrics
-from sluice_operator.reconcile import Office
+from sluice_operator.office import Office
 from sluice_operator.recorder import Recorder
 from sluice_operator.services import Audits, Duty
 from sluice_operator.serving import Server

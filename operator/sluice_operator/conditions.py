@@ -99,8 +99,10 @@ def _taken_over(migration: Migration) -> str:
 
 
 def draining(view: View, _step: Step) -> Verdict:
-    """A driver or executors end their work before they go."""
-    pod = view.driver_pod
+    """A driver or executors end their work before they go; in a restart, until the next driver was seen."""
+    pod, left = view.driver_pod, view.driver.leaving
+    if left is not None and view.driver.pod is not None:
+        return Verdict("True", left.why, f"{left.pod} drains")
     if pod is not None and (view.driver.stopping or (pod.deleting and pod.exit is None)):
         return Verdict("True", view.driver.stopping or "DriverDeleted", f"{pod.name} drains")
     leaving = [f"{drain.pod} until {drain.deadline:%H:%M:%S}Z" if drain.deadline else drain.pod for drain in view.status.draining]

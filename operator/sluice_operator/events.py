@@ -9,15 +9,15 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from sluice_operator.action import AddFinalizer, Event, RemoveFinalizer, Retarget
+from sluice_operator.action import AddFinalizer, CreateDriver, Event, RemoveFinalizer, Retarget
 from sluice_operator.change import migration_hash
-from sluice_operator.model import MigrationState, counted
+from sluice_operator.model import Exit, MigrationState, counted
 from sluice_operator.record import DISRUPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sluice_operator.model import Exit, Status
+    from sluice_operator.model import Status
     from sluice_operator.view import Step, View
 
 
@@ -88,7 +88,14 @@ TOLD_ON_CHANGE = {
 
 def happened(view: View, old: Status, new: Status, step: Step) -> tuple[Event, ...]:
     """Events of one plan, in the order in which things happened."""
-    parts = (_spec(view, old, new), _migration(old, new), _driver(view, old, new), _step(view, old, step), _warnings(old, new))
+    parts = (
+        _spec(view, old, new),
+        _migration(old, new),
+        _driver(view, old, new),
+        _follower(view, old, new, step),
+        _step(view, old, step),
+        _warnings(old, new),
+    )
     return tuple(event for part in parts for event in part)
 
 
@@ -120,12 +127,26 @@ def _driver(view: View, old: Status, new: Status) -> Iterator[Event]:
     before, after = old.driver, new.driver
     end = view.driver.exit if view.driver.attempt == before.attempt else None  # the new status may be about the next attempt already
     if end and before.exit is None:
-        text = f"attempt {before.attempt} ended with {'no code' if end.code is None else end.code}: {end.message or end.reason}"
-        yield _exit_event(asked=before.stopping is not None, end=end, text=text)
+        yield _exit_event(asked=before.stopping is not None, end=end, text=_ended(before.attempt, end))
     if after.stopping and after.stopping != before.stopping:
         yield Event(Reason.DRIVER_DRAINING, f"{after.pod}: {after.stopping}")
-    if after.attempt != before.attempt:
+    if after.leaving and after.leaving != before.leaving:
+        yield Event(Reason.DRIVER_DRAINING, f"{after.leaving.pod}: {after.leaving.why}")
+
+
+def _follower(view: View, old: Status, new: Status, step: Step) -> Iterator[Event]:
+    """The driver before is gone, and the next is made, or will not be. That it is to be made may have been written long ago."""
+    before, after = old.driver, new.driver
+    making, again = CreateDriver() in step.actions, view.observed.refusal is not None
+    if before.leaving and ((making and not again) or after.pod is None):
+        end = view.observed.exits.get(before.leaving.uid, Exit(reason="Drained", message="its exit was not seen", at=view.now))
+        yield _exit_event(asked=True, end=end, text=_ended(before.leaving.attempt, end))
+    if making and (before.attempt != after.attempt or (before.leaving and not again)):
         yield Event(Reason.DRIVER_STARTING, f"attempt {after.attempt}: {after.pod}")
+
+
+def _ended(attempt: int, end: Exit) -> str:
+    return f"attempt {attempt} ended with {'no code' if end.code is None else end.code}: {end.message or end.reason}"
 
 
 def _exit_event(*, asked: bool, end: Exit, text: str) -> Event:

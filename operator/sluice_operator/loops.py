@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from sluice_operator.cluster import ApiError
 from sluice_operator.metrics import Metrics
-from sluice_operator.reconcile import Office, Outcome, reconcile
+from sluice_operator.office import Office
+from sluice_operator.reconcile import Outcome, reconcile
 from sluice_operator.running import STALE
 
 if TYPE_CHECKING:

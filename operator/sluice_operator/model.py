@@ -71,8 +71,18 @@ class Exit(Wire):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Leaving(Wire):
+    """The driver before: the one that the status names is made when this one has ended its work. `why` it was asked to."""
+
+    attempt: int
+    pod: str
+    uid: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Driver(Wire):
-    """The present attempt (`pod` set) or the last one (`pod` None). `uid` is None until the pod was seen."""
+    """The present attempt (`pod` set) or the last one (`pod` None). `uid` is None until the pod was seen, `leaving` from then on."""
 
     attempt: int = 0
     pod: str | None = None
@@ -83,6 +93,7 @@ class Driver(Wire):
     started_at: datetime | None = None
     generation: int | None = None
     exit: Exit | None = None
+    leaving: Leaving | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

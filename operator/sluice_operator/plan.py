@@ -7,25 +7,23 @@ decides on the actions also gives conditions and phase, so status and deeds cann
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from sluice_operator import gate
-from sluice_operator.action import Action, AddFinalizer, CreateDriver, DeletePod, Plan, RemoveFinalizer, Retarget
+from sluice_operator.action import Action, AddFinalizer, DeletePod, Plan, RemoveFinalizer, Retarget
 from sluice_operator.conditions import judge
 from sluice_operator.events import happened
-from sluice_operator.model import FINALIZER, Driver, Phase
+from sluice_operator.model import FINALIZER, Phase
 from sluice_operator.model import MigrationState as State
 from sluice_operator.record import FORCED, record
-from sluice_operator.running import UNHEARD, running
+from sluice_operator.running import running
+from sluice_operator.succession import await_executors, await_leaving, clear_strays, confirm, drain, ends, leaving, redeploy, start
 from sluice_operator.view import Step, View, progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from sluice_operator.model import Pod
-
-LATE = timedelta(seconds=30)
 
 
 def plan(view: View) -> Plan:
@@ -99,16 +97,6 @@ def enlist(view: View) -> Step | None:
     return progress(Phase.PENDING, "Accepted", "taken over by the operator", AddFinalizer())
 
 
-def clear_strays(view: View) -> Step | None:
-    """Drivers that the status does not name: another leader's or an earlier life's. Ours are ended, others waited for."""
-    strays = [pod for pod in view.observed.drivers if not view.names(pod)]
-    if not strays:
-        return None
-    ours = [pod for pod in strays if pod.owner == view.resource.uid and not pod.deleting]
-    actions = [DeletePod(pod.name, pod.uid) for pod in ours]
-    return replace(leaving(view, strays, "StrayDriver"), actions=tuple(actions))
-
-
 def bury(view: View) -> Step | None:
     """A driver that ended: its exit is in the status now, so its pod can go."""
     pod = view.driver_pod
@@ -131,18 +119,6 @@ def await_exit(view: View) -> Step | None:
     if pod is None or pod.gone_by is None:
         return None
     return leaving(view, (pod,), view.driver.stopping or "DriverDeleted")
-
-
-def leaving(view: View, pods: Sequence[Pod], why: str) -> Step:
-    """Pods on their way out. Of one that is overdue the user is told how to give it up; nobody else may decide that it is dead."""
-    late = next((pod for pod in pods if pod.gone_by and view.now >= pod.gone_by + LATE), None)
-    if late is not None:
-        given_up = late.uid if late.role == "driver" else late.owner
-        text = f"{late.name} should be gone; is its node lost? To go on without it, annotate this resource: sluice.dev/force={given_up}"
-        return progress(Phase.DRAINING, "DriverOverdue", text)
-    due = [pod.gone_by + LATE for pod in pods if pod.gone_by]
-    names = ", ".join(pod.name for pod in pods[:3])
-    return replace(progress(Phase.DRAINING, why, f"waiting until {names} is gone"), wake=min(due, default=None))
 
 
 def suspend(view: View) -> Step | None:
@@ -169,46 +145,11 @@ def quiesce(view: View, why: str) -> Step | None:
     if pod is not None:
         return drain(view, pod, why)
     if view.observed.drivers or view.observed.executors:
-        return leaving(view, (*view.observed.drivers, *view.observed.executors), why)
+        step = leaving(view, (*view.observed.drivers, *view.observed.executors), why)
+        return replace(step, actions=ends(view, view.observed.drivers))
     if view.driver.pod is not None:  # it was intended and never made
-        return replace(progress(Phase.DRAINING, why, ""), driver=replace(view.driver, pod=None), wake=view.now)
+        return replace(progress(Phase.DRAINING, why, ""), driver=replace(view.driver, pod=None, leaving=None), wake=view.now)
     return None
-
-
-def drain(view: View, pod: Pod, why: str) -> Step:
-    """Ask the driver to end its batch and go; its pod's own grace period says how long that may take."""
-    if pod.gone_by is not None:
-        return leaving(view, (pod,), why)
-    step = progress(Phase.DRAINING, why, f"{pod.name} drains", DeletePod(pod.name, pod.uid))
-    return replace(step, driver=replace(view.driver, stopping=why))
-
-
-def redeploy(view: View) -> Step | None:
-    """The spec changed in a way the running driver cannot take over: drain it; the next one has the new spec."""
-    pod = view.driver_pod
-    if pod is None or view.wanted is None or view.driver.spec_hash == view.wanted.driver_hash:
-        return None
-    return drain(view, pod, "SpecChanged")
-
-
-def confirm(view: View) -> Step | None:
-    """A driver that the status names and nobody has seen: make it, now or again; or forget it, if it became outdated."""
-    if view.wanted is None or view.driver.pod is None or view.driver_pod is not None:
-        return None
-    if view.driver.spec_hash == view.wanted.driver_hash:
-        return progress(Phase.STARTING, "DriverStarting", UNHEARD.format(view.driver.pod), CreateDriver())
-    outdated = replace(view.driver, pod=None)
-    return replace(progress(Phase.STARTING, "SpecChanged", ""), driver=outdated, wake=view.now)
-
-
-def await_executors(view: View) -> Step | None:
-    """Executors of the last driver may still work; its pod's deletion takes them along."""
-    if view.driver_pod is not None or not view.observed.executors:
-        return None
-    step, end = leaving(view, view.observed.executors, "ExecutorsLeaving"), view.driver.exit
-    if end is None or end.reason == "Drained":
-        return step
-    return replace(step, phase=Phase.STARTING if view.status.restarts.next_at is None else Phase.BACKING_OFF)
 
 
 def back_off(view: View) -> Step | None:
@@ -220,21 +161,6 @@ def back_off(view: View) -> Step | None:
         return None
     text = f"{view.status.restarts.message or ''}; attempt {view.driver.attempt + 1} at {due:%H:%M:%S}Z"
     return replace(progress(Phase.BACKING_OFF, view.status.restarts.reason or "DriverFailed", text), wake=due)
-
-
-def start(view: View) -> Step | None:
-    """Nothing of an earlier driver is left: the next attempt is written down, then made."""
-    if view.wanted is None or view.driver.pod is not None:
-        return None
-    attempt = view.driver.attempt + 1
-    driver = Driver(
-        attempt=attempt,
-        pod=f"{view.resource.name}-driver-{attempt}",
-        spec_hash=view.wanted.driver_hash,
-        forced=view.driver.exit is not None and view.driver.exit.reason == FORCED,
-        exit=None,
-    )
-    return replace(progress(Phase.STARTING, "DriverStarting", UNHEARD.format(driver.pod), CreateDriver()), driver=driver)
 
 
 def rescale(view: View) -> Step | None:
@@ -253,6 +179,7 @@ RULES: tuple[Callable[[View], Step | None], ...] = (
     refuse,  # never valid
     enlist,  # our finalizer
     clear_strays,  # at most one driver
+    await_leaving,  # the one before it
     bury,  # a driver that ended
     await_exit,  # a driver on its way out
     gate.clear_jobs,  # at most one migration

@@ -7,7 +7,7 @@ minutes old. Only figures for people are written from the cache. A pass that is 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -18,20 +18,18 @@ from sluice_operator.apply import Doing, add_finalizer, apply
 from sluice_operator.cache import Key
 from sluice_operator.cluster import CONSUMER_KIND, ApiError, Conflict, Refused
 from sluice_operator.model import Phase, Status, Trouble
-from sluice_operator.news import remembered, urgent
+from sluice_operator.news import to_write, urgent
+from sluice_operator.office import Office, Refusal
 from sluice_operator.plan import plan
 from sluice_operator.running import STALE
 from sluice_operator.wire import dump_status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from datetime import datetime
 
     from sluice_operator.action import Plan
-    from sluice_operator.cache import Cache
     from sluice_operator.cluster import Cluster, Json
     from sluice_operator.model import Observed
-    from sluice_operator.settings import Settings
     from sluice_operator.view import View
 
 LOG = logging.getLogger("sluice")
@@ -42,46 +40,6 @@ LOOKS_RATE = 4  # a second, of all resources together: when more than 120 are un
 SOON = timedelta(seconds=1)
 REPEAT_REFUSED = timedelta(seconds=30)
 SETTLED = {Phase.RUNNING, Phase.IDLE, Phase.SUSPENDED, Phase.FAILED}
-NEWS_EVERY = timedelta(seconds=10)  # what nobody waits for is written together, so often at most
-MEMORY_EVERY = timedelta(seconds=120)  # any look finds it again, and a start, even with an image to pull, has other news sooner
-FIGURES_RATE = 3  # a second, of all resources together: of more than 30, mere figures are written less often
-
-
-@dataclass(slots=True)
-class Refusal:
-    """An action was refused for that generation of the spec; repeating it before `until` is no use."""
-
-    trouble: Trouble
-    generation: int
-    until: datetime
-
-
-@dataclass(slots=True)
-class Office:
-    """What passes share: ports, settings, cache; refusals; when a status was written or a look taken last, or may be tried again.
-
-    The latter are lost with the process, and no harm is done.
-    `notice` is told of every status that was written: the view it replaced, and the plan.
-    """
-
-    cluster: Cluster
-    cache: Cache
-    settings: Settings
-    refusals: dict[Key, Refusal] = field(default_factory=dict)
-    written: dict[Key, datetime] = field(default_factory=dict)
-    looked: dict[Key, datetime] = field(default_factory=dict)
-    unwritable: dict[Key, datetime] = field(default_factory=dict)
-    notice: Callable[[View, Plan], None] = lambda _view, _plan: None
-
-    def rhythm(self, old: Status, new: Status) -> timedelta:
-        """How long to wait with what nobody waits for, after the last write: more may come together."""
-        if replace(new, stream=old.stream) == old:
-            return self.figures_every()
-        return MEMORY_EVERY if remembered(old, new) else NEWS_EVERY
-
-    def figures_every(self) -> timedelta:
-        """How often the figures of one resource are written."""
-        return max(NEWS_EVERY, timedelta(seconds=len(self.looked) / FIGURES_RATE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +186,9 @@ def _carry_out(office: Office, body: Json, view: View, intent: Plan) -> Outcome:
         _enlist(office, view, intent)
         return soon
     try:
-        view = _record(office, body, view, intent) if intent.status != view.status else view
+        view = (
+            _record(office, body, view, intent) if to_write(view.status, intent.status, acting=bool(intent.actions)) else _told(office, view, intent)
+        )
     except Conflict as error:
         return _again(view, error, soon)
     except Refused as error:
@@ -243,6 +203,13 @@ def _carry_out(office: Office, body: Json, view: View, intent: Plan) -> Outcome:
         _remember(office, view, error)
         return soon
     return replace(soon, acted=True) if intent.actions else Outcome(_next(office, intent, view.now))
+
+
+def _told(office: Office, view: View, intent: Plan) -> View:
+    """What is about to be done stands in the status already; there may still be something to tell of it."""
+    if intent.events:
+        office.notice(view, intent)
+    return view
 
 
 def _enlist(office: Office, view: View, intent: Plan) -> Json | None:

@@ -56,6 +56,7 @@ def _seen(driver: Driver, pod: Pod) -> Driver:
         generation=generation or driver.generation,
         stopping=driver.stopping if pod.deleting else None,  # written, and never done: the next half decides anew
         exit=driver.exit or pod.exit,  # the first word counts: a pod that we then delete would look killed
+        leaving=None,  # it was made after the other was gone
     )
 
 

@@ -52,6 +52,12 @@ class View:
         """The pod that `status.driver` names, if it is there and ours."""
         return next((pod for pod in self.observed.drivers if self.names(pod)), None)
 
+    @property
+    def leaving_pod(self) -> Pod | None:
+        """The pod that ends its work before the driver that `status.driver` names is made."""
+        leaving = self.driver.leaving
+        return next((pod for pod in self.observed.drivers if leaving is not None and pod.uid == leaving.uid), None)
+
     def names(self, pod: Pod) -> bool:
         """Whether `status.driver` means this very pod, not an older one of the same name."""
         same_pod = pod.name == self.driver.pod and pod.owner == self.resource.uid
@@ -109,8 +115,10 @@ class Step:
     wake: datetime | None = None
 
     def onto(self, status: Status) -> Status:
-        """The status with this step's memory in it."""
+        """The status with this step's memory in it. Of another attempt nothing was reported yet."""
         migration = None if self.forget_migration else self.migration or status.migration
+        if self.driver is not None and self.driver.attempt != status.driver.attempt:
+            status = replace(status, stream=None, draining=())
         return replace(status, driver=self.driver or status.driver, migration=migration)
 
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 FIRST_SECONDS, RSS_MIB, STEADY_CORE, WRITES, EVENTS = 30, 200, 0.05, 2, 10_000
-STEPS = {"start": 1.1, "restart": 2}  # changes that one is made of: every tenth start has a migration before; a restart is a suspension and a start
+STEPS = {"start": 1.1}  # changes that one is made of: every tenth start has a migration before
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from sluice_operator.cache import Cache, Key
 from sluice_operator.cluster import CONSUMER_KIND, ApiError, Unavailable
 from sluice_operator.observe import instant
-from sluice_operator.reconcile import Office, reconcile
+from sluice_operator.office import Office
+from sluice_operator.reconcile import reconcile
 from sluice_operator.settings import Settings
 from sluice_operator.twin import Twin, datetime_text
 

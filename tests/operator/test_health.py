@@ -17,7 +17,7 @@ from sluice_operator.cluster import Refused, Unavailable
 from sluice_operator.health import LATE_AFTER, STUCK_AFTER, UNHEARD_AFTER, Freshness, audited
 from sluice_operator.loops import Loops
 from sluice_operator.metrics import Metrics
-from sluice_operator.reconcile import Office
+from sluice_operator.office import Office
 from sluice_operator.services import Audits
 from sluice_operator.serving import Server
 from sluice_operator.settings import Settings

@@ -19,7 +19,8 @@ from sluice_operator.handlers import Eyes, configure, registry, watcher
 from sluice_operator.health import Freshness
 from sluice_operator.loops import Loops
 from sluice_operator.metrics import Metrics
-from sluice_operator.reconcile import Office, Outcome
+from sluice_operator.office import Office
+from sluice_operator.reconcile import Outcome
 from sluice_operator.settings import Settings
 from sluice_operator.twin import Twin
 

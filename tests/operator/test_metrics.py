@@ -18,7 +18,7 @@ from sluice_operator.events import Reason
 from sluice_operator.gauges import Gauges, Sources
 from sluice_operator.metrics import Metered, Metrics
 from sluice_operator.model import Observed, Status
-from sluice_operator.reconcile import Office
+from sluice_operator.office import Office
 
 Json = dict[str, Any]
 

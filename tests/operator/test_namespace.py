@@ -9,7 +9,8 @@ from operator_world import BEGIN, KEY, SPEC
 from sluice_operator.cache import Cache
 from sluice_operator.cluster import CONSUMER_KIND, Refused
 from sluice_operator.model import FINALIZER
-from sluice_operator.reconcile import Office, reconcile
+from sluice_operator.office import Office
+from sluice_operator.reconcile import reconcile
 from sluice_operator.settings import Settings
 from sluice_operator.twin import Twin
 

@@ -14,7 +14,7 @@ from sluice_operator.client import ApiServer
 from sluice_operator.cluster import CONSUMER_KIND, PATHS
 from sluice_operator.health import Freshness
 from sluice_operator.leader import Candidate, Post, Terms
-from sluice_operator.reconcile import Office
+from sluice_operator.office import Office
 from sluice_operator.twin import Twin
 from sluice_operator.watch import KINDS
 

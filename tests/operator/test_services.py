@@ -16,7 +16,7 @@ from sluice_operator.cache import Cache
 from sluice_operator.election import LeaderOnly, NotLeader
 from sluice_operator.handlers import cleaner
 from sluice_operator.loops import Loops
-from sluice_operator.reconcile import Office
+from sluice_operator.office import Office
 from sluice_operator.recorder import Recorder
 from sluice_operator.services import Duty
 from sluice_operator.settings import Settings, read

@@ -18,7 +18,8 @@ from sluice_operator.cache import Cache
 from sluice_operator.change import Wanted, migration_hash
 from sluice_operator.cluster import CONSUMER_KIND
 from sluice_operator.observe import SPEC_HASH
-from sluice_operator.reconcile import Office, reconcile
+from sluice_operator.office import Office
+from sluice_operator.reconcile import reconcile
 from sluice_operator.settings import Settings
 from sluice_operator.spec import parse
 from sluice_operator.twin import Twin

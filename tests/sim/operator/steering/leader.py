@@ -11,7 +11,8 @@ from steering.line import Crash, Faults, Judge, Line
 
 from sluice_operator.cache import Cache, Key
 from sluice_operator.cluster import CONSUMER_KIND, ApiError
-from sluice_operator.reconcile import Office, reconcile
+from sluice_operator.office import Office
+from sluice_operator.reconcile import reconcile
 from sluice_operator.settings import Settings
 from sluice_operator.twin import Expired, Twin
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from steering import leader
 
-from sluice_operator import apply, gate, manifests, observe, plan, reconcile, record, running
+from sluice_operator import apply, gate, manifests, observe, office, plan, reconcile, record, running, succession
 from sluice_operator.cache import Cache
 from sluice_operator.model import Phase, Report
 from sluice_operator.twin import Twin
@@ -181,6 +181,35 @@ def no_redeploy(patch: Patch) -> None:
     _without(patch, plan.redeploy)
 
 
+@sabotage("a driver that is named is made beside the one before it", "one_driver", do("edit", edit="batch 9", seconds=5), run=3)
+def no_await_leaving(patch: Patch) -> None:
+    """It has no executors yet, so nobody else is waited for; both read."""
+    _without(patch, plan.await_leaving)
+
+
+@sabotage(
+    "the driver before is asked to end only once",
+    "spec_reached",
+    do("call_fails", who=0, what="crash", at=1, times=1, seconds=1),
+    do("edit", edit="batch 9", seconds=9),
+)
+def asked_once(patch: Patch) -> None:
+    """The operator died between the status and the deletion; the next one waits for a driver that nobody told."""
+    patch.setattr(succession, "ends", lambda _view, _pods: ())
+
+
+@sabotage(
+    "a deletion only waits for the driver before",
+    "nothing_leaks",
+    do("call_fails", who=0, what="crash", at=1, times=1, seconds=1),
+    do("edit", edit="batch 9", seconds=1),
+    do("delete", seconds=9, foreground=False, again=False),
+)
+def release_waits(patch: Patch) -> None:
+    """The operator died between the status and the deletion of the pod, and the user deleted the resource meanwhile."""
+    patch.setattr(plan, "ends", lambda _view, _pods: ())
+
+
 @sabotage("the driver is not told another number of executors", "spec_reached", do("scale", replicas=3, seconds=5))
 def no_rescale(patch: Patch) -> None:
     """Neither up nor down."""
@@ -197,11 +226,11 @@ def no_confirm(patch: Patch) -> None:
     "an intent to drain outlives its reason",
     "spec_reached",
     do("call_fails", who=0, what="crash", at=1, times=1, seconds=1),
-    do("edit", edit="batch 9", seconds=1),
-    do("edit", edit="back", seconds=9),
+    do("suspend", seconds=1),
+    do("suspend", seconds=9),
 )
 def stopping_for_ever(patch: Patch) -> None:
-    """The user took the change back before the pod was deleted; the status says for ever that it drains."""
+    """The user resumes before the pod was deleted; the status says for ever that it drains."""
     real = record._seen
     patch.setattr(record, "_seen", lambda driver, pod: replace(real(driver, pod), stopping=driver.stopping))
 
@@ -209,7 +238,7 @@ def stopping_for_ever(patch: Patch) -> None:
 @sabotage(
     "time alone never makes the operator look",
     "spec_reached",
-    do("edit", edit="batch 9", seconds=1),
+    do("delete_pod", role="driver", grace=None, seconds=1),
     do("gap", who=0, kind="Pod", seconds=20, forgotten=True),
 )
 def never_thorough(patch: Patch) -> None:
@@ -243,11 +272,11 @@ def never_lost(patch: Patch) -> None:
 )
 def overdue_for_ever(patch: Patch) -> None:
     """Seen in an earlier version: a deletion while the driver's node was lost."""
-    patch.setattr(plan, "leaving", lambda _view, pods, why: replace(progress(Phase.DRAINING, why, ""), wake=pods[0].gone_by))
+    patch.setattr(succession, "leaving", lambda _view, pods, why: replace(progress(Phase.DRAINING, why, ""), wake=pods[0].gone_by))
     patch.setattr(reconcile, "SOON", timedelta(0))
 
 
 @sabotage("every report is written at once", "no_hot_loop", do("wait", seconds=9))
 def every_report(patch: Patch) -> None:
     """Thousands of consumers would write thousands of statuses every five seconds."""
-    patch.setattr(reconcile, "NEWS_EVERY", timedelta(0))
+    patch.setattr(office, "NEWS_EVERY", timedelta(0))

@@ -1,0 +1,122 @@
+"""One driver after another: the next one is named before the last one is asked to end, and made when nothing of that is left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from operator_world import SPEC, World, ready
+
+from sluice_operator.cluster import Refused
+from sluice_operator.twin import Twin
+
+CHANGED = {**SPEC, "batch": {"intervalSeconds": 9}}
+AGAIN = {**SPEC, "batch": {"intervalSeconds": 7}}
+FOLLOWS = ("DriverDraining", "DriverExited", "DriverDisrupted", "DrainCutShort", "DriverStarting", "DriverReady")
+
+
+def draining(spec: dict[str, Any] = CHANGED) -> World:
+    """A world whose first driver ends its work, because the spec changed."""
+    world = World()
+    world.apply(SPEC)
+    assert world.run(60, until=lambda: ready(world)), world.status
+    world.apply(spec)
+    assert world.run(2, until=lambda: "leaving" in world.status["driver"]), world.status
+    return world
+
+
+def names(world: World) -> list[str]:
+    """Of the drivers that exist."""
+    return [pod["metadata"]["name"] for pod in world.drivers()]
+
+
+def test_the_next_driver_is_named_while_the_last_one_drains() -> None:
+    """And the status says so: Starting, Draining True, not Ready."""
+    world = draining()
+    driver = world.status["driver"]
+    assert names(world) == ["orders-driver-1"]
+    assert (driver["attempt"], driver["pod"], driver["leaving"]["pod"]) == (2, "orders-driver-2", "orders-driver-1")
+    assert (world.status["phase"], world.condition("Draining")["status"], world.condition("Ready")["status"]) == ("Starting", "True", "False")
+    assert world.condition("Ready")["message"].startswith("orders-driver-1 ends its work, then the next driver starts")
+    assert "stream" not in world.status  # those were the last one's
+
+
+def test_what_happened_is_told_once_and_in_order() -> None:
+    """Though most of it is told without a write of the status."""
+    world = draining()
+    assert world.run(60, until=lambda: ready(world))
+    assert [reason for reason in world.reasons() if reason in FOLLOWS][2:] == ["DriverDraining", "DriverExited", "DriverStarting", "DriverReady"]
+    assert "leaving" not in world.status["driver"]
+    assert world.condition("Draining")["status"] == "False"
+
+
+def test_of_changes_during_a_drain_the_last_one_wins() -> None:
+    """No driver is made for the one in between, and no name is given twice."""
+    world = draining()
+    world.apply(AGAIN)
+    assert world.run(60, until=lambda: ready(world))
+    assert names(world) == ["orders-driver-3"]
+    assert '"intervalSeconds": 7' in world.drivers()[0]["metadata"]["annotations"]["sluice.dev/config"]
+    assert world.reasons().count("DriverStarting") == 2
+
+
+@pytest.mark.parametrize(("change", "phase"), [({"suspend": True}, "Suspended"), ({"replicas": 0}, "Idle")])
+def test_nothing_is_made_if_nothing_is_wanted_any_more(change: dict[str, Any], phase: str) -> None:
+    """The drain goes on, its end is told, and the next driver is forgotten."""
+    world = draining()
+    world.apply({**CHANGED, **change})
+    assert world.run(60, until=lambda: world.status["phase"] == phase), world.status
+    assert names(world) == []
+    assert world.reasons().count("DriverExited") == 1
+    assert world.reasons().count("DriverStarting") == 1
+    assert not {"pod", "leaving"} & world.status["driver"].keys()
+
+
+def test_a_driver_given_up_in_a_restart_is_followed_by_one_that_takes_the_lease() -> None:
+    """Its node is lost; the annotation names the pod that leaves, not the one that the status names."""
+    world = draining()
+    world.lost_nodes = True
+    uid = world.status["driver"]["leaving"]["uid"]
+    assert world.run(300, until=lambda: world.condition("Ready")["reason"] == "DriverOverdue"), world.status
+    assert f"sluice.dev/force={uid}" in world.condition("Ready")["message"]
+    world.annotate(force=uid)
+    assert world.run(30, until=lambda: names(world) == ["orders-driver-2"]), world.status
+    assert '"force": true' in world.drivers()[0]["metadata"]["annotations"]["sluice.dev/config"]
+
+
+def test_a_next_driver_that_is_refused_is_told_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quota stands against it: the status says so, and it is made when that is over."""
+    world, full = draining(), True
+    real = Twin.create
+
+    def create(twin: Twin, body: dict[str, Any]) -> dict[str, Any]:
+        if full and body["kind"] == "Pod" and body["metadata"]["name"] == "orders-driver-2":
+            raise Refused("Forbidden", "exceeded quota")
+        return real(twin, body)
+
+    monkeypatch.setattr(Twin, "create", create)
+    assert world.run(60, until=lambda: "exceeded quota" in world.condition("Ready")["message"]), world.status
+    assert world.condition("Stalled")["reason"] == "ApiRefused"
+    world.run(100)
+    full = False
+    assert world.run(120, until=lambda: ready(world)), world.status
+    assert [reason for reason in world.reasons() if reason in FOLLOWS][2:] == ["DriverDraining", "DriverExited", "DriverStarting", "DriverReady"]
+
+
+def test_a_status_that_somebody_changed_meanwhile_lets_nothing_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The condition of the write that names the next driver fails: the last one is not asked to end before it holds."""
+    world = World()
+    world.apply(SPEC)
+    assert world.run(60, until=lambda: ready(world))
+    real = Twin.replace_status
+
+    def late(twin: Twin, body: dict[str, Any]) -> dict[str, Any]:
+        return real(twin, {**body, "metadata": {**body["metadata"], "resourceVersion": "1"}})
+
+    monkeypatch.setattr(Twin, "replace_status", late)
+    world.apply(CHANGED)
+    world.run(20)
+    assert [pod["metadata"].get("deletionTimestamp") for pod in world.drivers()] == [None]
+    assert world.status["driver"]["attempt"] == 1
+    monkeypatch.undo()
+    assert world.run(60, until=lambda: ready(world) and world.status["driver"]["attempt"] == 2)
