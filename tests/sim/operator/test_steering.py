@@ -48,6 +48,19 @@ def test_a_driver_that_was_intended_and_never_made_is_forgotten_at_once() -> Non
     operating.teardown()
 
 
+def test_a_driver_that_ends_on_a_node_nobody_hears_of_is_believed_until_its_reports_are_old() -> None:
+    """Found by 2,500 examples: the observer knew at once what no operator could."""
+    operating = Operating()
+    operating.begin(migrating=False, leaders=2, source="ok", run=120)
+    for node in "ab":
+        operating.lose_node(how="cut", node=node, seconds=1)
+    operating.pod_ends(how="kill", role="driver", seconds=10)
+    assert operating.world.condition("Ready")["status"] == "True"
+    operating.wait(seconds=120)
+    assert operating.world.condition("Ready")["status"] == "False"
+    operating.teardown()
+
+
 @pytest.mark.parametrize("sabotage", SABOTAGES, ids=[sabotage.name for sabotage in SABOTAGES])
 def test_the_story_ends_well(sabotage: Sabotage) -> None:
     """So that it is the sabotage, and not the story, that breaks something."""

@@ -69,6 +69,11 @@ class Ledger:
         found = self.nodes.programs.get(uid)
         return found is not None and found[1].ended is None
 
+    def _out_of_sight(self, uid: str) -> bool:
+        """Whether nobody could know that the program of that pod has ended: its node answers no more."""
+        found = self.nodes.programs.get(uid)
+        return found is not None and found[0] in self.nodes.lost
+
     def hears(self, uid: str, report: Json, now: datetime) -> None:
         """A driver reports."""
         self.reports[uid] = (now, report)
@@ -178,7 +183,7 @@ class Ledger:
             return
         uid = str(status["driver"].get("uid"))
         said_at = self.reports.get(uid, (self.calm_since, {}))[0]
-        heard = self.runs(uid) and self.now - said_at < BELIEVED
+        heard = (self.runs(uid) or self._out_of_sight(uid)) and self.now - said_at < BELIEVED
         claim("status_is_true", heard, f"Ready for {self.now - self.calm_since}, and {status['driver']} last reported at {said_at}")
 
 
