@@ -15,8 +15,8 @@ from sluice_consumer.kinesis import RecordColumns
 from sluice_consumer.kinesis_packed import PackedRecords
 from sluice_consumer.shard_reader import Fetched
 
-ROWS = 10_000  # a record batch; much larger ones only cost memory (measured)
-ENOUGH = 1_000  # from so many on, a row costs the same (measured)
+ROWS = columns.MANY  # a record batch; much larger ones only cost memory (measured)
+ENOUGH = columns.FEW  # from so many on, a row costs the same (measured)
 ENOUGH_BYTES = 2**20  # of payload: to copy more costs more than it saves
 MOST_BYTES = 2**24  # of payload in what is joined: memory, and Arrow's offsets end at 2 GiB
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from sluice_consumer import columns
 from sluice_consumer.kinesis_form import BREAK, HEADS, TIME, TYPES, Form, Gap, form
@@ -163,7 +162,7 @@ class _Page:
         millis = _millis(self._at_every_byte(self._form.time)[starts[TIME]])
         sequence = cut_even(self._body, starts["SequenceNumber"], int(ends["SequenceNumber"][0] - starts["SequenceNumber"][0]))
         key, data = (cut(self._body, starts[name], ends[name]) for name in ("PartitionKey", "Data"))
-        return PackedRecords(sequence.cast(pa.string()), key.cast(pa.string()), data, columns.numbers(millis))
+        return PackedRecords(columns.strings(sequence), columns.strings(key), data, columns.numbers(millis))
 
 
 def _in_order(found: list[tuple[Places, Places]], cursors: int) -> Places:

@@ -46,6 +46,34 @@ def test_texts_are_utf_8(values: list[str]) -> None:
     assert columns.texts(values).equals(pa.array(values, pa.string()))
 
 
+@pytest.mark.parametrize("values", [[], [b""], [b"k", b"", b"key"], ["é".encode(), b"k", "€".encode() * 20]])
+@pytest.mark.parametrize("start", [0, 1])
+def test_strings_are_of_the_same_bytes(values: list[bytes], start: int) -> None:
+    """ASCII or not, all of them or the last ones."""
+    found = columns.strings(columns.payloads(values)[start:])
+    found.validate(full=True)
+    assert found.equals(pa.array([value.decode() for value in values[start:]], pa.string()))
+
+
+@pytest.mark.parametrize("values", [[b"\xff"], [b"k" * 99, b"\xc3", b"\xa9"]])
+def test_strings_are_utf_8_each_for_itself(values: list[bytes]) -> None:
+    """Two halves of a character in two strings are none."""
+    with pytest.raises(ValueError, match="UTF8"):
+        columns.strings(columns.payloads(values))
+
+
+@pytest.mark.parametrize("rows", [columns.FEW - 1, columns.FEW, columns.MANY, columns.MANY + 1])
+def test_a_long_constant_is_a_part_of_one_that_is_kept(rows: int) -> None:
+    """Other lengths are made; no more of it travels than its rows."""
+    found = columns.constant("größe", rows)
+    found.validate(full=True)
+    assert found.equals(pa.array(["größe"] * rows, pa.string()))
+    fresh, kept = (pa.record_batch([each], ["text"]).serialize().size for each in (pa.array(["größe"] * rows, pa.string()), found))
+    assert kept <= fresh + 64  # alignment
+    again = columns.constant("größe", rows)
+    assert (again.buffers()[2].address == found.buffers()[2].address) is (columns.FEW <= rows <= columns.MANY)
+
+
 @pytest.mark.parametrize("rows", [0, 1, 3])
 def test_a_constant_stands_in_every_row(rows: int) -> None:
     """Also in none."""
