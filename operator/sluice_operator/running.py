@@ -22,7 +22,7 @@ def running(view: View) -> Step:
     """Pending, starting, waiting out a lease, consuming, silent: in that order of a driver's life."""
     pod = view.driver_pod
     if pod is None:
-        return Step(phase=Phase.PENDING, reason="NoDriver", message="no driver runs", progressing=True)
+        return _nobody(view)
     if pod.exit:  # nobody may bury it while the resource is paused
         return progress(Phase.PENDING, pod.exit.reason, f"{pod.name} ended: {pod.exit.message}")
     if pod.trouble:
@@ -34,6 +34,13 @@ def running(view: View) -> Step:
         text = f"no report from {pod.name} since {heard:%H:%M:%S}Z"
         return Step(phase=PHASES.get(pod.report.phase, Phase.STARTING), reason="ReportStale", message=text)
     return replace(_reported(view, pod, pod.report), wake=heard + STALE)
+
+
+def _nobody(view: View) -> Step:
+    left = view.driver.leaving
+    if left is not None and view.leaving_pod is not None:
+        return progress(Phase.DRAINING, left.why, f"{left.pod} ends its work")
+    return progress(Phase.PENDING, "NoDriver", "no driver runs")
 
 
 def _reported(view: View, pod: Pod, report: Report) -> Step:

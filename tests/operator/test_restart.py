@@ -60,6 +60,21 @@ def test_of_changes_during_a_drain_the_last_one_wins() -> None:
     assert world.reasons().count("DriverStarting") == 2
 
 
+def test_paused_in_between_nothing_is_made_and_what_drains_is_told() -> None:
+    """Hands off: the driver that was asked to end does so; the next one is made when they are on again."""
+    world = draining()
+    world.annotate(paused="true")
+    assert world.run(2, until=lambda: world.condition("Ready")["reason"] == "Paused")
+    assert (world.status["phase"], names(world)) == ("Draining", ["orders-driver-1"])
+    assert world.run(30, until=lambda: not names(world))
+    world.run(20)
+    assert names(world) == []
+    assert world.status["phase"] == "Pending"
+    world.annotate(paused="false")
+    assert world.run(60, until=lambda: ready(world))
+    assert names(world) == ["orders-driver-2"]
+
+
 @pytest.mark.parametrize(("change", "phase"), [({"suspend": True}, "Suspended"), ({"replicas": 0}, "Idle")])
 def test_nothing_is_made_if_nothing_is_wanted_any_more(change: dict[str, Any], phase: str) -> None:
     """The drain goes on, its end is told, and the next driver is forgotten."""
