@@ -98,10 +98,10 @@ def _taken_over(migration: Migration) -> str:
     return "; ".join(part for part in (migration.message, warnings) if part)
 
 
-def draining(view: View, _step: Step) -> Verdict:
-    """A driver or executors end their work before they go; in a restart, until the next driver was seen."""
+def draining(view: View, step: Step) -> Verdict:
+    """A driver or executors end their work before they go; in a restart that goes well, until the next driver was seen."""
     pod, left = view.driver_pod, view.driver.leaving
-    if left is not None and view.driver.pod is not None:
+    if left is not None and (view.leaving_pod is not None or step.reason == left.why):
         return Verdict("True", left.why, f"{left.pod} drains")
     if pod is not None and (view.driver.stopping or (pod.deleting and pod.exit is None)):
         return Verdict("True", view.driver.stopping or "DriverDeleted", f"{pod.name} drains")

@@ -65,11 +65,11 @@ def test_paused_in_between_nothing_is_made_and_what_drains_is_told() -> None:
     world = draining()
     world.annotate(paused="true")
     assert world.run(2, until=lambda: world.condition("Ready")["reason"] == "Paused")
-    assert (world.status["phase"], names(world)) == ("Draining", ["orders-driver-1"])
+    assert (world.status["phase"], names(world), world.condition("Draining")["status"]) == ("Draining", ["orders-driver-1"], "True")
     assert world.run(30, until=lambda: not names(world))
     world.run(20)
     assert names(world) == []
-    assert world.status["phase"] == "Pending"
+    assert (world.status["phase"], world.condition("Draining")["status"]) == ("Pending", "False")
     world.annotate(paused="false")
     assert world.run(60, until=lambda: ready(world))
     assert names(world) == ["orders-driver-2"]
@@ -113,6 +113,7 @@ def test_a_next_driver_that_is_refused_is_told_of_once(monkeypatch: pytest.Monke
     assert world.run(60, until=lambda: "exceeded quota" in world.condition("Ready")["message"]), world.status
     assert world.condition("Stalled")["reason"] == "ApiRefused"
     world.run(100)
+    assert world.condition("Draining")["status"] == "False"
     full = False
     assert world.run(120, until=lambda: ready(world)), world.status
     assert [reason for reason in world.reasons() if reason in FOLLOWS][2:] == ["DriverDraining", "DriverExited", "DriverStarting", "DriverReady"]
