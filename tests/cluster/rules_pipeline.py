@@ -20,9 +20,8 @@ from sluice_consumer.pipelines import BatchInfo
 
 
 def keep(batch: DataFrame, info: BatchInfo) -> None:
-    """Keeps the numbers of a batch's records. `args.hold`: seconds that a task takes if it has a record, up to batch `args.held` (every one)."""
-    hold = float(info.args.get("hold", 0)) if info.batch <= info.args.get("held", info.batch) else 0.0
-    held = batch.mapInArrow(partial(_hold, hold), batch.schema)
+    """Keeps the numbers of a batch's records. `args.hold`: seconds that a task takes whose first record has a number up to `args.held` (any)."""
+    held = batch.mapInArrow(partial(_hold, float(info.args.get("hold", 0)), info.args.get("held")), batch.schema)
     numbers = [json.loads(bytes(row.data))["n"] for row in held.select("data").collect()]
     if numbers:
         row = {"numbers": numbers, "by": os.environ["SLUICE_POD_NAME"], "label": info.args.get("label")}
@@ -30,11 +29,16 @@ def keep(batch: DataFrame, info: BatchInfo) -> None:
         _table(info).put_item(TableName=info.args["table"], Item=item)
 
 
-def _hold(seconds: float, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _hold(seconds: float, last: int | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for number, batch in enumerate(batches):
-        if number == 0 and batch.num_rows:
+        if number == 0 and batch.num_rows and (last is None or _number(batch) <= last):
             time.sleep(seconds)
         yield batch
+
+
+def _number(batch: pa.RecordBatch) -> int:
+    """Of the first record."""
+    return int(json.loads(batch.column("data")[0].as_py())["n"])
 
 
 def _table(info: BatchInfo) -> Any:

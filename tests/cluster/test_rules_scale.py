@@ -18,7 +18,8 @@ from sluice_lab.errors import CommandFailedError
 pytestmark = pytest.mark.cluster
 
 NIMBLE, SLOW = "nimble", "slow"
-HOLD, DRAIN = 45, 15  # seconds: what a task of the first batch of the slow one takes, and what its executors get to end theirs
+HOLD, DRAIN = 45, 15  # seconds: what a task of the slow one takes with the first records, and what its executors get to end theirs
+HELD = 100  # the first put has as many numbers, and all shards have some of them
 
 
 @dataclass
@@ -61,7 +62,7 @@ class Autoscaler:
 def scales(bench: Bench) -> Iterator[World]:
     """Two consumers side by side: an ordinary one, and one whose tasks take long and whose executors are not waited for as long."""
     with world(bench, "rules-scale") as found:
-        slow = found.manifest(SLOW, args={"hold": HOLD, "held": 1}, replicas=3, drainTimeoutSeconds=DRAIN)
+        slow = found.manifest(SLOW, args={"hold": HOLD, "held": HELD}, replicas=3, drainTimeoutSeconds=DRAIN)
         bench.apply(found.manifest(NIMBLE), slow)
         yield found
 
