@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from sluice_consumer.config import Checkpoints, Config, Pipeline, Stream
-from sluice_consumer.spark_conf import CLASS_PATH, SHARED_CLASSES, Pod, settings
+from sluice_consumer.spark_conf import CLASS_PATH, NO_BOUNDS_CHECKS, SHARED_CLASSES, Pod, settings
 
 CONFIG = Config(Stream("s", "r"), Checkpoints("t"), Pipeline("m:f"), name="orders")
 POD = Pod("driver-1", "space", "10.0.0.7", "uid")
@@ -87,8 +87,19 @@ def test_a_pod_starts_from_the_images_archive_of_classes_unless_the_user_says_ot
     """The archive fits only this class path; somebody else's comes first if it is given. A laptop has neither."""
     conf = settings(CONFIG, POD)
     assert conf["spark.driver.extraClassPath"] == CLASS_PATH
-    assert conf["spark.driver.defaultJavaOptions"] == SHARED_CLASSES
+    assert conf["spark.driver.defaultJavaOptions"].startswith(SHARED_CLASSES)
     theirs = {"spark.driver.extraClassPath": "/mine.jar", "spark.driver.extraJavaOptions": "-Dx=y"}
     conf = settings(replace(CONFIG, spark_conf=theirs), POD)
     assert theirs.items() <= conf.items()
-    assert not {"spark.driver.extraClassPath", "spark.driver.defaultJavaOptions"} & settings(CONFIG, None).keys()
+    laptop = settings(CONFIG, None)
+    assert "spark.driver.extraClassPath" not in laptop
+    assert SHARED_CLASSES not in laptop["spark.driver.defaultJavaOptions"]
+
+
+@pytest.mark.parametrize("process", ["driver", "executor"])
+@pytest.mark.parametrize("pod", [None, POD])
+def test_every_jvm_reads_arrow_without_looking_at_bounds_unless_the_user_says_otherwise(process: str, pod: Pod | None) -> None:
+    """In local mode the driver is the one that reads."""
+    key = f"spark.{process}.defaultJavaOptions"
+    assert NO_BOUNDS_CHECKS in settings(CONFIG, pod)[key].split()
+    assert settings(replace(CONFIG, spark_conf={key: "-Dx=y"}), pod)[key] == "-Dx=y"
