@@ -65,10 +65,16 @@ class CheckpointStore(BatchSteps):
             ProtocolViolation: one is missing; nothing ever deletes a row.
         """
         ids = list(shard_ids)
-        found = self.table.batch_get([SHARD_PREFIX + i for i in ids])
-        if missing := [i for i in ids if SHARD_PREFIX + i not in found]:
+        found = self.look(ids)
+        if missing := [i for i in ids if i not in found]:
             raise ProtocolViolation(f"no row for shards {missing} in {self.table.name}: rows are never deleted by Sluice")
-        return {i: ShardRow.from_item(found[SHARD_PREFIX + i]) for i in ids}
+        return found
+
+    def look(self, shard_ids: Iterable[str]) -> dict[str, ShardRow]:
+        """The rows of those of these shards that have one, in this order."""
+        ids = list(shard_ids)
+        found = self.table.batch_get([SHARD_PREFIX + i for i in ids])
+        return {i: ShardRow.from_item(found[SHARD_PREFIX + i]) for i in ids if SHARD_PREFIX + i in found}
 
     # -- lease ---------------------------------------------------------------------------------------------------------------------
 

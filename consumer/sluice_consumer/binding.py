@@ -11,7 +11,9 @@ from typing import Protocol
 
 from sluice_checkpoints.errors import LostRace
 from sluice_checkpoints.model import ShardRow
+from sluice_checkpoints.position import TRIM_HORIZON
 from sluice_checkpoints.store import CheckpointStore, Life, Range, Reader, Replay
+from sluice_consumer import planner
 from sluice_consumer.shard_reader import BoundRange, Fetched, Limits, Place
 from sluice_consumer.tally import Counts, Tally
 
@@ -66,9 +68,16 @@ def read_shard(store: CheckpointStore, source: ShardSource, task: Task, row: Sha
         raise LostRace(f"batch {row.batch} of {row.id} is open; {task.batch} is past")
     if row.batch == task.batch:
         return _replay(store, source, task, row)
-    fetched = source.fetch(Place(row.id, row.end, row.read_to, row.iterator), task.limits)
+    fetched = source.fetch(Place(row.id, row.end, row.read_to, row.iterator, _younger_than(store, row)), task.limits)
     outcome = task.tally.carry(lambda calls: store.bind(task.life, task.batch, _range(fetched, row, calls), task.reader))
     return _replay(store, source, task, outcome.row) if isinstance(outcome, Replay) else fetched
+
+
+def _younger_than(store: CheckpointStore, row: ShardRow) -> int:
+    """Where a row was made before anything was read of the shard's parents, it could not say how old the shard may be. Now they stand at END."""
+    if row.read_to or row.end != TRIM_HORIZON or not row.parents:
+        return 0
+    return planner.younger_than(store.look(row.parents).values())
 
 
 def _replay(store: CheckpointStore, source: ShardSource, task: Task, row: ShardRow) -> Fetched:

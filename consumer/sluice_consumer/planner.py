@@ -102,10 +102,14 @@ def needs_audit(view: View) -> bool:
 
 
 def _beginning(view: View, child: Child, generation: int, joins: int) -> ShardRow:
-    """A shard that nobody has read. It is younger than anything that was read of a parent, so from then on its records may expire unread."""
-    parents = (view.rows[parent] for parent in child.parents if parent in view.rows)
-    read_to = max((parent.read_to or parent.start.millis or 0 for parent in parents), default=0)
+    """A shard that nobody has read."""
+    read_to = younger_than(view.rows[parent] for parent in child.parents if parent in view.rows)
     return ShardRow(child.id, TRIM_HORIZON, TRIM_HORIZON, generation=generation, joins=joins, parents=child.parents, read_to=read_to)
+
+
+def younger_than(parents: Iterable[ShardRow]) -> int:
+    """What was read of its parents is older than a shard, so from then on (epoch milliseconds) its records may expire unread; 0: nothing is known."""
+    return max((parent.read_to or parent.start.millis or 0 for parent in parents), default=0)
 
 
 def deal(rows: Iterable[ShardRow], cores: int, shards_per_task: int) -> tuple[tuple[ShardRow, ...], ...]:

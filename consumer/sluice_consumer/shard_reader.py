@@ -48,13 +48,15 @@ class Limits:
 class Place:
     """Where a shard is read from; `read_to_millis` is the service's time up to which it was read before (0: unknown).
 
-    `iterator`: one that the range before left, which saves a call; it may have expired.
+    `iterator`: one that the range before left, which saves a call; it may have expired. `younger_than_millis`: of a shard that nobody has read, the
+    service's time up to which its parents were (0: unknown).
     """
 
     shard_id: str
     position: Position
     read_to_millis: int = 0
     iterator: str | None = None
+    younger_than_millis: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +236,7 @@ class Reader:
 
         An empty reply that is a whole retention behind looks the same for a shard that is merely idle, so the reply alone says nothing.
         """
-        read_to = place.read_to_millis or place.position.millis or 0
+        read_to = place.read_to_millis or place.position.millis or place.younger_than_millis
         age, kept = page.server_millis - read_to, self._identity.retention_millis
         if not read_to or age <= kept - WHOLE_SECOND_MILLIS:
             return None

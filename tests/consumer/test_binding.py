@@ -92,6 +92,37 @@ def test_each_range_goes_on_with_the_iterator_that_the_last_one_left() -> None:
     assert bench.row.iterator is None
 
 
+FRESH = ShardRow("s", TRIM_HORIZON, TRIM_HORIZON, generation=4, parents=frozenset({"p", "unlisted"}))
+PARENT = ShardRow("p", TRIM_HORIZON, END, generation=4, batch=5, read_to=700)
+
+
+@pytest.mark.parametrize(
+    ("parent", "millis"),
+    [(PARENT, 700), (replace(PARENT, start=Position.timestamp(600), read_to=0), 600), (replace(PARENT, read_to=0), 0), (None, 0)],
+    ids=["read", "begun at a time", "never seen open", "without a row"],
+)
+def test_a_shard_whose_row_is_older_than_the_reading_of_its_parents_is_younger_than_that(parent: ShardRow | None, millis: int) -> None:
+    """From then on what it holds may have expired; it was not read to there itself. A parent that expired unlisted has no row."""
+    bench, source = Bench(FRESH), Source()
+    if parent:
+        bench.store.put_new(parent.to_item())
+    bench.read(source)
+    assert source.asked[0] == (Place("s", TRIM_HORIZON, younger_than_millis=millis), Limits(10, 100))
+    assert bench.row.read_to == source.read_to
+
+
+OTHERS = {"age": replace(FRESH, read_to=900), "place": replace(FRESH, end=Position.after("10")), "orphan": replace(FRESH, parents=frozenset())}
+
+
+@pytest.mark.parametrize("row", OTHERS.values(), ids=OTHERS)
+def test_parents_are_asked_for_only_by_a_shard_that_nobody_has_read(row: ShardRow) -> None:
+    """Every other range costs no call more."""
+    bench, source = Bench(row), Source()
+    bench.store.put_new(replace(PARENT, read_to=800).to_item())
+    bench.read(source)
+    assert source.asked[0] == (Place("s", row.end, row.read_to), Limits(10, 100))
+
+
 def test_an_empty_range_is_bound_too() -> None:
     """What a batch contains is fixed, also when it is nothing."""
     bench = Bench(replace(ROW, first="9"))

@@ -11,7 +11,7 @@ from simulation.sabotage import Patch, deaf, sabotage
 
 from sluice_checkpoints.model import ShardRow
 from sluice_checkpoints.table import Equals
-from sluice_consumer import planner, retention, shard_reader
+from sluice_consumer import binding, planner, retention, shard_reader
 from sluice_consumer.gathering import Columns
 from sluice_consumer.retention import Loss
 from sluice_consumer.shard_reader import Fetched
@@ -181,5 +181,14 @@ def no_first_time(patch: Patch) -> None:
 )
 def children_without_age(patch: Patch) -> None:
     """Their first day passes unseen."""
-    real = planner._beginning
-    patch.setattr(planner, "_beginning", lambda *args: replace(real(*args), read_to=0))
+    patch.setattr(planner, "younger_than", lambda _: 0)
+
+
+@sabotage(
+    "children whose rows came first have no age",
+    "Retention: also where the row was made before anything was read of them",
+    stories="a_day_between_parents_and_children_of_an_audit",
+)
+def children_of_an_audit_without_age(patch: Patch) -> None:
+    """An audit listed them while their parents had yet to be read."""
+    patch.setattr(binding, "_younger_than", lambda *_: 0)

@@ -159,3 +159,19 @@ def a_day_between_parents_and_children() -> World:
     reach(world, life, "fetch")
     world.overtake(1)
     return world
+
+
+@story
+def a_day_between_parents_and_children_of_an_audit() -> World:
+    """Found by 1,500 examples: an audit lists children of a shard that nobody has read yet; a day passes between the two."""
+    world = World(1, Habits(limit=2))
+    life = begin(world)
+    for _ in range(2):
+        world.split(world.open_shards[0])
+        for shard in world.open_shards[-2:]:
+            world.put(shard)
+    life.audit = True
+    world.work(life, 2)
+    reach(world, life, "emit")
+    world.overtake(0)
+    return world
