@@ -13,6 +13,7 @@ from sluice_operator.spec import parse
 Json = dict[str, Any]
 PATIENCE = 900  # seconds: the longest backoff, drains and leases included
 QUIET = 60
+FOREVER = 10**9
 BELIEVED = 130  # a status may stand for so long after its driver fell silent
 
 
@@ -37,6 +38,8 @@ def _heal(world: World) -> None:
         leader.faults.end()
         leader.lag = leader.down = 0
         leader.deaf.clear()
+    for former in world.leaders[:-1]:  # an election ends it: two whose watches missed different things would write against each other for ever
+        former.stop(FOREVER)
     for node in list(world.nodes.lost):
         world.nodes.restore(node)
     world.nodes.silence()
