@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("sluice")
 WATCHED_EVERY = 0.25  # seconds; between `deadline` and `duration` lie five
 LAST_TURN = 3.0  # seconds
+AFTER_A_FAULT = 2.0  # seconds
 DEPOSED = 70  # the process's exit code
 
 
@@ -63,6 +64,10 @@ class Election:
                 if not self._ended.is_set():
                     self._leave(str(error))
                 return
+            except Exception:  # a follower whose thread ended would stand by for ever; `_watch` ends a leader in time
+                LOG.exception("a turn of the election failed")
+                pause = AFTER_A_FAULT
+                continue
             if not told and self._candidate.leads():
                 told = True
                 LOG.info("this operator leads")

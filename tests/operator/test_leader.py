@@ -11,6 +11,7 @@ from election_world import TERMS, WHERE, Process, Town, rough_hours
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sluice_operator import election as election_module
 from sluice_operator.cluster import Unavailable
 from sluice_operator.election import Election, LeaderOnly, NotLeader
 from sluice_operator.leader import Candidate, Deposed, Post, Terms
@@ -266,6 +267,31 @@ def test_a_process_whose_calls_hang_ends_all_the_same(town: Town) -> None:
     assert gone.wait(2)
     assert "not renewed" in left[0]
     server.answers.set()
+
+
+class Faulty:
+    """A twin behind a client with a defect that shows once."""
+
+    def __init__(self, twin: Twin) -> None:
+        self.twin, self.calls = twin, 0
+        self.create, self.patch = twin.create, twin.patch
+
+    def get(self, *name: str) -> Json | None:
+        """Not an ApiError."""
+        self.calls += 1
+        if self.calls == 1:
+            raise TypeError("a reply that nobody foresaw")
+        return self.twin.get(*name)
+
+
+def test_a_candidate_stands_again_after_a_fault_of_its_own(town: Town, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Else a replica that looks well would never take over."""
+    monkeypatch.setattr(election_module, "AFTER_A_FAULT", 0.01)
+    server = Faulty(town.twin)
+    election, _ = elect(town, server, Terms(retry=0.05), [])
+    election.stop()
+    assert server.calls > 1
+    assert "a reply that nobody foresaw" in caplog.text
 
 
 def test_an_election_that_is_stopped_releases_and_leaves_nothing_behind(town: Town) -> None:
