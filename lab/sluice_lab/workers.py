@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
+from sluice_lab import cluster as clusters
 from sluice_lab import processes, tools
 from sluice_lab.cluster import Cluster
 from sluice_lab.errors import LabError
@@ -14,6 +15,7 @@ from sluice_lab.processes import answers, run
 from sluice_lab.steps import step
 
 BOOT_SECONDS, READY_SECONDS = 60.0, 90.0
+ADDED = "dev.sluice.added"  # the label of a container that is such a node
 # As kind starts its own, so that whatever kind does with nodes (load images, delete them with their cluster) finds this one too.
 _AS_KIND = (
     *("--detach", "--tty", "--privileged", "--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined"),
@@ -37,7 +39,7 @@ def worker(cluster: Cluster, *tags: str) -> Iterator[str]:
         LabError: it does not become ready.
     """
     name = f"{cluster.name}-worker"
-    remove(cluster, name)  # of a run that was interrupted
+    tidy(cluster)
     try:
         with step(f"node {name}"):
             _start(cluster, name)
@@ -51,17 +53,34 @@ def worker(cluster: Cluster, *tags: str) -> Iterator[str]:
             remove(cluster, name)
 
 
+def tidy(cluster: Cluster) -> None:
+    """Have one node again, which takes pods, if a run was interrupted while there were two.
+
+    Raises:
+        LabError: somebody's own cluster, with nodes that were not added here.
+    """
+    for name in run("docker", "ps", "--all", f"--filter=label={ADDED}={cluster.name}", "--format={{.Names}}").split():
+        with step(f"remove node {name}, which an earlier run left"):
+            remove(cluster, name)
+    cluster.kubectl("uncordon", cluster.node)
+    if len(found := clusters.nodes(cluster)) > 1:
+        raise LabError(
+            f"cluster {cluster.name} has the nodes {', '.join(sorted(found))}: one is needed, for pods meet in a folder of it. Delete it first"
+        )
+
+
 def remove(cluster: Cluster, name: str) -> None:
-    """Remove a node, if it is there."""
+    """Remove a node, if it is there, and the pods on it at once: for a minute they would count as running."""
     cluster.kubectl("delete", "node", name, "--ignore-not-found")
     if answers("docker", "inspect", name):
         run("docker", "rm", "--force", "--volumes", name)
+    cluster.kubectl("delete", "pods", "--all-namespaces", f"--field-selector=spec.nodeName={name}", "--grace-period=0", "--force")
 
 
 def _start(cluster: Cluster, name: str) -> None:
     """Its container, with a container runtime that answers."""
     image = run("docker", "inspect", "--format", "{{.Config.Image}}", cluster.node).strip()
-    labels = (f"--label=io.x-k8s.kind.cluster={cluster.name}", "--label=io.x-k8s.kind.role=worker")
+    labels = (f"--label={ADDED}={cluster.name}", f"--label=io.x-k8s.kind.cluster={cluster.name}", "--label=io.x-k8s.kind.role=worker")
     path = {"PATH": tools.path(cluster.work)}  # the docker that kind calls (lab/kind/node/docker)
     run("docker", "run", f"--name={name}", f"--hostname={name}", *labels, *_AS_KIND, image, cwd=cluster.work, env=path)
     if not processes.poll(partial(answers, "docker", "exec", name, "ctr", "version"), seconds=BOOT_SECONDS, pause=0.5):

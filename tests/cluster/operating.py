@@ -43,7 +43,8 @@ def leader(bench: Bench) -> str:
 
 
 def kill(bench: Bench) -> str:
-    """SIGKILL to the leader; who it was."""
+    """SIGKILL to the leader, while another replica stands by; who it was."""
+    bench.until("a leader and a follower", lambda: ready(bench, 2))
     before = holder(bench)
     killed = processes.run("docker", "exec", bench.cluster.node, "sh", "-c", KILL, "kill", leader(bench)).split()
     assert killed, f"no process of {before} was found"

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 import pytest
 from cluster_bench import Bench
-from operating import kill, taken_over
+from operating import kill, ready, taken_over
 from rules_world import Subject, World, world
 
+from sluice_lab import cluster as clusters
 from sluice_lab import workers
-from sluice_lab.processes import run
+from sluice_lab.processes import answers, run
 
 pytestmark = pytest.mark.cluster
 
@@ -79,8 +80,8 @@ def dead(nodes: Nodes) -> Dead:
 
 
 def unpaused(worker: str) -> None:
-    """The node goes on, if it is paused."""
-    if run("docker", "inspect", "--format", "{{.State.Paused}}", worker).strip() == "true":
+    """The node goes on, if it is there and paused."""
+    if answers("docker", "inspect", worker) and run("docker", "inspect", "--format", "{{.State.Paused}}", worker).strip() == "true":
         run("docker", "unpause", worker)
 
 
@@ -145,3 +146,15 @@ def test_a_node_that_comes_back_changes_nothing(nodes: Nodes, dead: Dead) -> Non
     assert nodes.world.twice(STRANDED) == []
     assert subject.uids("driver") == driver
     assert dead.uid not in driver.values()
+
+
+def test_a_second_node_that_an_interrupted_run_left_is_taken_away(nodes: Nodes) -> None:
+    """Before the next run installs anything: pods would be put there, and be lost with it. The first node takes pods again, and the rest goes on."""
+    cluster = nodes.bench.cluster
+    cluster.kubectl("cordon", cluster.node)
+    workers.tidy(cluster)
+    found = json.loads(cluster.kubectl("get", "nodes", "--output=json"))["items"]
+    assert [(node["metadata"]["name"], node["spec"].get("unschedulable")) for node in found] == [(cluster.node, None)]
+    assert clusters.nodes(cluster) == [cluster.node]
+    nodes.bench.until("two replicas on it", lambda: ready(nodes.bench, 2))
+    assert nodes.stranded.settled(1)

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sluice_lab import cluster, docker, images, places
+from sluice_lab import cluster, docker, images, places, workers
 from sluice_lab.cluster import Cluster
 from sluice_lab.errors import LabError
 from sluice_lab.images import Images
@@ -30,6 +30,7 @@ def install(name: str) -> Cluster:
     if cluster.find(name, work) is None:
         note.add(cluster=name)
     found = cluster.create(name)
+    workers.tidy(found)
     tags = images.build(work)
     cluster.load_image(found, tags.operator, tags.consumer)
     empty(found)
