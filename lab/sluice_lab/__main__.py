@@ -46,6 +46,8 @@ def down(name: str) -> None:
                 running.stop()
     if docker.answering():
         cluster.delete(name)
+    else:
+        console.print(f"no Docker daemon answers, so a cluster {name} that it keeps would stay: `up`, then `down`")
     docker.stop(work)
 
 
