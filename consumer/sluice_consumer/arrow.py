@@ -13,7 +13,7 @@ from sluice_consumer import columns
 from sluice_consumer.gathering import Part
 from sluice_consumer.kinesis import RecordColumns
 from sluice_consumer.kinesis_packed import PackedRecords
-from sluice_consumer.shard_reader import Fetched
+from sluice_consumer.ranges import Fetched
 
 ROWS = columns.MANY  # a record batch; much larger ones only cost memory (measured)
 ENOUGH = columns.FEW  # from so many on, a row costs the same (measured)

@@ -14,7 +14,7 @@ from sluice_checkpoints.model import ShardRow
 from sluice_checkpoints.position import TRIM_HORIZON
 from sluice_checkpoints.store import CheckpointStore, Life, Range, Reader, Replay
 from sluice_consumer import planner
-from sluice_consumer.shard_reader import BoundRange, Fetched, Limits, Place
+from sluice_consumer.ranges import BoundRange, Fetched, Limits, Place
 from sluice_consumer.tally import Counts, Tally
 
 

@@ -30,7 +30,7 @@ from sluice_consumer import shard_reader
 from sluice_consumer.arrow import DDL, to_arrow
 from sluice_consumer.binding import Task, read_shard
 from sluice_consumer.kinesis_http import StreamAddress, connect
-from sluice_consumer.shard_reader import Fetched, Limits
+from sluice_consumer.ranges import Fetched, Limits
 from sluice_consumer.tally import DYNAMODB, KINESIS, Tally
 
 OPTION = "batch"

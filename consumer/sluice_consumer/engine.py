@@ -18,7 +18,7 @@ from sluice_consumer.datasource import OPTION, BatchRead, SluiceDataSource
 from sluice_consumer.jobs import Jobs
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.planner import BatchPlan
-from sluice_consumer.shard_reader import Limits
+from sluice_consumer.ranges import Limits
 from sluice_consumer.warming import WarmUp
 
 Process = Callable[[DataFrame, BatchInfo], Any]

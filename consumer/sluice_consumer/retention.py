@@ -21,7 +21,8 @@ from sluice_consumer.gathering import Columns
 from sluice_consumer.kinesis import KinesisClient, ShardNotFound
 from sluice_consumer.life import Consumer
 from sluice_consumer.planner import BatchPlan, View
-from sluice_consumer.shard_reader import BoundRange, Fetched, ReplayShort
+from sluice_consumer.ranges import BoundRange, Fetched
+from sluice_consumer.shard_reader import ReplayShort
 
 NEAR = 0.8  # of the retention: with a day's, five hours are left to do something
 NAMED = 5  # shards named in a message

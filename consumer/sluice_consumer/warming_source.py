@@ -15,7 +15,7 @@ from sluice_consumer.config import Stream
 from sluice_consumer.gathering import Columns, Part
 from sluice_consumer.kinesis import Records
 from sluice_consumer.kinesis_http import StreamAddress, connect
-from sluice_consumer.shard_reader import Fetched
+from sluice_consumer.ranges import Fetched
 
 TASKS, REGION, KINESIS, DYNAMODB = "tasks", "region", "kinesisEndpoint", "dynamodbEndpoint"
 RECORD = Records(sequence=["0"], partition_key=[""], data=[b""], arrival_millis=[0])

@@ -19,7 +19,8 @@ from sluice_checkpoints.position import TRIM_HORIZON, Position
 from sluice_consumer.arrow import to_arrow
 from sluice_consumer.kinesis_http import StreamAddress, connect
 from sluice_consumer.kinesis_packed import PackedRecords
-from sluice_consumer.shard_reader import BoundRange, Limits, Place, Reader
+from sluice_consumer.ranges import BoundRange, Limits, Place
+from sluice_consumer.shard_reader import Reader
 
 SHARD = "shardId-000000000001"
 SHAPE = Shape(25_000, 100, 1_700_000_000_000)

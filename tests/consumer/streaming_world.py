@@ -15,7 +15,7 @@ from sluice_consumer.config import Start
 from sluice_consumer.kinesis_twin import KinesisTwin
 from sluice_consumer.life import Committed, Consumer
 from sluice_consumer.planner import BatchPlan
-from sluice_consumer.shard_reader import Limits
+from sluice_consumer.ranges import Limits, Place
 from sluice_consumer.streaming_offsets import Offset
 from sluice_consumer.streaming_planner import StreamPlanner, Surroundings
 
@@ -104,7 +104,7 @@ class World:
 
     def news(self, rows: Any) -> bool:
         """Whether a shard has more, or has ended."""
-        return any(len(self.source.fetch(shard_reader.Place(row.id, row.end), Limits(1, 100)).columns) or self.closed(row.id) for row in rows)
+        return any(len(self.source.fetch(Place(row.id, row.end), Limits(1, 100)).columns) or self.closed(row.id) for row in rows)
 
     def closed(self, shard: str) -> bool:
         """Whether a shard was split or merged."""

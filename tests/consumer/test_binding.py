@@ -12,7 +12,7 @@ from sluice_checkpoints.store import CheckpointStore, Life, Reader
 from sluice_consumer.binding import Task, read_shard
 from sluice_consumer.gathering import Columns, Part
 from sluice_consumer.kinesis import Records
-from sluice_consumer.shard_reader import BoundRange, Fetched, Limits, Place
+from sluice_consumer.ranges import BoundRange, Fetched, Limits, Place
 
 LIFE = Life(4, "token")
 LEASE = 20.0

@@ -22,7 +22,7 @@ from sluice_consumer.config import Start
 from sluice_consumer.kinesis_twin import KinesisTwin
 from sluice_consumer.life import Committed, Consumer, check_identity
 from sluice_consumer.planner import BatchPlan
-from sluice_consumer.shard_reader import Limits
+from sluice_consumer.ranges import Limits
 from sluice_consumer.shard_reader import Reader as Source
 
 S0, S1, S2 = (f"shardId-00000000000{i}" for i in range(3))

@@ -17,9 +17,10 @@ from sluice_consumer.kinesis import ShardNotFound
 from sluice_consumer.kinesis_twin import KinesisTwin, Manners
 from sluice_consumer.life import Committed, Consumer
 from sluice_consumer.planner import BatchPlan, View
+from sluice_consumer.ranges import Limits
 from sluice_consumer.retention import DataLost
-from sluice_consumer.shard_reader import Limits, ReplayShort
 from sluice_consumer.shard_reader import Reader as Source
+from sluice_consumer.shard_reader import ReplayShort
 
 HOUR = 3_600_000
 S0, S1 = "shardId-000000000000", "shardId-000000000001"

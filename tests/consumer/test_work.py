@@ -24,8 +24,8 @@ from sluice_consumer.kinesis_twin import KinesisTwin
 from sluice_consumer.life import Consumer
 from sluice_consumer.planner import BatchPlan
 from sluice_consumer.pod import Reporter
+from sluice_consumer.ranges import Limits
 from sluice_consumer.retention import DataLost
-from sluice_consumer.shard_reader import Limits
 from sluice_consumer.shard_reader import Reader as Source
 from sluice_consumer.tally import Tally
 from sluice_consumer.work import Lease, Work, deeper

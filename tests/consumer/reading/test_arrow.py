@@ -15,7 +15,7 @@ from sluice_consumer.arrow import DDL, ENOUGH, ENOUGH_BYTES, MOST_BYTES, ROWS, S
 from sluice_consumer.gathering import Columns, Part
 from sluice_consumer.kinesis import Records
 from sluice_consumer.kinesis_packed import PackedRecords
-from sluice_consumer.shard_reader import Fetched
+from sluice_consumer.ranges import Fetched
 
 
 def records(numbers: Iterable[int]) -> Records:

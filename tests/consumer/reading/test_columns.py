@@ -18,7 +18,7 @@ from sluice_consumer import kinesis_cbor
 from sluice_consumer.arrow import to_arrow
 from sluice_consumer.gathering import Columns, Part
 from sluice_consumer.kinesis import Records
-from sluice_consumer.shard_reader import Fetched
+from sluice_consumer.ranges import Fetched
 from sluice_checkpoints.position import END
 
 made = Records([str(n) for n in range(99)], ["k"] * 99, [b"data"] * 99, [1_700_000_000_000] * 99)

@@ -15,7 +15,8 @@ from sluice_checkpoints.errors import ProtocolViolation, Refused, ServiceUnavail
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.stream import StreamNotFound
 from sluice_consumer.kinesis import IteratorExpired, Page, Records, ShardNotFound
-from sluice_consumer.shard_reader import EndUnknown, Limits, Place, Reader
+from sluice_consumer.ranges import Limits, Place
+from sluice_consumer.shard_reader import EndUnknown, Reader
 
 AGGREGATE = aggregate([(f"user-{i}", b"%d" % i) for i in range(5)])
 EMPTY = seal(field_bytes(1, b"key"))  # keys, and no user record

@@ -15,7 +15,7 @@ from sluice_consumer import kinesis_cbor
 from sluice_consumer.arrow import to_arrow
 from sluice_consumer.gathering import Gathering
 from sluice_consumer.kinesis import RecordColumns, Records
-from sluice_consumer.shard_reader import Fetched
+from sluice_consumer.ranges import Fetched
 
 SESSION = settings(max_examples=80, deadline=None)
 AGGREGATE = aggregate([("a", b"1"), ("b", b"2"), ("c", b"3")])

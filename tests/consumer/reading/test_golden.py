@@ -14,7 +14,7 @@ from sluice_checkpoints.kinesis_catalog import shard_from_reply
 from sluice_checkpoints.position import END, TRIM_HORIZON
 from sluice_checkpoints.stream_twin import TwinRecord, TwinShard
 from sluice_consumer.kinesis_twin import Manners
-from sluice_consumer.shard_reader import BoundRange, Limits, Place
+from sluice_consumer.ranges import BoundRange, Limits, Place
 
 DUMPS = sorted((Path(__file__).parents[2] / "checkpoints" / "golden").glob("*.json"))
 Row = tuple[str, int, str]

@@ -18,7 +18,8 @@ from sluice_checkpoints.retrying import Patience
 from sluice_checkpoints.stream_twin import StreamTwin
 from sluice_consumer.kinesis import KinesisClient
 from sluice_consumer.kinesis_http import HttpKinesis
-from sluice_consumer.shard_reader import BoundRange, Fetched, Limits, Place, Reader
+from sluice_consumer.ranges import BoundRange, Fetched, Limits, Place
+from sluice_consumer.shard_reader import Reader
 
 Make = Callable[[int], Any]
 SHARD = "shardId-000000000000"

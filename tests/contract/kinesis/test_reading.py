@@ -11,7 +11,8 @@ from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_consumer.kinesis import ShardNotFound
 from sluice_consumer.probe import Probe
-from sluice_consumer.shard_reader import BoundRange, Fetched, Limits, Place, Reader, ReplayShort
+from sluice_consumer.ranges import BoundRange, Fetched, Limits, Place
+from sluice_consumer.shard_reader import Reader, ReplayShort
 
 Make = Callable[[int], Any]
 SHARD = "shardId-000000000000"

@@ -13,7 +13,7 @@ from sluice_checkpoints.stream import ShardList, StreamIdentity
 from sluice_checkpoints.stream_twin import StreamTwin
 from sluice_checkpoints.table import Member, Outcome, Put, Transaction, Update, Write
 from sluice_consumer.binding import ShardSource
-from sluice_consumer.shard_reader import BoundRange, Fetched, Limits, Place
+from sluice_consumer.ranges import BoundRange, Fetched, Limits, Place
 
 # What may go wrong with a call: no answer and no effect; an effect and no answer; an effect, and the answer only to the second try; the service makes
 # the caller wait; the answer is an old one, where the service may give such (ListShards; every read of the table is strongly consistent).

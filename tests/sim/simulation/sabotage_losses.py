@@ -13,8 +13,8 @@ from sluice_checkpoints.model import ShardRow
 from sluice_checkpoints.table import Equals
 from sluice_consumer import binding, planner, retention, shard_reader
 from sluice_consumer.gathering import Columns
+from sluice_consumer.ranges import Fetched
 from sluice_consumer.retention import Loss
-from sluice_consumer.shard_reader import Fetched
 
 ONE_KIND: dict[str, Any] = {"processes": (spark.READ,), "limit": 3}
 

@@ -14,7 +14,7 @@ from sluice_checkpoints.position import Position
 from sluice_checkpoints.store import CheckpointStore, Life
 from sluice_checkpoints.table import Put
 from sluice_consumer import planner
-from sluice_consumer.shard_reader import Fetched, Limits, Place
+from sluice_consumer.ranges import Fetched, Limits, Place
 
 
 @sabotage(

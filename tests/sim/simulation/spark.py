@@ -22,7 +22,7 @@ from sluice_checkpoints.stream import StreamIdentity
 from sluice_consumer import binding
 from sluice_consumer.life import Consumer
 from sluice_consumer.planner import BatchPlan, deal
-from sluice_consumer.shard_reader import Limits
+from sluice_consumer.ranges import Limits
 
 # What `process` does with its batch, a function of the batch's number (docs/protocol.md, "Batches" 5).
 READ, TWICE, PART, NOTHING, SWALLOW = "read", "twice", "part", "nothing", "swallow"

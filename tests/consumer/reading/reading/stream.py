@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from sluice_checkpoints.position import TRIM_HORIZON, Position
 from sluice_checkpoints.stream_twin import StreamTwin
 from sluice_consumer.kinesis_twin import KinesisTwin, Manners
-from sluice_consumer.shard_reader import BoundRange, Fetched, Limits, Place, Reader
+from sluice_consumer.ranges import BoundRange, Fetched, Limits, Place
+from sluice_consumer.shard_reader import Reader
 
 START_MILLIS = 1_700_000_000_000
 SHARD = "shardId-000000000000"
