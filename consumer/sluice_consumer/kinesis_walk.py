@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.position import Position
 from sluice_consumer.gathering import Gathering
 from sluice_consumer.kinesis import IteratorExpired, KinesisClient, Page, ShardNotFound
 
@@ -19,6 +20,7 @@ class Walk:
         iterator: the next; at the beginning a hint, if any. One that is not taken is as good as none: only what the service says of an iterator that
             it has just given is believed.
         asked: how many records the last reply might have held.
+        begin: where the first iterator is got, if that is not where the gathering begins, which leaves out what it has no use for.
     """
 
     client: KinesisClient
@@ -26,6 +28,7 @@ class Walk:
     gathering: Gathering
     iterator: str | None = None
     asked: int = 0
+    begin: Position | None = None
     _hinted: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -49,7 +52,8 @@ class Walk:
 
     def _next(self, limit: int) -> Page:
         if self.iterator is None:
-            self.iterator = self.client.get_iterator(self.shard_id, self.gathering.position)
+            position = self.gathering.position if self.gathering.taken else self.begin or self.gathering.position
+            self.iterator = self.client.get_iterator(self.shard_id, position)
         page = self.client.get_records(self.shard_id, self.iterator, limit)
         self.iterator, self.asked, self._hinted = page.next_iterator, limit, False
         return page

@@ -34,6 +34,11 @@ class Place:
     iterator: str | None = None
     younger_than_millis: int = 0
 
+    @property
+    def checkpoint(self) -> str | None:
+        """The sequence number that another consumer came to, as long as nothing was read after it: nobody knows how long ago that was."""
+        return None if self.read_to_millis else self.position.sequence
+
 
 @dataclass(frozen=True, slots=True)
 class BoundRange:

@@ -51,7 +51,7 @@ class Reader:
         """
         gathering = Gathering(place.position)
         try:
-            fetched = self._fetch(Walk(self._client, place.shard_id, gathering, place.iterator), place, limits)
+            fetched = self._fetch(Walk(self._client, place.shard_id, gathering, place.iterator, begin=_at(place.checkpoint)), place, limits)
         except ShardNotFound:
             fetched = self._vanished(gathering, place)
         nameless = place.position.sequence is None or fetched.possible_loss  # a sequence number is refused by any stream but its own
@@ -67,10 +67,12 @@ class Reader:
         if loss and not len(page.records):
             walk.iterator = self._client.get_iterator(place.shard_id, TRIM_HORIZON)
             page = walk.page(self._limit(walk, limits))
-        tips = 0
+        tips, unmet = 0, place.checkpoint
         while True:
+            if unmet and (len(page.records) or page.next_iterator is None):
+                loss, unmet = self._gone(place, page, int(unmet)), None
             fetched = self._settled(walk, page, limits)
-            tips += walk.at_tip(page)
+            tips += walk.at_tip(page) and not len(page.records)
             if fetched is not None and (fetched.records or fetched.end == END or tips > 1):
                 return replace(fetched, possible_loss=loss)
             page = walk.page(self._limit(walk, limits))
@@ -174,6 +176,21 @@ class Reader:
         what = f"{place.shard_id} was last read {age // 1000} s ago, records are kept {kept // 1000} s"
         return f"{what}: what came after {place.position} may have expired"
 
+    def _gone(self, place: Place, page: Page, came_to: int) -> str | None:
+        """What to say if a shard holds nothing that its former consumer had read. The oldest expire first: with that, all that followed is there.
+
+        Its place is mostly a record's, which this first reply begins with. Where it is not (KCL takes any number), the oldest record is asked for.
+        """
+        if _up_to_number(page, came_to):
+            return None
+        walk = Walk(self._client, place.shard_id, Gathering(TRIM_HORIZON))
+        oldest = walk.page(1)
+        while not (len(oldest.records) or oldest.next_iterator is None or walk.at_tip(oldest)):
+            oldest = walk.page(1)
+        if _up_to_number(oldest, came_to):
+            return None
+        return f"{place.shard_id} holds nothing any more that its former consumer had read: what came after {place.position} may have expired"
+
     def replay(self, bound: BoundRange) -> Fetched:
         """Exactly the user records in (start, end].
 
@@ -192,7 +209,7 @@ class Reader:
 
     def _replay(self, walk: Walk, bound: BoundRange) -> bool:
         """Reads the range; whether its end was met."""
-        walk.iterator = self._client.get_iterator(bound.shard_id, Position("AFTER", sequence=bound.first, sub=-1))  # at `first`
+        walk.begin = _at(bound.first)
         while True:
             left = bound.records - len(walk.gathering.columns)
             page = walk.page(min(left, MAX_RECORDS_PER_CALL) if left > 0 else 1)
@@ -216,6 +233,16 @@ class Reader:
             f"from {gathering.first}{'' if met else ', and its end is not met'}",
             Fetched(bound.shard_id, bound.start, bound.end, found, gathering.first, gathering.bytes),
         )
+
+
+def _at(sequence: str | None) -> Position | None:
+    """Begins with this record itself."""
+    return Position("AFTER", sequence=sequence, sub=-1) if sequence else None
+
+
+def _up_to_number(page: Page, number: int) -> bool:
+    """Whether a reply begins there or before."""
+    return len(page.records) > 0 and int(page.records.number(0)) <= number
 
 
 def _up_to(records: RecordColumns, sequence: str) -> int:

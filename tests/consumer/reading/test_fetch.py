@@ -340,7 +340,7 @@ class TestEndOfAShard:
         stream.twin.split(SHARD)
         real = stream.client.get_records
         stream.client.get_records = in_turn(at_the_tip, real)  # type: ignore[method-assign]
-        assert stream.fetch(Position.after(number)).end == END
+        assert stream.fetch(Position.after(number), read_to=stream.now).end == END
 
     def test_children_of_another_stream_of_the_same_name_are_refused(self, stream: Stream) -> None:
         """Ids of shards repeat."""
@@ -448,6 +448,77 @@ class TestFailures:
             stream.fetch()
 
 
+class TestCheckpoint:
+    """Where another consumer's place is gone on from, its last record tells whether those after it are still there."""
+
+    @pytest.mark.parametrize("sub", [None, 2])
+    def test_it_is_whole_if_the_record_is_still_there(self, stream: Stream, sub: int | None) -> None:
+        """However old it is; a place may lie inside of it."""
+        numbers = stream.put(b"long ago", AGGREGATE, b"next")
+        stream.now += 9 * stream.twin.retention_millis
+        fetched = stream.fetch(Position.after(numbers[1], sub))
+        assert (fetched.possible_loss, fetched.start) == (None, Position.after(numbers[1], sub))
+        assert fetched.columns.data == ([b"3", b"4"] if sub else []) + [b"next"]
+
+    @pytest.mark.parametrize("empty_pages", [0, 2])
+    def test_a_record_that_is_gone_is_said(self, stream: Stream, empty_pages: int) -> None:
+        """Far from the tip the service may say nothing for a while first."""
+        number, *_ = stream.put(b"read", b"lost")
+        stream.now += stream.twin.retention_millis
+        stream.put(b"kept", b"kept too")
+        stream.twin.expire()
+        stream.behaves(empty_pages=empty_pages)
+        fetched = stream.fetch(Position.after(number), Limits(1, 100))
+        assert fetched.columns.data == [b"kept"]
+        assert (
+            fetched.possible_loss
+            == f"{SHARD} holds nothing any more that its former consumer had read: what came after {fetched.start} may have expired"
+        )
+        assert stream.go_on(fetched).possible_loss is None
+
+    def test_it_is_looked_for_although_an_iterator_expires(self, stream: Stream) -> None:
+        """The next one begins with it, too."""
+        number, _ = stream.put(b"read", b"unread")
+        real = stream.client.get_records
+        stream.client.get_records = in_turn(expire, real, real)  # type: ignore[method-assign]
+        fetched = stream.fetch(Position.after(number), Limits(1, 100))
+        assert (fetched.columns.data, fetched.possible_loss) == ([b"unread"], None)
+
+    def test_a_shard_that_ended_and_holds_nothing_is_suspect(self, stream: Stream) -> None:
+        """The former consumer had not read to its end."""
+        (number,) = stream.put(b"read")
+        stream.twin.split(SHARD)
+        stream.now += 2 * stream.twin.retention_millis
+        stream.twin.expire()
+        fetched = stream.fetch(Position.after(number))
+        assert (fetched.end, fetched.records) == (END, 0)
+        assert "holds nothing any more" in str(fetched.possible_loss)
+
+    @pytest.mark.parametrize("closed", [True, False])
+    @pytest.mark.parametrize("empty_pages", [0, 2])
+    def test_a_place_at_no_record_is_whole_if_an_older_record_is_there(self, stream: Stream, empty_pages: int, *, closed: bool) -> None:
+        """KCL's checkpoint(number) takes any number between two records."""
+        older, number = stream.put(b"older", b"not put after all")
+        held = stream.twin.shards[SHARD]
+        del held.records[1], held.numbers[1]
+        if closed:
+            stream.twin.split(SHARD)
+        else:
+            stream.put(b"unread")
+        stream.behaves(empty_pages=empty_pages)
+        fetched = stream.fetch(Position.after(number))
+        assert (fetched.possible_loss, fetched.columns.data) == (None, [] if closed else [b"unread"])
+        assert int(older) < int(number)
+
+    def test_an_open_shard_that_holds_nothing_says_nothing(self, stream: Stream) -> None:
+        """A fleet has many that nobody writes to, and none of them has lost anything."""
+        (number,) = stream.put(b"read")
+        stream.now += 2 * stream.twin.retention_millis
+        stream.twin.expire()
+        fetched = stream.fetch(Position.after(number))
+        assert (fetched.possible_loss, fetched.records, fetched.end) == (None, 0, Position.after(number))
+
+
 class TestRetention:
     """Records that expired before they were read are never skipped silently."""
 
@@ -484,7 +555,7 @@ class TestRetention:
         assert (fetched.possible_loss, fetched.records, fetched.end) == (None, 0, position)
 
     def test_a_place_without_a_reading_time_is_not_suspect(self, stream: Stream) -> None:
-        """A shard that was never read, or a migrated one: nobody knows."""
+        """A shard that was never read: nobody knows."""
         stream.now += 3 * stream.twin.retention_millis
         assert stream.fetch().possible_loss is None
 

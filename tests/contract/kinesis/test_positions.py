@@ -82,6 +82,22 @@ def test_a_position_inside_an_aggregate_goes_on_there(service: Make) -> None:
     assert again.columns == rest.columns
 
 
+@pytest.mark.parametrize("limits", [PLENTY, Limits(1, 1000)], ids=["all", "one"])
+def test_a_former_consumers_place_is_whole_while_its_record_is_there(service: Make, limits: Limits) -> None:
+    """The range is asked for from that record on, and does not hold it; also where nothing follows it."""
+    made = service(1)
+    numbers = [made.put(SHARD, data) for data in (b"read", b"come to", b"next")]
+    found = fetch(made, Position.after(numbers[1]), limits)
+    assert (found.columns.data, found.start, found.end, found.possible_loss) == (
+        [b"next"],
+        Position.after(numbers[1]),
+        Position.after(numbers[2]),
+        None,
+    )
+    rest = fetch(made, found.end, limits)
+    assert (rest.records, rest.end, rest.possible_loss) == (0, found.end, None)
+
+
 # -- in time -----------------------------------------------------------------------------------------------------------------------
 
 

@@ -131,8 +131,9 @@ class Rows:
             strange = self.stream.created_millis != self.created
             self.breaks("one_stream" if strange else "batch_content_is_fixed", f"{shard}: {row} is not what was put there: {put}")
         unknown = row["joins"] == 1 or self._seen_open.isdisjoint(row.get("parents", ()))
-        first_look = shard not in self._looked_at and unknown and former["start"]["at"] != "TIMESTAMP"  # it begins with what is there then
-        if "note" in row or first_look:  # a note says that what came after `start` may have expired
+        first_look = shard not in self._looked_at and unknown
+        told = "note" in row or (first_look and self._begins_with_what_is_there(row, former["start"]["at"]))
+        if told:  # a note says that what came after `start` may have expired
             self.told.update(record.name for record in self._expired(shard, row["start"]))
         if row["readers"]:  # a close has none: nobody looked
             self._looked_at.add(shard)
@@ -141,6 +142,11 @@ class Rows:
         if silent := [record for record in passed if record.name not in self.told]:
             self.breaks("no_record_lost", f"{shard}: {row} passes over {silent}")
         self.contents[shard, row["batch"]] = [Content(tuple(record.name for record in bound), row["generation"])]
+
+    @staticmethod
+    def _begins_with_what_is_there(row: Row, at: str) -> bool:
+        """What expired before was owed to nobody, or cannot be known: at another consumer's checkpoint, nothing was found that comes after it."""
+        return at == "TRIM_HORIZON" or (at == "AFTER" and not row["records"] and row["end"]["at"] != "END")
 
     def _expired(self, shard: str, start: Row) -> Iterator[UserRecord]:
         log = self.stream.log.get((self.created, shard), [])

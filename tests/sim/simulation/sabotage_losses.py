@@ -192,3 +192,13 @@ def children_without_age(patch: Patch) -> None:
 def children_of_an_audit_without_age(patch: Patch) -> None:
     """An audit listed them while their parents had yet to be read."""
     patch.setattr(binding, "_younger_than", lambda *_: 0)
+
+
+@sabotage(
+    "nobody looks for the record that the former consumer came to",
+    "Retention: a place that was migrated begins with the record at it",
+    stories="a_day_between_a_migration_and_its_first_range",
+)
+def checkpoints_without_their_record(patch: Patch) -> None:
+    """The service goes on with what it still has, and says nothing."""
+    patch.setattr(shard_reader.Reader, "_gone", lambda *_: None)

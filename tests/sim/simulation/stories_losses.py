@@ -5,6 +5,7 @@ from __future__ import annotations
 from simulation.lives import Orders, SimulatedLife
 from simulation.ports import LOST, RETRIED
 from simulation.spark import Habits
+from simulation.stories_beginnings import whole
 from simulation.story import begin, go, reach, story, with_records
 from simulation.world import World
 
@@ -174,4 +175,15 @@ def a_day_between_parents_and_children_of_an_audit() -> World:
     world.work(life, 2)
     reach(world, life, "emit")
     world.overtake(0)
+    return world
+
+
+@story
+def a_day_between_a_migration_and_its_first_range() -> World:
+    """KCL stopped, and a day later somebody moves to Sluice: of one shard everything unread has expired, of the other a part."""
+    world = with_records(3, shards=2)
+    world.kcl(dict.fromkeys(world.open_shards, 1))
+    world.overtake(1)
+    whole(world, world.migrate())
+    world.work(whole(world, world.start(Orders(migrate=True))))
     return world

@@ -116,7 +116,17 @@ class World(Scheduler):
         due = [record for record in self._put if record.name not in self.ledger.read_before]
         if "plan" in row and self.table.rows[f"bootstrap/{row['plan']}/0"]["position"] == "LATEST":
             due = self._put[self._marks[row["plan"]] :]
-        self.ledger.owes(record for record in due if not self.stream.expired(self.ledger.created, record))
+        self.ledger.owes(
+            record for record in due if not self.stream.expired(self.ledger.created, record) or ("plan" not in row and self._goes_on(record))
+        )
+
+    def _goes_on(self, record: UserRecord) -> bool:
+        """Whether its shard is gone on from a place of KCL's: then it is owed though it has expired, and that is to be told.
+
+        Of shards that expired as a whole the migration tells in its own words.
+        """
+        row = self.table.rows.get(f"shard/{record.shard}")
+        return row is not None and row["start"]["at"] == "AFTER"
 
     def _stepping(self, process: Process) -> None:
         self._running = process
