@@ -52,8 +52,12 @@ class Plan:
         """How many shards start where, and how many may have lost records."""
         by_kind = Counter(planned.row.start.at for planned in self.shards)
         names = {"AFTER": "after", "END": "end", "TRIM_HORIZON": "trimHorizon", "TIMESTAMP": "timestamp"}
-        risks = {"readAgain": sum(p.verdict.again for p in self.shards), "possiblyLost": sum(p.verdict.lost for p in self.shards)}
-        return {name: by_kind[at] for at, name in names.items()} | risks
+        return {name: by_kind[at] for at, name in names.items()} | self.risks
+
+    @property
+    def risks(self) -> dict[str, int]:
+        """How many shards are read again from an earlier place, and how many may have lost records."""
+        return {"readAgain": sum(p.verdict.again for p in self.shards), "possiblyLost": sum(p.verdict.lost for p in self.shards)}
 
 
 def digest_of(rows: Iterable[ShardRow]) -> str:

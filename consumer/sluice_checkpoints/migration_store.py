@@ -57,11 +57,12 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """What a copy writes: digests of the plan's rows and of the source as it was read, and the number of rows."""
+    """What a copy writes: digests of the plan's rows and of the source as it was read, the number of rows, and `Plan.risks`."""
 
     plan_digest: str
     source_digest: str
     rows: int
+    risks: Mapping[str, int]
 
 
 class MigrationStore:
@@ -126,9 +127,9 @@ class MigrationStore:
         Raises:
             LeaseHeld: another migrator took the claim.
         """
-        row = replace(claim.row, state=COPYING, plan_digest=copy.plan_digest, source_digest=copy.source_digest, rows=copy.rows)
-        said = {"state": COPYING, "planDigest": copy.plan_digest, "sourceDigest": copy.source_digest, "rows": copy.rows}
-        self._mine(Update(MIGRATION, claim.mine, put={(name,): value for name, value in said.items()}))
+        row = replace(claim.row, state=COPYING, plan_digest=copy.plan_digest, source_digest=copy.source_digest, rows=copy.rows, risks=copy.risks)
+        item = row.to_item()
+        self._mine(Update(MIGRATION, claim.mine, put={(name,): item[name] for name in ("state", "planDigest", "sourceDigest", "rows", "risks")}))
         return replace(claim, row=row)
 
     def _mine(self, update: Update) -> None:

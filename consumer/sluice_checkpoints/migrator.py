@@ -7,6 +7,7 @@ consumes from the target before its consumer row exists, and that is the last th
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sluice_checkpoints import formats
@@ -127,7 +128,8 @@ class Migrator:
             return None
         if claim is None or not same:
             raise Refused(f"target table {table.name} already belongs to {_owner(consumer, claim)}; give this migration a target of its own")
-        return Result(COMPLETE, f"{claim.row.rows} shards, taken over before; nothing was written", claim.row.rows or 0, claim.row.plan_digest or "")
+        rows = claim.row.rows or 0
+        return Result(COMPLETE, f"{_shards(rows, claim.row.risks)}, taken over before; nothing was written", rows, claim.row.plan_digest or "")
 
     # -- reading -------------------------------------------------------------------------------------------------------------------
 
@@ -208,7 +210,7 @@ class Migrator:
         return plan(observed, self._choices(held.claim.row.now_millis)), stored
 
     def _write(self, held: Held, wanted: Plan, stored: dict[str, ShardRow], source_digest: str) -> None:
-        held.claim = held.store.start_copy(held.claim, Copy(wanted.digest, source_digest, len(wanted.shards)))
+        held.claim = held.store.start_copy(held.claim, Copy(wanted.digest, source_digest, len(wanted.shards), wanted.risks))
         missing = [p.row for p in wanted.shards if stored.get(p.id) != p.row]
         written = len(wanted.shards) - len(missing)
         for rows in in_transactions(missing):
@@ -234,8 +236,13 @@ class Migrator:
 
 def _told(made: Plan) -> str:
     """The one line that reaches status and event of a resource."""
-    risks = [f"{number} {what}" for name, what in RISKS.items() if (number := made.counts[name])]
-    return f"{len(made.shards)} shards" + (f" ({', '.join(risks)})" if risks else "") + f", plan {made.digest[:DIGITS_SHOWN]}"
+    return f"{_shards(len(made.shards), made.risks)}, plan {made.digest[:DIGITS_SHOWN]}"
+
+
+def _shards(count: int, risks: Mapping[str, int]) -> str:
+    """Also of a migration that was complete before: the Job that ended it may have told nobody."""
+    named = [f"{number} {what}" for name, what in RISKS.items() if (number := risks.get(name, 0))]
+    return f"{count} shards" + (f" ({', '.join(named)})" if named else "")
 
 
 def _owner(consumer: ConsumerRow | None, claim: Claim | None) -> str:

@@ -238,6 +238,7 @@ class MigrationRow:
     plan_digest: str | None = None
     source_digest: str | None = None
     rows: int | None = None
+    risks: Mapping[str, int] = field(default_factory=dict)
 
     def to_item(self) -> Item:
         """The stored form."""
@@ -252,7 +253,7 @@ class MigrationRow:
             "counter": self.counter,
             "leaseMillis": self.lease_millis,
         }
-        optional = {"planDigest": self.plan_digest, "sourceDigest": self.source_digest, "rows": self.rows}
+        optional = {"planDigest": self.plan_digest, "sourceDigest": self.source_digest, "rows": self.rows, "risks": dict(self.risks) or None}
         item |= {key: value for key, value in optional.items() if value is not None}
         return item | ({"released": True} if self.released else {})
 
@@ -272,4 +273,5 @@ class MigrationRow:
             plan_digest=item.get("planDigest"),
             source_digest=item.get("sourceDigest"),
             rows=item.get("rows"),
+            risks=item.get("risks", {}),
         )

@@ -91,6 +91,15 @@ def test_a_dry_run_says_which_records_come_again_or_are_lost(call: Callable[...,
     assert (plan[bench.zero]["readAgain"], plan[bench.zero]["possiblyLost"]) == (False, True)
 
 
+def test_what_may_be_lost_is_said_again_by_whoever_comes_after_the_end(call: Callable[..., Result], bench: Any) -> None:
+    """A pod of the Job that dies after its last write has told nobody."""
+    bench.rows[0]["checkpoint"] = {"S": bench.reached}
+    bench.stream.expire_shard(bench.zero)
+    call(*MIGRATE)
+    message = json.loads(call(*MIGRATE, "--json").stdout)["message"]
+    assert message == "4 shards (1 with records that may be lost), taken over before; nothing was written"
+
+
 def test_progress_and_warnings_are_for_the_log(call: Callable[..., Result], bench: Any) -> None:
     """On stderr, with or without --json; all warnings, in full."""
     bench.rows[1]["checkpoint"] = {"S": "LATEST"}

@@ -64,7 +64,7 @@ def test_a_fresh_table_has_neither_consumer_nor_migration(table: Table) -> None:
 
 def test_a_migration_row_is_read(table: Table) -> None:
     """The driver checks it before it starts."""
-    claim = MigrationRow("app", "kcl", 5, state="COMPLETE", rows=3, plan_digest="x")
+    claim = MigrationRow("app", "kcl", 5, state="COMPLETE", rows=3, plan_digest="x", risks={"possiblyLost": 1})
     table.write(Put(claim.to_item(), ()))
     assert CheckpointStore(table).migration() == claim
 
