@@ -229,19 +229,20 @@ class Engine:
         name = f"task {reader.key} attempt {number}"
         rates = self._cluster.habits.rates
         clock = Clock(self._cluster.now, rates[number % len(rates)])
-        attempt = Attempt(job, partition, Process(name, lambda process: self._task(process, attempt, reader)), clock, paused=self.late)
+        assert self.plan is not None
+        batch = self.plan.number  # the driver says it with the task, whenever that starts
+        attempt = Attempt(job, partition, Process(name, lambda process: self._task(process, attempt, batch, reader)), clock, paused=self.late)
         self.attempts.append(attempt)
 
-    def _task(self, process: Process, attempt: Attempt, reader: Reader) -> None:
+    def _task(self, process: Process, attempt: Attempt, batch: int, reader: Reader) -> None:
         """What `datasource.BatchReader.read` does, with its threads in a row."""
-        assert self.plan is not None
         store, source = (
             CheckpointStore(Client(process, self._cluster.table, self._cluster.now)),
             Source(process, self._cluster.source(self._identity)),
         )
         task = binding.Task(
             life=Life(self._life.generation, ""),
-            batch=self.plan.number,
+            batch=batch,
             reader=reader,
             limits=Limits(self._cluster.habits.limit, 2**20),
             lease_seconds=self._lease,

@@ -143,6 +143,19 @@ def a_late_bind_after_the_close() -> World:
 
 
 @story
+def a_task_that_starts_batches_later() -> World:
+    """It was given up before its first call, and makes that in the middle of a later batch; it is still its own batch's."""
+    world = with_records(habits=Habits(limit=1), records=4)
+    life = begin(world)
+    late = lost(world, reach(world, life, "start"))
+    world.work(life, 2)
+    reach(world, life, "emit")
+    go(world, late, 5)
+    world.work(life)
+    return world
+
+
+@story
 def a_swallowed_failure() -> World:
     """The only attempt is cut off after its bind, and `process` goes on without it."""
     world = with_records(habits=Habits(processes=(SWALLOW,), attempts=1))
