@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from simulation.habits import NOTHING, PROCESSES, Habits
 from simulation.lives import Orders, SimulatedLife
 from simulation.ports import FAULTS
-from simulation.spark import NOTHING, PROCESSES, Attempt, Habits
+from simulation.spark import Attempt
 from simulation.turnstile import Process
 from simulation.world import World
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
+from simulation.habits import Habits
 from simulation.lives import Orders
 from simulation.machine import LEASES, MAX_LIVES, Protocol, calls, habits, slots
 from simulation.migration import Job
 from simulation.ports import FAULTS
-from simulation.spark import Habits
 from simulation.world import World
 
 MAX_JOBS = 3

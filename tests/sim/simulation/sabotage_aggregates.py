@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from simulation import spark
+from simulation import habits
 from simulation.sabotage import Patch, sabotage
 
 from sluice_checkpoints.position import Position
@@ -13,7 +13,7 @@ from sluice_consumer import binding, gathering, kinesis_twin, shard_reader
 from sluice_consumer.aggregation import UserRecord
 from sluice_consumer.gathering import Gathering
 
-READING: dict[str, Any] = {"processes": (spark.READ,)}
+READING: dict[str, Any] = {"processes": (habits.READ,)}
 
 
 @sabotage(

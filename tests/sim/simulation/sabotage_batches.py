@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from simulation import spark
+from simulation import habits, spark
 from simulation.sabotage import Patch, sabotage, without_condition
 
 from sluice_checkpoints.store import CheckpointStore, Life, Range, Reader, Replay
@@ -34,7 +34,7 @@ def no_empty_bind(patch: Patch) -> None:
     hunted=True,
     stories="a_late_bind_after_the_close",
     rules="executor",
-    processes=(spark.SWALLOW,),
+    processes=(habits.SWALLOW,),
     only_close=True,
     looks_first=True,
     attempts=1,
@@ -50,7 +50,7 @@ def no_close(patch: Patch) -> None:
     hunted=True,
     stories="a_swallowed_failure",
     rules="executor",
-    processes=(spark.SWALLOW,),
+    processes=(habits.SWALLOW,),
     only_close=False,
     attempts=1,
 )
@@ -65,7 +65,7 @@ def no_check(patch: Patch) -> None:
     hunted=True,
     stories="a_retry_beside_its_former_attempt",
     rules="executor",
-    processes=(spark.READ,),
+    processes=(habits.READ,),
     attempts=3,
 )
 def no_wait(patch: Patch) -> None:
@@ -79,7 +79,7 @@ def no_wait(patch: Patch) -> None:
     hunted=True,
     stories="a_retry_beside_its_former_attempt",
     rules="executor",
-    processes=(spark.READ,),
+    processes=(habits.READ,),
     attempts=3,
 )
 def no_register(patch: Patch) -> None:
@@ -93,7 +93,7 @@ def no_register(patch: Patch) -> None:
     hunted=True,
     stories="a_crash_after_the_end_was_bound",
     rules="split succeed",
-    processes=(spark.READ,),
+    processes=(habits.READ,),
     limit=8,
     end_with_records=True,
 )
@@ -130,7 +130,7 @@ def replay_gains(patch: Patch) -> None:
     "Batches 2: IF generation=:g",
     stories="a_bind_after_the_take_over",
     rules="succeed",
-    processes=(spark.READ,),
+    processes=(habits.READ,),
 )
 def bind_without_generation(patch: Patch) -> None:
     """A fenced life goes on binding."""
@@ -143,7 +143,7 @@ def bind_without_generation(patch: Patch) -> None:
     hunted=True,
     stories="a_late_fetch_after_an_empty_range",
     rules="executor",
-    processes=(spark.READ,),
+    processes=(habits.READ,),
 )
 def bind_again(patch: Patch) -> None:
     """The second attempt decides anew what the batch contains."""

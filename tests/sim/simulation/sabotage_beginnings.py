@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from simulation import spark
+from simulation import habits
 from simulation.sabotage import Patch, sabotage, without_condition
 
 from sluice_checkpoints.migration_store import MigrationStore
@@ -70,7 +70,7 @@ def end_beside_a_consumer(patch: Patch) -> None:
     hunted=True,
     stories="another_stream_between_two_lives another_stream_before_an_audit",
     rules="recreate audit start_life",
-    processes=(spark.READ,),
+    processes=(habits.READ,),
 )
 def no_identity(patch: Patch) -> None:
     """Ids of shards repeat, so the new stream's are taken for the old one's."""
@@ -94,7 +94,7 @@ def audit_without_identity(patch: Patch) -> None:
     "Shards come and go: a range that begins without one is bound only if the stream is still the table's",
     stories="another_stream_under_an_idle_shard another_stream_under_an_end",
     rules="recreate step",
-    processes=(spark.READ,),
+    processes=(habits.READ,),
 )
 def first_range_of_any_stream(patch: Patch) -> None:
     """A shard that was never read has a place in every stream of that name."""

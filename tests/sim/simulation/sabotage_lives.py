@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from simulation import ports, spark
+from simulation import habits, ports
 from simulation.sabotage import Patch, sabotage, without_condition
 
 from sluice_checkpoints import lease
@@ -43,7 +43,7 @@ def no_fence(patch: Patch) -> None:
     "A life: take, then fence, then read",
     stories="a_bind_between_scan_and_fence",
     rules="usurp advance",
-    processes=(spark.READ,),
+    processes=(habits.READ,),
 )
 def read_before_fence(patch: Patch) -> None:
     """A bind between the two is not seen (KAFKA-8187)."""
@@ -58,7 +58,7 @@ def read_before_fence(patch: Patch) -> None:
 
 
 @sabotage(
-    "a commit has no condition", "Batches 7: IF generation=:g AND committed=:N-1", stories="a_late_commit", rules="succeed", processes=(spark.READ,)
+    "a commit has no condition", "Batches 7: IF generation=:g AND committed=:N-1", stories="a_late_commit", rules="succeed", processes=(habits.READ,)
 )
 def blind_commit(patch: Patch) -> None:
     """A life that stood still before its commit takes the consumer back."""
@@ -70,7 +70,7 @@ def blind_commit(patch: Patch) -> None:
     "A life: takes at once with leaseMillis = the larger promise",
     stories="a_usurper_that_dies",
     rules="usurp start_life advance zombie",
-    processes=(spark.READ,),
+    processes=(habits.READ,),
 )
 def short_promise(patch: Patch) -> None:
     """Who watches next does not watch long enough."""
@@ -87,7 +87,7 @@ def short_promise(patch: Patch) -> None:
     "A life: watch for the whole duration the holder promised",
     stories="a_rival a_usurper_that_dies",
     rules="start_life step",
-    processes=(spark.READ,),
+    processes=(habits.READ,),
 )
 def no_watch(patch: Patch) -> None:
     """The former life is still working (KCL issue 11)."""
@@ -109,7 +109,7 @@ def no_margin(patch: Patch) -> None:
     "Rows: every read that decides is strongly consistent",
     stories="a_bind_between_scan_and_fence",
     rules="usurp",
-    processes=(spark.READ,),
+    processes=(habits.READ,),
 )
 def stale_reads(patch: Patch) -> None:
     """The answer is that of a machine which has not heard of the last few writes (KCL reads so by default)."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from simulation import spark
+from simulation import habits
 from simulation.sabotage import Patch, deaf, sabotage
 
 from sluice_checkpoints.model import ShardRow
@@ -16,7 +16,7 @@ from sluice_consumer.gathering import Columns
 from sluice_consumer.ranges import Fetched
 from sluice_consumer.retention import Loss
 
-ONE_KIND: dict[str, Any] = {"processes": (spark.READ,), "limit": 3}
+ONE_KIND: dict[str, Any] = {"processes": (habits.READ,), "limit": 3}
 
 
 def _forfeits(patch: Patch, dropped: set[str]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from simulation import ports, spark
+from simulation import habits, ports
 from simulation.sabotage import Patch, clock_of, sabotage
 
 from sluice_checkpoints.model import ShardRow
@@ -44,7 +44,7 @@ def child_joins_parent(patch: Patch) -> None:
     "Batches 1: all of whose parents",
     stories="one_parent_of_a_merge_has_more",
     rules="merge split audit",
-    processes=(spark.READ,),
+    processes=(habits.READ,),
 )
 def one_parent(patch: Patch) -> None:
     """Of a merge, the other parent still has records."""
@@ -78,7 +78,7 @@ def children_at_latest(patch: Patch) -> None:
     "Batches 1: committed at once if rows with a higher joins exist",
     stories="a_late_creation_of_children",
     rules="split succeed",
-    processes=(spark.READ,),
+    processes=(habits.READ,),
 )
 def no_empty_commit(patch: Patch) -> None:
     """Who joins the batch after the next waits for ever."""

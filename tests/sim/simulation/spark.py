@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Protocol
 
+from simulation.habits import NOTHING, PART, SWALLOW, TWICE, Habits
 from simulation.ledger import Batch, Emission, Ledger
 from simulation.ports import Client, Source
 from simulation.turnstile import Process, Waiting
@@ -24,10 +25,6 @@ from sluice_consumer.life import Consumer
 from sluice_consumer.planner import BatchPlan, deal
 from sluice_consumer.ranges import Limits
 
-# What `process` does with its batch, a function of the batch's number (docs/protocol.md, "Batches" 5).
-READ, TWICE, PART, NOTHING, SWALLOW = "read", "twice", "part", "nothing", "swallow"
-PROCESSES = (READ, TWICE, PART, NOTHING, SWALLOW)
-
 
 class JobFailed(Exception):
     """A Spark job failed: a task of it failed too often."""
@@ -35,32 +32,6 @@ class JobFailed(Exception):
 
 class JobsNotDone(Exception):
     """`process` returned although a job had failed."""
-
-
-@dataclass(frozen=True)
-class Habits:
-    """What differs from one world to another.
-
-    Attributes:
-        processes: what `process` does, by batch number, over and over.
-        looks_first: it asks its sink before it reads; else the sink ignores what it has already.
-        attempts: how often a task is tried.
-        limit: records of a shard in a batch.
-        shards_per_task: how many; bind_all_first: they are all bound before the first one is emitted.
-        end_with_records: the service ends a shard with its last records, or with an empty reply after them.
-        rates: local seconds a second of true time, dealt to lives and executors in turn (docs/protocol.md bears 1 %).
-        only_close: the check of a batch's jobs is blind for failed jobs of shards that are not bound; only the close protects them.
-    """
-
-    processes: tuple[str, ...] = (READ,)
-    looks_first: bool = True
-    attempts: int = 3
-    limit: int = 2
-    shards_per_task: int = 1
-    bind_all_first: bool = False
-    end_with_records: bool = False
-    rates: tuple[float, ...] = (1.0,)
-    only_close: bool = False
 
 
 class Cluster(Protocol):

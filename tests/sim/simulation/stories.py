@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from simulation.habits import READ, SWALLOW, Habits
 from simulation.lives import Orders
 from simulation.ports import STALE, THROTTLED
-from simulation.spark import READ, SWALLOW, Habits
 from simulation.story import TURNS, begin, beside, go, inherit, lost, reach, story, with_records
 from simulation.world import World
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from simulation.habits import TWICE, Habits
 from simulation.lives import Orders, SimulatedLife
-from simulation.spark import TWICE, Habits
 from simulation.story import begin, inherit, reach, story
 from simulation.world import World
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from simulation.habits import Habits
 from simulation.lives import Orders, SimulatedLife
 from simulation.ports import LOST, RETRIED
-from simulation.spark import Habits
 from simulation.stories_beginnings import whole
 from simulation.story import begin, go, reach, story, with_records
 from simulation.world import World

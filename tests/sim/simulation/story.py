@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from simulation.habits import Habits
 from simulation.lives import Orders, SimulatedLife
-from simulation.spark import Attempt, Habits
+from simulation.spark import Attempt
 from simulation.turnstile import Process
 from simulation.world import World
 

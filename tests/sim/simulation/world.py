@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any, cast
 
+from simulation.habits import Habits
 from simulation.ledger import Ledger
 from simulation.lives import Orders, SimulatedLife
 from simulation.migration import Job, kcl_table
 from simulation.scheduler import MAX_STEPS, Scheduler
-from simulation.spark import Habits
 from simulation.stream import Stream, UserRecord
 from simulation.turnstile import Process
 

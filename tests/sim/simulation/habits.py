@@ -1,0 +1,35 @@
+"""What differs from one world to another: the user's code, Spark's patience, limits, the service's manners, clocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# What `process` does with its batch, a function of the batch's number (docs/protocol.md, "Batches" 5).
+READ, TWICE, PART, NOTHING, SWALLOW = "read", "twice", "part", "nothing", "swallow"
+PROCESSES = (READ, TWICE, PART, NOTHING, SWALLOW)
+
+
+@dataclass(frozen=True)
+class Habits:
+    """What differs from one world to another.
+
+    Attributes:
+        processes: what `process` does, by batch number, over and over.
+        looks_first: it asks its sink before it reads; else the sink ignores what it has already.
+        attempts: how often a task is tried.
+        limit: records of a shard in a batch.
+        shards_per_task: how many; bind_all_first: they are all bound before the first one is emitted.
+        end_with_records: the service ends a shard with its last records, or with an empty reply after them.
+        rates: local seconds a second of true time, dealt to lives and executors in turn (docs/protocol.md bears 1 %).
+        only_close: the check of a batch's jobs is blind for failed jobs of shards that are not bound; only the close protects them.
+    """
+
+    processes: tuple[str, ...] = (READ,)
+    looks_first: bool = True
+    attempts: int = 3
+    limit: int = 2
+    shards_per_task: int = 1
+    bind_all_first: bool = False
+    end_with_records: bool = False
+    rates: tuple[float, ...] = (1.0,)
+    only_close: bool = False
