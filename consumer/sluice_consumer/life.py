@@ -139,10 +139,10 @@ class Consumer:
         Raises:
             Refused: it is another stream now, or there is none.
         """
-        listed = self.catalog.list_shards()
+        asked, listed = frozenset(self.view.rows), self.catalog.list_shards()
         self.identify()
         self.listed_millis = listed.date_millis
-        self.view = replace(self.view, listed=frozenset(shard.id for shard in listed.shards))
+        self.view = replace(self.view, listed=frozenset(shard.id for shard in listed.shards), asked=asked)
         self._create(planner.unaccounted(self.view, map(as_child, listed.shards), self.life.generation))
 
     def identify(self) -> StreamIdentity:
@@ -165,9 +165,9 @@ class Consumer:
         Creates rows of children first. A number that only waits for shards to join is committed at once, without Spark.
         """
         self._phase("plan")
+        self._create(planner.missing_children(self.view, self.life.generation))
         if planner.needs_audit(self.view):
             self.audit()
-        self._create(planner.missing_children(self.view, self.life.generation))
         plan = planner.next_batch(self.view)
         while not plan.rows and planner.waits_for_number(self.view):
             self._commit(plan.number, ())
@@ -199,7 +199,7 @@ class Consumer:
     def _commit(self, number: int, rows: Iterable[ShardRow]) -> None:
         self.store.commit(self.life, number)
         known = dict(self.view.rows) | {row.id: row for row in rows}
-        self.view = View(known, number, self.view.listed, own_commits=True)
+        self.view = replace(self.view, rows=known, committed=number, own_commits=True)
 
     def _create(self, rows: tuple[ShardRow, ...]) -> None:
         if not rows:

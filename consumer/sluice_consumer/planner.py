@@ -20,12 +20,14 @@ class View:
         rows: every shard row, by shard id.
         committed: last batch processed to its end.
         listed: ids that the last complete ListShards knew.
+        asked: ids of the rows that were there before it was asked.
         own_commits: this life has committed a batch of its own; before that, what an earlier life may have issued must not change.
     """
 
     rows: Mapping[str, ShardRow]
     committed: int
     listed: frozenset[str]
+    asked: frozenset[str] = frozenset()
     own_commits: bool = False
 
     @property
@@ -43,10 +45,20 @@ class BatchPlan:
     replay: bool = False
 
 
-def stands_at_end(view: View, shard_id: str) -> bool:
+def stands_at_end(view: View, child: ShardRow, parent: str) -> bool:
     """Whether a parent is done with: its row stands at END, or neither a row nor the stream knows it any more."""
-    row = view.rows.get(shard_id)
-    return shard_id not in view.listed if row is None else row.stands(view.committed) == END
+    row = view.rows.get(parent)
+    return _expired(view, child, parent) if row is None else row.stands(view.committed) == END
+
+
+def _expired(view: View, child: ShardRow, parent: str) -> bool:
+    """Whether the stream no longer knows a parent that has no row, as a listing says that is no older than its child.
+
+    It is no older if it has the child. Without the child it was asked for too soon, or the child expired, and so had all its parents, which were
+    closed before it and together.
+    """
+    fresh = child.id in view.listed or (child.id in view.asked and view.listed.isdisjoint(child.parents))
+    return fresh and parent not in view.listed
 
 
 def next_batch(view: View) -> BatchPlan:
@@ -63,7 +75,7 @@ def next_batch(view: View) -> BatchPlan:
 
 def _takes_part(view: View, row: ShardRow) -> bool:
     joined = row.joins <= view.number and row.stands(view.committed) != END
-    return joined and all(stands_at_end(view, parent) for parent in row.parents)
+    return joined and all(stands_at_end(view, row, parent) for parent in row.parents)
 
 
 def _ordered(rows: Mapping[str, ShardRow]) -> Iterable[ShardRow]:
@@ -97,8 +109,8 @@ def unaccounted(view: View, listed: Iterable[Child], generation: int) -> tuple[S
 
 
 def needs_audit(view: View) -> bool:
-    """Whether a parent is listed but has no row: its children wait until an audit gave it one."""
-    return any(p not in view.rows and p in view.listed for row in view.rows.values() for p in row.parents)
+    """Whether a parent has no row, and is listed or may be: its children wait until an audit gave it one, or found that it expired."""
+    return any(parent not in view.rows and not _expired(view, row, parent) for row in view.rows.values() for parent in row.parents)
 
 
 def _beginning(view: View, child: Child, generation: int, joins: int) -> ShardRow:

@@ -36,7 +36,7 @@ def blind_create(patch: Patch) -> None:
 @sabotage("a child joins its parent's batch", "Batches 1: all of whose parents stand at END", hunted=True, stories="one_parent_of_a_merge_has_more")
 def child_joins_parent(patch: Patch) -> None:
     """Records of a child come beside, or before, those of its parent."""
-    patch.setattr(planner, "stands_at_end", lambda _view, _shard: True)
+    patch.setattr(planner, "stands_at_end", lambda *_: True)
 
 
 @sabotage(
@@ -51,7 +51,7 @@ def one_parent(patch: Patch) -> None:
 
     def takes_part(view: planner.View, row: ShardRow) -> bool:
         joined = row.joins <= view.number and row.stands(view.committed).at != "END"
-        return joined and (not row.parents or any(planner.stands_at_end(view, parent) for parent in row.parents))
+        return joined and (not row.parents or any(planner.stands_at_end(view, row, parent) for parent in row.parents))
 
     patch.setattr(planner, "_takes_part", takes_part)
 
@@ -112,3 +112,13 @@ def latest_when_read(patch: Patch) -> None:
         return real(self, late, limits)
 
     patch.setattr(ports.Source, "fetch", fetch)
+
+
+@sabotage(
+    "any listing says that a parent expired",
+    "Shards come and go: only a listing that is no older than its child",
+    stories="a_merge_that_is_known_before_its_other_parent",
+)
+def old_listings(patch: Patch) -> None:
+    """The one that the life began with knows nothing of a shard that came since."""
+    patch.setattr(planner, "_expired", lambda view, _, parent: parent not in view.listed)

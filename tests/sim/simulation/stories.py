@@ -143,6 +143,22 @@ def a_late_bind_after_the_close() -> World:
 
 
 @story
+def a_merge_that_is_known_before_its_other_parent() -> World:
+    """A shard that lags is split, and a half of it merged with one that does not lag: that one's end names the merge before anybody knows that."""
+    world = World(2, Habits(limit=1))
+    first, second = world.open_shards
+    world.put(second, 3)
+    life = begin(world)
+    world.split(second)
+    low = world.open_shards[1]
+    world.put(low)
+    world.merge(first)
+    world.put(world.open_shards[-1])
+    world.work(life, 6)
+    return world
+
+
+@story
 def a_task_that_starts_batches_later() -> World:
     """It was given up before its first call, and makes that in the middle of a later batch; it is still its own batch's."""
     world = with_records(habits=Habits(limit=1), records=4)
