@@ -64,7 +64,7 @@ class Reader:
     def _fetch(self, walk: Walk, place: Place, limits: Limits) -> Fetched:
         page = walk.page(self._limit(walk, limits))
         loss = self._overtaken(place, page)
-        if loss and not len(page.records):
+        if loss and not len(page.records) and place.position.millis is None:  # a time that is too old is the oldest record's by itself
             walk.iterator = self._client.get_iterator(place.shard_id, TRIM_HORIZON)
             page = walk.page(self._limit(walk, limits))
         tips, unmet = 0, place.checkpoint

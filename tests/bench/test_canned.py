@@ -52,16 +52,16 @@ def reader(endpoint: str) -> Reader:
 def test_every_record_comes_as_it_was_made(reader: Reader, formats: tuple[str, ...]) -> None:
     """Through the real client, range after range, to the tip; and a range comes again as it was."""
     expected = list(records(SHAPE))
-    position, found = TRIM_HORIZON, []
+    place, found = Place(SHARD, TRIM_HORIZON), []
     for _ in range(3):
-        fetched = reader.fetch(Place(SHARD, position), Limits(10_500, 2**30))
+        fetched = reader.fetch(place, Limits(10_500, 2**30))
         assert all(isinstance(part.records, PackedRecords) for part in fetched.columns.parts) == (CBOR in formats)
         again = reader.replay(BoundRange(SHARD, fetched.start, fetched.end, fetched.first, fetched.records))
         assert list(to_arrow([again], "bench")) == list(to_arrow([fetched], "bench"))
         found += [(row[0], row[3], row[2], row[4]) for row in fetched.columns.rows()]
-        position = fetched.end
+        place = Place(SHARD, fetched.end, fetched.read_to_millis)
     assert found == expected
-    assert (position, fetched.behind_millis) == (Position.after(expected[-1][0]), 0)
+    assert (place.position, fetched.behind_millis) == (Position.after(expected[-1][0]), 0)
 
 
 def test_a_reply_holds_no_more_than_ten_megabytes() -> None:

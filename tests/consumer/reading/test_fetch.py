@@ -586,6 +586,17 @@ class TestRetention:
         assert fetched.columns.data == [b"unread"]
         assert fetched.possible_loss is not None
 
+    def test_nothing_from_before_a_time_comes_though_it_is_still_there(self, stream: Stream) -> None:
+        """Retention is lazy, and a consumer that began at LATEST is owed nothing older."""
+        stream.put(b"before")
+        began = stream.now
+        stream.put(b"since")
+        stream.behaves(empty_pages=1)
+        stream.now += stream.twin.retention_millis + 1000
+        fetched = stream.fetch(Position.timestamp(began))
+        assert fetched.columns.data == [b"since"]
+        assert fetched.possible_loss is not None
+
     def test_an_unknown_time_changes_nothing(self, stream: Stream) -> None:
         """A proxy on the way took the Date header."""
         stream.client.get_records = at_the_tip  # type: ignore[method-assign]
