@@ -34,6 +34,7 @@ INVARIANTS = (
     "no_hot_loop",
 )
 HEARD = timedelta(seconds=100)  # a report may be 90 s old; and some for the time of a pass
+SEEN = timedelta(seconds=20)  # until an operator whose watch is 11 s late has written that a driver ended
 BELIEVED = timedelta(seconds=130)  # without news a status is looked at again after 90 s; then the look, and the write
 
 
@@ -61,6 +62,7 @@ class Ledger:
         self.late: set[str] = set()
         self.generations: dict[str, int] = {}
         self.told: dict[str, tuple[int, datetime]] = {}
+        self.ran: dict[str, datetime] = {}
 
     # what programs do
 
@@ -179,12 +181,15 @@ class Ledger:
     def tick(self, resource: Json | None) -> None:
         """What may not stand for long: a claim of readiness of a driver that is not there, or says nothing."""
         status = (resource or {}).get("status", {})
+        driver = status.get("driver") or {}
+        uid = str(driver.get("uid"))
+        if self.runs(uid) or self._out_of_sight(uid):
+            self.ran[uid] = self.now
         if condition_of(status, "Ready").get("status") != "True" or self.now - self.calm_since < BELIEVED:
             return
-        uid = str(status["driver"].get("uid"))
         said_at = self.reports.get(uid, (self.calm_since, {}))[0]
-        heard = (self.runs(uid) or self._out_of_sight(uid)) and self.now - said_at < BELIEVED
-        claim("status_is_true", heard, f"Ready for {self.now - self.calm_since}, and {status['driver']} last reported at {said_at}")
+        heard = self.now - self.ran.get(uid, self.calm_since) < SEEN and self.now - said_at < BELIEVED
+        claim("status_is_true", heard, f"Ready for {self.now - self.calm_since}, and {driver} last reported at {said_at}")
 
 
 def condition_of(status: Json, kind: str) -> Json:
