@@ -70,7 +70,7 @@ class Reader:
         tips, unmet = 0, place.checkpoint
         while True:
             if unmet and (len(page.records) or page.next_iterator is None):
-                loss, unmet = self._gone(place, page, int(unmet)), None
+                loss, unmet = self._gone(place, page, unmet), None
             fetched = self._settled(walk, page, limits)
             tips += walk.at_tip(page) and not len(page.records)
             if fetched is not None and (fetched.records or fetched.end == END or tips > 1):
@@ -176,18 +176,18 @@ class Reader:
         what = f"{place.shard_id} was last read {age // 1000} s ago, records are kept {kept // 1000} s"
         return f"{what}: what came after {place.position} may have expired"
 
-    def _gone(self, place: Place, page: Page, came_to: int) -> str | None:
+    def _gone(self, place: Place, page: Page, came_to: str) -> str | None:
         """What to say if a shard holds nothing that its former consumer had read. The oldest expire first: with that, all that followed is there.
 
         Its place is mostly a record's, which this first reply begins with. Where it is not (KCL takes any number), the oldest record is asked for.
         """
-        if _up_to_number(page, came_to):
+        if _up_to(page.records.part(0, 1), came_to):
             return None
         walk = Walk(self._client, place.shard_id, Gathering(TRIM_HORIZON))
         oldest = walk.page(1)
         while not (len(oldest.records) or oldest.next_iterator is None or walk.at_tip(oldest)):
             oldest = walk.page(1)
-        if _up_to_number(oldest, came_to):
+        if _up_to(oldest.records, came_to):
             return None
         return f"{place.shard_id} holds nothing any more that its former consumer had read: what came after {place.position} may have expired"
 
@@ -201,7 +201,7 @@ class Reader:
         gathering = Gathering(bound.start)
         if bound.first is not None:
             try:
-                met = self._replay(Walk(self._client, bound.shard_id, gathering), bound)
+                met = self._replay(Walk(self._client, bound.shard_id, gathering, begin=_at(bound.first)), bound)
             except ShardNotFound as gone:
                 raise ReplayShort(f"{bound.shard_id} is gone, with {bound.records} records from {bound.first} to {bound.end}") from gone
             self._check(gathering, bound, met=met)
@@ -209,7 +209,6 @@ class Reader:
 
     def _replay(self, walk: Walk, bound: BoundRange) -> bool:
         """Reads the range; whether its end was met."""
-        walk.begin = _at(bound.first)
         while True:
             left = bound.records - len(walk.gathering.columns)
             page = walk.page(min(left, MAX_RECORDS_PER_CALL) if left > 0 else 1)
@@ -238,11 +237,6 @@ class Reader:
 def _at(sequence: str | None) -> Position | None:
     """Begins with this record itself."""
     return Position("AFTER", sequence=sequence, sub=-1) if sequence else None
-
-
-def _up_to_number(page: Page, number: int) -> bool:
-    """Whether a reply begins there or before."""
-    return len(page.records) > 0 and int(page.records.number(0)) <= number
 
 
 def _up_to(records: RecordColumns, sequence: str) -> int:
