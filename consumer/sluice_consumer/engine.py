@@ -79,11 +79,13 @@ class SparkEngine:
         spark.dataSource.register(SluiceDataSource)
 
     def run(self, plan: BatchPlan) -> None:
-        """Reads and processes one batch.
+        """Reads and processes one batch; an empty replay has nothing to process, and starts no job.
 
         Raises:
             JobsNotDone: `process` returned although a job of the batch did not succeed. Else whatever `process` raised.
         """
+        if plan.is_empty_replay:
+            return
         if self._warm_up:
             self._warm_up.before_batch()
         self._jobs.issue()

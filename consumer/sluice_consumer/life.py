@@ -23,7 +23,7 @@ class Engine(Protocol):
     """Runs one batch: reads every shard of the plan through `binding.read_shard` and calls the user's `process`."""
 
     def run(self, plan: BatchPlan) -> None:
-        """Returns when `process` returned and no job of the batch failed, was cancelled or still runs; raises otherwise."""
+        """Returns when `process` returned, no job of the batch runs any more, and none failed; raises otherwise."""
         ...
 
 
@@ -35,12 +35,14 @@ class Committed:
         rows: as committed.
         replay: an earlier life had begun it.
         waits: reads that waited out the lease first, because an earlier attempt of their task might have been alive.
+        unread: user records that an earlier life had bound and that `process` did not read again; its return counts them as dealt with.
     """
 
     number: int
     rows: tuple[ShardRow, ...]
     replay: bool = False
     waits: int = 0
+    unread: int = 0
 
     @property
     def records(self) -> int:
@@ -60,7 +62,12 @@ class Committed:
     @property
     def notes(self) -> tuple[str, ...]:
         """Possible losses that its readers saw."""
-        return tuple(f"{row.id}: {row.note}" for row in self.rows if row.note)
+        return notes(self.rows)
+
+
+def notes(rows: Iterable[ShardRow]) -> tuple[str, ...]:
+    """What rows say of possible losses."""
+    return tuple(f"{row.id}: {row.note}" for row in rows if row.note)
 
 
 def waits(before: ShardRow, after: ShardRow) -> int:
@@ -73,6 +80,11 @@ def waits(before: ShardRow, after: ShardRow) -> int:
         return 0  # closed: nobody bound it
     known = before.replays - len(before.readers) if before.batch == after.batch else -1  # a bind adds its own name
     return after.replays - len(after.readers) - known
+
+
+def unread(row: ShardRow, generation: int) -> int:
+    """User records of a committed range that no task of this life read. Keys of readers begin with their life's generation."""
+    return 0 if any(key.startswith(f"{generation}.") for key in row.readers) else row.records
 
 
 def check_identity(consumer: ConsumerRow, identity: StreamIdentity) -> None:
@@ -125,10 +137,15 @@ class Consumer:
         before = self.store.shards()
         progress(f"fencing {len(before)} shards")
         for row in before.values():
-            if row.generation < self.life.generation:
-                self.store.fence(self.life, row.id)
+            if row.generation < self.life.generation and row.stands(consumer.committed) != END:
+                self.store.fence(self.life, row.id)  # nobody can bind a row that stands at END: every range starts before it
         self.view = View(self.store.shards(), consumer.committed, frozenset())
         self.audit()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Possible losses in committed ranges; the life that committed them may have ended before it reported them."""
+        return notes(row for row in self.view.rows.values() if row.batch <= self.view.committed)
 
     def audit(self) -> None:
         """Lists the stream's shards and gives a row to those that have none.
@@ -177,6 +194,8 @@ class Consumer:
     def run(self, plan: BatchPlan, engine: Engine) -> Committed:
         """One batch to its end: run, close what no task bound, commit.
 
+        The return of `process` says that it dealt with all that the batch contains, whether it read it in this life or not.
+
         Raises:
             Whatever ends a life: Fenced, LostRace, ProtocolViolation, or what the engine or the user's code raised.
         """
@@ -187,7 +206,8 @@ class Consumer:
         self._phase("commit")
         self._commit(plan.number, rows)
         self._phase("rest")
-        return Committed(plan.number, rows, plan.replay, sum(map(waits, plan.rows, rows)))
+        skipped = sum(unread(row, self.life.generation) for row in rows)
+        return Committed(plan.number, rows, plan.replay, sum(map(waits, plan.rows, rows)), skipped)
 
     def _closed(self, batch: int, row: ShardRow) -> ShardRow:
         return row if row.batch == batch else self.store.close(self.life, batch, row)

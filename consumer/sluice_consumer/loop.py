@@ -8,10 +8,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from sluice_checkpoints.model import ShardRow
 from sluice_checkpoints.position import END
@@ -22,15 +20,6 @@ from sluice_consumer.planner import BatchPlan
 log = logging.getLogger(__name__)
 AUDIT_SECONDS = 120.0  # KCL's shard sync interval; children are known from their parents without it
 PROBE_SECONDS = 1.0
-STALE_MILLIS = 3_600_000  # an idle shard's readTo may not grow older than this (docs/protocol.md, "Batches")
-
-
-class Prober(Protocol):
-    """Looks at one shard."""
-
-    def ask(self) -> bool:
-        """Whether anything is new."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -41,16 +30,18 @@ class Rhythm:
         interval: seconds from trigger to trigger.
         until: stop when every shard stands at END, or all that had arrived by then was processed; the service's time in epoch milliseconds.
             None: never. What arrives later does not keep a backfill from ending.
-        watch: makes a prober of a shard's row, after the committed batch.
-        told: hears of every committed batch and how long it took, in seconds; and of None when the consumer is idle.
+        news: whether any of these shards has something to read after the position in its row (`new_records.NewRecords`).
+        told: called after every commit with the batch and its duration in seconds; with None when the consumer becomes idle.
         rest: called once a second while it is idle.
+        clock: monotonic, in seconds.
     """
 
     interval: float
     until: int | None
-    watch: Callable[[ShardRow], Prober]
+    news: Callable[[Sequence[ShardRow]], bool]
     told: Callable[[Committed | None, float], None]
     rest: Callable[[], None]
+    clock: Callable[[], float] = time.monotonic
 
 
 class Loop:
@@ -58,20 +49,21 @@ class Loop:
 
     def __init__(self, consumer: Consumer, engine: Engine, rhythm: Rhythm, drain: threading.Event) -> None:
         self._consumer, self._engine, self._rhythm, self._drain = consumer, engine, rhythm, drain
-        self._audited = time.monotonic()
+        self._clock = rhythm.clock
+        self._audited = self._clock()
 
     def run(self) -> None:
         """Returns when drained, or when all is done that `until` asks for. Raises what ends a life."""
         while not self._drain.is_set():
-            started = time.monotonic()
+            started = self._clock()
             self._audit()
             plan = self._consumer.plan()
             if self._done(plan):
                 return
             if self._at_tip(plan) and self._rhythm.until is None:
                 self._rhythm.told(None, 0.0)
-                self._idle(plan)
-            self._drain.wait(max(0.0, started + self._rhythm.interval - time.monotonic()))
+                self._idle()
+            self._drain.wait(max(0.0, started + self._rhythm.interval - self._clock()))
 
     def _done(self, plan: BatchPlan | None) -> bool:
         """Asked after planning, for that is when children of shards that ended get their rows."""
@@ -79,34 +71,37 @@ class Loop:
         return goal is not None and (plan is None or all(planner.there(view, row, goal) for row in view.rows.values()))
 
     def _at_tip(self, plan: BatchPlan | None) -> bool:
-        """Runs the batch, if there is one, and says whether it found nothing new."""
+        """Runs the batch, if there is one, and says whether it found nothing new, and the next one needs news to find more."""
         if plan is None:
             return True
-        started = time.monotonic()
+        started = self._clock()
         committed = self._consumer.run(plan, self._engine)
-        self._rhythm.told(committed, time.monotonic() - started)
+        self._rhythm.told(committed, self._clock() - started)
         ended = any(row.end == END for row in committed.rows)
-        return not (committed.records or ended or plan.replay or committed.behind_millis)
+        more = committed.records or ended or plan.replay or committed.behind_millis
+        return not more and planner.can_idle(self._consumer.view)
 
-    def _audit(self) -> None:
-        if time.monotonic() - self._audited > AUDIT_SECONDS:
+    def _audit(self) -> bool:
+        """Lists the shards if it is time to, and says whether it did."""
+        due = self._clock() - self._audited > AUDIT_SECONDS
+        if due:
             self._consumer.audit()
-            self._audited = time.monotonic()
+            self._audited = self._clock()
+        return due
 
-    def _idle(self, plan: BatchPlan | None) -> None:
-        """Probes every shard once a second until one has news; no batch and no write until then."""
-        rows = plan.rows if plan else ()
-        probers = [self._rhythm.watch(self._consumer.view.rows[row.id]) for row in rows]
-        with ThreadPoolExecutor(max(1, min(32, len(probers))), thread_name_prefix="probe") as threads:
-            while not self._drain.wait(PROBE_SECONDS):
-                self._rhythm.rest()
-                if any(threads.map(lambda prober: prober.ask(), probers)) or self._stale(rows):
-                    return
-                before = set(self._consumer.view.rows)
-                self._audit()
-                if set(self._consumer.view.rows) != before:
-                    return
+    def _idle(self) -> None:
+        """Probes every shard of the next batch once a second until one has news; no batch and no write until then.
 
-    def _stale(self, rows: tuple[ShardRow, ...]) -> bool:
-        oldest = min((self._consumer.view.rows[row.id].read_to for row in rows), default=0)
-        return 0 < oldest < time.time() * 1000 - STALE_MILLIS
+        It ends, too, when an audit changes what the next batch reads.
+        """
+        rows = planner.next_batch(self._consumer.view).rows
+        while not self._drain.wait(PROBE_SECONDS):
+            self._rhythm.rest()
+            if self._rhythm.news(rows):
+                return
+            if self._audit() and not self._unchanged(rows):
+                return
+
+    def _unchanged(self, rows: tuple[ShardRow, ...]) -> bool:
+        view = self._consumer.view
+        return planner.can_idle(view) and planner.next_batch(view).rows == rows

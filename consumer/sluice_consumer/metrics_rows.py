@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 
 from sluice_checkpoints.model import ShardRow
 from sluice_checkpoints.position import END
-from sluice_consumer import retention
+from sluice_consumer import planner, retention
 from sluice_consumer.life import Consumer
 from sluice_consumer.metrics import BEHIND, COMMITTED, GENERATION, RETENTION, SHARDS, USED, Family
 
@@ -27,7 +27,7 @@ class Rows(Collector):
         """What Prometheus is told."""
         view, generation = self._consumer.view, self._consumer.life.generation
         opened = [row for row in view.rows.values() if row.stands(view.committed) != END]
-        held = sum(row.generation == generation for row in view.rows.values())
+        held = planner.held(view, generation)
         states = {"open": len(opened), "ended": len(view.rows) - len(opened), "held": held}
         yield _gauge(GENERATION, [((), generation)])
         yield _gauge(COMMITTED, [((), view.committed)])

@@ -1,6 +1,7 @@
 """Built-in pipelines: something to see, and something to keep.
 
-A pipeline is `process(batch, info)`. It is a function of its batch alone, and lets failures of a read out (docs/protocol.md, "Batches" 5).
+A pipeline is `process(batch, info)`. It is a function of its batch alone, and lets failures of a read out. Its return says that the batch is dealt
+with, read or not; whoever cannot deal with it now raises `NotNow` (docs/protocol.md, "What returning means").
 """
 
 from __future__ import annotations
@@ -12,7 +13,17 @@ from typing import Any
 from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession
 
-from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.errors import Refused, SluiceError
+
+
+class NotNow(SluiceError):
+    """`process` cannot deal with this batch now: nothing is committed, the life ends, and the next one is given the batch with the same content.
+
+    To be raised by a pipeline whose sink is down, in maintenance or behind an open circuit breaker. Unlike other exceptions it does not count as a
+    failure of the driver (exit code 75).
+    """
+
+    exit_code = 75
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,11 @@ class BatchPlan:
     rows: tuple[ShardRow, ...]
     replay: bool = False
 
+    @property
+    def is_empty_replay(self) -> bool:
+        """Whether an earlier life fixed that this batch contains no record: there is nothing to process."""
+        return self.replay and not any(row.records for row in self.rows)
+
 
 def stands_at_end(view: View, child: ShardRow, parent: str) -> bool:
     """Whether a parent is done with: its row stands at END, or neither a row nor the stream knows it any more."""
@@ -82,6 +87,11 @@ def _ordered(rows: Mapping[str, ShardRow]) -> Iterable[ShardRow]:
     return (rows[shard_id] for shard_id in sorted(rows))
 
 
+def held(view: View, generation: int) -> int:
+    """How many rows no earlier life can move any more: those that carry this generation, and those that stand at END, which are not fenced."""
+    return sum(row.generation == generation or row.stands(view.committed) == END for row in view.rows.values())
+
+
 def there(view: View, row: ShardRow, goal_millis: int) -> bool:
     """Whether a shard stands at END, or everything that arrived up to `goal_millis` (the service's time) was read and committed."""
     return row.stands(view.committed) == END or (row.batch <= view.committed and row.read_to >= goal_millis)
@@ -90,6 +100,14 @@ def there(view: View, row: ShardRow, goal_millis: int) -> bool:
 def waits_for_number(view: View) -> bool:
     """Whether a row joins only after the next batch: then even a batch without shards has to be committed."""
     return any(row.joins > view.number for row in view.rows.values())
+
+
+def can_idle(view: View) -> bool:
+    """Whether only a new record, the end of a shard or an audit can change what the next batch reads.
+
+    It cannot idle while a row joins only after the next batch, nor while a parent's row is missing: then the shards are listed with every plan.
+    """
+    return not (waits_for_number(view) or needs_audit(view))
 
 
 def missing_children(view: View, generation: int) -> tuple[ShardRow, ...]:

@@ -37,7 +37,8 @@ class Progress:
         self._behind = committed.behind_millis
         self._recent.append((self._clock(), committed.records))
         shards = len(committed.rows)
-        return f"batch {committed.number}: {committed.records} records of {shards} shards in {seconds:.3f} s, {self._behind} ms behind"
+        unread = f", {committed.unread} of them not read again" if committed.unread else ""
+        return f"batch {committed.number}: {committed.records} records of {shards} shards{unread} in {seconds:.3f} s, {self._behind} ms behind"
 
     def warn(self, warning: str) -> None:
         """Adds a warning, `"<reason>: <text>"`, to every further report."""
@@ -52,7 +53,7 @@ class Progress:
             "batch": view.committed,
             "openShards": len(view.rows) - ended,
             "endedShards": ended,
-            "heldShards": sum(row.generation == self._generation for row in view.rows.values()),
+            "heldShards": planner.held(view, self._generation),
             "millisBehindLatest": self._behind,
             "records": self._records,
             "recordsPerSecond": self._rate(),

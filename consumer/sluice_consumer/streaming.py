@@ -25,10 +25,10 @@ from sluice_consumer.datasource import SluiceDataSource
 from sluice_consumer.engine import reading
 from sluice_consumer.life import Committed
 from sluice_consumer.loop import AUDIT_SECONDS, PROBE_SECONDS
+from sluice_consumer.new_records import Every, NewRecords
 from sluice_consumer.probe import Probe
 from sluice_consumer.streaming_channel import Answer, serving
 from sluice_consumer.streaming_jobs import QueryJobs
-from sluice_consumer.streaming_news import Every, News
 from sluice_consumer.streaming_offsets import Offset
 from sluice_consumer.streaming_planner import StreamPlanner, Surroundings
 from sluice_consumer.streaming_reader import OPTION
@@ -60,7 +60,7 @@ class Source:
             work.consumer,
             Surroundings(
                 alive=lambda: embedded.raise_if_lost(heart),
-                news=News(lambda row: Probe(work.kinesis(), row.id, row.end)),
+                news=NewRecords(lambda row: Probe(work.kinesis(), row.id, row.end), lambda: work.consumer.listed_millis, due=Every(PROBE_SECONDS)),
                 audit_due=Every(AUDIT_SECONDS, last=time.monotonic()),
                 engine=self._jobs,
                 told=self._told,

@@ -117,7 +117,9 @@ class StreamPlanner:
         return plan if plan is not None and self._due(plan) else None
 
     def _due(self, plan: BatchPlan) -> bool:
-        if plan.replay or self._goal is None:
-            return plan.replay or self._around.news(plan.rows)
         view, goal = self._consumer.view, self._goal
+        if plan.replay or planner.waits_for_number(view):
+            return True
+        if goal is None:
+            return self._around.news(plan.rows)
         return not all(planner.there(view, row, goal) for row in view.rows.values())

@@ -9,6 +9,7 @@ import contextlib
 import logging
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,6 +28,7 @@ from sluice_consumer.loop import Loop, Rhythm
 from sluice_consumer.metrics import Metrics
 from sluice_consumer.metrics_calls import Calls
 from sluice_consumer.metrics_rows import Rows
+from sluice_consumer.new_records import NewRecords
 from sluice_consumer.pod import Reporter
 from sluice_consumer.probe import Probe
 from sluice_consumer.progress import Backfill, Progress
@@ -87,6 +89,7 @@ class Work:
             self._metrics.serve(self._config.metrics, in_pod)
         self._reporter.update(phase="Starting", generation=self._lease.life.generation, batch=0)
         self.consumer.begin(logs.say)
+        self._suspect(self.consumer.notes)
         if planner.next_batch(self.consumer.view).replay:
             client = self.kinesis()
             source = Reader(client, self.consumer.catalog, self.consumer.identify())
@@ -113,7 +116,7 @@ class Work:
         rhythm = Rhythm(
             interval=self._config.batch.interval_seconds,
             until=goal,
-            watch=lambda row: Probe(self.kinesis(), row.id, row.end),
+            news=NewRecords(lambda row: Probe(self.kinesis(), row.id, row.end), lambda: self.consumer.listed_millis),
             told=lambda committed, seconds: self.told(engine, committed, seconds),
             rest=engine.rest,
         )
@@ -146,11 +149,14 @@ class Work:
             self._metrics.batch(committed)
             more = f"; {self._backfill.line()}" if self._backfill else ""
             logs.say(self._progress.add(committed, seconds) + more)
-            for note in committed.notes:
-                self._warn(f"DataLossSuspected: {note}")
+            self._suspect(committed.notes)
         self.look()
         phase = "Draining" if self._drain.is_set() else "Running" if committed else "Idle"
         self._reporter.update(phase=phase, **self._progress.report())
+
+    def _suspect(self, notes: Iterable[str]) -> None:
+        for note in notes:
+            self._warn(f"DataLossSuspected: {note}")
 
     def _warn(self, warning: str) -> None:
         self._progress.warn(warning)

@@ -42,6 +42,7 @@ FAILURES: dict[str, Advice] = {
     "ReportStale": Advice("waits: a driver that is silent may still work", "Read its log; delete its pod if it hangs"),
     "WaitingOutLease": Advice("waits: the driver before this one was killed and released nothing"),
     "LeaseHeld": Advice("tries again with backoff, and counts no failure", "If it stays so, find who else uses the checkpoint table"),
+    "NotNow": Advice("starts the next attempt with backoff, and counts no failure", "`process` asked for its batch later: look at its sink"),
     "Held": Advice("tries again with backoff, and counts no failure", "If it stays so, find who else uses the checkpoint table"),
     "Fenced": Advice("tries again with backoff, and counts no failure", "If it comes again, find who else uses the checkpoint table"),
     "Refused": Advice("tries again with backoff, up to spec.restart.maxBackoffSeconds", SPEC),

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice_checkpoints.errors import Fenced, LostRace, Refused
+from sluice_checkpoints.errors import Fenced, LostRace, ProtocolViolation, Refused
 from sluice_checkpoints.memory import MemoryTable
 from sluice_checkpoints.model import Child, ConsumerRow
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.store import CheckpointStore, Life, Range, Reader
 from sluice_checkpoints.stream_twin import StreamTwin
 from sluice_checkpoints.table import Outcome, Table, Write
-from sluice_consumer import bootstrap
+from sluice_consumer import bootstrap, planner
 from sluice_consumer.binding import Task, read_shard
 from sluice_consumer.config import Start
 from sluice_consumer.kinesis_twin import KinesisTwin
@@ -384,3 +384,60 @@ def test_a_committed_batch_tells_how_far_behind_it_is_and_what_may_be_lost() -> 
     rows = bench.begin().view.rows
     batch = Committed(1, (replace(rows[S0], behind=7, records=2, note="n"), replace(rows[S1], behind=9, end=END, records=1)))
     assert (batch.records, batch.behind_millis, batch.notes) == (3, 7, (f"{S0}: n",))
+
+
+def test_a_shard_that_stands_at_its_end_is_not_fenced() -> None:
+    """Nobody can bind it, and a stream that was resharded for a year has thousands of such rows."""
+    bench = Bench()
+    former = bench.begin()
+    bench.split(former)
+    heir = bench.begin()
+    rows = heir.view.rows
+    assert (rows[S0].generation, rows[S1].generation) == (former.life.generation, heir.life.generation)
+    assert planner.held(heir.view, heir.life.generation) == len(rows)
+
+
+def test_a_zombie_cannot_move_a_shard_that_stands_at_its_end_though_it_was_not_fenced() -> None:
+    """Whatever range it fetched starts before END."""
+    bench = Bench()
+    former = bench.begin()
+    bench.split(former)
+    bench.begin()
+    before = bench.table.rows[f"shard/{S0}"]
+    late = Range(S0, TRIM_HORIZON, Position.after("9"), "9", 1)
+    with pytest.raises(ProtocolViolation):
+        bench.store.bind(former.life, 2, late, Reader("k", 1))
+    with pytest.raises(LostRace):
+        bench.store.register(former.life, 2, S0, Reader("k", 1))
+    assert bench.table.rows[f"shard/{S0}"] == before
+
+
+def test_a_replay_counts_the_records_that_nobody_read_again() -> None:
+    """`process` said by its return that they are dealt with."""
+    bench = Bench()
+    former = bench.begin()
+    plan = former.plan()
+    assert plan is not None
+    bench.bind(former, S0, Position.after("1"))(plan)
+    heir = bench.begin()
+    again = heir.plan()
+    assert again is not None
+    committed = heir.run(again, Engine())
+    assert (committed.records, committed.unread, bench.store.consumer().committed) == (1, 1, 1)  # type: ignore[union-attr]  # it is there
+
+
+def test_a_replay_without_records_is_empty_and_a_first_issue_is_not() -> None:
+    """What a first issue contains is only known when it was read."""
+    row = replace(Bench().begin().view.rows[S0], batch=1)
+    assert BatchPlan(1, (row,), replay=True).is_empty_replay
+    assert not BatchPlan(1, (row,)).is_empty_replay
+    assert not BatchPlan(1, (replace(row, records=1),), replay=True).is_empty_replay
+
+
+def test_a_life_begins_with_the_possible_losses_of_committed_ranges() -> None:
+    """The life that committed them may have ended before it reported them; a range that is still open is reported with its batch."""
+    bench = Bench(2)
+    former = bench.begin()
+    rows = former.view.rows
+    former.view = replace(former.view, committed=1, rows={S0: replace(rows[S0], batch=1, note="n"), S1: replace(rows[S1], batch=2, note="m")})
+    assert former.notes == (f"{S0}: n",)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -18,11 +18,9 @@ ROW = ShardRow("a", Position.after("1"), Position.after("2"))
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+def clock() -> SimpleNamespace:
     """Virtual time of the loop."""
-    now = SimpleNamespace(value=1000.0, wall=1_700_000_000.0)
-    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: now.value, time=lambda: now.wall))
-    return now
+    return SimpleNamespace(value=1000.0)
 
 
 @dataclass
@@ -49,8 +47,9 @@ class FakeConsumer:
 
     def __init__(self, clock: SimpleNamespace, *batches: ShardRow | None, seconds: float = 0.0, replay: bool = False) -> None:
         self.clock, self.batches, self.seconds, self.replay = clock, list(batches), seconds, replay
-        self.view = View({"a": ROW}, 0, frozenset())
+        self.view = View({} if batches[0] is None else {"a": ROW}, 0, frozenset())
         self.audits: list[float] = []
+        self.on_audit: Callable[[], None] = lambda: None
 
     def plan(self) -> BatchPlan | None:
         """See `Consumer`."""
@@ -67,6 +66,7 @@ class FakeConsumer:
     def audit(self) -> None:
         """See `Consumer`."""
         self.audits.append(self.clock.value)
+        self.on_audit()
 
 
 class Bench:
@@ -76,12 +76,13 @@ class Bench:
         self.told: list[int | None] = []
         self.asked = self.rests = 0
         self.news: Callable[[], bool] = lambda: False
+        self.on_tell: Callable[[], None] = lambda: None
         self.drain = Drain(clock, waits)
-        rhythm = Rhythm(5.0, until, lambda _row: cast("Any", SimpleNamespace(ask=self._ask)), self._tell, self._rest)
+        rhythm = Rhythm(5.0, until, self._news, self._tell, self._rest, clock=lambda: clock.value)
         self.loop = Loop(cast("Consumer", consumer), cast("Engine", None), rhythm, cast("Any", self.drain))
 
-    def _ask(self) -> bool:
-        self.asked += 1
+    def _news(self, rows: Sequence[ShardRow]) -> bool:
+        self.asked += len(rows)
         return self.news()
 
     def _rest(self) -> None:
@@ -89,6 +90,7 @@ class Bench:
 
     def _tell(self, committed: Committed | None, _seconds: float) -> None:
         self.told.append(None if committed is None else committed.records)
+        self.on_tell()
 
 
 READ = replace(ROW, records=2)
@@ -175,13 +177,32 @@ def test_shards_are_audited_every_two_minutes_even_while_idle(clock: SimpleNames
     assert consumer.audits == [1121.0, 1242.0]
 
 
-def test_an_idle_shard_whose_reading_time_is_an_hour_old_gets_an_empty_batch(clock: SimpleNamespace) -> None:
-    """That moves its readTo, and a TIMESTAMP."""
-    consumer = FakeConsumer(clock, ROW, READ)
-    consumer.batches[0] = replace(ROW, read_to=int(clock.wall * 1000) - loop.STALE_MILLIS - 1)
+def test_a_consumer_is_not_idle_while_a_shard_joins_only_after_the_next_batch(clock: SimpleNamespace) -> None:
+    """No shard of the batch before can have news of it: the numbers up to its first one have to pass."""
+    consumer = FakeConsumer(clock, ROW)
     bench = Bench(clock, consumer, waits=3)
+    joining = replace(ROW, id="b", joins=3)
+    bench.on_tell = lambda: setattr(consumer, "view", replace(consumer.view, rows={"a": ROW, "b": joining}))
     bench.loop.run()
-    assert bench.told == [0, None, 2]
+    assert None not in bench.told
+
+
+def test_an_audit_that_finds_a_shard_ends_the_idling(clock: SimpleNamespace) -> None:
+    """Its first batch is not the next one."""
+    consumer = FakeConsumer(clock, ROW)
+    found = replace(ROW, id="b", joins=3)
+    consumer.on_audit = lambda: setattr(consumer, "view", replace(consumer.view, rows={"a": ROW, "b": found}))
+    bench = Bench(clock, consumer, waits=int(loop.AUDIT_SECONDS) + 2)
+    bench.loop.run()
+    assert bench.told == [0, None]
+    assert consumer.audits == [1000.0 + loop.AUDIT_SECONDS + 1]
+
+
+def test_an_audit_that_changes_nothing_goes_on_idling(clock: SimpleNamespace) -> None:
+    """A listing is no news."""
+    bench = Bench(clock, FakeConsumer(clock, ROW), waits=2 * int(loop.AUDIT_SECONDS))
+    bench.loop.run()
+    assert bench.told == [0, None]
 
 
 def test_a_drain_stops_before_the_next_batch(clock: SimpleNamespace) -> None:

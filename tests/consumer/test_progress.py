@@ -42,6 +42,18 @@ def test_a_batch_is_one_line_for_the_log() -> None:
     assert line == "batch 7: 5 records of 2 shards in 0.250 s, 40 ms behind"
 
 
+def test_a_batch_says_how_many_of_its_records_were_not_read_again() -> None:
+    """A replay whose sink has it already, or a process that ignores it: the log shows which."""
+    line = Bench().progress.add(Committed(7, (row("a", records=3),), replay=True, unread=3), 0.25)
+    assert line == "batch 7: 3 records of 1 shards, 3 of them not read again in 0.250 s, 0 ms behind"
+
+
+def test_an_ended_shard_is_held_whoever_read_it() -> None:
+    """It is not fenced: nobody can move it."""
+    bench = Bench(row("a", end=END, batch=3, generation=1), row("b", generation=4), committed=3)
+    assert bench.report("endedShards", "heldShards") == (1, 2)
+
+
 def test_the_last_few_warnings_are_reported() -> None:
     """All of them are in the log."""
     bench = Bench()

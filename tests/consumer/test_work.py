@@ -252,3 +252,18 @@ def test_a_retention_that_was_changed_reaches_the_tasks(world: World) -> None:
     engine = world.engine(one, change)
     one.loop(cast("SparkEngine", engine), until_tip=True)
     assert engine.identity.retention_millis == world.stream.retention_millis
+
+
+def test_a_loss_that_the_life_before_committed_and_did_not_report_is_reported(world: World) -> None:
+    """It may have died between the commit and the report."""
+    world.put(0, b"a", b"b", b"c")
+    world.crash()
+    world.stream.trim("shardId-000000000000", 2)
+    heir = world.life(accept_loss_of_batch=1)
+    heir.begin(in_pod=False)
+    plan = heir.consumer.plan()
+    assert plan is not None
+    heir.consumer.run(plan, world.engine(heir))
+    last = world.life()
+    last.begin(in_pod=False)
+    assert "DataLossSuspected: shardId-000000000000: accepted as lost" in last._progress.report()["warnings"][0]

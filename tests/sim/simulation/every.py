@@ -6,11 +6,13 @@ from simulation import (  # noqa: F401 - they enter themselves
     sabotage_beginnings,
     sabotage_lives,
     sabotage_losses,
+    sabotage_processes,
     sabotage_shards,
     stories,
     stories_aggregates,
     stories_beginnings,
     stories_losses,
+    stories_processes,
 )
 from simulation.sabotage import SABOTAGES, Sabotage
 from simulation.story import STORIES

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# What `process` does with its batch, a function of the batch's number (docs/protocol.md, "Batches" 5).
+# What `process` does with its batch (docs/protocol.md, "What returning means"). It may do another thing when the batch is replayed.
 READ, TWICE, PART, NOTHING, SWALLOW = "read", "twice", "part", "nothing", "swallow"
-PROCESSES = (READ, TWICE, PART, NOTHING, SWALLOW)
+EARLY = "early"  # its query ends while a job of it still runs, as adaptive execution lets it when a side of a join is empty
+WAIVE = "waive"  # it returns from a replay without reading: what the batch contains is dealt with by its word
+RAISE, HANG = "raise", "hang"
+PROCESSES = (READ, TWICE, PART, NOTHING, SWALLOW, EARLY, WAIVE, RAISE, HANG)
 
 
 @dataclass(frozen=True)
@@ -14,7 +17,7 @@ class Habits:
     """What differs from one world to another.
 
     Attributes:
-        processes: what `process` does, by batch number, over and over.
+        processes: what `process` does, by the numbers of batch and life, over and over.
         looks_first: it asks its sink before it reads; else the sink ignores what it has already.
         attempts: how often a task is tried.
         limit: records of a shard in a batch.

@@ -57,12 +57,18 @@ class Ledger(Rows):
     Attributes:
         owed: names of the user records that have to be delivered, by shard, in order.
         read_before: names of those that the system which this one replaces has read.
+        waived: batches that `process` declared dealt with although its sink does not hold all of them; `let_go`: names of what it let go so.
+        reported: the possible losses that some life has reported.
     """
 
     def __init__(self, table: MemoryTable, stream: Stream) -> None:
         super().__init__(table, stream)
         self.owed: dict[str, list[str]] = {}
         self.read_before: set[str] = set()
+        self.waived: set[tuple[str, int]] = set()
+        self.let_go: set[str] = set()
+        self.reported: set[str] = set()
+        self._noted: set[str] = set()
         self.sink = Sink()
         self._speakers: dict[str, list[Emission]] = defaultdict(list)
 
@@ -75,7 +81,16 @@ class Ledger(Rows):
         kept = self.sink.batches.get((consumer, number), {})
         for (shard, batch), contents in self.contents.items():
             if batch == number and kept.get(shard, ()) not in [content.names for content in contents]:
-                self.breaks("no_record_lost", f"batch {number} is committed; {shard}: {contents[-1]} bound, the sink has {kept.get(shard)}")
+                if (consumer, number) in self.waived and not kept.get(shard):
+                    self.let_go.update(contents[-1].names)
+                else:
+                    self.breaks("no_record_lost", f"batch {number} is committed; {shard}: {contents[-1]} bound, the sink has {kept.get(shard)}")
+        shards = {key.removeprefix("shard/"): row for key, row in self.rows.items() if key.startswith("shard/")}
+        self._noted.update(f"{shard}: {row['note']}" for shard, row in shards.items() if row["batch"] == number and "note" in row)
+
+    def unreported(self) -> set[str]:
+        """Possible losses that committed rows noted, and that no life has reported."""
+        return self._noted - self.reported
 
     def emit(self, emission: Emission) -> None:
         """A task handed records over."""
@@ -104,7 +119,7 @@ class Ledger(Rows):
         self.sink.batches[pair] = content
 
     def _have(self) -> set[str]:
-        return {name for shards in self.sink.batches.values() for names in shards.values() for name in names}
+        return self.let_go | {name for shards in self.sink.batches.values() for names in shards.values() for name in names}
 
     def _in_order(self, shard: str, names: tuple[str, ...], have: set[str]) -> None:
         before = [name for name in self.owed.get(shard, ()) if name in have]

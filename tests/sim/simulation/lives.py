@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from simulation.migration import SOURCE
-from simulation.ports import Catalog, Client, Source
-from simulation.spark import Clock, Engine, JobFailed, JobsNotDone
+from simulation.ports import UNAVAILABLE, Catalog, Client, Source
+from simulation.spark import Clock, Engine, JobFailed, JobsNotDone, ProcessRaised
 from simulation.turnstile import Process, Waiting
 
-from sluice_checkpoints.errors import SluiceError
+from sluice_checkpoints.errors import ServiceUnavailable, SluiceError
 from sluice_checkpoints.lease import MARGIN, Claim, Taken, Watcher, take_over
+from sluice_checkpoints.model import ShardRow
 from sluice_checkpoints.store import CheckpointStore
 from sluice_consumer import retention, supervisor
 from sluice_consumer.config import Checkpoints, Config, MigrateFrom, Pipeline, Start, Stream
 from sluice_consumer.kinesis_twin import KinesisTwin
-from sluice_consumer.life import Consumer
+from sluice_consumer.life import Committed, Consumer
+from sluice_consumer.loop import Loop, Rhythm
+from sluice_consumer.new_records import NewRecords
 from sluice_consumer.outcome import UNCLEAN
+from sluice_consumer.probe import Probe
 from sluice_consumer.supervisor import Heart, Supervisor
 
 if TYPE_CHECKING:
     from simulation.world import World
 
-EXPECTED = (SluiceError, JobFailed, JobsNotDone)
+EXPECTED = (SluiceError, JobFailed, JobsNotDone, ProcessRaised)
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,30 @@ class Stop:
         self._life.sleep(seconds)
 
 
+class Drain:
+    """The batch loop's `threading.Event`, in virtual time: a step of the driver before each batch, and a sleep before each look while it idles."""
+
+    def __init__(self, life: SimulatedLife, driver: Process) -> None:
+        self._life, self._driver = life, driver
+
+    def is_set(self) -> bool:
+        """Whether the driver was told to stop; asked before each batch."""
+        self._driver.pause("next batch")
+        return self._told()
+
+    def wait(self, seconds: float) -> bool:
+        """Sleeps, also when it is set: the next look notices."""
+        if seconds:
+            self._life.sleep(seconds, self._driver, at="idle")
+        return self._told()
+
+    def _told(self) -> bool:
+        life = self._life
+        if life.audit and life.loop is not None:
+            life.audit, life.loop._audited = False, float("-inf")
+        return life.draining
+
+
 class SimulatedLife:
     """One driver pod.
 
@@ -79,6 +108,7 @@ class SimulatedLife:
         self.heart: Heart | None = None
         self.taken: Taken | None = None
         self.consumer: Consumer | None = None
+        self.loop: Loop | None = None
         self.draining = self.audit = self.cut = False
         self.idle = 0
         self.frozen_at: float | None = None
@@ -95,9 +125,15 @@ class SimulatedLife:
         """Whether its driver runs, and is not paused."""
         return self.driver is not None and not self.driver.done and self.frozen_at is None
 
-    def sleep(self, seconds: float, process: Process | None = None) -> None:
+    def sleep(self, seconds: float, process: Process | None = None, at: str = "sleep") -> None:
         """Sleeps by the clock of its machine."""
-        (process or self.host).pause("sleep", Waiting(wake=self.clock.after(seconds)))
+        (process or self.host).pause(at, Waiting(wake=self.clock.after(seconds)))
+
+    @property
+    def looks_at(self) -> float | None:
+        """When its idle driver looks for news again; None: it does not idle."""
+        driver = self.driver if self.working else None
+        return driver.waiting.wake if driver is not None and driver.at == "idle" and driver.waiting is not None else None
 
     # -- the supervisor ------------------------------------------------------------------------------------------------------------
 
@@ -140,23 +176,37 @@ class SimulatedLife:
         catalog = Catalog(driver, self.world.stream, self.world.stream.listed_before)
         self.consumer = consumer = Consumer(store, catalog, self.taken.life)
         consumer.begin()
+        self.world.ledger.reported.update(consumer.notes)
         source = Source(driver, self.world.source(consumer.identify()))
         retention.settle(consumer, KinesisTwin(self.world.stream), source, self.orders.accept)
         self.engine = Engine(self.world, consumer, self.orders.lease, (driver, self.clock))
         if self.taken.wait_out_millis:
             self.sleep(self.taken.wait_out_millis / 1000 * MARGIN, driver)
-        while not self.draining:
-            driver.pause("next batch")
-            if self.audit:
-                self.audit = False
-                consumer.audit()
-            plan = consumer.plan()
-            if plan is None:
-                self.idle += 1
-                driver.pause("idle")
-            else:
-                committed = consumer.run(plan, self.engine)
-                self.idle = 0 if committed.records else self.idle + 1
+        rhythm = Rhythm(0.0, None, self._news(driver, consumer), self._reported, self._rests, self.clock)
+        self.loop = Loop(consumer, self.engine, rhythm, cast("Any", Drain(self, driver)))
+        self.loop.run()
+
+    def _news(self, driver: Process, consumer: Consumer) -> Callable[[Sequence[ShardRow]], bool]:
+        """The real probes over the twin of the stream."""
+        probes = NewRecords(lambda row: Probe(KinesisTwin(self.world.stream), row.id, row.end), lambda: consumer.listed_millis)
+
+        def news(rows: Sequence[ShardRow]) -> bool:
+            if driver.pause("probe") == UNAVAILABLE:
+                raise ServiceUnavailable("probe: injected")
+            return probes(rows)
+
+        return news
+
+    def _reported(self, committed: Committed | None, _seconds: float) -> None:
+        if committed is None:
+            return
+        assert self.driver is not None
+        self.driver.pause("report")
+        self.world.ledger.reported.update(committed.notes)
+        self.idle = 0 if committed.records else self.idle + 1
+
+    def _rests(self) -> None:
+        self.idle += 1
 
     def driver_ended(self) -> None:
         """The supervisor sees its child gone."""

@@ -11,17 +11,19 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Protocol
 
-from simulation.habits import NOTHING, PART, SWALLOW, TWICE, Habits
+from simulation.habits import EARLY, HANG, NOTHING, PART, RAISE, READ, SWALLOW, TWICE, WAIVE, Habits
 from simulation.ledger import Batch, Emission, Ledger
 from simulation.ports import Client, Source
 from simulation.turnstile import Process, Waiting
 
 from sluice_checkpoints.errors import SluiceError
 from sluice_checkpoints.memory import MemoryTable
+from sluice_checkpoints.model import ShardRow
 from sluice_checkpoints.store import CheckpointStore, Life, Reader
 from sluice_checkpoints.stream import StreamIdentity
 from sluice_consumer import binding
 from sluice_consumer.life import Consumer
+from sluice_consumer.pipelines import NotNow
 from sluice_consumer.planner import BatchPlan, deal
 from sluice_consumer.ranges import Limits
 
@@ -34,10 +36,15 @@ class JobsNotDone(Exception):
     """`process` returned although a job had failed."""
 
 
+class ProcessRaised(Exception):
+    """`process` raised an error of its own."""
+
+
 class Cluster(Protocol):
-    """What an engine needs of the world."""
+    """What an engine needs of the world. `calm`: faults have ended, those of the user's code too."""
 
     habits: Habits
+    calm: bool
     ledger: Ledger
     table: MemoryTable
     attempt_numbers: count[int]
@@ -124,6 +131,8 @@ class Engine:
 
     def run(self, plan: BatchPlan) -> None:
         """One batch: the user's code, then the check of its jobs."""
+        if plan.is_empty_replay:
+            return
         self.plan, self.jobs = plan, []
         try:
             self._process(plan)
@@ -133,30 +142,75 @@ class Engine:
                 self.troubled_at, self._trouble = self._clock(), False
 
     def check(self) -> None:
-        """Refuses a batch of which a job failed (`jobs.Jobs.check`)."""
+        """Waits for jobs that still run, and refuses a batch of which one failed (`jobs.Jobs.check`)."""
         for job in self.jobs:
+            self._wait_for(job)
             if job.failed and not (self._cluster.habits.only_close and self._unread(job)):
                 raise JobsNotDone(job.failed)
 
+    def _kind(self, plan: BatchPlan) -> str:
+        """What `process` does with this issue of the batch; what keeps it from reading ends with the other faults."""
+        habits = self._cluster.habits.processes
+        kind = habits[(plan.number + self._life.generation - 1) % len(habits)]
+        return READ if self._cluster.calm and kind in {NOTHING, PART, RAISE, HANG} else kind
+
     def _process(self, plan: BatchPlan) -> None:
-        habits, sink, pair = self._cluster.habits, self._cluster.ledger.sink, (self._consumer_id, plan.number)
-        kind = habits.processes[plan.number % len(habits.processes)]
-        if kind == NOTHING or (habits.looks_first and sink.has(pair)):
+        sink, pair, kind = self._cluster.ledger.sink, (self._consumer_id, plan.number), self._kind(plan)
+        if self._cluster.habits.looks_first and sink.has(pair):
             return
-        wanted = [row for row in plan.rows if kind != PART or (number_of(row.id) + plan.number // len(habits.processes)) % 2]
-        groups = tuple(tuple(row.id for row in group) for group in deal(wanted, 1, habits.shards_per_task)) if wanted else ()
-        rows: dict[str, tuple[str, ...]] = {}
-        if kind == SWALLOW:
-            for group in groups:
-                rows |= self._swallowing(group)
-            if any(job.failed for job in self.jobs) and not habits.only_close:
-                return
-        else:
-            rows = self._job(groups)
-        if kind == TWICE and (again := self._job(groups)) != rows:
-            self._cluster.ledger.breaks("batch_content_is_fixed", f"batch {plan.number} was {rows}, and read again {again}")
+        if kind == HANG:
+            self._driver.pause("hang", Waiting(ready=lambda: False))
+        if kind == NOTHING or (kind == WAIVE and plan.replay):
+            self._returns_unread(plan, kind)
+            return
+        wanted = [row for row in plan.rows if kind != PART or self._chosen(plan, row)]
+        rows = self._read(kind, self._groups(wanted))
+        if rows is None:
+            return
+        if any(row.records for row in plan.rows if plan.replay and row not in wanted):
+            raise NotNow(f"batch {plan.number}: the rest later")
+        if kind == RAISE and plan.number % 2:
+            raise ProcessRaised
         self._driver.pause("sink")
         self._cluster.ledger.keep(pair, rows)
+        if kind == RAISE:
+            raise ProcessRaised
+
+    def _returns_unread(self, plan: BatchPlan, kind: str) -> None:
+        """Without reading: a first issue then contains nothing. Of a replay it has to say whether it is dealt with."""
+        if kind == WAIVE:
+            self._cluster.ledger.waived.add((self._consumer_id, plan.number))
+        elif plan.replay:
+            raise NotNow(f"batch {plan.number}: later")
+
+    def _chosen(self, plan: BatchPlan, row: ShardRow) -> bool:
+        return bool((number_of(row.id) + plan.number // len(self._cluster.habits.processes)) % 2)
+
+    def _groups(self, rows: list[ShardRow]) -> tuple[tuple[str, ...], ...]:
+        return tuple(tuple(row.id for row in group) for group in deal(rows, 1, self._cluster.habits.shards_per_task)) if rows else ()
+
+    def _read(self, kind: str, groups: tuple[tuple[str, ...], ...]) -> dict[str, tuple[str, ...]] | None:
+        """What a query of this kind brings; None: the user's code gives up."""
+        assert self.plan is not None
+        if kind == SWALLOW:
+            rows: dict[str, tuple[str, ...]] = {}
+            for group in groups:
+                rows |= self._swallowing(group)
+            return None if any(job.failed for job in self.jobs) and not self._cluster.habits.only_close else rows
+        if kind == EARLY:
+            return self._ending_early(groups)
+        rows = self._job(groups)
+        if kind == TWICE and (again := self._job(groups)) != rows:
+            self._cluster.ledger.breaks("batch_content_is_fixed", f"batch {self.plan.number} was {rows}, and read again {again}")
+        return rows
+
+    def _ending_early(self, groups: tuple[tuple[str, ...], ...]) -> dict[str, tuple[str, ...]]:
+        """A query that needs no more than some tasks brought by now: the others go on, and their rows are dealt with unseen."""
+        assert self.plan is not None
+        job = self._submitted(groups)
+        self._driver.pause("query")
+        self._cluster.ledger.waived.add((self._consumer_id, self.plan.number))
+        return {shard: records for result in job.results.values() for shard, records in result.items()}
 
     def _swallowing(self, group: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
         """Reads a group and goes on without it when that fails; with rows bound by then, not even this process dares to."""
@@ -177,15 +231,22 @@ class Engine:
         return all(row["batch"] < self.plan.number for row in rows)
 
     def _job(self, groups: tuple[tuple[str, ...], ...]) -> dict[str, tuple[str, ...]]:
+        job = self._submitted(groups)
+        self._wait_for(job)
+        if job.failed is not None:
+            raise JobFailed(job.failed)
+        return {shard: records for result in job.results.values() for shard, records in result.items()}
+
+    def _submitted(self, groups: tuple[tuple[str, ...], ...]) -> Job:
         job = Job(next(self._stages), groups)
         self.jobs.append(job)
         for partition in range(len(groups)):
             self._launch(job, partition)
+        return job
+
+    def _wait_for(self, job: Job) -> None:
         while not job.over:
             self._driver.pause("job", Waiting(ready=lambda: job.over))
-        if job.failed is not None:
-            raise JobFailed(job.failed)
-        return {shard: records for result in job.results.values() for shard, records in result.items()}
 
     def quiet(self) -> bool:
         """Whether nobody of this life can still be working (`engine.SparkEngine.quiet`)."""

@@ -35,6 +35,16 @@ def an_accepted_loss() -> World:
 
 
 @story
+def a_loss_that_nobody_reported() -> World:
+    """The life that commits the batch dies before it can report the loss."""
+    world = overtaken()
+    heir = accepting(world)
+    reach(world, heir, "report")
+    world.crash(heir)
+    return world
+
+
+@story
 def a_loss_of_everything() -> World:
     """All of the open batch has expired, and what came after it."""
     world = overtaken(keep=0)

@@ -46,6 +46,8 @@ def reach(world: World, life: SimulatedLife, *calls: str) -> Entry:
     """Runs a life by turns until a process of it stands before one of these calls."""
     for _ in range(TURNS):
         turn = [entry for entry in world.runnable(life) if entry[2] is None or not entry[2].lost]
+        if not turn:
+            world.until_it_looks(life)
         for entry in turn:
             if not entry[1].at.startswith(calls) and world.ready(entry[1], entry[2]):
                 world.step(*entry)

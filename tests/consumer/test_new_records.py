@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from sluice_checkpoints.model import ShardRow
 from sluice_checkpoints.position import Position
-from sluice_consumer.loop import STALE_MILLIS
-from sluice_consumer.streaming_news import Every, News
+from sluice_consumer.new_records import STALE_MILLIS, Every, NewRecords
 
 ROW = ShardRow("a", Position.after("1"), Position.after("2"), read_to=1_700_000_000_000)
 
@@ -20,10 +19,10 @@ class Bench:
     asked: int = 0
     made: int = 0
     something: bool = False
-    news: News = field(init=False)
+    news: NewRecords = field(init=False)
 
     def __post_init__(self) -> None:
-        self.news = News(self.watch, Every(1.0, clock=lambda: self.now), wall=lambda: self.now)
+        self.news = NewRecords(self.watch, lambda: int(self.now * 1000), Every(1.0, clock=lambda: self.now))
 
     def watch(self, _row: ShardRow) -> Bench:
         """Makes a prober."""
@@ -31,7 +30,7 @@ class Bench:
         return self
 
     def ask(self) -> bool:
-        """See `loop.Prober`."""
+        """See `new_records.Prober`."""
         self.asked += 1
         return self.something
 
@@ -68,6 +67,7 @@ def test_a_shard_that_nobody_looked_at_for_an_hour_gets_an_empty_batch() -> None
     row = replace(ROW, read_to=int(bench.now * 1000) - STALE_MILLIS - 1)
     assert bench.news([row])
     assert not bench.news([replace(ROW, read_to=0)])
+    assert bench.news([replace(ROW, id="b", read_to=0), row])
 
 
 def test_something_is_due_at_first_or_an_interval_after_a_given_moment() -> None:

@@ -1,0 +1,110 @@
+"""Sabotages of what the return of `process` means, and of the loop's idling (docs/protocol.md, "What returning means")."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+from simulation import habits, spark
+from simulation.sabotage import Patch, sabotage
+
+from sluice_checkpoints.errors import LostRace
+from sluice_consumer import life, loop, planner
+from sluice_consumer.planner import BatchPlan
+
+
+@sabotage(
+    "a process that cannot deal with a replay returns",
+    "What returning means: it raises NotNow",
+    hunted=True,
+    stories="a_replay_that_comes_too_early",
+    rules="succeed driver start_life",
+    processes=(habits.NOTHING, habits.READ),
+)
+def returns_unread(patch: Patch) -> None:
+    """The return counts what it has not read as dealt with."""
+    patch.setattr(spark.Engine, "_returns_unread", lambda *_: None)
+
+
+@sabotage(
+    "a replay that is not read is refused",
+    "What returning means: read or not",
+    hunted=True,
+    stories="a_replay_of_what_the_sink_has",
+    rules="succeed driver start_life",
+    processes=(habits.READ,),
+    looks_first=True,
+)
+def unread_is_refused(patch: Patch) -> None:
+    """A sink that looks first can never commit the batch that it has."""
+    real = life.Consumer._closed
+
+    def closed(self: life.Consumer, batch: int, row: life.ShardRow) -> life.ShardRow:
+        if row.batch == batch and life.unread(row, self.life.generation):
+            raise LostRace(f"nobody read {row.id} in this life")
+        return real(self, batch, row)
+
+    patch.setattr(life.Consumer, "_closed", closed)
+
+
+@sabotage(
+    "a job that still runs is refused",
+    "A batch: the commit waits for the jobs that run",
+    hunted=True,
+    stories="a_query_that_ends_before_its_jobs",
+    processes=(habits.EARLY,),
+)
+def running_is_refused(patch: Patch) -> None:
+    """A query that ends before its jobs ends every life, at the same batch."""
+    real = spark.Engine.check
+
+    def check(self: spark.Engine) -> None:
+        if any(not job.over for job in self.jobs):
+            raise spark.JobsNotDone("a job still runs")
+        real(self)
+
+    patch.setattr(spark.Engine, "check", check)
+
+
+@sabotage(
+    "a job that still runs is not waited for",
+    "A batch: the commit waits for the jobs that run",
+    hunted=True,
+    stories="a_query_that_ends_before_its_jobs",
+    processes=(habits.EARLY,),
+)
+def running_is_left(patch: Patch) -> None:
+    """Its tasks bind while the batch is being closed."""
+    real = spark.Engine._wait_for
+
+    def wait_for(self: spark.Engine, job: spark.Job) -> None:
+        if self._kind(self.plan or BatchPlan(0, ())) != habits.EARLY:
+            real(self, job)
+
+    patch.setattr(spark.Engine, "_wait_for", wait_for)
+
+
+@sabotage(
+    "an idle consumer probes only what its last batch read",
+    "A batch: an idle consumer probes what the next batch reads",
+    hunted=True,
+    stories="a_shard_that_joins_while_the_others_idle",
+    rules="split driver succeed start_life",
+    processes=(habits.READ,),
+)
+def probes_the_last_batch(patch: Patch) -> None:
+    """Nobody looks at a shard that joins with the next number, until another one has news."""
+
+    def next_batch(view: planner.View) -> BatchPlan:
+        plan = planner.next_batch(view)
+        return replace(plan, rows=tuple(row for row in plan.rows if row.batch == view.committed))
+
+    patch.setattr(loop, "planner", SimpleNamespace(**vars(planner) | {"next_batch": next_batch}))
+
+
+@sabotage(
+    "a loss is reported only by the life that commits it", "Retention: a life reports what its rows note", stories="a_loss_that_nobody_reported"
+)
+def notes_vanish(patch: Patch) -> None:
+    """Its driver dies before the report, and the next bind takes the note away."""
+    patch.setattr(life.Consumer, "notes", ())

@@ -1,0 +1,79 @@
+"""Stories of what `process` does with a batch, and of a loop that idles (docs/protocol.md, "What returning means")."""
+
+from __future__ import annotations
+
+from simulation.habits import EARLY, NOTHING, READ, WAIVE, Habits
+from simulation.story import begin, go, inherit, reach, story, with_records
+from simulation.world import World
+
+
+@story
+def a_replay_that_comes_too_early() -> World:
+    """A life binds a batch and dies; `process` of the next life cannot deal with it yet, and says so without reading."""
+    world = with_records(habits=Habits(processes=(NOTHING, READ)))
+    former = begin(world)
+    reach(world, former, "sink")
+    world.crash(former)
+    world.work(inherit(world))
+    return world
+
+
+@story
+def a_replay_of_what_the_sink_has() -> World:
+    """A life dies between its sink and the commit; `process` of the next life looks into the sink first, and returns without reading."""
+    world = with_records(habits=Habits(processes=(READ,), looks_first=True))
+    former = begin(world)
+    reach(world, former, "commit")
+    world.crash(former)
+    world.work(inherit(world))
+    return world
+
+
+@story
+def a_replay_that_is_waived() -> World:
+    """`process` returns from a replay without reading: only what that batch contains is let go."""
+    world = with_records(3, habits=Habits(processes=(WAIVE, READ)))
+    former = begin(world)
+    reach(world, former, "sink")
+    world.crash(former)
+    world.work(inherit(world))
+    return world
+
+
+@story
+def a_query_that_ends_before_its_jobs() -> World:
+    """Adaptive execution ends a join with an empty side; the tasks of the other side go on, and bind."""
+    world = with_records(shards=2, habits=Habits(processes=(EARLY,)))
+    life = begin(world)
+    reach(world, life, "query")
+    assert life.driver is not None
+    go(world, life.driver, 3)
+    world.work(life)
+    return world
+
+
+@story
+def a_shard_that_joins_while_the_others_idle() -> World:
+    """A shard's END is the last commit of a life. Its children join after the next batch, which reads the other shard and finds nothing."""
+    world = with_records(shards=2)
+    former = begin(world)
+    world.work(former)
+    world.split(world.open_shards[0])
+    world.work(former)
+    world.crash(former)
+    for shard in world.open_shards[-2:]:
+        world.put(shard)
+    return world
+
+
+@story
+def a_shard_that_an_audit_finds() -> World:
+    """A shard is split and its halves are listed before its END is read."""
+    world = with_records(shards=2)
+    life = begin(world)
+    world.work(life)
+    reach(world, life, "idle")
+    world.split(world.open_shards[0])
+    life.audit = True
+    world.work(life, 3)
+    return world
