@@ -9,7 +9,7 @@ from typing import Any
 import click
 from botocore.exceptions import BotoCoreError, ClientError
 
-from sluice_checkpoints import cli_diagnose, cli_export, cli_migrate, cli_report, cli_show
+from sluice_checkpoints import cli_adopt, cli_diagnose, cli_export, cli_migrate, cli_report, cli_show
 from sluice_checkpoints.errors import SluiceError
 from sluice_checkpoints.foreign_formats import WRITERS
 from sluice_checkpoints.formats import AUTO, FORMATS
@@ -74,6 +74,15 @@ def show(table: str, region: str, dynamodb_endpoint: str | None, *, as_json: boo
     """Where each shard of a consumer stands."""
     output = cli_report.Output(as_json=as_json)
     sys.exit(_guarded(output, lambda: cli_show.run(table, region, dynamodb_endpoint, output), terminal=False))
+
+
+@main.command()
+@click.option("--table", required=True, help="A checkpoint table of Sluice that was restored from a backup or replicated.")
+@_shared
+def adopt(table: str, region: str, dynamodb_endpoint: str | None, *, as_json: bool) -> None:
+    """Make a copied table a consumer of its own, so that drivers accept it: it gets a new consumer id, and goes on where it stands."""
+    output = cli_report.Output(as_json=as_json)
+    sys.exit(_guarded(output, lambda: cli_adopt.run(table, region, dynamodb_endpoint, output), terminal=False))
 
 
 @main.command()

@@ -46,6 +46,7 @@ class ConsumerRow:
     """The row `consumer`: identity, lease and last committed batch of one consumer.
 
     `holder` and `updated_at` are for people and never used to decide. `exported_to` is the table that the positions went to, once EXPORTED.
+    `table_id` is the DynamoDB table that the row was written in: in a copy of that table it is another's. None: not known yet.
     """
 
     consumer_id: str
@@ -64,6 +65,7 @@ class ConsumerRow:
     holder: str | None = None
     updated_at: str | None = None
     exported_to: str | None = None
+    table_id: str | None = None
 
     def to_item(self) -> Item:
         """The stored form. `released` and `plan` are left out where they say nothing."""
@@ -81,7 +83,13 @@ class ConsumerRow:
             "bootstrapped": self.bootstrapped,
             "state": self.state,
         }
-        optional = {"plan": self.plan, "holder": self.holder, "updatedAt": self.updated_at, "exportedTo": self.exported_to}
+        optional = {
+            "plan": self.plan,
+            "holder": self.holder,
+            "updatedAt": self.updated_at,
+            "exportedTo": self.exported_to,
+            "tableId": self.table_id,
+        }
         item |= {key: value for key, value in optional.items() if value is not None}
         item |= {"released": True} if self.released else {}
         return item | ({"chunks": self.chunks} if self.chunks else {})
@@ -112,6 +120,7 @@ class ConsumerRow:
             holder=item.get("holder"),
             updated_at=item.get("updatedAt"),
             exported_to=item.get("exportedTo"),
+            table_id=item.get("tableId"),
         )
 
 

@@ -67,6 +67,11 @@ class DynamoTargets:
         description = self._describe(name)
         return None if description is None or description["TableStatus"] == "CREATING" else self._table(name)
 
+    def identity(self, name: str) -> str | None:
+        """Which table this name means now: another one after a restore, a replication to another region, or a deletion. None: there is none."""
+        found = self._describe(name)
+        return None if found is None else f"{found['TableArn']}@{found.get('TableId') or round(found['CreationDateTime'].timestamp() * 1000)}"
+
     def ensure(self, name: str) -> Prepared:
         """See `Targets.ensure`."""
         warnings = self.make(name)

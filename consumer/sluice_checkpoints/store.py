@@ -24,6 +24,7 @@ from sluice_checkpoints.model import (
 )
 from sluice_checkpoints.table import (
     NEW_ROW,
+    Absent,
     Check,
     Equals,
     Path,
@@ -36,6 +37,7 @@ from sluice_checkpoints.table import (
 __all__ = ["MEMBERS", "CheckpointStore", "Life", "Range", "Reader", "Replay"]
 
 MEMBERS = 99  # rows beside the one check in a transaction
+ADOPTED = 1_000_000  # generations that an adopted copy leaves free: lives that its original had after the copy was made
 
 
 class CheckpointStore(BatchSteps):
@@ -124,6 +126,29 @@ class CheckpointStore(BatchSteps):
         Condition: the lease is this life's. Sent twice it says the same, so a lost reply does no harm. False: the lease is another's.
         """
         return self.table.write(Update(CONSUMER, _owned(life), put={("state",): EXPORTED, ("exportedTo",): to})).applied
+
+    # -- which table this is -------------------------------------------------------------------------------------------------------
+
+    def mark(self, seen: ConsumerRow, table_id: str) -> bool:
+        """Says which DynamoDB table the consumer row is in. Condition: the same consumer, and no table is named yet. False: one is."""
+        when = (Equals(("consumerId",), seen.consumer_id), Absent(("tableId",)))
+        outcome = self.table.write(Update(CONSUMER, when, put={("tableId",): table_id}))
+        return outcome.applied or (outcome.found or {}).get("tableId") == table_id
+
+    def adopt(self, seen: ConsumerRow, consumer_id: str, table_id: str) -> bool:
+        """Makes a copied table a consumer of its own: no sink has seen its id, and no generation of the original comes near its own.
+
+        Condition: nothing moved since `seen`, whose table is another one. A lost reply is recognised by the new id. False: something moved.
+        """
+        put: dict[Path, str | int] = {
+            ("consumerId",): consumer_id,
+            ("tableId",): table_id,
+            ("generation",): seen.generation + ADOPTED,
+            ("counter",): seen.counter + 1,
+        }
+        when = equals(consumerId=seen.consumer_id, tableId=seen.table_id, generation=seen.generation, counter=seen.counter)
+        outcome = self.table.write(Update(CONSUMER, when, put=put))
+        return outcome.applied or (outcome.found or {}).get("consumerId") == consumer_id
 
     # -- rows ----------------------------------------------------------------------------------------------------------------------
 

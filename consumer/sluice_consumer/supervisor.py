@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from sluice_checkpoints import copies
 from sluice_checkpoints.errors import Refused, SluiceError
 from sluice_checkpoints.lease import MARGIN, Claim, Taken, Watcher, take_over
 from sluice_checkpoints.store import CheckpointStore, Life
@@ -132,7 +133,7 @@ def open_table(config: Config) -> CheckpointStore:
     """The consumer's table, made and prepared if it is not there yet.
 
     Raises:
-        Refused: no such stream, or see `prepare`.
+        Refused: no such stream, a copy of another table (`copies.check`), or see `prepare`.
     """
     store, catalog = ports.store(config), ports.catalog(config)
     catalog.describe()  # a stream that does not exist is refused before a table is made for it
@@ -142,6 +143,9 @@ def open_table(config: Config) -> CheckpointStore:
         for warning in targets.ensure(name).warnings:
             logs.warn(warning)
     prepare(config, store, catalog)
+    row, identity = store.consumer(), targets.identity(name)
+    if row is not None and identity is not None:
+        copies.check(store, row, identity)
     return store
 
 
