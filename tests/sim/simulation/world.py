@@ -227,6 +227,7 @@ class World(Scheduler):
 
     def _deliver(self, life: SimulatedLife) -> None:
         """Works until all that is owed is delivered, or nothing of it was for too long."""
+        self.work(life, 2)
         left, until = self.ledger.missing(), self.time + BOUND
         while left and not life.over and self.time < until:
             self.work(life, 2)
@@ -238,9 +239,6 @@ class World(Scheduler):
 
     def _news(self, life: SimulatedLife) -> None:
         """Records that come while it idles, in children of a split too, are delivered as soon."""
-        self.work(life, 3)
-        if not self.open_shards:
-            return
         self.put(self.open_shards[0])
         self.split(self.open_shards[-1])
         for shard in self.open_shards:
