@@ -13,7 +13,7 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import ClientError, HTTPClientError, NoCredentialsError
+from botocore.exceptions import ClientError, CredentialRetrievalError, HTTPClientError, NoCredentialsError
 from botocore.exceptions import ConnectionError as BotoConnectionError
 
 from sluice_checkpoints.encoding import Expressions, Wire, item_from_wire, item_to_wire, to_wire
@@ -27,7 +27,9 @@ Api = Any  # a boto3 client has no type of its own
 CONDITION_FAILED = "ConditionalCheckFailedException"
 CANCELLED = "TransactionCanceledException"
 # What the service or the way to it says when the same call may succeed a moment later.
+# Expired credentials are refreshed before the next try.
 TRANSIENT = frozenset({
+    "ExpiredTokenException",
     "InternalServerError",
     "InternalFailure",
     "LimitExceededException",
@@ -93,13 +95,15 @@ def attempt(call: Callable[[], Any]) -> Any:
         if transient(error):
             raise Again(str(error), cause=error.response["Error"]["Code"]) from error
         code, message = error.response["Error"]["Code"], error.response["Error"]["Message"]
-        if code in {"AccessDeniedException", "UnrecognizedClientException", "ExpiredTokenException"}:
+        if code in {"AccessDeniedException", "UnrecognizedClientException"}:
             raise Refused(f"DynamoDB denies access ({code}: {message}); give the pod's service account the role it needs") from error
         raise
     except (BotoConnectionError, HTTPClientError) as error:
         raise Again(str(error)) from error
     except NoCredentialsError as error:
         raise Refused("no AWS credentials were found; give the pod's service account a role, or set AWS_ACCESS_KEY_ID") from error
+    except CredentialRetrievalError as error:
+        raise Again(str(error), cause="Credentials") from error
 
 
 class DynamoTable:

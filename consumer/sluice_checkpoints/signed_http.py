@@ -1,7 +1,8 @@
 """Signed calls to one AWS service over kept connections: botocore for credentials, signing and endpoints, `http_connections` for the calls.
 
 boto3 walks the shape of every field of every call; where calls are many and small, or replies long, that costs several times all else
-(docs/performance.md). What is left out here is that walk, not a rule: credentials are refreshed, certificates and proxies are botocore's.
+(docs/performance.md). What is left out here is that walk, not a rule: credentials are refreshed (beside the calls: `credentials`), certificates and
+proxies are botocore's.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from botocore.httpsession import ProxyConfiguration, get_cert_path
 from botocore.session import Session
 from botocore.utils import get_environ_proxies
 
+from sluice_checkpoints.credentials import KeptCredentials
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.http_connections import Connections, Waits, connections, host_header
 from sluice_checkpoints.retrying import Again
@@ -69,14 +71,18 @@ class Signer:
         credentials = session.get_credentials()
         if credentials is None:
             raise Refused("no AWS credentials were found; give the pod's service account a role, or set AWS_ACCESS_KEY_ID")
-        self._credentials, self._service, self._region = credentials, service, region
+        self._credentials, self._service, self._region = KeptCredentials(credentials), service, region
         self.url = (endpoint or session.create_client(service.name, region_name=region).meta.endpoint_url).rstrip("/") + "/"
         self._host = host_header(self.url)
 
     def headers(self, operation: str, content_type: str, body: bytes) -> dict[str, str]:
-        """The headers of one call. Credentials are refreshed here when they are about to expire."""
+        """The headers of one call.
+
+        Raises:
+            Again: the credentials have expired, and new ones could not be had.
+        """
         asked = {"Content-Type": content_type, "X-Amz-Target": self._service.target + operation}
-        return signed(Post(self.url, self._host, asked, body), self._credentials.get_frozen_credentials(), self._service.name, self._region)
+        return signed(Post(self.url, self._host, asked, body), self._credentials.current(), self._service.name, self._region)
 
 
 class SignedHttp:
@@ -89,7 +95,7 @@ class SignedHttp:
         """One call, made once; its reply whatever it says.
 
         Raises:
-            Again: no reply came.
+            Again: no reply came, or there was nothing valid to sign with.
         """
         headers = self._signer.headers(operation, content_type, body)
         try:

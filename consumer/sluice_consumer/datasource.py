@@ -11,7 +11,7 @@ import gc
 import json
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -119,7 +119,11 @@ class BatchReader(DataSourceReader):
         return [Group(group) for group in self.batch.groups]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
-        """Fetches and binds every shard of the task, each in its thread; what is bound is handed over as soon as it is worth it."""
+        """Fetches and binds every shard of the task, each in its thread, and hands them over in the order of the group.
+
+        Spark takes the order of a task's rows for determined: after a lost shuffle file it repeats only the map tasks that are missing, and rows that
+        were dealt by their number (`repartition`, `zipWithUniqueId`, `sample`) would be lost or doubled in another order.
+        """
         assert isinstance(partition, Group)  # noqa: S101 - Spark gives back what partitions() made
         store, source, task = self._ports()
         freeze("imported")
@@ -127,7 +131,7 @@ class BatchReader(DataSourceReader):
         threads = _threads()
         futures: list[Future[Fetched]] = [threads.submit(read_shard, store, source, task, row) for row in rows.values()]
         try:
-            yield from to_arrow((future.result() for future in as_completed(futures)), self.batch.identity.name)
+            yield from to_arrow((future.result() for future in futures), self.batch.identity.name)
         finally:
             wait(futures)  # however it ends, nothing of this task goes on after it
         freeze("read")
