@@ -234,6 +234,7 @@ class World(Scheduler):
             self.advance(1)
             if self.ledger.missing() != left:
                 left, until = self.ledger.missing(), self.time + BOUND
+        self.work(life)  # what was committed last is reported
         if left and not life.over:
             self.ledger.breaks("progress", f"not delivered within {BOUND:g} s: {left}")
 
