@@ -191,8 +191,15 @@ def _comes_again(case: Case) -> Iterator[Finding]:
 
 
 def _row_is_missing(case: Case) -> Iterator[Finding]:
-    """Closed, and what followed it has progress. KCL deletes rows of finished shards; nobody else does."""
-    if not _rowless(case) or case.id not in case.all.above_progress or case.all.reading.finished_rows_vanish:
+    """Closed, and what followed it has progress. KCL deletes rows of finished shards, and only by its rule; nobody else does."""
+    if not _rowless(case) or case.id not in case.all.above_progress or case.id in case.all.deleted_as_finished:
+        return
+    if case.all.reading.finished_rows_vanish:
+        text = (
+            "has no row, though what followed it has progress, and KCL did not delete it as finished: a shard before it still has a row, or one that "
+            "followed it was not started. KCL does not read it: its records are lost unless they were read before"
+        )
+        yield case.found("row-missing", WILL_BE_LOST, text, MIGRATE)
         return
     text = "has no row, though what followed it has progress: it was read to its end, or never; the table does not say"
     yield case.found("row-missing", WARNING, text, "a migration reads it from its beginning: duplicates, but no gap")

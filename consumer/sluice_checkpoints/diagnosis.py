@@ -130,6 +130,11 @@ class Observed:
         return self.lineage.above(i for i, row in self.rows.items() if row.stored.progress)
 
     @cached_property
+    def deleted_as_finished(self) -> frozenset[str]:
+        """See `Lineage.deleted_as_finished`; no shard if the system does not delete rows."""
+        return self.lineage.deleted_as_finished(self.rows, self.shards, self.unread) if self.reading.finished_rows_vanish else frozenset()
+
+    @cached_property
     def above_late_starts(self) -> frozenset[str]:
         """Shards that are followed by one that was to start at the tip or at a time: they were passed over on purpose."""
         return self.lineage.above(i for i, row in self.rows.items() if row.stored.position is None)

@@ -197,6 +197,8 @@ def _entry(saying: Saying, theirs: Theirs, place: Place, before: RawItem | None)
     was = row.stored.text if row else None
     if row and row.stored.position and _rank(row.stored.position) > _rank(saying.position):
         return Entry(place.shard.id, saying, was, KEPT)
+    if row and saying.problem and row.stored.position == saying.stands:
+        return Entry(place.shard.id, replace(saying, problem=None, why="that row says so in its own words"), was, UNCHANGED)
     change = theirs.writer.change(place, before)
     return Entry(place.shard.id, saying, was, WRITTEN if change else UNCHANGED, change)
 

@@ -106,9 +106,10 @@ def plan(observed: Observed, choices: Choices) -> Plan:
 def _cases(observed: Observed, choices: Choices, rows: Mapping[str, SourceShard], shards: Mapping[str, Shard], lineage: Lineage) -> Iterable[Case]:
     below = lineage.below(rows)
     above = lineage.above(i for i, row in rows.items() if row.stored.progress)
+    deleted = lineage.deleted_as_finished(rows, shards)
     for i in sorted(rows.keys() | shards.keys() | observed.earlier):
         reading = observed.reading
-        yield Case(i, rows.get(i), shards.get(i), choices, reading.finished_rows_vanish, reading.rowless, i in below, i in above)
+        yield Case(i, rows.get(i), shards.get(i), choices, reading.finished_rows_vanish, reading.rowless, i in below, i in above, i in deleted)
 
 
 def _judge(cases: Iterable[Case]) -> tuple[dict[str, Verdict], list[str]]:

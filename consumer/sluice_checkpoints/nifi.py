@@ -99,15 +99,17 @@ def _shard(item: RawItem, stream: str) -> SourceShard:
 def _stored(item: RawItem) -> Stored:
     """The whole record, unless the row says less of it.
 
-    NiFi itself resumes after the whole record whatever `subSequenceNumber` says. It writes 0 for a plain record, and in its migration for every one;
-    above 0 it is the last user record that was handed over, so what follows in that aggregate may never have been.
+    NiFi itself resumes after the whole record whatever `subSequenceNumber` says. That is the last user record that was handed over, so what follows
+    in that aggregate may never have been. A plain record has 0. In a row that NiFi copied from KCL 0 stands for any number: KCL had done user record
+    0 at least.
     """
-    sequence, sub = text_or_none(item, "sequenceNumber"), count(item, "subSequenceNumber")
+    sequence = text_or_none(item, "sequenceNumber")
+    sub = count(item, "subSequenceNumber") if "subSequenceNumber" in item else None
     if sequence is None:
         return Stored("no sequenceNumber")
     if not SEQUENCE_NUMBER.fullmatch(sequence):
         raise Refused(f"sequenceNumber {sequence!r} is not a sequence number")
-    return Stored(f"{sequence}/{sub}" if sub else sequence, Position.after(sequence, sub or None))
+    return Stored(f"{sequence}/{sub}" if sub else sequence, Position.after(sequence, sub))
 
 
 def _higher(main: Iterable[SourceShard], half: Iterable[SourceShard]) -> Iterable[SourceShard]:

@@ -57,7 +57,11 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Everything the rules may look at for one shard: its row in the source and its place in the stream, either of which may be missing."""
+    """Everything the rules may look at for one shard: its row in the source and its place in the stream, either of which may be missing.
+
+    Attributes:
+        deleted_as_finished: see `Lineage.deleted_as_finished`.
+    """
 
     id: str
     row: SourceShard | None
@@ -67,6 +71,7 @@ class Case:
     rowless: str | None
     below_a_row: bool
     above_progress: bool
+    deleted_as_finished: bool
 
 
 Rule = Callable[[Case], Verdict | None]
@@ -124,9 +129,11 @@ def _never_acknowledged(case: Case) -> Verdict | None:
 def _row_was_deleted(case: Case) -> Verdict | None:
     if not case.shard or not case.shard.closed or not case.above_progress:
         return None
-    if case.finished_rows_vanish:
+    if case.finished_rows_vanish and case.deleted_as_finished:
         return Verdict(END, "closed, no row, and what followed it has progress: the source deleted it as finished")
     why = "closed and no row, though what followed it has progress"
+    if case.finished_rows_vanish:
+        why += "; the source did not delete it as finished: a shard before it still has a row, or one that followed it was not started"
     return Verdict(TRIM_HORIZON, why, "its row is missing, so it starts at its beginning", again=True)
 
 

@@ -5,9 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sluice_checkpoints.diagnose import diagnose
+from sluice_checkpoints.diagnosis import Observed as Diagnosed
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.kcl import Kcl
 from sluice_checkpoints.migration_plan import Observed, Plan, as_document, digest_of, plan
@@ -91,8 +93,101 @@ def test_a_shard_that_an_earlier_try_planned_and_that_expired_since_is_ended() -
 
 def test_a_row_kcl_deleted_after_its_child_had_progress_is_a_finished_shard() -> None:
     """KCL deletes the row of a finished shard, and not before its children have started."""
-    result = made({B: STARTED, C: CREATED}, (listed(A, closed=True), listed(B, A), listed(C, A)))
+    result = made({B: STARTED, C: STARTED}, (listed(A, closed=True), listed(B, A), listed(C, A)))
     assert start(result) == END
+
+
+SPLIT_TWICE = (listed(A, closed=True), listed(B, A, closed=True), listed(C, A), listed(D, B), listed(E, B))
+MERGE = (listed(A, closed=True), listed(B, closed=True), listed(C, A, B))
+
+
+@pytest.mark.parametrize(
+    ("shards", "rows", "missing"),
+    [
+        (SPLIT_TWICE, {A: STARTED, C: STARTED, D: STARTED, E: STARTED}, (B,)),
+        (SPLIT_TWICE, {A: CREATED, C: STARTED, D: STARTED, E: STARTED}, (B,)),
+        (SPLIT_TWICE, {C: STARTED, D: STARTED, E: CREATED}, (A, B)),
+        (SPLIT_TWICE, {C: STARTED, D: STARTED}, (A, B)),
+        (MERGE, {A: STARTED, C: STARTED}, (B,)),
+    ],
+    ids=["its parent has a row", "its parent was not started", "a child was not started", "a child has no row", "the other parent has a row"],
+)
+def test_a_missing_row_that_kcl_cannot_have_deleted_is_no_finished_shard(
+    shards: tuple[Shard, ...], rows: dict[str, Stored], missing: tuple[str, ...]
+) -> None:
+    """It is a hole, or a person deleted it: no record of it may ever have been read."""
+    result = made(rows, shards, unstarted="trim-horizon")
+    again = [p.id for p in result.shards if p.verdict.again]
+    assert {shard: start(result, shard) for shard in missing} == dict.fromkeys(missing, TRIM_HORIZON)
+    assert set(missing) & set(again)
+    reading = Reading("kcl", tuple(SourceShard(i, stored) for i, stored in rows.items()), finished_rows_vanish=True)
+    found = diagnose(Diagnosed(reading, ShardList(shards, T0)))
+    assert {f.shard for f in found if f.severity.loss} & set(missing)
+
+
+@pytest.mark.parametrize("late", [UNSTARTED, AT_TIMESTAMP], ids=["at the tip", "at a time"])
+def test_a_shard_that_was_passed_over_on_purpose_is_not_read(late: Stored) -> None:
+    """Its consumer began at the tip or at a time, after the shard was closed."""
+    result = made({B: late, C: STARTED}, (listed(A, closed=True), listed(B, A), listed(C, A)))
+    assert start(result) == END
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[list[Shard], dict[str, Stored], set[str]]:
+    """A stream that was split and merged, what KCL read of it, and the rows that KCL's cleaner has deleted since."""
+    shards: dict[str, Shard] = {f"shardId-{i:012d}": listed(f"shardId-{i:012d}") for i in range(draw(st.integers(1, 3)))}
+    opened = list(shards)
+    for _ in range(draw(st.integers(0, 4))):
+        parents = draw(st.lists(st.sampled_from(opened), min_size=1, max_size=2, unique=True))
+        for _ in range(2 if len(parents) == 1 else 1):
+            child = f"shardId-{len(shards):012d}"
+            shards[child] = listed(child, *parents)
+            opened.append(child)
+        for parent in parents:
+            shards[parent] = listed(parent, *shards[parent].parents, closed=True)
+            opened.remove(parent)
+    rows: dict[str, Stored] = {}
+    for shard in shards.values():  # parents come before their children
+        ready = all(rows.get(parent) == FINISHED for parent in shard.parents)
+        states = [CREATED, STARTED, FINISHED] if shard.closed else [CREATED, STARTED]
+        if ready:
+            rows[shard.id] = draw(st.sampled_from(states))
+    deleted: set[str] = set()
+    for shard in draw(st.permutations(list(shards.values()))) if draw(st.booleans()) else list(shards.values()):
+        if cleanable(shard, shards, rows, deleted) and draw(st.booleans()):
+            deleted.add(shard.id)
+    return list(shards.values()), rows, deleted
+
+
+def cleanable(shard: Shard, shards: dict[str, Shard], rows: dict[str, Stored], deleted: set[str]) -> bool:
+    """KCL's rule (`LeaseCleanupManager.cleanupLeaseForCompletedShard`)."""
+    children = [other.id for other in shards.values() if shard.id in other.parents]
+    started = all(child in deleted or rows.get(child) not in {None, CREATED, AT_TIMESTAMP} for child in children)
+    parents_gone = all(parent in deleted or parent not in rows for parent in shard.parents)
+    return rows.get(shard.id) == FINISHED and bool(children) and started and parents_gone
+
+
+@settings(max_examples=300)
+@given(history=histories())
+def test_whatever_kcl_deletes_by_its_rule_is_finished_and_what_it_has_not_read_is_never_taken_for_finished(
+    history: tuple[list[Shard], dict[str, Stored], set[str]],
+) -> None:
+    """Rows that KCL deleted are ended; of a row that was never there, or that KCL would have kept, nothing is passed over."""
+    shards, rows, deleted = history
+    left = {shard: stored for shard, stored in rows.items() if shard not in deleted}
+    if not left:
+        return
+    result = made(left, tuple(shards), unstarted="trim-horizon")
+    for shard in deleted:
+        assert start(result, shard) == END or not _before_progress(shard, shards, left)
+    for shard in (s.id for s in shards if rows.get(s.id) != FINISHED):
+        assert start(result, shard) != END
+
+
+def _before_progress(shard: str, shards: list[Shard], left: dict[str, Stored]) -> bool:
+    """Whether something that follows a shard has a row with progress."""
+    children = [other.id for other in shards if shard in other.parents]
+    return any((child in left and left[child].progress) or _before_progress(child, shards, left) for child in children)
 
 
 def test_where_rows_do_not_vanish_a_missing_row_is_read_again() -> None:
