@@ -48,6 +48,7 @@ class Saying:
         stands: where the shard stands in Sluice's table.
         position: what the format can say of that; None: it has no word for a shard that was not started.
         why: for people.
+        last: of a finished shard, the number from which nothing is left to read; None: not known, or not wanted.
         warnings: what a person should look at.
         again: records that were processed are processed again.
         problem: why nothing may be said at all.
@@ -59,6 +60,7 @@ class Saying:
     warnings: tuple[str, ...] = ()
     again: bool = False
     problem: str | None = None
+    last: str | None = None
 
     def but(self, position: Position | None, why: str, warning: str, *, again: bool) -> Saying:
         """Something else, with one warning more."""
@@ -118,7 +120,7 @@ def plan(ours: Ours, theirs: Theirs, stream: StreamIdentity, shards: ShardList) 
     refuse_all(f"table {theirs.snapshot.table} cannot be written", list(_strange(theirs, shards)))
     found = _by_shard(theirs, stream)
     sayings = [(shard, _saying(ours, shard, theirs.writer)) for shard in shards.shards]
-    places = {shard.id: _place(shard, saying.position, stream, shards) for shard, saying in sayings}
+    places = {shard.id: _place(shard, saying, stream, shards) for shard, saying in sayings}
     entries = tuple(_entry(saying, theirs, places[shard.id], found.get(shard.id)) for shard, saying in sayings)
     problems = [f"{e.shard}: {e.saying.problem}" for e in entries if e.saying.problem and e.outcome != KEPT]
     refuse_all(f"positions cannot be written in the format {theirs.writer.name}", problems)
@@ -131,9 +133,9 @@ def _strange(theirs: Theirs, shards: ShardList) -> Iterable[str]:
             yield f"row {row.id}: {problem}"
 
 
-def _place(shard: Shard, position: Position | None, stream: StreamIdentity, shards: ShardList) -> Place:
+def _place(shard: Shard, saying: Saying, stream: StreamIdentity, shards: ShardList) -> Place:
     children = tuple(child.id for child in shards.children_of(shard.id))
-    return Place(shard, children, position, stream.name, shards.date_millis)
+    return Place(shard, children, saying.position, stream.name, shards.date_millis, saying.last)
 
 
 def _by_shard(theirs: Theirs, stream: StreamIdentity) -> dict[str, RawItem]:
@@ -174,15 +176,20 @@ def _in_words(saying: Saying, writer: Writer) -> Saying:
 
 
 def _ended(saying: Saying, row: ShardRow, shard: Shard, writer: Writer) -> Saying:
-    """A format without ends gets the shard's last sequence number. Emulators give one below the first, which is none."""
-    if writer.ends:
+    """The shard's last sequence number, instead of the end or beside it. Emulators give one below the first, which is none."""
+    if writer.ends and not writer.reads_past_ends:
         return saying
     if shard.ending_sequence and int(shard.ending_sequence) >= int(shard.starting_sequence):
-        return replace(saying, position=Position.after(shard.ending_sequence), why="finished: its last sequence number")
+        return _by_number(saying, Position.after(shard.ending_sequence), writer, "finished: its last sequence number")
     if row.start.at == "AFTER" and row.start.sub is None:
-        return saying.but(row.start, "finished: the start of its last range", f"its last sequence number is unknown: {_again(row.start)}", again=True)
+        saying = _by_number(saying, row.start, writer, "finished: the start of its last range")
+        return saying.but(saying.position, saying.why, f"its last sequence number is unknown: {_again(row.start)}", again=True)
     warning = f"is finished, which {writer.name} cannot say, and its last sequence number is unknown: all its records come again"
-    return saying.but(None, "finished", f"{warning}; {writer.unstarted}", again=True)
+    return saying.but(END if writer.ends else None, "finished", f"{warning}; {writer.unstarted}", again=True)
+
+
+def _by_number(saying: Saying, position: Position, writer: Writer, why: str) -> Saying:
+    return replace(saying, position=END if writer.ends else position, why=why, last=position.sequence)
 
 
 def _again(start: Position) -> str:
@@ -200,6 +207,8 @@ def _entry(saying: Saying, theirs: Theirs, place: Place, before: RawItem | None)
     if row and saying.problem and row.stored.position == saying.stands:
         return Entry(place.shard.id, replace(saying, problem=None, why="that row says so in its own words"), was, UNCHANGED)
     change = theirs.writer.change(place, before)
+    if change is None and saying.position == END:
+        saying = replace(saying, warnings=(), again=False, why="finished: that row says so already")
     return Entry(place.shard.id, saying, was, WRITTEN if change else UNCHANGED, change)
 
 

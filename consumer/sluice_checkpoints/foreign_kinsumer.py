@@ -1,8 +1,9 @@
 """Checkpoints of kinsumer, twitchscience's and snowplow's, as they are written on the way back.
 
 A row without an owner is captured at once. `SequenceNumber` NULL means the beginning of the shard, unless the fork's iteratorStartTimestamp is set
-(`getShardIterator`); the word `LATEST` is never written. A shard is finished when `Finished` holds a time, whatever its number is. Only the table of
-checkpoints is written: clients and the list of shards are kinsumer's own to renew.
+(`getShardIterator`); the word `LATEST` is never written. `Finished` holds a time when a shard is finished; only kinsumer's leader asks for it
+(`diffShardIDs`). Who captures a shard goes by `SequenceNumber` alone (`consume`, `capture`), so a finished shard needs the number of its end, too.
+Only the table of checkpoints is written: clients and the list of shards are kinsumer's own to renew.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ def _number(place: Place, had: RawItem) -> Tagged:
     if place.position and place.position.sequence:
         return {"S": place.position.sequence}
     stored = had.get("SequenceNumber", NOTHING)
+    if place.last and not ("N" in had.get("Finished", {}) and stored.get("S")):
+        return {"S": place.last}
     return NOTHING if place.position is None or stored.get("S") in {"", LATEST} else stored
 
 
@@ -52,4 +55,4 @@ def _rfc1123(place: Place) -> Tagged:
 
 
 UNSTARTED = "let kinsumer begin at TRIM_HORIZON (its default; do not set WithIteratorStartTimestamp)"
-KINSUMER = Writer(Kinsumer(), KEY, TYPES, _row, _stamp, unstarted=UNSTARTED, ending=CHECKPOINTS)
+KINSUMER = Writer(Kinsumer(), KEY, TYPES, _row, _stamp, reads_past_ends=True, unstarted=UNSTARTED, ending=CHECKPOINTS)

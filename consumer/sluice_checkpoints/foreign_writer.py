@@ -27,6 +27,7 @@ class Place:
         position: None: it was not started, and the format has no word for that.
         stream: the stream's name.
         millis: the time of the export, epoch milliseconds, for attributes that say when a row was written.
+        last: the sequence number that is to stand beside the end of a shard; None: none is known, or wanted.
     """
 
     shard: Shard
@@ -34,6 +35,7 @@ class Place:
     position: Position | None
     stream: str
     millis: int
+    last: str | None = None
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Writer:
         stamp: attributes that change with every write.
         inside: it stores places inside of an aggregate.
         ends: it has a word for a shard that is finished.
+        reads_past_ends: some of its workers go by the number of a finished shard, and not by that word.
         unstarted: what its consumers must be told so that a shard that was not started begins at its beginning; None: the format has a word for it.
         beside: endings of names of tables that must not exist, with the reason.
         ending: what the name of a table that is made must end with.
@@ -60,6 +63,7 @@ class Writer:
     stamp: Callable[[Place, RawItem], RawItem]
     inside: bool = False
     ends: bool = True
+    reads_past_ends: bool = False
     unstarted: str | None = None
     beside: tuple[tuple[str, str], ...] = ()
     ending: str = ""

@@ -19,7 +19,9 @@ from sluice_checkpoints.model import Child, ShardRow
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.snapshot import Snapshot
 from sluice_checkpoints.store import CheckpointStore, Range, Reader
+from sluice_consumer.kinesis_twin import KinesisTwin
 
+NULL = {"NULL": True}
 CHILDREN = tuple(Child(i, frozenset({ZERO})) for i in (THREE, FOUR))
 
 
@@ -69,6 +71,19 @@ def test_there_and_back_and_there_again_loses_nothing_and_repeats_nothing(each: 
     assert whole(each, stands(CheckpointStore(targets.tables["sluice-second"]))) == before
     assert again.plan is not None
     assert {p.id for p in again.plan.shards if p.verdict.again} == (set() if each.writer.unstarted is None else {FOUR})
+
+
+@pytest.mark.parametrize("new", [True, False], ids=["a new table", "the old table, stopped before the end"])
+def test_kinsumer_delivers_nothing_of_a_finished_shard_again(new: bool) -> None:  # noqa: FBT001
+    """Its consumer of a shard reads on after `SequenceNumber`, or from the beginning where there is none (`getShardIterator`)."""
+    bench = Bench("kinsumer")
+    old = {"Finished": NULL, "FinishedRFC": NULL, "SequenceNumber": {"S": str(bench.stream.shards[ZERO].shard.starting_sequence)}}
+    bench.rows[:] = [] if new else [row | old if row["Shard"]["S"] == ZERO else row for row in bench.rows]
+    bench.exporter().run()
+    (row,) = (row for row in bench.rows if row["Shard"]["S"] == ZERO)
+    client = KinesisTwin(bench.stream)
+    page = client.get_records(ZERO, client.get_iterator(ZERO, Position.after(row["SequenceNumber"]["S"])), 10)
+    assert len(page.records) == 0
 
 
 def test_there_and_back_without_a_batch_changes_no_place(each: Bench) -> None:

@@ -138,6 +138,19 @@ def test_a_lease_that_had_no_counter_gets_one() -> None:
     assert write("kcl", S150, {"leaseKey": {"S": ID}})["leaseCounter"] == {"N": "1"}
 
 
+@pytest.mark.parametrize(
+    "had",
+    [None, kinsumer({"S": "150"}), kinsumer(NOTHING), kinsumer({"S": "LATEST"}), kinsumer(NOTHING, **FINISHED)],
+    ids=["no row", "a place", "no place", "the fork's word for the tip", "finished without a number"],
+)
+def test_a_shard_that_is_finished_tells_kinsumer_the_number_of_its_end(had: Any) -> None:
+    """Who captures a shard goes by the number; only the leader asks for `Finished`. From any other number the shard is delivered again."""
+    change = WRITERS["kinsumer"].change(Place(SHARD, (CHILD,), END, "orders", AT, last="200"), had)
+    assert change is not None
+    assert change.after["SequenceNumber"] == {"S": "200"}
+    assert "N" in change.after["Finished"]
+
+
 def test_kinsumer_keeps_when_a_shard_was_finished_and_never_says_latest() -> None:
     """The time of the first finish stays; the word LATEST would leave records out."""
     had = kinsumer({"S": "150"}, Finished={"N": "7"}, FinishedRFC={"S": "then"})
