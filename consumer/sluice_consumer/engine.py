@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import logging
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,10 +17,10 @@ from sluice_consumer.jobs import Jobs
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.planner import BatchPlan
 from sluice_consumer.ranges import Limits
+from sluice_consumer.spark_status import SparkStatus
 from sluice_consumer.warming import WarmUp
 
 Process = Callable[[DataFrame, BatchInfo], Any]
-log = logging.getLogger(__name__)
 
 
 def load(entrypoint: str) -> Process:
@@ -74,15 +72,14 @@ class SparkEngine:
         self._spark, self._config, self.identity, self._warm_up = spark, config, identity, warm_up
         self._generation, self._consumer_id = owner
         self._process = load(config.pipeline.entrypoint)
-        self._jobs = Jobs(spark.sparkContext)
-        self._troubled_at = float("-inf")
+        self._jobs = Jobs(SparkStatus(spark))
         spark.dataSource.register(SluiceDataSource)
 
     def run(self, plan: BatchPlan) -> None:
         """Reads and processes one batch; an empty replay has nothing to process, and starts no job.
 
         Raises:
-            JobsNotDone: `process` returned although a job of the batch did not succeed. Else whatever `process` raised.
+            JobsNotDone: `process` returned although a job of the batch failed. Else whatever `process` raised.
         """
         if plan.is_empty_replay:
             return
@@ -93,8 +90,7 @@ class SparkEngine:
             self._process(self._frame(plan), self._info(plan))
             self._jobs.check()
         finally:
-            if self._jobs.troubled():
-                self._troubled_at = time.monotonic()
+            self._jobs.look()
 
     def rest(self) -> None:
         """What can be done while there is no batch."""
@@ -102,8 +98,8 @@ class SparkEngine:
             self._warm_up.while_waiting()
 
     def quiet(self) -> bool:
-        """Whether for a lease duration no task failed or was killed and no executor was lost: nobody of this life can still be working."""
-        return time.monotonic() - self._troubled_at > self._config.lease_duration_seconds
+        """Whether nobody of this life can still be working (`Jobs.quiet`). So it is where a batch was refused before any job ran."""
+        return self._jobs.quiet(self._config.lease_duration_seconds)
 
     def _frame(self, plan: BatchPlan) -> DataFrame:
         warm = self._warm_up.slots if self._warm_up else 0

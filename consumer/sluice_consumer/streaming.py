@@ -54,7 +54,7 @@ class Source:
         self.identity = work.consumer.identify()
         self.query: StreamingQuery | None = None
         self.address = ""
-        self._jobs = QueryJobs(spark.sparkContext)
+        self._jobs = QueryJobs(spark)
         self._idle, self._handed = Every(PROBE_SECONDS), time.monotonic()
         self.planner = StreamPlanner(
             work.consumer,
@@ -97,7 +97,7 @@ class Source:
         """Whether nobody of this life can still be working, now that the query was stopped."""
         if self.query is None:
             return True
-        self._jobs.settle()
+        self._jobs.look()
         return self.query.exception() is None and self._jobs.quiet(self._config.lease_duration_seconds)
 
     def answers(self) -> Mapping[str, Answer]:

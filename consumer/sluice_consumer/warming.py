@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from pyspark.sql import SparkSession
 
 from sluice_consumer.executors import registered
-from sluice_consumer.jobs import each, stages
+from sluice_consumer.spark_status import each, stages
 from sluice_consumer.warming_source import TASKS, WarmUpSource
 
 log = logging.getLogger(__name__)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from typing import Any
 
 from pyspark.sql import DataFrame
+
+from sluice_checkpoints.errors import Refused
 
 seen: list[Any] = []
 
@@ -45,6 +48,103 @@ def swallow(batch: DataFrame, _info: Any) -> None:
         seen.append(type(error).__name__)
 
 
+def swallow_query(batch: DataFrame, _info: Any) -> None:
+    """Catches a failed SQL query with a description."""
+    batch.sparkSession.sparkContext.setJobDescription("my report")
+    try:
+        batch.mapInArrow(_failing, batch.schema).write.format("noop").mode("overwrite").save()
+    except Exception as error:  # noqa: BLE001 - what this pipeline is about
+        seen.append(type(error).__name__)
+    finally:
+        batch.sparkSession.sparkContext.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
+
+
+def swallow_rows(batch: DataFrame, _info: Any) -> None:
+    """Catches a failure half-way through the rows."""
+    try:
+        seen.append(len(list(batch.mapInArrow(_failing, batch.schema).toLocalIterator())))
+    except Exception as error:  # noqa: BLE001 - what this pipeline is about
+        seen.append(type(error).__name__)
+
+
+def swallow_cancelled(batch: DataFrame, _info: Any) -> None:
+    """Begins to read in a thread, and thinks better of it."""
+    context = batch.sparkSession.sparkContext
+    canceller = threading.Thread(target=lambda: (_until_a_job_runs(batch), context.cancelAllJobs()))
+    canceller.start()
+    try:
+        batch.rdd.mapPartitions(_slow).collect()
+    except Exception as error:  # noqa: BLE001 - what this pipeline is about
+        seen.append(type(error).__name__)
+    canceller.join()
+
+
+def running(batch: DataFrame) -> int:
+    """How many jobs run now; all that has ended is known to have ended."""
+    context: Any = batch.sparkSession.sparkContext
+    context._jsc.sc().listenerBus().waitUntilEmpty()
+    return len(context.statusTracker().getActiveJobsIds())
+
+
+def _until_a_job_runs(batch: DataFrame) -> None:
+    while not running(batch):
+        threading.Event().wait(0.02)
+
+
+def _empty(batch: DataFrame) -> DataFrame:
+    """A table of keys without rows, of which Spark learns when it was read."""
+    keys = batch.sparkSession.range(0, 2, 1, 2).selectExpr("concat('k', id) AS partitionKey", "id")
+    return keys.filter("id > 5").repartition(2)
+
+
+def _late(rows: Any) -> Any:
+    time.sleep(1)
+    yield from rows
+
+
+def _late_and_failing(rows: Any) -> Any:
+    time.sleep(1)
+    yield from _failing(rows)
+
+
+def _not_needed(batch: DataFrame, function: Any) -> None:
+    """Joins nothing with the batch, whose side of the join is still read when the query has ended."""
+    side = batch.coalesce(1).mapInArrow(function, batch.schema)
+    _empty(batch).hint("merge").join(side, "partitionKey").write.format("noop").mode("overwrite").save()
+    seen.append(running(batch))
+
+
+def read_late(batch: DataFrame, _info: Any) -> None:
+    """Returns while a job of its query reads the batch."""
+    _not_needed(batch, _late)
+
+
+def fail_late(batch: DataFrame, _info: Any) -> None:
+    """Returns while a job of its query is about to fail."""
+    _not_needed(batch, _late_and_failing)
+
+
+def beside(batch: DataFrame, _info: Any) -> None:
+    """Reads the batch while a thread has a long job of its own."""
+    context = batch.sparkSession.sparkContext
+
+    def work() -> None:
+        context.setJobGroup("beside", "something else")
+        with contextlib.suppress(Exception):
+            context.parallelize([1], 1).mapPartitions(_minute).collect()
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    _until_a_job_runs(batch)
+    batch.count()
+    seen.append(thread)
+
+
+def refuse(_batch: DataFrame, _info: Any) -> None:
+    """Has no use for its arguments."""
+    raise Refused("pipeline.args.path: missing")
+
+
 def _slow(rows: Any) -> Any:
     list(rows)
     time.sleep(1.5)
@@ -55,9 +155,7 @@ def leave_running(batch: DataFrame, _info: Any) -> None:
     """Returns while a job of a thread of its own still runs."""
     thread = threading.Thread(target=lambda: seen.append(batch.rdd.mapPartitions(_slow).collect()), daemon=True)
     thread.start()
-    tracker = batch.sparkSession.sparkContext.statusTracker()
-    while not tracker.getActiveJobsIds():
-        threading.Event().wait(0.02)
+    _until_a_job_runs(batch)
     seen.append(thread)
 
 

@@ -1,4 +1,4 @@
-"""What the driver believes about Spark: reads replay, partial reads are closed, failed and running jobs are seen."""
+"""What the driver believes about Spark: reads replay, partial reads are closed, failed jobs are seen and running ones waited for."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pipelines_of_tests import seen
 from pyspark.sql import SparkSession
 from worker_look import WorkerLook
 
+from sluice_checkpoints.errors import Refused
 from sluice_consumer.config import Stream
 from sluice_consumer.jobs import JobsNotDone
 
@@ -69,10 +70,19 @@ def test_a_failed_job_that_process_swallowed_keeps_the_batch_open(life: Callable
     assert not one.engine.quiet()
 
 
-def test_a_job_that_still_runs_keeps_the_batch_open(life: Callable[[str], Life]) -> None:
-    """A job of a thread of its own belongs to the batch too."""
-    with pytest.raises(JobsNotDone, match="RUNNING"):
-        life("leave_running").batch()
+def test_a_job_that_still_reads_is_waited_for(spark: SparkSession, life: Callable[[str], Life]) -> None:
+    """A job of a thread of its own belongs to the batch too: it may bind shards, and the commit counts them."""
+    rows = life("leave_running").batch()
+    assert not spark.sparkContext.statusTracker().getActiveJobsIds()
+    assert sum(row.records for row in rows) == RECORDS
+
+
+def test_a_batch_that_was_refused_before_any_job_leaves_nobody_at_work(life: Callable[[str], Life]) -> None:
+    """The lease need not be waited out."""
+    one = life("refuse")
+    with pytest.raises(Refused, match=r"pipeline\.args\.path"):
+        one.batch()
+    assert one.engine.quiet()
 
 
 def test_an_error_of_process_keeps_the_batch_open_and_it_comes_again_the_same(life: Callable[[str], Life]) -> None:

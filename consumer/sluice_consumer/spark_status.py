@@ -1,0 +1,174 @@
+"""What Spark knows of its jobs, SQL executions and executors: the status store and the scheduler, over py4j. Nothing is judged here (`jobs`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.sql import SparkSession
+
+RUNNING, SUCCEEDED, FAILED, FORGOTTEN = "RUNNING", "SUCCEEDED", "FAILED", "FORGOTTEN"
+SCAN = "Scan sluice"  # what Spark calls a read of ours in a job's graph, after "Batch" or "MicroBatch"
+CLEAN = "Some()"  # the error message of an SQL execution that returned; one whose jobs come later, of `toLocalIterator`, has none
+WORDS = 500  # characters of an error
+SQL_STATE = re.compile(r"\s+SQLSTATE: \w+\s*$")
+DROPPED = "queue.appStatus.numDroppedEvents"
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One SQL query of a job.
+
+    Attributes:
+        ended: when it ended, in epoch milliseconds; None: it has not.
+        clean: it returned its result.
+        nested: it ran inside another one.
+    """
+
+    number: int
+    text: str
+    ended: int | None
+    clean: bool
+    nested: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a person or a rule may ask about one job.
+
+    Attributes:
+        name: where the user's code began it, as far as Spark knows.
+        began: in epoch milliseconds.
+        reads: it may read a batch: a scan of ours is in its graph, or Spark knows no graph.
+        why: the last words of what failed in it.
+    """
+
+    name: str
+    began: int
+    reads: bool
+    execution: Execution | None
+    why: str
+
+
+class SparkStatus:
+    """One session's."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._scala: Any = spark.sparkContext._jsc.sc()  # noqa: SLF001 - PySpark shows none of this
+        self._store: Any = self._scala.statusStore()
+        self._sql: Any = spark._jsparkSession.sharedState().statusStore()  # noqa: SLF001
+        self._dropped: Any = self._scala.listenerBus().metrics().metricRegistry().counter(DROPPED)
+
+    # -- jobs ----------------------------------------------------------------------------------------------------------------------
+
+    def begun(self) -> int:
+        """How many jobs ever began; their numbers are below."""
+        return int(self._scala.dagScheduler().numTotalJobs())
+
+    def status(self, job: int) -> str:
+        """One of the words above."""
+        try:
+            return str(self._store.job(job).status().toString())
+        except Py4JJavaError as error:
+            if "NoSuchElementException" not in str(error.java_exception.toString()):
+                raise
+            return FORGOTTEN
+
+    def group(self, job: int) -> str | None:
+        """The job's group; "" if Spark does not know the job."""
+        try:
+            group = self._store.job(job).jobGroup()
+        except Py4JJavaError:
+            return ""
+        return str(group.get()) if group.isDefined() else None
+
+    def active(self, job: int) -> bool:
+        """Whether the scheduler still works on it. Unlike the rest this does not depend on events."""
+        return bool(self._scala.dagScheduler().jobIdToActiveJob().contains(job))
+
+    def facts(self, job: int) -> Facts:
+        """All about a job that the store knows."""
+        both = self._store.jobWithAssociatedSql(job)
+        data, sql = both.productElement(0), both.productElement(1)
+        began = data.submissionTime()
+        execution = self._execution(int(sql.get())) if sql.isDefined() else None
+        return Facts(str(data.name()), began.get().getTime() if began.isDefined() else 0, self._reads(job), execution, self._why(data))
+
+    def _execution(self, number: int) -> Execution | None:
+        found = self._sql.execution(number)
+        if not found.isDefined():
+            return None
+        data = found.get()
+        ended, clean = data.completionTime(), str(data.errorMessage().toString()) == CLEAN
+        nested = int(data.rootExecutionId()) != number
+        return Execution(number, str(data.description()), ended.get().getTime() if ended.isDefined() else None, clean, nested)
+
+    def _reads(self, job: int) -> bool:
+        try:
+            graphs = each(self._store.operationGraphForJob(job))
+            return any(name.endswith(SCAN) for graph in graphs for name in _names(graph.rootCluster()))
+        except Py4JError:  # of a stage that the store has forgotten
+            return True
+
+    def _why(self, job: Any) -> str:
+        reasons = (self._store.lastStageAttempt(stage).failureReason() for stage in each(job.stageIds()))
+        return next((last_words(str(reason.get())) for reason in reasons if reason.isDefined()), "")
+
+    def disturbed(self, jobs: Iterable[int]) -> bool:
+        """Whether a task of theirs failed or was killed, or a stage was repeated: Spark lets tasks of the former attempt go on."""
+        latest = (self._store.lastStageAttempt(stage) for stage in stages(self._store, jobs))
+        return any(stage.attemptId() or stage.numFailedTasks() or stage.numKilledTasks() for stage in latest)
+
+    # -- events --------------------------------------------------------------------------------------------------------------------
+
+    def drained(self, seconds: float) -> bool:
+        """Waits until the store knows of all that has happened; whether that came about in time."""
+        try:
+            self._scala.listenerBus().waitUntilEmpty(int(seconds * 1000))
+        except Py4JJavaError as error:
+            if "TimeoutException" not in str(error.java_exception.toString()):
+                raise
+            return False
+        return True
+
+    def dropped(self) -> int:
+        """How many events the store will never know of, for its queue was full."""
+        return int(self._dropped.getCount())
+
+    # -- executors -----------------------------------------------------------------------------------------------------------------
+
+    def executors(self) -> tuple[frozenset[str], int]:
+        """Ids of those that are there, and how many there ever were, as far as the store remembers."""
+        active = frozenset(str(one.id()) for one in each(self._store.executorList(True)))  # noqa: FBT003 - py4j has no keyword arguments
+        return active, int(self._store.executorList(False).size())  # noqa: FBT003
+
+    def gone(self) -> dict[str, str]:
+        """Why each of those left that are not there any more, by id."""
+        listed = each(self._store.executorList(False))  # noqa: FBT003
+        reasons = ((str(one.id()), one.removeReason()) for one in listed if not one.isActive())
+        return {executor: str(reason.get()) if reason.isDefined() else "" for executor, reason in reasons}
+
+
+def _names(cluster: Any) -> Iterator[str]:
+    yield str(cluster.name())
+    for child in each(cluster.childClusters()):
+        yield from _names(child)
+
+
+def last_words(reason: str) -> str:
+    """The error itself, of Spark's reason: the last line before the first Java stack, without the Python one."""
+    text = SQL_STATE.sub("", reason.partition("\n\tat ")[0]).strip()
+    return text[text.rfind("\n") + 1 :].strip()[:WORDS]
+
+
+def stages(store: Any, numbers: Iterable[int]) -> Iterator[int]:
+    """Ids of the stages of jobs, as a status store has them."""
+    return (stage for number in numbers for stage in each(store.job(number).stageIds()))
+
+
+def each(sequence: Any) -> Iterator[Any]:
+    """The elements of a Scala sequence."""
+    return (sequence.apply(i) for i in range(sequence.size()))

@@ -1,0 +1,116 @@
+"""Ordinary queries are accepted whatever Spark does to end them early; what nobody read is refused, by name."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest_spark import RECORDS, Life, configuration
+from ordinary_queries import ADAPTIVE, GROUPS
+from pipelines_of_tests import seen
+from pyspark.sql import SparkSession
+
+from sluice_consumer.config import Pipeline, Stream
+from sluice_consumer.jobs import JobsNotDone
+
+pytestmark = pytest.mark.spark
+LEAVE_JOBS = {"merged", "hashed", "aggregated", "built"}  # groups of which some query ends before its jobs do
+
+
+@pytest.fixture
+def adaptive(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[bool]:
+    """Adaptive execution on or off."""
+    spark.conf.set(ADAPTIVE, str(request.param).lower())
+    yield request.param
+    spark.conf.set(ADAPTIVE, "true")
+
+
+def idle(spark: SparkSession) -> bool:
+    """Whether no job runs."""
+    return not spark.sparkContext.statusTracker().getActiveJobsIds()
+
+
+@pytest.mark.parametrize("adaptive", [True, False], indirect=True, ids=["adaptive", "plain"])
+@pytest.mark.parametrize("group", sorted(GROUPS))
+def test_ordinary_queries_are_accepted_of_a_batch_with_records_and_of_an_empty_one(
+    spark: SparkSession, aws: Stream, tmp_path: Path, group: str, *, adaptive: bool
+) -> None:
+    """The batch commits, nothing that could read it runs on, and life goes on. Reading everything is also tried in a replay."""
+    seen.clear()
+    args = {"group": group, "path": str(tmp_path), "fails": adaptive and group == "whole"}
+    config = replace(configuration(aws, "a:b"), pipeline=Pipeline("ordinary_queries:process", args))
+    if args["fails"]:
+        with pytest.raises(RuntimeError, match="the sink is full"):
+            Life(spark, config).batch()
+        config = replace(config, pipeline=Pipeline("ordinary_queries:process", args | {"fails": False}))
+    life = Life(spark, config)
+    records = [sum(row.records for row in life.batch()) for _ in range(2)]
+    assert records == [RECORDS, 0]
+    assert life.engine.quiet()
+    assert any(seen) == (adaptive and group in LEAVE_JOBS), f"{group}: {seen}"
+
+
+@pytest.fixture
+def life(spark: SparkSession, aws: Stream) -> Iterator[Callable[[str], Life]]:
+    """Begins a life with one of the tests' pipelines."""
+    seen.clear()
+    yield lambda pipeline: Life(spark, configuration(aws, f"pipelines_of_tests:{pipeline}"))
+    for thread in [one for one in seen if isinstance(one, threading.Thread)]:
+        thread.join()
+
+
+def committed(life: Life) -> Any:
+    """The last batch that the table counts as done."""
+    row = life.consumer.store.consumer()
+    assert row is not None
+    return row.committed
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "named"),
+    [
+        ("swallow", r"job \d+ \(collect at \S+pipelines_of_tests\.py:\d+\) FAILED: ValueError: a task fails"),
+        ("swallow_query", r"job \d+ \(save at .*, query \d+ \(my report\)\) FAILED: ValueError: a task fails"),
+        ("swallow_rows", r"job \d+ \(toLocalIterator at \S+pipelines_of_tests\.py:\d+, query \d+ .*\) FAILED: ValueError: a task fails"),
+        ("swallow_cancelled", r"job \d+ \(collect at .*FAILED"),
+    ],
+    ids=["rdd", "query", "rows", "cancelled"],
+)
+def test_a_failed_read_that_process_swallowed_is_refused_by_name(life: Callable[[str], Life], pipeline: str, named: str) -> None:
+    """The message says which query of the user's failed and by what, for a number alone leads nowhere."""
+    one = life(pipeline)
+    with pytest.raises(JobsNotDone, match=named):
+        one.batch()
+    assert committed(one) == 0
+    assert not one.engine.quiet()
+
+
+def test_a_job_that_reads_is_over_before_the_batch_is_closed(spark: SparkSession, life: Callable[[str], Life]) -> None:
+    """Of a query that did not need it, or of a thread of the user's: what it binds belongs to this batch or to none."""
+    one = life("read_late")
+    rows = one.batch()
+    assert seen == [1], "the job did not outlive its query, and the test shows nothing"
+    assert idle(spark)
+    assert sum(row.records for row in rows) == RECORDS
+    assert {row.id: row.end for row in rows} == {row.id: row.end for row in one.consumer.store.shards().values()}
+
+
+def test_a_query_is_accepted_whose_job_fails_after_the_result_was_there(life: Callable[[str], Life]) -> None:
+    """The result did not depend on it; the lease still waits for the workers of its failed tasks."""
+    one = life("fail_late")
+    one.batch()
+    assert committed(one) == 1
+    assert not one.engine.quiet()
+
+
+def test_a_job_that_does_not_read_the_batch_is_left_alone(spark: SparkSession, life: Callable[[str], Life]) -> None:
+    """A thread of the user's may keep something of its own running; it is neither waited for nor cancelled."""
+    one = life("beside")
+    one.batch()
+    assert not idle(spark)
+    assert one.engine.quiet()
+    spark.sparkContext.cancelJobGroup("beside")
