@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.errors import Refused, SluiceError
 from sluice_checkpoints.stream import StreamIdentity
 from sluice_consumer import planner
 from sluice_consumer.config import Config
@@ -23,23 +24,33 @@ from sluice_consumer.warming import WarmUp
 Process = Callable[[DataFrame, BatchInfo], Any]
 
 
+class ProcessExited(SluiceError):
+    """The function ended by `sys.exit` instead of returning: its batch is not committed."""
+
+
 def load(entrypoint: str) -> Process:
-    """The user's function.
+    """The user's function. Needs no table, no lease and no Spark, so a wrong name can be refused before there are any.
 
     Raises:
-        Refused: the module or the function is missing, or it cannot be called.
+        Refused: the module or the function is missing, the module cannot be imported, or the function cannot be called.
     """
     module, _, name = entrypoint.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except ModuleNotFoundError as error:
-        raise Refused(f"pipeline.entrypoint: {entrypoint}: there is no module {error.name}; is it in the image?") from error
-    except AttributeError as error:
-        raise Refused(f"pipeline.entrypoint: module {module} has no {name}") from error
+    found = getattr(_module(entrypoint, module), name, None)
+    if found is None:
+        raise Refused(f"pipeline.entrypoint: module {module} has no {name}")
     if not callable(found):
         raise Refused(f"pipeline.entrypoint: {entrypoint} is no function")
     process: Process = found
     return process
+
+
+def _module(entrypoint: str, module: str) -> ModuleType:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise Refused(f"pipeline.entrypoint: {entrypoint}: there is no module {error.name}; is it in the image?") from error
+    except (ImportError, SyntaxError) as error:
+        raise Refused(f"pipeline.entrypoint: {entrypoint}: module {module} cannot be imported: {type(error).__name__}: {error}") from error
 
 
 def reading(config: Config, identity: StreamIdentity, generation: int, plan: BatchPlan, cores: int) -> BatchRead:
@@ -79,7 +90,7 @@ class SparkEngine:
         """Reads and processes one batch; an empty replay has nothing to process, and starts no job.
 
         Raises:
-            JobsNotDone: `process` returned although a job of the batch failed. Else whatever `process` raised.
+            JobsNotDone: `process` returned although a job of the batch failed. ProcessExited: it called `sys.exit`. Else whatever `process` raised.
         """
         if plan.is_empty_replay:
             return
@@ -87,10 +98,20 @@ class SparkEngine:
             self._warm_up.before_batch()
         self._jobs.issue()
         try:
-            self._process(self._frame(plan), self._info(plan))
+            self._call(self._frame(plan), self._info(plan))
             self._jobs.check()
         finally:
             self._jobs.look()
+
+    def _call(self, batch: DataFrame, info: BatchInfo) -> None:
+        """An interrupt (Ctrl-C, a notebook's stop button) passes: it is no answer of the function."""
+        try:
+            self._process(batch, info)
+        except SystemExit as error:
+            raise ProcessExited(
+                f"pipeline.entrypoint: {self._config.pipeline.entrypoint} called sys.exit({error.code!r}) in batch {info.batch}, which is not "
+                "committed and comes again; return to commit a batch, raise an error to refuse it"
+            ) from error
 
     def rest(self) -> None:
         """What can be done while there is no batch."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 import time
 from typing import Any
@@ -138,6 +139,18 @@ def beside(batch: DataFrame, _info: Any) -> None:
     _until_a_job_runs(batch)
     batch.count()
     seen.append(thread)
+
+
+def leave(batch: DataFrame, _info: Any) -> None:
+    """Ends the program, as a command line does, when all is read."""
+    batch.count()
+    sys.exit(0)
+
+
+def interrupt(batch: DataFrame, _info: Any) -> None:
+    """Somebody presses Ctrl-C."""
+    batch.count()
+    raise KeyboardInterrupt
 
 
 def refuse(_batch: DataFrame, _info: Any) -> None:

@@ -13,6 +13,7 @@ from worker_look import WorkerLook
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.config import Stream
+from sluice_consumer.engine import ProcessExited
 from sluice_consumer.jobs import JobsNotDone
 
 pytestmark = pytest.mark.spark
@@ -75,6 +76,22 @@ def test_a_job_that_still_reads_is_waited_for(spark: SparkSession, life: Callabl
     rows = life("leave_running").batch()
     assert not spark.sparkContext.statusTracker().getActiveJobsIds()
     assert sum(row.records for row in rows) == RECORDS
+
+
+def test_a_process_that_exits_has_not_done_its_batch(life: Callable[[str], Life]) -> None:
+    """`sys.exit(0)`, by which command lines end, says nothing about the batch; as the end of the driver it would look like a drain."""
+    one = life("leave")
+    with pytest.raises(ProcessExited, match=r"pipelines_of_tests:leave called sys\.exit\(0\) in batch 1"):
+        one.batch()
+    assert one.consumer.store.consumer().committed == 0  # type: ignore[union-attr]
+
+
+def test_an_interrupt_stays_an_interrupt(life: Callable[[str], Life]) -> None:
+    """A notebook's stop button ends the cell; the batch is not committed."""
+    one = life("interrupt")
+    with pytest.raises(KeyboardInterrupt):
+        one.batch()
+    assert one.consumer.store.consumer().committed == 0  # type: ignore[union-attr]
 
 
 def test_a_batch_that_was_refused_before_any_job_leaves_nobody_at_work(life: Callable[[str], Life]) -> None:
