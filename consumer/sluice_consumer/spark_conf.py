@@ -68,9 +68,14 @@ def _protocol() -> dict[str, str]:
     return {
         # Two attempts of a task side by side would wait for each other's lease.
         "spark.speculation": "false",
-        # `Close` asks for every job of a batch.
+        # The verdict on a batch asks for each of its jobs, their queries, stages and scans, and for executors that left.
         "spark.ui.retainedJobs": "10000",
         "spark.ui.retainedStages": "10000",
+        "spark.sql.ui.retainedExecutions": "1000",
+        "spark.ui.dagGraph.retainedRootRDDs": "2147483647",
+        "spark.ui.retainedDeadExecutors": "1000",
+        # Spark drops events of jobs and tasks that do not fit; Spark's 10,000 are as many tasks in a burst.
+        "spark.scheduler.listenerbus.eventqueue.appStatus.capacity": "100000",
         # Scaling down lets running tasks end.
         "spark.decommission.enabled": "true",
         "spark.storage.decommission.enabled": "false",

@@ -60,7 +60,7 @@ class SparkStatus:
         self._scala: Any = spark.sparkContext._jsc.sc()  # noqa: SLF001 - PySpark shows none of this
         self._store: Any = self._scala.statusStore()
         self._sql: Any = spark._jsparkSession.sharedState().statusStore()  # noqa: SLF001
-        self._dropped: Any = self._scala.listenerBus().metrics().metricRegistry().counter(DROPPED)
+        self._dropped: Any = self._scala.listenerBus().metrics().metricRegistry().getCounters().get(DROPPED)
 
     # -- jobs ----------------------------------------------------------------------------------------------------------------------
 
@@ -136,7 +136,7 @@ class SparkStatus:
 
     def dropped(self) -> int:
         """How many events the store will never know of, for its queue was full."""
-        return int(self._dropped.getCount())
+        return int(self._dropped.getCount()) if self._dropped is not None else 0
 
     # -- executors -----------------------------------------------------------------------------------------------------------------
 

@@ -44,6 +44,10 @@ def test_the_command_line_decides_on_the_master() -> None:
         ("spark.decommission.enabled", "true"),
         ("spark.executor.decommission.signal", "TERM"),
         ("spark.ui.retainedJobs", "10000"),
+        ("spark.ui.retainedDeadExecutors", "1000"),
+        ("spark.sql.ui.retainedExecutions", "1000"),
+        ("spark.ui.dagGraph.retainedRootRDDs", "2147483647"),
+        ("spark.scheduler.listenerbus.eventqueue.appStatus.capacity", "100000"),
     ],
 )
 def test_what_the_protocol_needs_wins_over_the_user(key: str, value: str) -> None:

@@ -62,12 +62,13 @@ def configuration(aws: Stream, entrypoint: str, **batch: Any) -> Config:
 
 
 @pytest.fixture(scope="session")
-def spark(aws: Stream) -> Iterator[SparkSession]:
+def spark(aws: Stream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One session for all tests, with the settings a driver has."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])  # for functions sent to workers
-    settings = spark_conf.settings(configuration(aws, "a:b"), None)
-    session = SparkSession.builder.config(map=dict[str, Any](settings | {"spark.master": "local[2]", "spark.log.level": "OFF"})).getOrCreate()
+    ours = {"spark.master": "local[2]", "spark.log.level": "OFF", "spark.local.dir": str(tmp_path_factory.mktemp("spark"))}
+    settings = spark_conf.settings(configuration(aws, "a:b"), None) | ours
+    session = SparkSession.builder.config(map=dict[str, Any](settings)).getOrCreate()
     yield session
     session.stop()
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -139,6 +141,16 @@ def beside(batch: DataFrame, _info: Any) -> None:
     _until_a_job_runs(batch)
     batch.count()
     seen.append(thread)
+
+
+def repeat(batch: DataFrame, _info: Any) -> None:
+    """Loses the files of a shuffle between two actions: Spark repeats the stage that wrote them, and both actions succeed."""
+    files = Path(str(batch.sparkSession.sparkContext.getConf().get("spark.local.dir")))
+    counts = batch.rdd.map(lambda row: (row.shardId, 1)).reduceByKey(operator.add, 2)
+    seen.append(dict(counts.collect()))
+    for file in list(files.rglob("shuffle_*")):
+        file.unlink()
+    seen.append(dict(counts.collect()))
 
 
 def leave(batch: DataFrame, _info: Any) -> None:

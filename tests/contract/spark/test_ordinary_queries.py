@@ -12,10 +12,12 @@ import pytest
 from conftest_spark import RECORDS, Life, configuration
 from ordinary_queries import ADAPTIVE, GROUPS
 from pipelines_of_tests import seen
+from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from sluice_consumer.config import Pipeline, Stream
 from sluice_consumer.jobs import JobsNotDone
+from sluice_consumer.spark_status import SparkStatus
 
 pytestmark = pytest.mark.spark
 LEAVE_JOBS = {"merged", "hashed", "aggregated", "built"}  # groups of which some query ends before its jobs do
@@ -114,3 +116,48 @@ def test_a_job_that_does_not_read_the_batch_is_left_alone(spark: SparkSession, l
     assert not idle(spark)
     assert one.engine.quiet()
     spark.sparkContext.cancelJobGroup("beside")
+
+
+def test_a_stage_that_spark_repeated_is_trouble(life: Callable[[str], Life]) -> None:
+    """Spark lets the tasks of its first attempt go on, though its last attempt looks clean."""
+    one = life("repeat")
+    one.batch()
+    assert seen[0] == seen[1]
+    assert not one.engine.quiet()
+
+
+class Stuck:
+    """A listener of the user's, on his own queue, that does not return until it is told to."""
+
+    class Java:
+        """For py4j."""
+
+        implements = ("org.apache.spark.scheduler.SparkListenerInterface",)
+
+    def __init__(self) -> None:
+        self.over = threading.Event()
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        if not name.startswith("on"):
+            raise AttributeError(name)
+        return lambda *_: self.over.wait() and None
+
+
+def test_a_listener_that_stands_still_does_not_hold_a_batch(spark: SparkSession, life: Callable[[str], Life]) -> None:
+    """What became of the jobs is known without it."""
+    context: Any = spark.sparkContext
+    ensure_callback_server_started(context._gateway)
+    listener, bus = Stuck(), context._jsc.sc().listenerBus()
+    bus.addToSharedQueue(listener)
+    try:
+        one = life("collect")
+        one.batch()
+        assert one.engine.quiet()
+    finally:
+        listener.over.set()
+        bus.removeListener(listener)
+
+
+def test_spark_counts_the_events_that_it_dropped(spark: SparkSession) -> None:
+    """By the name that the verdict asks for."""
+    assert SparkStatus(spark)._dropped is not None

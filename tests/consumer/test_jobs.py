@@ -1,0 +1,302 @@
+"""The verdict on a batch's jobs, and who may still be working, where Spark's own account is late, has gaps or forgets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+import pytest
+from py4j.protocol import Py4JError
+
+from sluice_consumer.jobs import LISTENER_SECONDS, Clock, Jobs, JobsNotDone
+from sluice_consumer.spark_status import FAILED, FORGOTTEN, RUNNING, SUCCEEDED, Execution, Facts, last_words
+
+LEASE = 20.0
+QUERY = Execution(3, "save at pipeline.py:9", ended=2000, clean=True, nested=False)
+READ = Facts("collect at pipeline.py:7", began=1000, reads=True, execution=None, why="ValueError: no")
+
+
+@dataclass
+class Spark:
+    """A status store as it looks from outside, in virtual time. `later`: what becomes so at a moment."""
+
+    jobs: dict[int, str] = field(default_factory=dict)
+    about: dict[int, Facts] = field(default_factory=dict)
+    working: set[int] = field(default_factory=set)
+    busy: bool = False
+    lost_events: int = 0
+    alive: set[str] = field(default_factory=lambda: {"driver"})
+    dead: dict[str, str] = field(default_factory=dict)
+    silent: bool = False
+    repeated: bool = False
+    later: dict[float, Callable[[], object]] = field(default_factory=dict)
+    time: float = 0.0
+
+    def clock(self) -> Clock:
+        """Its time."""
+        return Clock(lambda: self.time, self.sleep)
+
+    def sleep(self, seconds: float) -> None:
+        """Lets things happen."""
+        self.time += seconds
+        for at in [at for at in self.later if at <= self.time]:
+            self.later.pop(at)()
+        assert self.time < 1000, "it waits for ever"
+
+    def begun(self) -> int:
+        """See `Status`."""
+        return len(self.jobs)
+
+    def status(self, job: int) -> str:
+        """See `Status`."""
+        return self.jobs[job]
+
+    def active(self, job: int) -> bool:
+        """See `Status`."""
+        return job in self.working
+
+    def facts(self, job: int) -> Facts:
+        """See `Status`."""
+        assert self.jobs[job] != FORGOTTEN
+        return self.about.get(job, READ)
+
+    def disturbed(self, jobs: Iterable[int]) -> bool:
+        """See `Status`."""
+        if self.silent:
+            raise Py4JError("forgotten")
+        return self.repeated and any(True for _ in jobs)
+
+    def drained(self, seconds: float) -> bool:
+        """See `Status`."""
+        if self.busy:
+            self.sleep(seconds)
+        return not self.busy
+
+    def dropped(self) -> int:
+        """See `Status`."""
+        return self.lost_events
+
+    def executors(self) -> tuple[frozenset[str], int]:
+        """See `Status`."""
+        return frozenset(self.alive), len(self.alive) + len(self.dead)
+
+    def gone(self) -> dict[str, str]:
+        """See `Status`."""
+        return dict(self.dead)
+
+
+@pytest.fixture
+def spark() -> Spark:
+    """One job before the batch, which failed."""
+    return Spark({0: FAILED})
+
+
+def judged(spark: Spark) -> Jobs:
+    """The jobs from now on."""
+    jobs = Jobs(spark, spark.clock())
+    jobs.issue()
+    return jobs
+
+
+# -- the verdict -------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_batch_is_accepted_while_a_listener_of_the_users_is_behind(spark: Spark) -> None:
+    """All jobs are known to have succeeded; nobody else's events matter."""
+    jobs = judged(spark)
+    spark.jobs[1], spark.busy = SUCCEEDED, True
+    jobs.check()
+    assert spark.time == 0
+
+
+def test_the_end_of_a_job_that_is_reported_late_is_waited_for(spark: Spark) -> None:
+    """A queue that needs longer than Spark's ten seconds is no failure."""
+    jobs = judged(spark)
+    spark.jobs[1], spark.busy = RUNNING, True
+    spark.later[30] = lambda: spark.jobs.update({1: SUCCEEDED})
+    jobs.check()
+    assert spark.time >= 30
+
+
+def test_a_refusal_waits_for_events_but_not_for_a_listener_that_hangs(spark: Spark) -> None:
+    """An event on its way may say that the query did without the job."""
+    jobs = judged(spark)
+    spark.jobs[1], spark.busy = FAILED, True
+    with pytest.raises(JobsNotDone, match=r"job 1 \(collect at pipeline.py:7\) FAILED: ValueError: no"):
+        jobs.check()
+    assert LISTENER_SECONDS < spark.time < LISTENER_SECONDS + 5
+
+
+def test_a_job_whose_end_was_dropped_is_refused_and_not_waited_for(spark: Spark) -> None:
+    """It looks as if it ran, for ever; the scheduler knows better."""
+    jobs = judged(spark)
+    spark.jobs[1], spark.lost_events, spark.working = RUNNING, 5, {1}
+    spark.later[30] = spark.working.clear
+    with pytest.raises(JobsNotDone, match=r"job 1 .*has no known end.*eventqueue\.appStatus\.capacity"):
+        jobs.check()
+    assert spark.time >= 30
+    assert jobs.troubled()
+
+
+@pytest.mark.parametrize(("lost_events", "hint"), [(0, "spark.ui.retainedJobs"), (1, "eventqueue.appStatus.capacity")])
+def test_a_job_that_spark_does_not_know_is_refused_with_what_to_change(spark: Spark, lost_events: int, hint: str) -> None:
+    """Nobody can say whether its read failed."""
+    jobs = judged(spark)
+    spark.jobs[1], spark.lost_events = FORGOTTEN, lost_events
+    with pytest.raises(JobsNotDone, match=f"job 1 is unknown: .*{hint}"):
+        jobs.check()
+
+
+@pytest.mark.parametrize(
+    ("query", "accepted"),
+    [
+        (QUERY, True),
+        (replace(QUERY, clean=False), False),  # it failed, or it is an iterator, whose query says nothing
+        (replace(QUERY, ended=1000), False),  # the job began when the query was over: it is the iterator's
+        (replace(QUERY, ended=None), False),  # a query of a thread that does not end
+    ],
+)
+def test_a_failed_job_is_excused_only_by_the_result_of_its_query(spark: Spark, query: Execution, *, accepted: bool) -> None:
+    """The query must have gone on without it, and have ended well."""
+    jobs = judged(spark)
+    spark.jobs[1], spark.about[1] = FAILED, replace(READ, execution=query)
+    if accepted:
+        jobs.check()
+    else:
+        with pytest.raises(JobsNotDone, match=r"query 3 \(save at pipeline.py:9\)"):
+            jobs.check()
+    assert jobs.troubled()
+
+
+def test_a_query_says_how_it_ended_after_its_jobs_have(spark: Spark) -> None:
+    """The verdict waits for it a moment."""
+    jobs = judged(spark)
+    spark.jobs[1], spark.about[1] = FAILED, replace(READ, execution=replace(QUERY, ended=None))
+    spark.later[1] = lambda: spark.about.update({1: replace(READ, execution=QUERY)})
+    jobs.check()
+
+
+def test_a_job_that_begins_while_another_is_waited_for_is_waited_for_too(spark: Spark) -> None:
+    """A broadcast that adaptive execution left may begin its job after the query has ended."""
+    jobs = judged(spark)
+    spark.jobs[1] = RUNNING
+    spark.later = {2: lambda: spark.jobs.update({1: SUCCEEDED, 2: RUNNING}), 4: lambda: spark.jobs.update({2: SUCCEEDED})}
+    jobs.check()
+    assert spark.time >= 4
+
+
+def test_waiting_says_whom_it_waits_for(spark: Spark, caplog: pytest.LogCaptureFixture) -> None:
+    """A person sees why nothing is committed."""
+    jobs = judged(spark)
+    spark.jobs[1] = RUNNING
+    spark.later[50] = lambda: spark.jobs.update({1: SUCCEEDED})
+    with caplog.at_level("INFO"):
+        jobs.check()
+    said = [record.message for record in caplog.records if "waiting for job 1 (collect at pipeline.py:7) RUNNING" in record.message]
+    assert len(said) == 3
+
+
+# -- quiet -------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_batch_without_a_job_leaves_nobody_at_work(spark: Spark) -> None:
+    """As one that `process` refuses at once: the lease need not be waited out."""
+    jobs = judged(spark)
+    spark.repeated = True
+    jobs.look()
+    assert jobs.quiet(LEASE)
+
+
+def test_a_lease_duration_after_trouble_it_is_quiet_again(spark: Spark) -> None:
+    """Whoever was given up has ended by then."""
+    jobs = judged(spark)
+    spark.jobs[1], spark.repeated = SUCCEEDED, True
+    jobs.look()
+    spark.time += LEASE
+    assert not jobs.quiet(LEASE)
+    spark.time += 1
+    assert jobs.quiet(LEASE)
+
+
+@pytest.mark.parametrize("status", [RUNNING, FAILED, FORGOTTEN])
+def test_a_job_that_has_not_succeeded_is_trouble(spark: Spark, status: str) -> None:
+    """Its tasks may emit rows of shards; also when `process` raised beside it."""
+    jobs = judged(spark)
+    spark.jobs[1] = status
+    assert jobs.troubled()
+
+
+def test_a_running_job_that_reads_nothing_of_ours_is_no_trouble(spark: Spark) -> None:
+    """It emits no rows of a shard."""
+    jobs = judged(spark)
+    spark.jobs[1], spark.about[1] = RUNNING, replace(READ, reads=False)
+    assert not jobs.troubled()
+
+
+def test_dropped_events_are_trouble_though_every_job_succeeded(spark: Spark) -> None:
+    """A task that failed and was repeated may be among them."""
+    jobs = judged(spark)
+    spark.jobs[1], spark.lost_events = SUCCEEDED, 1
+    assert jobs.troubled()
+    jobs.issue()
+    assert not jobs.troubled()
+
+
+def test_what_spark_has_forgotten_is_trouble_and_no_error_of_its_own(spark: Spark) -> None:
+    """The error that ended the batch is the one to be reported."""
+    jobs = judged(spark)
+    spark.jobs[1], spark.silent = SUCCEEDED, True
+    assert jobs.troubled()
+
+
+def test_a_lost_executor_is_seen_when_spark_forgets_another_at_the_same_moment(spark: Spark) -> None:
+    """Spark keeps a number of dead executors; their count stays as it is then."""
+    spark.alive, spark.dead = {"driver", "8", "9"}, {"1": "lost", "2": "lost"}
+    jobs = judged(spark)
+    assert not jobs.troubled()
+    spark.alive, spark.dead = {"driver", "9", "10"}, {"2": "lost", "8": "Executor heartbeat timed out"}
+    assert jobs.troubled()
+    assert not jobs.troubled()
+
+
+def test_a_lost_executor_is_seen_though_spark_has_forgotten_it_at_once(spark: Spark) -> None:
+    """It was there, and no record says that it was sent away."""
+    spark.alive = {"driver", "1"}
+    jobs = judged(spark)
+    spark.alive = {"driver"}
+    assert jobs.troubled()
+
+
+def test_an_executor_that_came_and_was_lost_between_two_looks_is_seen(spark: Spark) -> None:
+    """It had time for a task."""
+    jobs = judged(spark)
+    spark.dead = {"1": "Command exited with code 137"}
+    assert jobs.troubled()
+
+
+def test_an_executor_that_was_sent_away_is_no_trouble(spark: Spark) -> None:
+    """Decommissioned, its tasks have ended; new ones are none either."""
+    spark.alive = {"driver", "1"}
+    jobs = judged(spark)
+    spark.alive, spark.dead = {"driver", "2"}, {"1": "Executor decommission: scale down"}
+    assert not jobs.troubled()
+
+
+# -- words -------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("[X] thrown: Traceback (most recent call last):\n  File\nValueError: no\n SQLSTATE: 38000", "ValueError: no"),
+        (
+            "Job aborted: Lost task 0.3: java.io.IOException: disk full\n\tat a.b(c)\nCaused by: x",
+            "Job aborted: Lost task 0.3: java.io.IOException: disk full",
+        ),
+        ("", ""),
+        ("x" * 9000, "x" * 500),
+    ],
+)
+def test_the_reason_of_a_failed_stage_is_its_error(reason: str, words: str) -> None:
+    """Not its stacks."""
+    assert last_words(reason) == words
