@@ -204,5 +204,5 @@ class Jobs:
 
 
 def _named(job: int, facts: Facts, what: str) -> str:
-    query = f", query {facts.execution.number} ({facts.execution.text})" if facts.execution else ""
+    query = f", query {facts.execution.number} ({' '.join(facts.execution.text.split())})" if facts.execution else ""
     return f"job {job} ({facts.name}{query}) {what}" + (f": {facts.why}" if facts.why else "")

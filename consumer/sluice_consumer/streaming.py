@@ -94,9 +94,9 @@ class Source:
             self.query.stop()
 
     def quiet(self) -> bool:
-        """Whether nobody of this life can still be working, now that the query was stopped."""
+        """Whether nobody of this life can still be working, now that the query was stopped. One that `start` did not start cannot be stopped."""
         if self.query is None:
-            return True
+            return self.planner.handed == 0
         self._jobs.look()
         return self.query.exception() is None and self._jobs.quiet(self._config.lease_duration_seconds)
 

@@ -14,12 +14,12 @@ import pytest
 from conftest_spark import SLOW_RECORDS as RECORDS
 from conftest_spark import SLOW_SHARDS as SHARDS
 from conftest_spark import configuration
-from pipelines_of_tests import _minute, seen
+from pipelines_of_tests import _failing, _late, _minute, _not_needed, seen
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice_checkpoints.errors import Fenced, LeaseHeld, Refused
-from sluice_consumer import embedded, ports, streaming
+from sluice_consumer import embedded, ports, streaming, streaming_jobs
 from sluice_consumer.config import Config, Stream
 from sluice_consumer.embedded import LeaseLost
 from sluice_consumer.streaming import Source
@@ -117,6 +117,45 @@ def test_a_failed_job_that_the_function_swallowed_keeps_the_batch_open(spark: Sp
 
     with pytest.raises(PySparkException, match="JobsNotDone"), streaming.source(spark, config) as source:
         run(source, source.load(), tmp_path, swallow)
+    assert committed(config) == (0, False)
+
+
+def test_a_failed_job_outside_of_any_query_keeps_the_batch_open_too(spark: SparkSession, config: Config, tmp_path: Path) -> None:
+    """The batch as a whole is a query of Spark's, which returns although its function swallowed a failed job."""
+
+    def swallow(batch: DataFrame, _number: int) -> None:
+        with pytest.raises(Exception, match="a task fails"):
+            batch.rdd.mapPartitions(_failing).collect()
+
+    with pytest.raises(PySparkException, match=r"JobsNotDone.*ValueError: a task fails"), streaming.source(spark, config) as source:
+        run(source, source.load(), tmp_path, swallow)
+    assert committed(config) == (0, False)
+
+
+def test_a_query_ends_whose_function_leaves_a_job_that_reads(spark: SparkSession, config: Config, tmp_path: Path) -> None:
+    """Adaptive execution ends a join with nothing at once; what the batch holds is committed when its job is over."""
+    found: list[int] = []
+    seen.clear()
+
+    def join(batch: DataFrame, _number: int) -> None:
+        found.append(batch.count())
+        _not_needed(batch, _late)
+
+    with streaming.source(spark, config) as source:
+        run(source, source.load(), tmp_path, join)
+    assert sum(found) == RECORDS
+    assert any(seen)
+    assert committed(config) == (len(found), True)
+
+
+def test_a_query_started_by_its_writer_is_refused(spark: SparkSession, config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody knows its jobs. It would wait for ever after its first batch, without a word."""
+    monkeypatch.setattr(streaming_jobs, "START_SECONDS", 0.2)
+    with streaming.source(spark, config) as source:
+        writer = source.load().writeStream.format("noop").option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
+        query = writer.start()
+        with pytest.raises(PySparkException, match=r"start it by source\.start\(writer\)"):
+            query.awaitTermination()
     assert committed(config) == (0, False)
 
 
