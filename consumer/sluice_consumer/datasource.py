@@ -9,10 +9,11 @@ from __future__ import annotations
 import functools
 import gc
 import json
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pyarrow import RecordBatch
@@ -22,15 +23,16 @@ from pyspark.sql.types import StructType
 
 from sluice_checkpoints.dynamodb import DynamoTable, Endpoint
 from sluice_checkpoints.dynamodb_http import DynamoHttp, http_client
+from sluice_checkpoints.errors import LostRace
 from sluice_checkpoints.kinesis_catalog import BotoStreamCatalog
 from sluice_checkpoints.retrying import Patience
 from sluice_checkpoints.store import CheckpointStore, Life, Reader
 from sluice_checkpoints.stream import StreamIdentity
 from sluice_consumer import shard_reader
 from sluice_consumer.arrow import DDL, to_arrow
-from sluice_consumer.binding import Task, read_shard
+from sluice_consumer.binding import ShardSource, Task, read_shard
 from sluice_consumer.kinesis_http import StreamAddress, connect
-from sluice_consumer.ranges import Fetched, Limits
+from sluice_consumer.ranges import BoundRange, Fetched, Limits, Place
 from sluice_consumer.tally import DYNAMODB, KINESIS, Tally
 
 OPTION = "batch"
@@ -108,6 +110,32 @@ class Group(InputPartition):
         self.shard_ids = shard_ids
 
 
+class Wanted:
+    """A source of shards until the task is over: what is fetched after that is not bound."""
+
+    def __init__(self, source: ShardSource, over: threading.Event) -> None:
+        self._source, self._over = source, over
+
+    def fetch(self, place: Place, limits: Limits) -> Fetched:
+        """See `ShardSource`."""
+        fetched = self._source.fetch(place, limits)
+        self._check()
+        return fetched
+
+    def replay(self, bound: BoundRange) -> Fetched:
+        """See `ShardSource`."""
+        self._check()
+        return self._source.replay(bound)
+
+    def wait(self, seconds: float) -> None:
+        """Waits that long, or until the task is over."""
+        self._over.wait(seconds)
+
+    def _check(self) -> None:
+        if self._over.is_set():
+            raise LostRace("the task is over: Spark has all the rows that it wanted")
+
+
 class BatchReader(DataSourceReader):
     """Reads one micro-batch; the object itself is pickled to every task."""
 
@@ -123,9 +151,14 @@ class BatchReader(DataSourceReader):
 
         Spark takes the order of a task's rows for determined: after a lost shuffle file it repeats only the map tasks that are missing, and rows that
         were dealt by their number (`repartition`, `zipWithUniqueId`, `sample`) would be lost or doubled in another order.
+
+        Spark may have enough before the end (`take`, `limit`). Then no further shard is bound: nobody would see its range.
         """
         assert isinstance(partition, Group)  # noqa: S101 - Spark gives back what partitions() made
-        store, source, task = self._ports()
+        store, reader, task = self._ports()
+        over = threading.Event()
+        source = Wanted(reader, over)
+        task = replace(task, wait=source.wait)
         freeze("imported")
         rows = store.read(partition.shard_ids)
         threads = _threads()
@@ -133,6 +166,7 @@ class BatchReader(DataSourceReader):
         try:
             yield from to_arrow((future.result() for future in futures), self.batch.identity.name)
         finally:
+            over.set()
             wait(futures)  # however it ends, nothing of this task goes on after it
         freeze("read")
 
