@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from sluice_checkpoints.errors import Refused, SluiceError
-from sluice_consumer import logs, outcome, pod, ports, supervisor
+from sluice_consumer import child, logs, outcome, pod, ports, supervisor
 from sluice_consumer.config import Config, parse
 from sluice_consumer.supervisor import Supervisor
 
@@ -37,11 +37,11 @@ def supervise(config: Config, arguments: list[str]) -> int:
     keeper = Supervisor(config, store, ports.beating_store(config))
     signal.signal(signal.SIGTERM, keeper.on_term)
     signal.signal(signal.SIGINT, keeper.on_term)
-    with supervisor.starting([sys.executable, "-m", "sluice_consumer.driver", *arguments]) as child:
+    with child.starting([sys.executable, "-m", "sluice_consumer.driver", *arguments]) as driver:
         taken = keeper.take(_announce(reporter))
         reporter.update(phase="Starting", deadline=None, generation=taken.life.generation)
-        supervisor.order(child, taken, reporter.number)
-        return supervisor.finish(keeper.watch(child, taken))
+        child.order(driver, taken, reporter.number)
+        return supervisor.finish(keeper.watch(driver, taken))
 
 
 def _announce(reporter: pod.Reporter) -> Callable[[float], None]:

@@ -6,9 +6,7 @@ Its supervisor starts it before it holds the lease. Until the orders come, it ha
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import datetime
-import json
 import logging
 import os
 import signal
@@ -16,7 +14,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import click
 from pyspark.sql import SparkSession
@@ -25,40 +23,16 @@ from sluice_checkpoints.errors import SluiceError
 from sluice_checkpoints.store import Life
 from sluice_consumer import logs, outcome, pod, spark_conf, warming_source
 from sluice_consumer.__main__ import configuration
+from sluice_consumer.child import die_with_parent
 from sluice_consumer.config import Config
 from sluice_consumer.executors import ExecutorTarget, SparkBackend, described
+from sluice_consumer.orders import Guard, Orders, standard_input
 from sluice_consumer.outcome import UNCLEAN, Ending
-from sluice_consumer.supervisor import PARENT
 from sluice_consumer.term import set_on_term
 from sluice_consumer.warming import SparkWarmUps, WarmUp
 from sluice_consumer.work import Lease, Work, deeper
 
 log = logging.getLogger(__name__)
-
-
-@dataclasses.dataclass(frozen=True)
-class Orders:
-    """What the supervisor hands down on standard input once it holds the lease."""
-
-    generation: int
-    token: str
-    how: str
-    waitOutMillis: int  # noqa: N815 - as it travels
-    reportNumber: int  # noqa: N815
-
-    @staticmethod
-    def read(source: TextIO) -> Orders:
-        """Waits for them. Their absence means that there is no lease, or no supervisor any more."""
-        line = source.readline()
-        if not line.endswith("\n"):
-            sys.exit("the supervisor gave no orders")
-        return Orders(**json.loads(line))
-
-
-def check_parent() -> None:
-    """Makes sure that the supervisor still lives: it may have died before our death signal was set."""
-    if os.getppid() != int(os.environ.pop(PARENT)):
-        sys.exit("the supervisor is gone")
 
 
 def session(config: Config, here: spark_conf.Pod | None, master: str | None) -> SparkSession:
@@ -90,6 +64,7 @@ class Driver:
     def __init__(self, config: Config, options: tuple[str | None, bool]) -> None:
         self._config = config
         self._master, self._until_tip = options
+        self._pipe = standard_input()
         self._drain = threading.Event()
         self._here = pod.from_environment()
         self._annotations = pod.PodAnnotations(self._here) if self._here else None
@@ -104,7 +79,7 @@ class Driver:
         try:
             warm_up = _warm_up(spark, self._config)
             with _meanwhile(warm_up):
-                orders = Orders.read(sys.stdin)
+                orders = self._ordered()
             work = self._begun(orders)
             with _meanwhile(warm_up):
                 work.wait_out()
@@ -115,6 +90,12 @@ class Driver:
         finally:
             self._reporter.update(phase="Draining")
             spark.stop()
+
+    def _ordered(self) -> Orders:
+        """Waits for the lease, and watches it from then on."""
+        orders = Orders.read(self._pipe)
+        Guard(self._pipe, self._config.lease_duration_seconds, orders.sent).start()
+        return orders
 
     def _begun(self, orders: Orders) -> Work:
         self._reporter = pod.Reporter(self._annotations, number=orders.reportNumber)
@@ -166,7 +147,7 @@ def _why(driver: Driver, error: Exception) -> Exception:
 def main(path: Path, master: str | None, until_tip: bool) -> None:  # noqa: FBT001 - click passes flags so
     """The driver process; started by `python -m sluice_consumer`."""
     logs.configure()
-    check_parent()
+    die_with_parent()
     ending = attempt(Driver(configuration(path), (master, until_tip)))
     if ending.reason:
         outcome.report(ending)

@@ -5,10 +5,7 @@ Small and without Spark, so that a driver whose main thread is stuck in native c
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import datetime
-import json
 import logging
 import os
 import secrets
@@ -17,7 +14,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sluice_checkpoints import copies
@@ -26,13 +23,13 @@ from sluice_checkpoints.lease import MARGIN, Claim, Taken, Watcher, take_over
 from sluice_checkpoints.store import CheckpointStore, Life
 from sluice_checkpoints.stream import StreamCatalog
 from sluice_consumer import bootstrap, logs, outcome, ports
+from sluice_consumer.child import end_group, pass_on
 from sluice_consumer.config import Config
 from sluice_consumer.life import check_identity
+from sluice_consumer.orders import WORKING
 from sluice_consumer.outcome import UNCLEAN, Ending
 
 log = logging.getLogger(__name__)
-PARENT = "SLUICE_SUPERVISOR"
-PR_SET_PDEATHSIG = 1
 STOP_SECONDS = 20.0  # what a drain has beyond drainTimeoutSeconds, for Spark to stop; the grace period of a pod is 30 s longer than that
 
 
@@ -51,6 +48,7 @@ class Heart:
         lease: seconds.
         keep_promise_until: monotonic time before which the old, longer promise stands (a forced take).
         accepted: monotonic time at which the last accepted beat was *sent*.
+        told: hears of each such time.
     """
 
     beat: Callable[[int | None], bool]
@@ -58,17 +56,20 @@ class Heart:
     accepted: float
     keep_promise_until: float = 0.0
     clock: Callable[[], float] = time.monotonic
+    told: Callable[[float], None] = lambda _sent: None
     refused: bool = False
     given_up: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
 
     def once(self) -> None:
-        """Sends one beat."""
+        """Sends one beat. One that comes too late brings nothing back: the driver has ended itself by the same rule."""
         sent = self.clock()
+        self.given_up |= sent - self.accepted > self.lease * WORKING
         promise = round(self.lease * 1000) if sent >= self.keep_promise_until else None
         try:
             if self.beat(promise):
                 self.accepted = sent
+                self.told(sent)
             else:
                 self.refused = True
         except Exception as error:  # noqa: BLE001 - whatever it was, this beat was not accepted
@@ -82,13 +83,14 @@ class Heart:
             self.stop.wait(third if self.clock() - self.accepted < third else third / 8)
 
     @staticmethod
-    def of(taken: Taken, config: Config, store: CheckpointStore) -> Heart:
+    def of(taken: Taken, config: Config, store: CheckpointStore, told: Callable[[float], None] = lambda _sent: None) -> Heart:
         """The heart of a lease that was just taken; `store` has a heartbeat's patience."""
         return Heart(
             lambda promise: store.beat(taken.life, promise),
             config.lease_duration_seconds,
             accepted=taken.sent,
             keep_promise_until=taken.sent + taken.wait_out_millis / 1000 * MARGIN if taken.wait_out_millis else 0.0,
+            told=told,
         )
 
     def give_up(self) -> None:
@@ -99,7 +101,7 @@ class Heart:
     @property
     def alive(self) -> bool:
         """Whether this life may still work: not refused, not given up, and a beat sent in the last two thirds was accepted."""
-        return not (self.refused or self.given_up) and self.clock() - self.accepted <= self.lease * 2 / 3
+        return not (self.refused or self.given_up) and self.clock() - self.accepted <= self.lease * WORKING
 
     @property
     def why(self) -> str:
@@ -155,33 +157,6 @@ def claim(config: Config) -> Claim:
     return Claim(config.lease_millis, f"{socket.gethostname()}/{os.getpid()}", now, force=config.force)
 
 
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-@contextlib.contextmanager
-def starting(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Starts the driver in a process group of its own; it dies when this process dies, and when the lease is not taken.
-
-    Spark starts while the lease is waited for; without its orders a driver knows no life to fence, read or write with.
-    """
-    environment = os.environ | {PARENT: str(os.getpid())}
-    child = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, start_new_session=True, preexec_fn=_die_with_parent)  # noqa: PLW1509 - no threads yet
-    try:
-        yield child
-    except BaseException:
-        _end_group(child)
-        raise
-
-
-def order(child: subprocess.Popen[bytes], taken: Taken, number: int) -> None:
-    """Hands a driver its life. One that has died meanwhile gets none; `Supervisor.watch` finds out why."""
-    life = {"generation": taken.life.generation, "token": taken.life.token, "how": taken.how, "waitOutMillis": taken.wait_out_millis}
-    assert child.stdin is not None  # noqa: S101 - `starting` made it
-    with contextlib.suppress(BrokenPipeError), child.stdin:
-        child.stdin.write(json.dumps(life | {"reportNumber": number}).encode() + b"\n")
-
-
 class Supervisor:
     """Holds the lease for one driver process."""
 
@@ -206,9 +181,12 @@ class Supervisor:
         return self._config.drain_timeout_seconds + STOP_SECONDS
 
     def watch(self, child: subprocess.Popen[bytes], taken: Taken) -> Ending:
-        """Beats while the driver lives, kills it when the lease is lost or its drain has no end, and releases after a clean drain."""
+        """Beats while the driver lives, kills it when the lease is lost or its drain has no end, and releases after a clean drain.
+
+        A driver that saw the lease end before this process did has killed itself.
+        """
         self._child, life = child, taken.life
-        heart = Heart.of(taken, self._config, self._beating)
+        heart = Heart.of(taken, self._config, self._beating, lambda sent: pass_on(child, sent))
         thread = threading.Thread(target=heart.run, name="heart", daemon=True)
         thread.start()
         while child.poll() is None and heart.alive and self._clock() < self._drain_until:
@@ -217,9 +195,9 @@ class Supervisor:
             except subprocess.TimeoutExpired:
                 continue
         cut, alive = child.poll() is None, heart.alive
-        _end_group(child)
+        end_group(child)
         heart.stop.set()
-        if not cut:
+        if not cut and (alive or child.returncode != -signal.SIGKILL):
             return self._ended(child.returncode, heart, life)
         if alive:
             why = f"the open batch did not end within {self._drain_seconds:g} s of being told to stop: the driver was killed"
@@ -235,15 +213,6 @@ class Supervisor:
         if code < 0:
             return Ending(1, "DriverKilled", f"the driver process was killed by signal {-code} ({signal.Signals(-code).name})")
         return Ending(code, "", "")  # the driver has said why itself
-
-
-def _end_group(child: subprocess.Popen[bytes]) -> None:
-    """Kills what is left of the driver's process group (its JVM) and reaps the driver."""
-    try:
-        os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        log.debug("the driver's process group is gone")
-    child.wait()
 
 
 def finish(ending: Ending) -> int:

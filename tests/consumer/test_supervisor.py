@@ -1,11 +1,12 @@
 from __future__ import annotations
 
-import io
 import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, field, replace
+from io import FileIO
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,11 +18,13 @@ from sluice_checkpoints.memory import MemoryTable
 from sluice_checkpoints.model import ConsumerRow, MigrationRow
 from sluice_checkpoints.store import CheckpointStore
 from sluice_checkpoints.stream_twin import StreamTwin
+from sluice_consumer import child as children
 from sluice_consumer import supervisor
+from sluice_consumer.child import die_with_parent, end_group
 from sluice_consumer.config import Checkpoints, Config, MigrateFrom, Pipeline, Start, Stream
-from sluice_consumer.driver import Orders, check_parent
+from sluice_consumer.orders import Orders
 from sluice_consumer.outcome import UNCLEAN
-from sluice_consumer.supervisor import Heart, Supervisor, _end_group
+from sluice_consumer.supervisor import Heart, Supervisor
 from sluice_operator import manifests
 
 LEASE = 30.0
@@ -109,6 +112,23 @@ def test_a_refused_beat_ends_the_life_at_once_and_no_other_is_sent() -> None:
     assert len(heart.promises) == 1
 
 
+def test_a_heart_that_stood_still_for_too_long_does_not_revive_its_life() -> None:
+    """Its driver has ended itself by then, even if the table still accepts the beat."""
+    heart = Beating(YES)
+    heart.time[0] = 20.1
+    heart.once()
+    assert heart.accepted == 20.1
+    assert not heart.alive
+
+
+def test_the_send_time_of_each_accepted_beat_is_told() -> None:
+    """The driver judges by it; a beat without an answer, or a refused one, tells it nothing."""
+    heart, told = Beating(YES, GONE, YES, NO), list[float]()
+    heart.told = told.append
+    heart.run()
+    assert told == [0.0, 11.25]
+
+
 def test_a_longer_promise_is_kept_until_it_was_waited_out() -> None:
     """Only then a beat makes its own, shorter promise."""
     heart = Beating(YES, keep=25.0, limit=4)
@@ -145,10 +165,10 @@ def test_everything_of_a_life_is_silent_before_the_next_one_takes_its_lease() ->
         heart.time[0] += LEASE / 40
     silent = (heart.time[0] + LEASE / 3) * 1.01
     store, _ = leased(round(LEASE * 1000))
-    time = Time()
-    take_over(store, Claim(1000, "me", ""), replace(time.watcher(), notify=seen.append))
+    virtual = Time()
+    take_over(store, Claim(1000, "me", ""), replace(virtual.watcher(), notify=seen.append))
     assert silent <= seen[0] * 0.99 + 1e-9
-    assert time.now == pytest.approx(seen[0])
+    assert virtual.now == pytest.approx(seen[0])
 
 
 # -- draining ----------------------------------------------------------------------------------------------------------------------
@@ -162,11 +182,12 @@ class Drain:
     """A supervisor whose clock stands at 0 when its driver, a real process, is told to stop."""
 
     def __init__(self, on_term: str) -> None:
-        self.store, self.taken = leased()
+        self.store, taken = leased()
+        self.taken = replace(taken, sent=time.monotonic())  # beats are sent in real time
         self.now = 0.0
         self.keeper = Supervisor(CONFIG, self.store, self.store, lambda: self.now)
         code = f"import os, signal; signal.alarm(60); signal.signal(signal.SIGTERM, {on_term}); print('ready', flush=True); signal.pause()"
-        self.child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True)
+        self.child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
         assert self.child.stdout is not None
         self.child.stdout.readline()
         self.keeper._child = self.child
@@ -183,9 +204,10 @@ class Drain:
             ending = self.keeper.watch(self.child, self.taken)
         finally:
             if self.child.poll() is None:
-                _end_group(self.child)
-            assert self.child.stdout is not None
-            self.child.stdout.close()
+                end_group(self.child)
+            for pipe in (self.child.stdin, self.child.stdout):
+                assert pipe is not None
+                pipe.close()
         row = self.store.consumer()
         assert row is not None
         return ending.code, ending.reason, row.released
@@ -218,7 +240,7 @@ def test_a_pod_is_not_killed_before_its_supervisor_has_ended_the_drain() -> None
 
 def test_a_driver_dies_when_its_lease_is_not_taken() -> None:
     """With all that it has started: it has no life to work for."""
-    with pytest.raises(LeaseHeld), supervisor.starting(["sleep", "60"]) as child:
+    with pytest.raises(LeaseHeld), children.starting(["sleep", "60"]) as child:
         raise LeaseHeld("it beats")
     assert child.poll() == -signal.SIGKILL
 
@@ -226,26 +248,19 @@ def test_a_driver_dies_when_its_lease_is_not_taken() -> None:
 def test_a_driver_gets_its_life_once_the_lease_is_taken(tmp_path: Path) -> None:
     """On standard input, and nothing before."""
     _, taken = leased()
-    with supervisor.starting(["sh", "-c", f"cat >{tmp_path}/said"]) as child:
-        supervisor.order(child, replace(taken, wait_out_millis=7, how="forced"), number=5)
+    with children.starting(["sh", "-c", f"head -n 1 >{tmp_path}/said"]) as child:
+        children.order(child, replace(taken, wait_out_millis=7, how="forced"), number=5)
         assert child.wait(60) == 0
-    with (tmp_path / "said").open() as said:
-        assert Orders.read(said) == Orders(taken.life.generation, taken.life.token, "forced", 7, 5)
-
-
-@pytest.mark.parametrize("said", ["", '{"generation": 1}'], ids=["none", "cut"])
-def test_without_orders_no_life_begins(said: str) -> None:
-    """The supervisor has died, or does not hold the lease."""
-    with pytest.raises(SystemExit):
-        Orders.read(io.StringIO(said))
+    with FileIO(tmp_path / "said") as said:
+        assert Orders.read(said) == Orders(taken.life.generation, taken.life.token, "forced", 7, 5, taken.sent)
 
 
 def test_a_driver_that_died_while_the_lease_was_waited_for_is_judged_by_its_exit_code() -> None:
     """Not by the orders that could not be handed over; and its lease is not released."""
     store, taken = leased()
-    with supervisor.starting(["sh", "-c", "exit 3"]) as child:
+    with children.starting(["sh", "-c", "exit 3"]) as child:
         child.wait(60)
-        supervisor.order(child, taken, number=0)
+        children.order(child, taken, number=0)
         assert Supervisor(CONFIG, store, store).watch(child, taken).code == 3
     row = store.consumer()
     assert row is not None
@@ -254,11 +269,9 @@ def test_a_driver_that_died_while_the_lease_was_waited_for_is_judged_by_its_exit
 
 def test_a_driver_without_its_supervisor_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """It may have died before the driver's death signal was set."""
-    monkeypatch.setenv(supervisor.PARENT, str(os.getppid()))
-    check_parent()
-    monkeypatch.setenv(supervisor.PARENT, "1" if os.getppid() != 1 else "2")
+    monkeypatch.setenv(children.PARENT, "1" if os.getppid() != 1 else "2")
     with pytest.raises(SystemExit):
-        check_parent()
+        die_with_parent()
 
 
 # -- taking ------------------------------------------------------------------------------------------------------------------------
@@ -295,36 +308,36 @@ def test_a_new_table_and_a_released_lease_are_taken_at_once() -> None:
     """Nobody can be working."""
     store, taken = leased()
     store.release(taken.life)
-    time = Time()
-    again = take_over(store, Claim(1000, "me", ""), time.watcher())
-    assert (taken.how, again.how, again.row.generation, time.slept) == ("new", "released", 2, 0)
+    virtual = Time()
+    again = take_over(store, Claim(1000, "me", ""), virtual.watcher())
+    assert (taken.how, again.how, again.row.generation, virtual.slept) == ("new", "released", 2, 0)
     assert not store.consumer().released  # type: ignore[union-attr]  # it is there
 
 
 def test_a_lease_that_was_not_released_is_watched_for_all_of_what_its_holder_promised() -> None:
     """The holder's promise counts, not the taker's."""
     store, _ = leased()
-    time = Time()
-    taken = take_over(store, Claim(1000, "me", ""), time.watcher())
-    assert time.slept >= LEASE
+    virtual = Time()
+    taken = take_over(store, Claim(1000, "me", ""), virtual.watcher())
+    assert virtual.slept >= LEASE
     assert (taken.row.lease_millis, taken.wait_out_millis, taken.how) == (1000, 0, "expired")
 
 
 def test_a_lease_that_beats_is_held() -> None:
     """Even with the very last look."""
     store, taken = leased()
-    time = Time(at={LEASE - 0.1: lambda: store.beat(taken.life)})
+    virtual = Time(at={LEASE - 0.1: lambda: store.beat(taken.life)})
     with pytest.raises(LeaseHeld):
-        take_over(store, Claim(1000, "me", ""), time.watcher())
+        take_over(store, Claim(1000, "me", ""), virtual.watcher())
 
 
 def test_a_forced_take_keeps_the_larger_promise_and_waits_it_out() -> None:
     """Whoever watches next must watch long enough for both before it."""
     for mine, larger in ((1000, 30_000), (60_000, 60_000)):
         store, _ = leased()
-        time = Time()
-        taken = take_over(store, Claim(mine, "me", "", force=True), time.watcher())
-        assert (taken.row.lease_millis, taken.wait_out_millis, taken.how, time.slept) == (larger, larger, "forced", 0)
+        virtual = Time()
+        taken = take_over(store, Claim(mine, "me", "", force=True), virtual.watcher())
+        assert (taken.row.lease_millis, taken.wait_out_millis, taken.how, virtual.slept) == (larger, larger, "forced", 0)
 
 
 def test_a_forced_take_of_a_released_lease_waits_for_nobody() -> None:
