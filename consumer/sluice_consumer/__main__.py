@@ -39,8 +39,7 @@ def supervise(config: Config, arguments: list[str]) -> int:
     signal.signal(signal.SIGINT, keeper.on_term)
     with child.starting([sys.executable, "-m", "sluice_consumer.driver", *arguments]) as driver:
         taken = keeper.take(_announce(reporter))
-        reporter.update(phase="Starting", deadline=None, generation=taken.life.generation)
-        child.order(driver, taken, reporter.number)
+        child.order(driver, taken, reporter.hand_over(phase="Starting", deadline=None, generation=taken.life.generation))
         return supervisor.finish(keeper.watch(driver, taken))
 
 

@@ -1,14 +1,24 @@
 from __future__ import annotations
 
+import contextlib
 import json
+import queue
+import socket
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
+import trustme
+from kubernetes.client import ApiException
+from kubernetes.config import incluster_config
+from urllib3.exceptions import HTTPError
 
 from sluice_consumer import pod
-from sluice_consumer.pod import PodAnnotations, Reporter
+from sluice_consumer.pod import PodAnnotations, Report, Reporter
 from sluice_consumer.spark_conf import Pod
 
 HERE = Pod("driver-1", "space", "10.0.0.7", "uid-1")
@@ -47,6 +57,39 @@ def test_the_pod_is_read_from_its_environment() -> None:
     assert pod.from_environment(environment) == HERE
 
 
+@pytest.fixture
+def in_a_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """What the kubelet gives a pod; the API server is a socket of this test."""
+    (tmp_path / "token").write_text("anything")
+    trustme.CA().cert_pem.write_to_path(tmp_path / "ca.crt")
+    for name, constant in (("token", "SERVICE_TOKEN_FILENAME"), ("ca.crt", "SERVICE_CERT_FILENAME")):
+        monkeypatch.setattr(incluster_config, constant, str(tmp_path / name))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(server.getsockname()[1]))
+        yield server
+
+
+def test_a_call_of_the_api_server_is_tried_once(in_a_pod: socket.socket) -> None:
+    """urllib3 tries four times by itself, so that a call of ten seconds took forty."""
+    annotations = PodAnnotations(HERE)
+    tried = list[bool]()
+
+    def hang_up() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                in_a_pod.accept()[0].close()
+                tried.append(True)
+
+    thread = threading.Thread(target=hang_up, daemon=True)
+    thread.start()
+    with pytest.raises((ApiException, HTTPError)):
+        annotations.read()
+    in_a_pod.shutdown(socket.SHUT_RDWR)
+    thread.join(60)
+    assert tried == [True]
+
+
 def test_a_patch_carries_the_uid_of_the_pod() -> None:
     """It can never touch a later pod of the same name."""
     calls: list[tuple[Any, ...]] = []
@@ -66,25 +109,24 @@ def test_a_pod_without_annotations_has_none() -> None:
 
 
 class Bench:
-    """A reporter in virtual time."""
+    """Reports in virtual time."""
 
     def __init__(self, number: int = 0) -> None:
-        self.now = 0.0
-        self.annotations = Annotations()
-        self.reporter = Reporter(self.annotations, number, clock=lambda: self.now)
+        self.report, self.texts = Report(number), list[dict[str, Any]]()
 
     def at(self, now: float, **values: object) -> int:
         """How many reports were written after an update at a time."""
-        self.now = now
-        self.reporter.update(**values)
-        return len(self.annotations.reports)
+        self.report.state |= values
+        if not self.report.wait(now):
+            self.texts.append(json.loads(self.report.begin(now)))
+        return len(self.texts)
 
 
 def test_a_report_is_written_on_change_and_not_more_often_than_every_five_seconds() -> None:
     """Held back changes travel with the next one."""
     bench = Bench()
     assert [bench.at(t, phase="Running", batch=b) for t, b in [(0, 1), (0, 1), (4.9, 2), (5, 3), (10, 3)]] == [1, 1, 1, 2, 2]
-    assert [report["batch"] for report in bench.annotations.reports] == [1, 3]
+    assert [report["batch"] for report in bench.texts] == [1, 3]
 
 
 def test_a_report_says_now_and_then_that_the_driver_lives() -> None:
@@ -104,26 +146,91 @@ def test_what_was_held_back_is_written_when_it_is_time() -> None:
     bench = Bench()
     bench.at(0, phase="Running")
     bench.at(1, batch=1)
-    bench.now = 5
-    bench.reporter.update()
-    assert [report["number"] for report in bench.annotations.reports] == [1, 2]
+    assert bench.report.wait(1) == 4
+    bench.at(5)
+    assert [report["number"] for report in bench.texts] == [1, 2]
+
+
+def test_before_anything_was_said_nothing_is_written() -> None:
+    """An operator that read an empty report would take it for one without shards."""
+    assert Report().wait(1e9) > 0
 
 
 def test_the_number_of_a_report_goes_on_where_the_supervisor_stopped() -> None:
     """The operator sees that a report is newer."""
     bench = Bench(number=7)
     bench.at(0, phase="Running")
-    assert bench.annotations.reports[0]["number"] == 8
+    assert bench.texts[0]["number"] == 8
 
 
-def test_a_report_that_fails_stops_nothing_and_is_tried_again() -> None:
-    """Nothing of the protocol depends on it."""
+def test_a_report_that_fails_is_tried_again_under_another_number() -> None:
+    """Five seconds later, also if the phase had changed. It may have arrived although the answer was lost."""
     bench = Bench()
-    bench.annotations.broken = True
-    assert bench.at(0, phase="Running") == 0
-    bench.annotations.broken = False
-    assert bench.at(5, phase="Running") == 1
-    assert bench.annotations.reports[0]["number"] == 1
+    bench.at(0, phase="Running")
+    bench.report.fail()
+    assert [bench.at(t, phase="Idle") for t in (0, 4.9, 5)] == [1, 1, 2]
+    assert bench.texts[1] == {"number": 2, "phase": "Idle"}
+
+
+# -- the thread --------------------------------------------------------------------------------------------------------------------
+
+
+class Silent:
+    """An API server that takes a request and does not answer before it is told to."""
+
+    def __init__(self) -> None:
+        self.asked, self.answer = queue.SimpleQueue[dict[str, Any]](), threading.Semaphore(0)
+
+    def read(self) -> dict[str, str]:
+        """See `pod.Annotations`."""
+        raise NotImplementedError
+
+    def write(self, _name: str, value: str) -> None:
+        """See `pod.Annotations`."""
+        self.asked.put(json.loads(value))
+        assert self.answer.acquire(timeout=60)
+
+
+def test_an_api_server_that_does_not_answer_holds_nobody_up() -> None:
+    """What happened meanwhile is one report, the newest."""
+    server = Silent()
+    reporter = Reporter(server)
+    reporter.update(phase="Starting")
+    assert server.asked.get(timeout=60) == {"number": 1, "phase": "Starting"}
+    for batch in range(100):
+        reporter.update(phase="Running", batch=batch)
+    server.answer.release()
+    assert server.asked.get(timeout=60) == {"number": 2, "phase": "Running", "batch": 99}
+    server.answer.release()
+
+
+def test_a_report_that_fails_stops_nothing() -> None:
+    """Nothing of the protocol depends on it."""
+    annotations, failed = Annotations(broken=True), threading.Event()
+    reporter = Reporter(annotations)
+    reporter._report.fail = failed.set  # type: ignore[method-assign]  # so that the next one is written at once
+    reporter.update(phase="Starting")
+    assert failed.wait(60)
+    annotations.broken = False
+    written = threading.Event()
+    annotations.reports = cast("Any", type("Seen", (list,), {"append": lambda self, value: (list.append(self, value), written.set())})())
+    reporter.update(phase="Running")
+    assert written.wait(60)
+    assert annotations.reports == [{"number": 2, "phase": "Running"}]
+
+
+def test_a_supervisor_that_hands_over_reports_once_more_and_under_the_number_that_it_keeps_for_that() -> None:
+    """Its driver reports from then on, and the operator takes no number twice. The taking of a lease does not wait for that report."""
+    server = Silent()
+    reporter = Reporter(server)
+    reporter.update(phase="WaitingOutLease")
+    assert server.asked.get(timeout=60)["number"] == 1
+    number = reporter.hand_over(phase="Starting", generation=4)
+    server.answer.release()
+    assert server.asked.get(timeout=60) == {"number": number, "phase": "Starting", "generation": 4}
+    server.answer.release()
+    assert number == 2
+    assert reporter._next() is None
 
 
 def test_without_a_pod_nothing_is_reported() -> None:
