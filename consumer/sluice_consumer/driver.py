@@ -6,6 +6,7 @@ Its supervisor starts it before it holds the lease. Until the orders come, it ha
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime
 import logging
 import os
@@ -13,6 +14,7 @@ import signal
 import sys
 import threading
 import time
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +29,14 @@ from sluice_consumer.child import die_with_parent
 from sluice_consumer.config import Config
 from sluice_consumer.executors import ExecutorTarget, SparkBackend, described
 from sluice_consumer.orders import Guard, Orders, standard_input
-from sluice_consumer.outcome import UNCLEAN, Ending
+from sluice_consumer.outcome import Ending, Interrupted
+from sluice_consumer.supervisor import STOP_SECONDS
 from sluice_consumer.term import set_on_term
 from sluice_consumer.warming import SparkWarmUps, WarmUp
 from sluice_consumer.work import Lease, Work, deeper
 
 log = logging.getLogger(__name__)
+SPARK_SECONDS = STOP_SECONDS - 5  # for Spark to stop; the rest is the supervisor's, so that it need not kill
 
 
 def session(config: Config, here: spark_conf.Pod | None, master: str | None) -> SparkSession:
@@ -59,37 +63,54 @@ class Driver:
 
     Attributes:
         work: the life's, once there is one; also asked when it failed, and why.
+        worked: whether a job of this life may have begun.
     """
 
-    def __init__(self, config: Config, options: tuple[str | None, bool]) -> None:
-        self._config = config
+    def __init__(self, config: Config, options: tuple[str | None, bool], pipe: FileIO) -> None:
+        """`pipe`: from the supervisor."""
+        self._config, self._pipe = config, pipe
         self._master, self._until_tip = options
-        self._pipe = standard_input()
         self._drain = threading.Event()
         self._here = pod.from_environment()
         self._annotations = pod.PodAnnotations(self._here) if self._here else None
         self._reporter = pod.Reporter(None)  # only its life's owner reports
+        self._spark: SparkSession | None = None
         self.work: Work | None = None
+        self.worked = False
 
     def run(self) -> Ending:
-        """Everything, from starting Spark to a clean stop."""
+        """Everything, from starting Spark to the end of the last batch."""
         set_on_term(self._drain, lambda: logs.say("told to stop: the open batch is finished, then the lease is released"))
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor decides what Ctrl-C means
-        spark = session(self._config, self._here, self._master)
-        try:
-            warm_up = _warm_up(spark, self._config)
-            with _meanwhile(warm_up):
-                orders = self._ordered()
-            work = self._begun(orders)
-            with _meanwhile(warm_up):
-                work.wait_out()
-            engine = work.engine(spark, warm_up)
-            self._start_following(spark, work)
-            work.loop(engine, until_tip=self._until_tip)
-            return Ending(0 if engine.quiet() else UNCLEAN, "", "")
-        finally:
-            self._reporter.update(phase="Draining")
-            spark.stop()
+        spark = self._spark = session(self._config, self._here, self._master)
+        warm_up = _warm_up(spark, self._config)
+        with _meanwhile(warm_up):
+            orders = self._ordered()
+        work = self._begun(orders)
+        with _meanwhile(warm_up):
+            work.wait_out()
+        engine = work.engine(spark, warm_up)
+        self._start_following(spark, work)
+        self.worked = True
+        work.loop(engine, until_tip=self._until_tip)
+        return self._drained(quiet=engine.quiet())
+
+    def _drained(self, *, quiet: bool) -> Ending:
+        if self._until_tip and self._drain.is_set():
+            return dataclasses.replace(
+                outcome.of(Interrupted("told to stop before the tip was reached; run it again to go on from there")), quiet=quiet
+            )
+        return Ending(0, "", "", quiet)
+
+    def stop(self) -> bool:
+        """Stops Spark, and says whether it stopped in time. It asks executors and the cluster's API, and may wait for them for ever."""
+        self._reporter.update(phase="Draining")
+        if self._spark is None:
+            return True
+        thread = threading.Thread(target=self._spark.stop, name="stop", daemon=True)
+        thread.start()
+        thread.join(SPARK_SECONDS)
+        return not thread.is_alive()
 
     def _ordered(self) -> Orders:
         """Waits for the lease, and watches it from then on."""
@@ -126,14 +147,25 @@ class Driver:
 
 
 def attempt(driver: Driver) -> Ending:
-    """Runs a driver and turns whatever it raised into an ending."""
+    """Runs a driver and turns whatever it raised into an ending. Before its first job nobody can be working."""
     try:
         return driver.run()
     except SluiceError as error:
-        return outcome.of(_why(driver, error) if error.exit_code == 1 else error)
+        ending = outcome.of(_why(driver, error) if error.exit_code == 1 else error)
     except Exception as error:
         log.exception("the batch failed; it will come again, with the same content, in the next life")
-        return outcome.of(_why(driver, error))
+        ending = outcome.of(_why(driver, error))
+    return dataclasses.replace(ending, quiet=not driver.worked)
+
+
+def finish(driver: Driver, ending: Ending) -> int:
+    """Says how it ended, then stops Spark, and returns the exit status. A Spark that does not stop keeps neither the words back nor the lease."""
+    if ending.reason:
+        outcome.report(ending)
+    if driver.stop():
+        return ending.status
+    log.warning("Spark did not stop within %g s: it is killed", SPARK_SECONDS)
+    return dataclasses.replace(ending, quiet=False).status
 
 
 def _why(driver: Driver, error: Exception) -> Exception:
@@ -148,12 +180,11 @@ def main(path: Path, master: str | None, until_tip: bool) -> None:  # noqa: FBT0
     """The driver process; started by `python -m sluice_consumer`."""
     logs.configure()
     die_with_parent()
-    ending = attempt(Driver(configuration(path), (master, until_tip)))
-    if ending.reason:
-        outcome.report(ending)
+    driver = Driver(configuration(path), (master, until_tip), standard_input())
+    status = finish(driver, attempt(driver))
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(ending.code)  # Spark's and probes' threads have nothing left to say
+    os._exit(status)  # Spark's and probes' threads have nothing left to say
 
 
 if __name__ == "__main__":

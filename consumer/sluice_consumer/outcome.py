@@ -13,15 +13,41 @@ LOG = "SLUICE_TERMINATION_LOG"
 DEFAULT_LOG = "/dev/termination-log"
 LIMIT = 4000  # bytes; Kubernetes keeps 4096
 UNCLEAN = 10  # driver to supervisor only: drained, but somebody may still be working; do not release
+QUIET = 0x80  # driver to supervisor only, added to another code than 0: nobody can still be working; release
+
+
+class Interrupted(SluiceError):
+    """A run until the tip was told to stop before it got there: what was processed is committed, the rest is not. Run it again."""
+
+    exit_code = 75
 
 
 @dataclass(frozen=True)
 class Ending:
-    """An exit code and why, in words for a person."""
+    """An exit code and why, in words for a person.
+
+    Attributes:
+        quiet: nobody of this life can still be working, so that its lease may be released.
+    """
 
     code: int
     reason: str
     message: str
+    quiet: bool = False
+
+    @property
+    def status(self) -> int:
+        """The exit status with which a driver tells its supervisor."""
+        if self.code:
+            return self.code | QUIET if self.quiet else self.code
+        return 0 if self.quiet else UNCLEAN
+
+
+def understood(status: int) -> tuple[int, bool]:
+    """Exit code and quiet of a driver that ended with a status."""
+    if status in {0, UNCLEAN}:
+        return 0, status == 0
+    return status & ~QUIET, bool(status & QUIET)
 
 
 def of(error: BaseException) -> Ending:

@@ -27,7 +27,7 @@ from sluice_consumer.child import end_group, pass_on
 from sluice_consumer.config import Config
 from sluice_consumer.life import check_identity
 from sluice_consumer.orders import WORKING
-from sluice_consumer.outcome import UNCLEAN, Ending
+from sluice_consumer.outcome import Ending
 
 log = logging.getLogger(__name__)
 STOP_SECONDS = 20.0  # what a drain has beyond drainTimeoutSeconds, for Spark to stop; the grace period of a pod is 30 s longer than that
@@ -204,15 +204,21 @@ class Supervisor:
             return Ending(1, "DrainTimeout", f"{why}; the lease was not released, and the batch comes again when it has run out")
         return Ending(76 if heart.refused else 1, "Fenced" if heart.refused else "LeaseLost", f"{heart.why}: the driver was killed")
 
-    def _ended(self, code: int, heart: Heart, life: Life) -> Ending:
-        if code == 0 and heart.clock() >= heart.keep_promise_until:
-            released = self._beating.release(life)
-            return Ending(0, "Drained", "the lease was released" if released else "the lease had been taken by another life")
-        if code in {0, UNCLEAN}:
-            return Ending(0, "Drained", "the lease was not released: a task failed or an executor was lost lately; the next driver waits it out")
-        if code < 0:
-            return Ending(1, "DriverKilled", f"the driver process was killed by signal {-code} ({signal.Signals(-code).name})")
-        return Ending(code, "", "")  # the driver has said why itself
+    def _ended(self, status: int, heart: Heart, life: Life) -> Ending:
+        if status < 0:
+            return Ending(1, "DriverKilled", f"the driver process was killed by signal {-status} ({signal.Signals(-status).name})")
+        code, quiet = outcome.understood(status)
+        lease = "the lease was not released: a task failed or an executor was lost lately; the next driver waits it out"
+        if quiet and heart.clock() >= heart.keep_promise_until:
+            lease = self._release(life)
+        return Ending(code, "", "") if code else Ending(0, "Drained", lease)  # with another code the driver has said why itself
+
+    def _release(self, life: Life) -> str:
+        """Releases, if it can: a drain was clean whether or not the table answers."""
+        try:
+            return "the lease was released" if self._beating.release(life) else "the lease had been taken by another life"
+        except SluiceError as error:
+            return f"the lease was not released: {error}; the next driver waits it out"
 
 
 def finish(ending: Ending) -> int:

@@ -23,7 +23,7 @@ from sluice_consumer import supervisor
 from sluice_consumer.child import die_with_parent, end_group
 from sluice_consumer.config import Checkpoints, Config, MigrateFrom, Pipeline, Start, Stream
 from sluice_consumer.orders import Orders
-from sluice_consumer.outcome import UNCLEAN
+from sluice_consumer.outcome import QUIET, UNCLEAN
 from sluice_consumer.supervisor import Heart, Supervisor
 from sluice_operator import manifests
 
@@ -143,9 +143,19 @@ def test_a_longer_promise_is_kept_until_it_was_waited_out() -> None:
         (UNCLEAN, 50.0, False, "Drained"),
         (0, 10.0, False, "Drained"),
         (1, 50.0, False, ""),
+        (65 | QUIET, 50.0, True, ""),
+        (65 | QUIET, 10.0, False, ""),
         (-9, 50.0, False, "DriverKilled"),
     ],
-    ids=["a clean drain", "a drain after trouble", "a drain before a forced promise is over", "an error", "a killed driver"],
+    ids=[
+        "a clean drain",
+        "a drain after trouble",
+        "a drain before a forced promise is over",
+        "an error",
+        "a refusal",
+        "a refusal before a forced promise is over",
+        "a killed driver",
+    ],
 )
 def test_the_lease_is_released_only_after(code: int, at: float, released: bool, reason: str) -> None:  # noqa: FBT001
     """Somebody may still be working otherwise, and the next driver has to wait."""
@@ -156,6 +166,16 @@ def test_the_lease_is_released_only_after(code: int, at: float, released: bool, 
     row = store.consumer()
     assert row is not None
     assert (row.released, ending.reason) == (released, reason)
+
+
+def test_a_clean_drain_stays_one_although_its_lease_could_not_be_released() -> None:
+    """An exit with 1 would count as a failure, and say nothing of why the next driver waits."""
+    store, taken = leased()
+    beating = CheckpointStore(MemoryTable())
+    cast("MemoryTable", beating.table).hook = lambda *_: (_ for _ in ()).throw(GONE)
+    ending = Supervisor(CONFIG, store, beating)._ended(0, Beating(YES), taken.life)
+    assert (ending.code, ending.reason) == (0, "Drained")
+    assert "was not released: no answer" in ending.message
 
 
 def test_everything_of_a_life_is_silent_before_the_next_one_takes_its_lease() -> None:

@@ -1,0 +1,105 @@
+"""How a driver process ends: what it says, what it waits for, and what its supervisor understands."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from io import FileIO
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from sluice_checkpoints.errors import Refused
+from sluice_consumer import driver, outcome, supervisor
+from sluice_consumer.config import Checkpoints, Config, Pipeline, Stream
+from sluice_consumer.driver import Driver, attempt, finish
+from sluice_consumer.outcome import Ending, understood
+
+CONFIG = Config(Stream("s", "r"), Checkpoints("t"), Pipeline("m:f"))
+
+
+def made(*, until_tip: bool = False) -> Driver:
+    """A driver without a supervisor."""
+    return Driver(CONFIG, (None, until_tip), FileIO(os.devnull))
+
+
+class Spark:
+    """A session whose end may take for ever; `meanwhile` is called when it begins to stop."""
+
+    def __init__(self, meanwhile: Any = None, *, hangs: bool = False) -> None:
+        self.meanwhile, self.over = meanwhile or (lambda: None), threading.Event()
+        if not hangs:
+            self.over.set()
+
+    def stop(self) -> None:
+        """See `SparkSession`."""
+        self.meanwhile()
+        assert self.over.wait(60)
+
+
+@pytest.fixture
+def words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The termination log."""
+    monkeypatch.setenv(outcome.LOG, str(tmp_path / "log"))
+    return tmp_path / "log"
+
+
+def test_a_driver_says_how_it_ended_before_spark_stops(words: Path) -> None:
+    """Stopping may take long, or for ever."""
+    one, said = made(), list[Any]()
+    one._spark = cast("Any", Spark(lambda: said.append(json.loads(words.read_text()))))
+    assert finish(one, Ending(1, "RuntimeError", "the sink is full")) == 1
+    assert said == [{"reason": "RuntimeError", "message": "the sink is full"}]
+
+
+@pytest.mark.parametrize(
+    ("ending", "code"),
+    [(Ending(1, "RuntimeError", "m"), 1), (Ending(65, "Refused", "m", quiet=True), 65), (Ending(0, "", "", quiet=True), 0)],
+    ids=["failed", "refused", "drained"],
+)
+def test_a_spark_that_does_not_stop_keeps_the_lease_for_a_while_only(ending: Ending, code: int, words: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process ends with its code, and the lease is not released: somebody may still be working."""
+    monkeypatch.setattr(driver, "SPARK_SECONDS", 0.01)
+    one, spark = made(), Spark(hangs=True)
+    one._spark = cast("Any", spark)
+    assert understood(finish(one, ending)) == (code, False)
+    spark.over.set()
+    assert words.exists() == bool(ending.reason)
+
+
+def test_a_driver_stops_waiting_for_spark_before_its_supervisor_kills_it() -> None:
+    """A drain that ended in the last second of its time is told as one."""
+    assert 0 < driver.SPARK_SECONDS < supervisor.STOP_SECONDS
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+@pytest.mark.parametrize("code", [0, 1, 65, 75, 76])
+def test_a_supervisor_understands_its_driver(code: int, quiet: bool) -> None:  # noqa: FBT001
+    """One exit status carries the code and whether the lease may be released."""
+    assert understood(Ending(code, "", "", quiet).status) == (code, quiet)
+
+
+@pytest.mark.parametrize("worked", [True, False])
+def test_an_ending_before_the_first_job_lets_the_lease_be_released(worked: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
+    """The next driver, with a corrected configuration, begins at once."""
+
+    def refuse(self: Driver) -> Ending:
+        self.worked = worked
+        raise Refused("pipeline.entrypoint: m:f: there is no module m")
+
+    monkeypatch.setattr(Driver, "run", refuse)
+    ending = attempt(made())
+    assert (ending.code, ending.quiet) == (65, not worked)
+
+
+@pytest.mark.parametrize(("until_tip", "told", "code"), [(True, True, 75), (True, False, 0), (False, True, 0)])
+@pytest.mark.parametrize("quiet", [True, False])
+def test_only_a_run_that_reached_the_tip_ends_with_code_0(until_tip: bool, told: bool, code: int, quiet: bool) -> None:  # noqa: FBT001
+    """Whoever started a backfill takes 0 for done. What is asked for without a tip ends when it is told to."""
+    one = made(until_tip=until_tip)
+    if told:
+        one._drain.set()
+    ending = one._drained(quiet=quiet)
+    assert (ending.code, ending.quiet, ending.reason) == (code, quiet, "Interrupted" if code else "")
