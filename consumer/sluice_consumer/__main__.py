@@ -11,9 +11,11 @@ from pathlib import Path
 import click
 
 from sluice_checkpoints.errors import Refused, SluiceError
+from sluice_checkpoints.lease import Watcher
 from sluice_consumer import child, logs, outcome, pod, ports, supervisor
 from sluice_consumer.config import Config, parse
-from sluice_consumer.supervisor import Supervisor
+from sluice_consumer.outcome import Interrupted
+from sluice_consumer.supervisor import Stopped, Supervisor
 
 
 def configuration(path: Path) -> Config:
@@ -38,7 +40,7 @@ def supervise(config: Config, arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, keeper.on_term)
     signal.signal(signal.SIGINT, keeper.on_term)
     with child.starting([sys.executable, "-m", "sluice_consumer.driver", *arguments]) as driver:
-        taken = keeper.take(_announce(reporter))
+        taken = keeper.take(Watcher(notify=_announce(reporter)))
         child.order(driver, taken, reporter.hand_over(phase="Starting", deadline=None, generation=taken.life.generation))
         return supervisor.finish(keeper.watch(driver, taken))
 
@@ -62,7 +64,8 @@ def main(path: Path, master: str | None, until_tip: bool) -> None:  # noqa: FBT0
     try:
         code = supervise(configuration(path), arguments)
     except SluiceError as error:
-        code = supervisor.finish(outcome.of(error))
+        unfinished = until_tip and isinstance(error, Stopped)
+        code = supervisor.finish(outcome.of(Interrupted(str(error)) if unfinished else error))
     except Exception as error:  # noqa: BLE001 - whatever it is, the container's last words must say it
         logs.log.exception("the supervisor failed")
         code = supervisor.finish(outcome.of(error))

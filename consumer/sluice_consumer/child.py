@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from sluice_checkpoints.lease import Taken
+from sluice_consumer import term
 from sluice_consumer.orders import Orders
 
 log = logging.getLogger(__name__)
@@ -35,7 +36,8 @@ def starting(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
     Spark starts while the lease is waited for; without its orders a driver knows no life to fence, read or write with.
     """
     environment = os.environ | {PARENT: str(os.getpid())}
-    child = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, start_new_session=True)
+    with term.blocked():
+        child = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, start_new_session=True)
     assert child.stdin is not None  # noqa: S101 - it is a pipe
     os.set_blocking(child.stdin.fileno(), False)
     try:

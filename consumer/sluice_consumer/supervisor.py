@@ -5,6 +5,7 @@ Small and without Spark, so that a driver whose main thread is stuck in native c
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import logging
 import os
@@ -31,6 +32,9 @@ from sluice_consumer.outcome import Ending
 
 log = logging.getLogger(__name__)
 STOP_SECONDS = 20.0  # what a drain has beyond drainTimeoutSeconds, for Spark to stop; the grace period of a pod is 30 s longer than that
+
+
+EARLY = "told to stop before the driver had begun"
 
 
 class Stopped(SluiceError):
@@ -163,18 +167,38 @@ class Supervisor:
     def __init__(self, config: Config, store: CheckpointStore, beating: CheckpointStore, clock: Callable[[], float] = time.monotonic) -> None:
         self._config, self._store, self._beating, self._clock = config, store, beating, clock
         self._child: subprocess.Popen[bytes] | None = None
+        self._told, self._waits = False, True
         self._drain_until = float("inf")
 
-    def take(self, notify: Callable[[float], None]) -> Taken:
-        """Takes the lease."""
-        return take_over(self._store, claim(self._config), Watcher(notify=notify))
+    def take(self, watcher: Watcher) -> Taken:
+        """Takes the lease.
+
+        Raises:
+            Stopped: told to stop. It ends while it waits, and not in the middle of a take, whose lease nobody would release.
+        """
+        self._waits = False
+        taken = take_over(self._store, claim(self._config), dataclasses.replace(watcher, sleep=lambda seconds: self._sleep(watcher, seconds)))
+        if self._told:
+            if not taken.wait_out_millis:
+                self._release(taken.life)
+            raise Stopped(EARLY)
+        return taken
+
+    def _sleep(self, watcher: Watcher, seconds: float) -> None:
+        if self._told:
+            raise Stopped(EARLY)
+        self._waits = True
+        watcher.sleep(seconds)
+        self._waits = False
 
     def on_term(self, *_: object) -> None:
         """SIGTERM: let the driver drain, or stop if there is none yet. Being told again gives a drain no more time."""
-        if self._child is None:
-            raise Stopped("told to stop before the driver had started")
-        self._drain_until = min(self._drain_until, self._clock() + self._drain_seconds)
-        self._child.send_signal(signal.SIGTERM)
+        again, self._told = self._told, True
+        if self._child is not None:
+            self._drain_until = min(self._drain_until, self._clock() + self._drain_seconds)
+            self._child.send_signal(signal.SIGTERM)
+        elif self._waits or again:
+            raise Stopped(EARLY)
 
     @property
     def _drain_seconds(self) -> float:
@@ -186,6 +210,8 @@ class Supervisor:
         A driver that saw the lease end before this process did has killed itself.
         """
         self._child, life = child, taken.life
+        if self._told:
+            self.on_term()
         heart = Heart.of(taken, self._config, self._beating, lambda sent: pass_on(child, sent))
         thread = threading.Thread(target=heart.run, name="heart", daemon=True)
         thread.start()

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
 import threading
 from io import FileIO
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from click.testing import CliRunner
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer import driver, outcome, supervisor
+from sluice_consumer import __main__ as main_module
+from sluice_consumer import child, driver, outcome, supervisor
 from sluice_consumer.config import Checkpoints, Config, Pipeline, Stream
 from sluice_consumer.driver import Driver, attempt, finish
 from sluice_consumer.outcome import Ending, understood
@@ -103,3 +108,41 @@ def test_only_a_run_that_reached_the_tip_ends_with_code_0(until_tip: bool, told:
         one._drain.set()
     ending = one._drained(quiet=quiet)
     assert (ending.code, ending.quiet, ending.reason) == (code, quiet, "Interrupted" if code else "")
+
+
+DRIVER = """
+import sys, threading
+from sluice_consumer.term import set_on_term
+print("started", flush=True)
+assert sys.stdin.readline() == "go\\n"
+told = threading.Event()
+set_on_term(told, lambda: None)
+sys.exit(7 if told.wait(60) else 1)
+"""
+
+
+def test_a_sigterm_that_comes_before_a_driver_can_hear_it_is_heard_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its default kills; then the lease would not be released, and the drain would look like a failure."""
+    reading, writing = os.pipe()
+    with FileIO(reading) as said, FileIO(writing, "w") as out:
+        real = subprocess.Popen
+        monkeypatch.setattr(subprocess, "Popen", lambda *args, **more: real(*args, stdout=out, **more))
+        with child.starting([sys.executable, "-c", DRIVER]) as process:
+            assert said.readline() == b"started\n"
+            process.send_signal(signal.SIGTERM)
+            child._hand_down(process, "go")
+            assert process.wait(60) == 7
+    assert signal.SIGTERM not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+@pytest.mark.parametrize(("more", "code"), [(["--until-tip"], 75), ([], 0)])
+def test_a_run_that_is_stopped_before_it_began_has_not_reached_the_tip(
+    more: list[str], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """0 would say that everything was processed."""
+    monkeypatch.setattr(main_module, "supervise", lambda *_: (_ for _ in ()).throw(supervisor.Stopped("told to stop")))
+    monkeypatch.setattr(os, "_exit", sys.exit)
+    path = tmp_path / "consumer.json"
+    stream = {"name": "s", "region": "r"}
+    path.write_text(json.dumps({"stream": stream, "checkpoints": {"table": "abc"}, "pipeline": {"entrypoint": "m:f"}}))
+    assert CliRunner().invoke(main_module.main, ["--config", str(path), *more]).exit_code == code

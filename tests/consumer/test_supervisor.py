@@ -432,3 +432,39 @@ def test_sigterm_before_there_is_a_driver_stops_cleanly() -> None:
     with pytest.raises(supervisor.Stopped) as stopped:
         Supervisor(CONFIG, CheckpointStore(MemoryTable()), CheckpointStore(MemoryTable())).on_term()
     assert stopped.value.exit_code == 0
+
+
+def test_sigterm_while_the_lease_is_waited_for_ends_the_wait() -> None:
+    """It may take minutes, and nothing was taken."""
+    store, _ = leased()
+    keeper, virtual = Supervisor(CONFIG, store, store), Time()
+    virtual.at[10.0] = keeper.on_term
+    with pytest.raises(supervisor.Stopped):
+        keeper.take(virtual.watcher())
+    assert virtual.now < LEASE
+    assert store.consumer().generation == 1  # type: ignore[union-attr]  # it is there
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_sigterm_in_the_middle_of_a_take_releases_what_was_taken(force: bool) -> None:  # noqa: FBT001
+    """Nobody else would. After a forced take a former life may still be working, and nothing is released."""
+    store, taken = leased()
+    if not force:
+        store.release(taken.life)
+    keeper = Supervisor(replace(CONFIG, force=force), store, store)
+    table = cast("MemoryTable", store.table)
+    table.hook = lambda when, operation, _: keeper.on_term() if (when, operation) == ("after", "write") and not keeper._told else None
+    with pytest.raises(supervisor.Stopped):
+        keeper.take(Time().watcher())
+    row = store.consumer()
+    assert row is not None
+    assert (row.generation, row.released) == (2, not force)
+
+
+def test_sigterm_between_take_and_watch_reaches_the_driver() -> None:
+    """The driver drains, and its lease is released."""
+    drain = Drain(DRAINS)
+    keeper = drain.keeper = Supervisor(CONFIG, drain.store, drain.store, lambda: drain.now)
+    keeper._waits = False
+    keeper.on_term()
+    assert drain.watched(at=0.0) == (0, "Drained", True)
