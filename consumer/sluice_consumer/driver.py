@@ -27,9 +27,11 @@ from sluice_consumer import logs, outcome, pod, spark_conf, warming_source
 from sluice_consumer.__main__ import configuration
 from sluice_consumer.child import die_with_parent
 from sluice_consumer.config import Config
+from sluice_consumer.engine import SparkEngine
 from sluice_consumer.executors import ExecutorTarget, SparkBackend, described
 from sluice_consumer.orders import Guard, Orders, standard_input
 from sluice_consumer.outcome import Ending, Interrupted
+from sluice_consumer.pipelines import NotNow
 from sluice_consumer.supervisor import STOP_SECONDS
 from sluice_consumer.term import set_on_term
 from sluice_consumer.warming import SparkWarmUps, WarmUp
@@ -92,7 +94,14 @@ class Driver:
         engine = work.engine(spark, warm_up)
         self._start_following(spark, work)
         self.worked = True
-        work.loop(engine, until_tip=self._until_tip)
+        return self._worked_off(work, engine)
+
+    def _worked_off(self, work: Work, engine: SparkEngine) -> Ending:
+        """Batches until told to drain, until the tip, or until `process` asks for its batch later."""
+        try:
+            work.loop(engine, until_tip=self._until_tip)
+        except NotNow as later:
+            return dataclasses.replace(outcome.of(later), quiet=engine.quiet())
         return self._drained(quiet=engine.quiet())
 
     def _drained(self, *, quiet: bool) -> Ending:

@@ -10,6 +10,7 @@ import sys
 import threading
 from io import FileIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -21,6 +22,7 @@ from sluice_consumer import child, driver, outcome, supervisor
 from sluice_consumer.config import Checkpoints, Config, Pipeline, Stream
 from sluice_consumer.driver import Driver, attempt, finish
 from sluice_consumer.outcome import Ending, understood
+from sluice_consumer.pipelines import NotNow
 
 CONFIG = Config(Stream("s", "r"), Checkpoints("t"), Pipeline("m:f"))
 
@@ -108,6 +110,19 @@ def test_only_a_run_that_reached_the_tip_ends_with_code_0(until_tip: bool, told:
         one._drain.set()
     ending = one._drained(quiet=quiet)
     assert (ending.code, ending.quiet, ending.reason) == (code, quiet, "Interrupted" if code else "")
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_a_process_that_asks_for_its_batch_later_lets_the_lease_be_released_if_nobody_works(quiet: bool) -> None:  # noqa: FBT001
+    """It is no failure (75), and the next life is given the same batch."""
+
+    def loop(_engine: object, *, until_tip: bool) -> None:
+        assert not until_tip
+        raise NotNow("the sink is in maintenance")
+
+    engine = cast("Any", SimpleNamespace(quiet=lambda: quiet))
+    ending = made()._worked_off(cast("Any", SimpleNamespace(loop=loop)), engine)
+    assert (ending.code, ending.reason, ending.quiet) == (75, "NotNow", quiet)
 
 
 DRIVER = """
