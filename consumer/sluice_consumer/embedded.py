@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Fenced, Refused, SluiceError
@@ -25,6 +28,8 @@ from sluice_consumer.work import Lease, Work, deeper
 
 INTERVAL, FAILURES = "spark.executor.heartbeatInterval", "spark.executor.heartbeat.maxFailures"
 SPARK_INTERVAL, SPARK_FAILURES = "10s", 60  # Spark's defaults
+LOOK_SECONDS = 0.05  # between two looks at jobs that were cancelled
+log = logging.getLogger(__name__)
 
 
 class LeaseLost(SluiceError):
@@ -128,7 +133,7 @@ def beating(heart: Heart, lost: Callable[[], None]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _beating(spark: SparkSession, heart: Heart, stop: threading.Event) -> Iterator[None]:
-    """All jobs begun in here belong to one group, which is cancelled when the lease is lost."""
+    """All jobs begun in here belong to one group. It is cancelled when the lease is lost, and at the end; until it is over heartbeats go on."""
     group, context = f"sluice-{id(heart)}", spark.sparkContext
 
     def lost() -> None:
@@ -138,9 +143,30 @@ def _beating(spark: SparkSession, heart: Heart, stop: threading.Event) -> Iterat
     context.setJobGroup(group, "a consumer of Kinesis", interruptOnCancel=True)
     try:
         with beating(heart, lost):
-            yield
+            try:
+                yield
+            finally:
+                end_jobs(context, group, patience=heart.lease)
     finally:
         context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # None removes it; the annotation forgot that
+
+
+def end_jobs(context: SparkContext, group: str, patience: float) -> None:
+    """Cancels what a group still runs and waits until it is over: the next life may begin a lease after the last heartbeat.
+
+    Spark may not know that a job is over (it drops events when it is busy), so the wait has an end.
+    """
+    until = time.monotonic() + patience
+    try:
+        tracker = context.statusTracker()
+        while running := set(tracker.getJobIdsForGroup(group)) & set(tracker.getActiveJobsIds()):
+            if time.monotonic() > until:
+                logs.warn(f"Spark jobs {sorted(running)} were cancelled and are not over after {patience:g} s")
+                return
+            context.cancelJobGroup(group)
+            time.sleep(LOOK_SECONDS)
+    except Exception:  # the session is gone, and its jobs with it; whatever ended the run is to be told
+        log.exception("the Spark jobs of this run could not be cancelled")
 
 
 def check_session(spark: SparkSession, config: Config) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import Any, cast
 
 import pytest
 
@@ -37,3 +38,45 @@ def test_a_beat_that_is_accepted_in_time_keeps_the_life() -> None:
     with embedded.beating(heart, lambda: pytest.fail("stopped")):
         heart.once()
         embedded.raise_if_lost(heart)
+
+
+class Tracked:
+    """A session's context of which jobs 1 to 3 belong to the group, and end `after` so many cancellations; 9 is somebody else's."""
+
+    def __init__(self, after: int) -> None:
+        self.after, self.cancelled = after, list[str]()
+
+    def statusTracker(self) -> Tracked:  # noqa: N802 - Spark's name
+        """See `SparkContext`."""
+        return self
+
+    def getJobIdsForGroup(self, group: str) -> list[int]:  # noqa: N802 - Spark's name
+        """See `StatusTracker`."""
+        assert group == "mine"
+        return [1, 2, 3]
+
+    def getActiveJobsIds(self) -> list[int]:  # noqa: N802 - Spark's name
+        """See `StatusTracker`."""
+        return [2, 3, 9] if len(self.cancelled) < self.after else [9]
+
+    def cancelJobGroup(self, group: str) -> None:  # noqa: N802 - Spark's name
+        """See `SparkContext`."""
+        self.cancelled.append(group)
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+def test_jobs_of_a_run_that_ended_are_cancelled_until_none_is_left(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was submitted while the others were cancelled too."""
+    monkeypatch.setattr(embedded, "LOOK_SECONDS", 0)
+    context = Tracked(after)
+    embedded.end_jobs(cast("Any", context), "mine", patience=60)
+    assert context.cancelled == ["mine"] * after
+
+
+def test_a_job_that_spark_never_calls_over_does_not_hold_a_notebook_for_ever(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is said, and the run ends."""
+    monkeypatch.setattr(embedded, "LOOK_SECONDS", 0)
+    embedded.end_jobs(cast("Any", Tracked(10**9)), "mine", patience=0.01)
+    assert "Spark jobs [2, 3] were cancelled and are not over after 0.01 s" in caplog.text

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from pyspark import InheritableThread
 from pyspark.sql import DataFrame
 
 from sluice_checkpoints.errors import Refused
@@ -200,3 +201,28 @@ def long_job(batch: DataFrame, info: Any) -> None:
     """Waits for a job of a minute."""
     seen.append(info.batch)
     batch.rdd.mapPartitions(_minute).collect()
+
+
+def _beside_a_job(batch: DataFrame) -> None:
+    """Returns while a job of a minute runs, which belongs to the run."""
+
+    def work() -> None:
+        with contextlib.suppress(Exception):  # it is cancelled
+            batch.rdd.mapPartitions(_minute).count()
+
+    InheritableThread(target=work, daemon=True).start()
+    tracker = batch.sparkSession.sparkContext.statusTracker()
+    while not tracker.getActiveJobsIds():
+        threading.Event().wait(0.02)
+
+
+def fail_beside_a_job(batch: DataFrame, _info: Any) -> None:
+    """Raises while a job of its own runs."""
+    _beside_a_job(batch)
+    raise RuntimeError("the sink is full")
+
+
+def interrupt_beside_a_job(batch: DataFrame, _info: Any) -> None:
+    """Somebody presses the stop button of a notebook."""
+    _beside_a_job(batch)
+    raise KeyboardInterrupt

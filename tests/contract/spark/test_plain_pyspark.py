@@ -26,6 +26,7 @@ from sluice_checkpoints.errors import Fenced, LeaseHeld, Refused
 from sluice_consumer import embedded, ports
 from sluice_consumer.config import Config, Stream
 from sluice_consumer.embedded import LeaseLost
+from sluice_consumer.supervisor import Heart
 
 pytestmark = pytest.mark.spark
 PAUSE = threading.Event()  # never set: waiting on it lets other threads and processes work
@@ -211,6 +212,27 @@ def test_an_error_of_process_reaches_the_notebook_and_the_batch_comes_again(spar
     embedded.run(spark, replace(config, pipeline=replace(config.pipeline, entrypoint="pipelines_of_tests:collect")), until_tip=True)
     assert seen[0][0] == 1
     assert seen[0][1] == list(range(RECORDS))
+
+
+@pytest.mark.parametrize(("pipeline", "error"), [("fail_beside_a_job", RuntimeError), ("interrupt_beside_a_job", KeyboardInterrupt)])
+def test_jobs_that_still_run_when_a_run_fails_are_cancelled_before_its_heartbeats_stop(
+    pipeline: str, error: type[BaseException], spark: SparkSession, aws: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next run would work beside them. An interrupt of the notebook is such an end too."""
+    active, real, at_the_end = spark.sparkContext.statusTracker().getActiveJobsIds, embedded.beating, list[list[int]]()
+
+    @contextlib.contextmanager
+    def looking(heart: Heart, lost: Callable[[], None]) -> Iterator[None]:
+        with real(heart, lost):
+            try:
+                yield
+            finally:
+                at_the_end.append(list(active()))
+
+    monkeypatch.setattr(embedded, "beating", looking)
+    with pytest.raises(error):
+        embedded.run(spark, embedding(aws, pipeline), until_tip=True)
+    assert at_the_end == [[]]
 
 
 def test_two_runs_on_one_table_do_not_work_side_by_side(spark: SparkSession, aws: Stream) -> None:
