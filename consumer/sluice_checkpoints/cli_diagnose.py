@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 
 from rich.markup import escape
 from rich.table import Table as Grid
 
 from sluice_checkpoints import formats, nifi
+from sluice_checkpoints.belonging import Compared
 from sluice_checkpoints.cli_report import Output, short
 from sluice_checkpoints.diagnose import diagnose
 from sluice_checkpoints.diagnosis import LATEST, Finding, Observed, Severity
@@ -22,7 +23,7 @@ from sluice_checkpoints.placement import FROM_START
 from sluice_checkpoints.snapshot import SourceTables
 from sluice_checkpoints.source import Reading
 from sluice_checkpoints.source_dynamodb import DynamoSources
-from sluice_checkpoints.stream import ShardList, StreamCatalog
+from sluice_checkpoints.stream import PlaceCatalog, ShardList
 
 INITIAL = (LATEST, FROM_START)
 LOSS_EXIT = 1
@@ -50,7 +51,7 @@ class Sight:
     """What a diagnosis looks through: the tables, the stream, and its records (None: they are not asked for)."""
 
     sources: SourceTables
-    catalog: StreamCatalog
+    catalog: PlaceCatalog
     records: OldestRecords | None
 
 
@@ -80,6 +81,9 @@ def observe(options: Options, sight: Sight) -> Observed:
     reading = chosen.read(snapshot, stream)
     stopped = nifi.interrupted(snapshot, stream) if chosen.name == nifi.Nifi.name else None
     oldest = sight.records.oldest(_begun(reading, shards)) if sight.records else {}
+    compared = Compared(reading, snapshot, stream, shards)
+    strange = compared.disowned(sight.catalog.disowned(compared.places())) if sight.records else []
+    reading = replace(reading, problems=(*reading.problems, *compared.contradictions(), *strange))
     return Observed(reading, shards, options.initial_position, oldest, stopped)
 
 

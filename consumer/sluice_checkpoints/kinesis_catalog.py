@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
@@ -21,14 +22,15 @@ from botocore.exceptions import (
 
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.retrying import KINESIS_TRANSIENT, Again, Patience
-from sluice_checkpoints.stream import Shard, ShardList, StreamIdentity, StreamNotFound
+from sluice_checkpoints.stream import Place, Shard, ShardList, StreamIdentity, StreamNotFound
 
 MILLIS_PER_HOUR = 3_600_000
 TIMEOUT_SECONDS = 10
+THREADS = 8  # GetShardIterator: 5 calls a second and shard, and each shard is asked once
 
 
 class BotoStreamCatalog:
-    """`StreamCatalog` over boto3. Cheap to make and to pickle: the client is made at the first call.
+    """`PlaceCatalog` over boto3. Cheap to make and to pickle: the client is made at the first call.
 
     Attributes:
         name: the stream's name; region: its region; endpoint: another address than AWS's own, for emulators and private endpoints.
@@ -77,6 +79,23 @@ class BotoStreamCatalog:
                 return ShardList(tuple(sorted(shards, key=lambda shard: shard.id)), _date(reply))
             ask = {"NextToken": reply["NextToken"]}  # the API refuses a StreamName beside it
 
+    def disowned(self, places: Iterable[Place]) -> dict[Place, str]:
+        """See `PlaceCatalog.disowned`. Several shards at a time; the client has to be made before, by any other call."""
+        asked = list(dict.fromkeys(places))
+        with ThreadPoolExecutor(THREADS) as pool:
+            return {place: why for place, why in zip(asked, pool.map(self._disowned, asked), strict=True) if why is not None}
+
+    def _disowned(self, place: Place) -> str | None:
+        shard_id, sequence = place
+        where = {"ShardId": shard_id, "ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "StartingSequenceNumber": sequence}
+        try:
+            self.call("GetShardIterator", "get_shard_iterator", {"StreamName": self.name} | where)
+        except StreamNotFound:  # the stream was just described: the shard expired since it was listed
+            return None
+        except _InvalidArgument as invalid:
+            return str(invalid)
+        return None
+
     def call(self, what: str, method: str, ask: dict[str, Any]) -> Any:
         """The reply to a call of the client's `method`; `what` is the action's name in the API.
 
@@ -104,7 +123,12 @@ class BotoStreamCatalog:
             return _TokenExpired()
         if code == "ResourceNotFoundException":
             return StreamNotFound(f"stream {self.name} does not exist in {self.region}: {message}")
-        return Refused(f"{what} of stream {self.name} was refused: {code}: {message}")
+        refused = _InvalidArgument if code == "InvalidArgumentException" else Refused
+        return refused(f"{what} of stream {self.name} was refused: {code}: {message}")
+
+
+class _InvalidArgument(Refused):
+    """The service knows the call and the stream, and does not accept a value."""
 
 
 class _TokenExpired(Exception):

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from sluice_checkpoints.formats import AUTO
 from sluice_checkpoints.snapshot import SourceTables
-from sluice_checkpoints.stream import StreamCatalog
+from sluice_checkpoints.stream import PlaceCatalog
 from sluice_checkpoints.table import Table
 
 
@@ -87,7 +87,7 @@ class World:
     """
 
     sources: SourceTables
-    catalog: StreamCatalog
+    catalog: PlaceCatalog
     targets: Targets
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sluice_checkpoints import formats
+from sluice_checkpoints.belonging import Compared, refuse_other_stream
 from sluice_checkpoints.errors import ProtocolViolation, Refused, SourceActive
 from sluice_checkpoints.migration_claim import Held, holding
 from sluice_checkpoints.migration_plan import Observed, Plan, digest_of, plan
@@ -20,7 +21,7 @@ from sluice_checkpoints.model import ConsumerRow, MigrationRow, ShardRow
 from sluice_checkpoints.placement import Choices
 from sluice_checkpoints.snapshot import Snapshot
 from sluice_checkpoints.source import Format
-from sluice_checkpoints.stream import StreamIdentity
+from sluice_checkpoints.stream import Place, ShardList, StreamIdentity
 
 TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")  # DynamoDB, "Naming rules"
 # ListShards' Date has whole seconds, and the service's machines differ a little (docs/protocol.md, "Bootstrap").
@@ -73,6 +74,7 @@ class Migrator:
         if request.source == request.target:
             raise Refused(f"--target {request.target} is the source itself; a target is a new table, and the source is never written")
         self._request, self._world = request, world
+        self._accepted: set[Place] = set()  # by Kinesis: each place is asked about once
 
     def dry_run(self) -> Result:
         """Step 0 alone, with the check of step 3 if a quiet period was asked for. Writes nothing.
@@ -151,8 +153,19 @@ class Migrator:
         seen = self._look()
         shards = self._world.catalog.list_shards()  # after the rows: a row's shard was listed when the row was made, so a missing one has expired
         now_millis = shards.date_millis - T0_MARGIN_MILLIS
+        return Survey(stream, seen, self._plan(stream, seen, shards, self._choices(now_millis)), now_millis)
+
+    def _plan(self, stream: StreamIdentity, seen: Seen, shards: ShardList, choices: Choices, earlier: frozenset[str] = frozenset()) -> Plan:
+        """The plan, if everything in the source is of this stream."""
         reading = seen.format.parse(seen.snapshot, stream)
-        return Survey(stream, seen, plan(Observed(reading, shards, self._request.source), self._choices(now_millis)), now_millis)
+        compared = Compared(reading, seen.snapshot, stream, shards)
+        refuse_other_stream(stream, compared.contradictions())
+        made = plan(Observed(reading, shards, self._request.source, earlier), choices)
+        if places := set(compared.places()) - self._accepted:
+            self._world.progress.step(f"asking Kinesis about {len(places)} checkpoints")
+            refuse_other_stream(stream, compared.disowned(self._world.catalog.disowned(sorted(places))))
+            self._accepted |= places
+        return made
 
     def _choices(self, now_millis: int) -> Choices:
         return Choices(now_millis, self._request.unstarted, self._request.timestamp_millis)
@@ -206,8 +219,7 @@ class Migrator:
             raise Refused(f"stream {stream.name} was deleted and created again during the migration")
         shards = self._world.catalog.list_shards()
         stored = held.store.shards()
-        observed = Observed(seen.format.parse(seen.snapshot, stream), shards, self._request.source, frozenset(stored))
-        return plan(observed, self._choices(held.claim.row.now_millis)), stored
+        return self._plan(stream, seen, shards, self._choices(held.claim.row.now_millis), frozenset(stored)), stored
 
     def _write(self, held: Held, wanted: Plan, stored: dict[str, ShardRow], source_digest: str) -> None:
         held.claim = held.store.start_copy(held.claim, Copy(wanted.digest, source_digest, len(wanted.shards), wanted.risks))

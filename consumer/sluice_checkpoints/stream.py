@@ -5,11 +5,14 @@ Pure data and the port that delivers it. The adapter is `kinesis_catalog`, the i
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.model import Child
+
+Place = tuple[str, str]  # a shard's id, and a sequence number that is said to be one of it
 
 
 class StreamNotFound(Refused):
@@ -93,5 +96,20 @@ class StreamCatalog(Protocol):
 
         Raises:
             StreamNotFound, Refused, ServiceUnavailable: as for `describe`.
+        """
+        ...
+
+
+class PlaceCatalog(StreamCatalog, Protocol):
+    """A catalog that can also tell which sequence numbers belong to its stream."""
+
+    def disowned(self, places: Iterable[Place]) -> dict[Place, str]:
+        """The places whose number Kinesis does not accept for their shard, with its reason (GetShardIterator, AFTER_SEQUENCE_NUMBER).
+
+        A number that retention has passed is accepted. A shard that expired after it was listed is left out.
+
+        Raises:
+            Refused: access denied.
+            ServiceUnavailable: no answer within the deadline.
         """
         ...

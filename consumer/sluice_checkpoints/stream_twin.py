@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.stream import Shard, ShardList, StreamIdentity, StreamNotFound
+from sluice_checkpoints.stream import Place, Shard, ShardList, StreamIdentity, StreamNotFound
 
 HASH_KEYS = 2**128
 DAY_MILLIS = 86_400_000
@@ -59,7 +59,7 @@ class TwinShard:
 
 
 class StreamTwin:
-    """A Kinesis stream with its shards and records. Implements `StreamCatalog`.
+    """A Kinesis stream with its shards and records. Implements `PlaceCatalog`.
 
     Attributes:
         now: the service's clock, epoch milliseconds.
@@ -92,6 +92,17 @@ class StreamTwin:
         """See `StreamCatalog.list_shards`. As the HTTP Date, the time is in whole seconds."""
         self._check_exists()
         return ShardList(tuple(twin.shard for twin in self.shards.values()), self.now() // 1000 * 1000)
+
+    def disowned(self, places: Iterable[Place]) -> dict[Place, str]:
+        """See `PlaceCatalog.disowned`. A real number names its shard and the shard's creation time; here the range of issued numbers tells."""
+        found = ((place, self.shards.get(place[0])) for place in places)
+        return {place: f"{place[1]} is not of {place[0]}" for place, twin in found if twin and not self._issued(twin, int(place[1]))}
+
+    def _issued(self, twin: TwinShard, number: int) -> bool:
+        shard = twin.shard
+        last = self._next_number if shard.ending_sequence is None else int(shard.ending_sequence)
+        others = (other.numbers for other in self.shards.values() if other is not twin)
+        return int(shard.starting_sequence) <= number <= last and not any(number in numbers for numbers in others)
 
     def put(self, data: bytes, key: str = "key", hash_key: int | None = None) -> tuple[str, str]:
         """Puts a record into the open shard of its hash key; returns (shard id, sequence number)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from sluice_checkpoints.snapshot import RawItem
-from sluice_checkpoints.stream import Shard, ShardList, StreamIdentity
+from sluice_checkpoints.stream import Place, Shard, ShardList, StreamIdentity
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "sim")]  # `migrating`, and `simulation.turnstile`: tests have no packages (importlib mode)
@@ -55,6 +55,11 @@ class Golden:
     def list_shards(self) -> ShardList:
         """The stream's shards, as a catalog tells them."""
         return ShardList(tuple(map(_shard, self.stream["shards"])), 1_795_230_000_000)
+
+    def disowned(self, places: Iterable[Place]) -> dict[Place, str]:
+        """Nothing: what a table's own stream says of its places."""
+        del places
+        return {}
 
 
 def _bytes(tagged: dict[str, Any]) -> dict[str, Any]:

@@ -263,6 +263,7 @@ def test_the_pure_core_needs_no_third_party_package() -> None:
         "migration_plan",
         "migration_store",
         "migration_claim",
+        "belonging",
         "migrator",
         "migration_twin",
         "show",

@@ -298,10 +298,36 @@ def test_shards_of_which_the_same_is_said_share_a_row(call: Callable[..., Result
     """Below what is about the table as a whole."""
     scene.rows[:] = [lease(i, "LATEST") for i in (scene.a, scene.b)]
     scene.holds(nifi.KEY, table=TABLE + "_migration")
+    scene.stream._next_shard = 100
+    scene.stream._open((), 0, 0)  # so shard 99 is one that has expired, and not of another stream
     scene.rows.append(lease("shardId-000000000099", "5"))
     text = call().stdout
     assert (text.count("says LATEST"), text.count(scene.a), text.count(scene.b)) == (1, 1, 1)
     assert text.index("the table ") < text.index("says LATEST")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "word"),
+    [
+        (lambda s: s.rows[0].update(startingHashKey={"S": "1"}), "startingHashKey 1, not 0"),
+        (lambda s: s.rows[0].update(childShardIds={"SS": ["shardId-000000000009"]}), "names the child shardId-000000000009"),
+        (lambda s: s.rows[0].update(checkpoint={"S": str(int(s.places[0]) + 10**45)}), "checkpoint 4960000000100000000"),
+    ],
+)
+def test_what_no_table_of_this_stream_can_hold_is_a_loss(
+    call: Callable[..., Result], scene: Scene, spoil: Callable[[Scene], object], word: str
+) -> None:
+    """Hash keys of other shards, a shard that the stream never had, a number that Kinesis does not accept: as a migration refuses them."""
+    spoil(scene)
+    result = call("--json")
+    assert result.exit_code == 1
+    assert [f["text"] for f in json.loads(result.stdout)["findings"] if f["kind"] == "other-stream" and word in f["text"]]
+
+
+def test_kinesis_is_not_asked_about_places_without_leave(call: Callable[..., Result], scene: Scene) -> None:
+    """--no-records means that no iterator is taken."""
+    scene.rows[0]["checkpoint"] = {"S": str(int(scene.places[0]) + 10**45)}
+    assert call("--no-records").exit_code == 0
 
 
 def test_what_the_reader_warns_of_is_a_finding(call: Callable[..., Result], scene: Scene) -> None:

@@ -59,7 +59,7 @@ class Api:
             raise answer
         return answer
 
-    describe_stream_summary = list_shards
+    describe_stream_summary = get_shard_iterator = list_shards
 
 
 @dataclass
@@ -161,6 +161,45 @@ def test_what_does_not_pass_is_said_at_once(catalog: Catalog, reason: Exception)
     with pytest.raises(Refused, match="DescribeStreamSummary of stream orders"):
         made.describe()
     assert len(made._client.asked) == 1
+
+
+# -- whose number is it ------------------------------------------------------------------------------------------------------------
+
+PLACES = [("shardId-000000000000", "4905"), ("shardId-000000000001", "4999")]
+
+
+def test_a_number_that_the_service_accepts_is_its_own(catalog: Catalog) -> None:
+    """One GetShardIterator a place; a place named twice is asked about once."""
+    made = catalog({"ShardIterator": "x"})
+    assert made.disowned([*PLACES, *PLACES]) == {}
+    shard, number = PLACES[0]
+    ask = {"StreamName": "orders", "ShardId": shard, "ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "StartingSequenceNumber": number}
+    assert len(made._client.asked) == 2
+    assert ask in made._client.asked
+
+
+def test_a_number_that_the_service_does_not_accept_is_told_in_its_words(catalog: Catalog) -> None:
+    """All of them, not only the first."""
+    answers = catalog(error("InvalidArgumentException")).disowned(PLACES)
+    assert list(answers) == PLACES
+    assert all("InvalidArgumentException: said the service" in why for why in answers.values())
+
+
+def test_a_shard_that_expired_since_it_was_listed_disowns_nothing(catalog: Catalog) -> None:
+    """Nobody can say whose its numbers were."""
+    assert catalog(error("ResourceNotFoundException")).disowned(PLACES) == {}
+
+
+def test_throttling_does_not_disown_a_number(catalog: Catalog) -> None:
+    """The stream's consumers share the limit."""
+    assert catalog(error("ProvisionedThroughputExceededException"), {"ShardIterator": "x"}).disowned(PLACES) == {}
+
+
+@pytest.mark.parametrize(("answer", "ends"), [("AccessDeniedException", Refused), ("InternalFailure", ServiceUnavailable)])
+def test_whoever_cannot_ask_knows_nothing(catalog: Catalog, answer: str, ends: type[Exception]) -> None:
+    """Neither yes nor no: the call and the stream are named."""
+    with pytest.raises(ends, match="GetShardIterator of stream orders"):
+        catalog(error(answer)).disowned(PLACES)
 
 
 def test_a_listing_without_a_date_is_refused(catalog: Catalog) -> None:

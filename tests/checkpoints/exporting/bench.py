@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from sluice_checkpoints.model import CONSUMER, Child, ConsumerRow, ShardRow
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.snapshot import Snapshot
 from sluice_checkpoints.store import CheckpointStore
-from sluice_checkpoints.stream import ShardList, StreamIdentity
+from sluice_checkpoints.stream import Place, ShardList, StreamIdentity
 from sluice_checkpoints.stream_twin import StreamTwin
 
 OLD, TABLE = "orders_checkpoints", "sluice-orders"
@@ -72,6 +72,11 @@ class Catalog:
         """See `StreamCatalog`."""
         self.calls("before", "list shards", None)
         return self.stream.list_shards()
+
+    def disowned(self, places: Iterable[Place]) -> dict[Place, str]:
+        """See `PlaceCatalog`."""
+        self.calls("before", "ask about places", None)
+        return self.stream.disowned(places)
 
 
 class Bench:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
@@ -18,7 +18,7 @@ from sluice_checkpoints.migration_twin import MemorySources, MemoryTargets
 from sluice_checkpoints.migration_world import Prepared, Request, World
 from sluice_checkpoints.migrator import Migrator
 from sluice_checkpoints.model import CONSUMER, MIGRATION, SHARD_PREFIX, Item, ShardRow
-from sluice_checkpoints.stream import ShardList, StreamIdentity
+from sluice_checkpoints.stream import Place, ShardList, StreamIdentity
 from sluice_checkpoints.stream_twin import StreamTwin
 
 TARGET = "sluice-orders"
@@ -85,6 +85,11 @@ class Catalog:
         """See `StreamCatalog`."""
         self.calls("before", "list shards", None)
         return self.stream.list_shards()
+
+    def disowned(self, places: Iterable[Place]) -> dict[Place, str]:
+        """See `PlaceCatalog`."""
+        self.calls("before", "ask about places", None)
+        return self.stream.disowned(places)
 
 
 class TargetsView(MemoryTargets):

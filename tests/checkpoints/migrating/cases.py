@@ -40,7 +40,9 @@ def _kcl1(stage: Stage, table: str) -> Tables:
 
 
 def _kcl2(stage: Stage, table: str) -> Tables:
-    rows = _leases(stage, **text(startingHashKey="0", endingHashKey="1"))
+    rows = _leases(stage)
+    for row, shard in zip(rows, stage.stream.list_shards().shards, strict=False):
+        row.update(text(startingHashKey=str(shard.starting_hash), endingHashKey=str(shard.ending_hash)))
     rows[1] |= text(pendingCheckpoint=stage.reached) | number(pendingCheckpointSubSequenceNumber=5) | {"pendingCheckpointState": {"B": b"\x00\xff"}}
     return {table: (KCL_KEYS, rows)}
 

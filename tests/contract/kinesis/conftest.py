@@ -12,7 +12,7 @@ import boto3
 import pytest
 
 from sluice_checkpoints.kinesis_catalog import BotoStreamCatalog
-from sluice_checkpoints.stream import StreamCatalog
+from sluice_checkpoints.stream import PlaceCatalog
 from sluice_checkpoints.stream_twin import StreamTwin
 from sluice_consumer.kinesis import KinesisClient
 from sluice_consumer.kinesis_http import HttpKinesis, StreamAddress, _shared
@@ -26,7 +26,7 @@ SERVICES = ["twin", "twin like kinesis-local", "twin like kinesalite", "kinesis-
 class Service(Protocol):
     """A stream that a test may write to and reshape, and what reads it."""
 
-    catalog: StreamCatalog
+    catalog: PlaceCatalog
     client: KinesisClient
 
     def put(self, shard_id: str, data: bytes) -> str:
@@ -54,7 +54,7 @@ class Twin:
     client: KinesisClient
 
     @property
-    def catalog(self) -> StreamCatalog:
+    def catalog(self) -> PlaceCatalog:
         """The stream itself."""
         return self.stream
 

@@ -22,7 +22,7 @@ from sluice_consumer.ranges import BoundRange, Fetched, Limits, Place
 from sluice_consumer.shard_reader import Reader
 
 Make = Callable[[int], Any]
-SHARD = "shardId-000000000000"
+SHARD, OTHER = "shardId-000000000000", "shardId-000000000001"
 PLENTY = Limits(10_000, 8 * 1024 * 1024)
 FOREIGN = "49540000000000000000000000000000000000000000000000000002"
 
@@ -142,6 +142,23 @@ def test_a_number_of_another_stream_is_refused(service: Make, kind: str, sub: in
     made = service(1)
     with contextlib.nullcontext() if kind == "kinesis-local" else pytest.raises(Refused):
         made.client.get_iterator(SHARD, Position.after(FOREIGN, sub))
+
+
+def test_a_catalog_tells_its_own_numbers_from_others(service: Make, kind: str) -> None:
+    """A migration asks before it writes anything. kinesis-local takes any number."""
+    made = service(2)
+    own = [(shard, made.put(shard, data)) for shard in (SHARD, OTHER) for data in (b"a", b"b")]
+    closed = made.catalog.list_shards().shards[0]
+    strange = [(SHARD, FOREIGN), (OTHER, own[0][1]), (SHARD, own[-1][1])]
+    made.split(SHARD)
+    assert made.catalog.disowned([*own, (SHARD, closed.starting_sequence)]) == {}
+    assert set(made.catalog.disowned([*own, *strange])) == (set() if kind == "kinesis-local" else set(strange))
+
+
+def test_a_catalog_says_nothing_of_a_shard_that_is_gone(service: Make) -> None:
+    """It expired after it was listed."""
+    made = service(1)
+    assert made.catalog.disowned([("shardId-000000000007", made.put(SHARD, b"a"))]) == {}
 
 
 def test_a_position_of_a_former_stream_is_refused_in_the_one_made_again(service: Make, kind: str) -> None:
