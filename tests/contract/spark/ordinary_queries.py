@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 Query = Callable[[DataFrame, Path], Any]
-SLOW_SECONDS = 0.6  # longer than an empty batch is read for, so that a query can end while a dimension is read
+SLOW_SECONDS = 0.8  # longer than an empty batch is read for, so that a query can end while a dimension is read
 ADAPTIVE = "spark.sql.adaptive.enabled"
 KINDS = ("inner", "left", "right", "full", "semi", "anti")
 KEY = "partitionKey"
@@ -139,15 +139,10 @@ def broadcast(batch: DataFrame, path: Path) -> None:
 
 
 def merged(batch: DataFrame, path: Path) -> None:
-    """Joins of two shuffles, of every kind."""
+    """Joins of two shuffles, sorted, of every kind, or with a table built of one."""
     for kind in KINDS:
         joined(kind, "merge")(batch, path)
-
-
-def hashed(batch: DataFrame, path: Path) -> None:
-    """Joins that build a table of one side's shuffle."""
-    for kind in ("inner", "left"):
-        joined(kind, "shuffle_hash")(batch, path)
+    joined("inner", "shuffle_hash")(batch, path)
 
 
 def aggregated(batch: DataFrame, path: Path) -> None:
@@ -165,7 +160,7 @@ def built(batch: DataFrame, path: Path) -> None:
     turned("left", "merge")(batch, path)
 
 
-GROUPS: dict[str, Query] = {group.__name__: group for group in (whole, parts, broadcast, merged, hashed, aggregated, built)}
+GROUPS: dict[str, Query] = {group.__name__: group for group in (whole, parts, broadcast, merged, aggregated, built)}
 
 
 def process(batch: DataFrame, info: Any) -> None:

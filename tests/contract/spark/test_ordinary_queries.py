@@ -20,7 +20,19 @@ from sluice_consumer.jobs import JobsNotDone
 from sluice_consumer.spark_status import SparkStatus
 
 pytestmark = pytest.mark.spark
-LEAVE_JOBS = {"merged", "hashed", "aggregated", "built"}  # groups of which some query ends before its jobs do
+LEAVE_JOBS = {"merged", "aggregated", "built"}  # groups of which some query ends before its jobs do
+
+
+def idle(spark: SparkSession) -> bool:
+    """Whether no job runs."""
+    return not spark.sparkContext.statusTracker().getActiveJobsIds()
+
+
+@pytest.fixture(autouse=True)
+def alone(spark: SparkSession) -> None:
+    """Waits for what the test before has left."""
+    while not idle(spark):
+        threading.Event().wait(0.05)
 
 
 @pytest.fixture
@@ -29,11 +41,6 @@ def adaptive(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[bo
     spark.conf.set(ADAPTIVE, str(request.param).lower())
     yield request.param
     spark.conf.set(ADAPTIVE, "true")
-
-
-def idle(spark: SparkSession) -> bool:
-    """Whether no job runs."""
-    return not spark.sparkContext.statusTracker().getActiveJobsIds()
 
 
 @pytest.mark.parametrize("adaptive", [True, False], indirect=True, ids=["adaptive", "plain"])
