@@ -12,7 +12,7 @@ import click
 
 from sluice_checkpoints.errors import Refused, SluiceError
 from sluice_checkpoints.lease import Watcher
-from sluice_consumer import child, logs, outcome, pod, ports, supervisor
+from sluice_consumer import child, entrypoint, logs, outcome, pod, ports, supervisor
 from sluice_consumer.config import Config, parse
 from sluice_consumer.outcome import Interrupted
 from sluice_consumer.supervisor import Stopped, Supervisor
@@ -32,6 +32,7 @@ def configuration(path: Path) -> Config:
 
 def supervise(config: Config, arguments: list[str]) -> int:
     """Runs one life and returns its exit code."""
+    entrypoint.check(config.pipeline.entrypoint)
     here = pod.from_environment()
     reporter = pod.Reporter(pod.PodAnnotations(here) if here else None)
     reporter.update(phase="Starting")

@@ -23,6 +23,7 @@ from sluice_checkpoints.lease import Taken, Watcher, take_over
 from sluice_consumer import config as configs
 from sluice_consumer import logs, pod, ports, spark_conf, supervisor
 from sluice_consumer.config import Config
+from sluice_consumer.engine import load
 from sluice_consumer.supervisor import Heart
 from sluice_consumer.work import Lease, Work, deeper
 
@@ -61,6 +62,7 @@ def run(
     parsed = config if isinstance(config, Config) else configs.parse(config if isinstance(config, str) else json.dumps(config))
     with logs.told_to(tell):
         check_session(spark, parsed)
+        load(parsed.pipeline.entrypoint)  # refused before there is a table or a lease
         _run(spark, parsed, drain or threading.Event(), until_tip=until_tip)
 
 

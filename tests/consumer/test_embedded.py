@@ -8,7 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from sluice_consumer import embedded
+from sluice_checkpoints.errors import Refused
+from sluice_consumer import embedded, supervisor
+from sluice_consumer.config import Checkpoints, Config, Pipeline, Stream
 from sluice_consumer.embedded import LeaseLost
 from sluice_consumer.supervisor import Heart
 
@@ -80,3 +82,12 @@ def test_a_job_that_spark_never_calls_over_does_not_hold_a_notebook_for_ever(
     monkeypatch.setattr(embedded, "LOOK_SECONDS", 0)
     embedded.end_jobs(cast("Any", Tracked(10**9)), "mine", patience=0.01)
     assert "Spark jobs [2, 3] were cancelled and are not over after 0.01 s" in caplog.text
+
+
+def test_a_mistyped_entrypoint_is_refused_before_a_notebook_has_a_table_or_a_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever corrects it and runs the cell again would wait for the lease."""
+    monkeypatch.setattr(embedded, "check_session", lambda *_: None)
+    monkeypatch.setattr(supervisor, "open_table", lambda *_: pytest.fail("too late"))
+    config = Config(Stream("s", "r"), Checkpoints("abc"), Pipeline("math:florr"))
+    with pytest.raises(Refused, match=r"pipeline\.entrypoint: module math has no florr"):
+        embedded.run(cast("Any", None), config)
