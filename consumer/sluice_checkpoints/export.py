@@ -18,8 +18,9 @@ from sluice_checkpoints.foreign import in_transactions, write_rows
 from sluice_checkpoints.foreign_formats import WRITERS
 from sluice_checkpoints.foreign_writer import Writer
 from sluice_checkpoints.kcl import MULTI_STREAM
-from sluice_checkpoints.migrator import CHANGES_SHOWN, READABLE, TABLE_NAME
+from sluice_checkpoints.migrator import CHANGES_SHOWN, READABLE
 from sluice_checkpoints.model import ACTIVE, EXPORTED, ConsumerRow
+from sluice_checkpoints.names import check_table
 from sluice_checkpoints.snapshot import Snapshot
 from sluice_checkpoints.source import refuse
 from sluice_checkpoints.stream import StreamIdentity
@@ -62,8 +63,8 @@ class Exporter:
     def __init__(self, request: Request, world: World) -> None:
         self._request, self._world = request, world
         self._writer: Writer = WRITERS[request.format]
-        if not TABLE_NAME.fullmatch(request.to):
-            raise Refused(f"--to {request.to!r} is no table name: 3 to 255 of a-z, A-Z, 0-9, '_', '-' and '.'")
+        check_table("table", world.store.table.name)
+        check_table("to", request.to)
         if request.to == world.store.table.name:
             raise Refused(f"--to {request.to} is Sluice's own table")
 

@@ -6,9 +6,9 @@ consumes from the target before its consumer row exists, and that is the last th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from sluice_checkpoints import formats
 from sluice_checkpoints.belonging import Compared, refuse_other_stream
@@ -17,13 +17,13 @@ from sluice_checkpoints.migration_claim import Held, holding
 from sluice_checkpoints.migration_plan import Observed, Plan, digest_of, plan
 from sluice_checkpoints.migration_store import CLAIMED, COMPLETE, Claim, Copy, MigrationStore, in_transactions
 from sluice_checkpoints.migration_world import Request, World
-from sluice_checkpoints.model import ConsumerRow, MigrationRow, ShardRow
+from sluice_checkpoints.model import ACTIVE, ConsumerRow, MigrationRow, ShardRow
+from sluice_checkpoints.names import check_table, check_target
 from sluice_checkpoints.placement import Choices
 from sluice_checkpoints.snapshot import Snapshot
 from sluice_checkpoints.source import Format
 from sluice_checkpoints.stream import Place, ShardList, StreamIdentity
 
-TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")  # DynamoDB, "Naming rules"
 # ListShards' Date has whole seconds, and the service's machines differ a little (docs/protocol.md, "Bootstrap").
 T0_MARGIN_MILLIS = 2000
 READABLE = frozenset({"ACTIVE", "UPDATING"})
@@ -68,11 +68,9 @@ class Migrator:
     """One run of one migration."""
 
     def __init__(self, request: Request, world: World) -> None:
-        for option, name in (("source", request.source), ("target", request.target)):
-            if not TABLE_NAME.fullmatch(name):
-                raise Refused(f"--{option} {name!r} is no table name: 3 to 255 of a-z, A-Z, 0-9, '_', '-' and '.'")
-        if request.source == request.target:
-            raise Refused(f"--target {request.target} is the source itself; a target is a new table, and the source is never written")
+        check_table("source", request.source)
+        check_table("target", request.target)
+        check_target(request.source, request.target)
         self._request, self._world = request, world
         self._accepted: set[Place] = set()  # by Kinesis: each place is asked about once
 
@@ -130,6 +128,9 @@ class Migrator:
             return None
         if claim is None or not same:
             raise Refused(f"target table {table.name} already belongs to {_owner(consumer, claim)}; give this migration a target of its own")
+        if consumer is not None and consumer.state != ACTIVE:
+            went = f"{consumer.state}: its positions went to {consumer.exported_to or 'another system'}"
+            raise Refused(f"target table {table.name} is {went}, and no driver starts on it again; migrate into a new table")
         rows = claim.row.rows or 0
         return Result(COMPLETE, f"{_shards(rows, claim.row.risks)}, taken over before; nothing was written", rows, claim.row.plan_digest or "")
 
@@ -157,6 +158,7 @@ class Migrator:
 
     def _plan(self, stream: StreamIdentity, seen: Seen, shards: ShardList, choices: Choices, earlier: frozenset[str] = frozenset()) -> Plan:
         """The plan, if everything in the source is of this stream."""
+        _check_time(choices.timestamp_millis, shards.date_millis)
         reading = seen.format.parse(seen.snapshot, stream)
         compared = Compared(reading, seen.snapshot, stream, shards)
         refuse_other_stream(stream, compared.contradictions())
@@ -244,6 +246,13 @@ class Migrator:
 
     def _result(self, state: str, message: str, made: Plan, warnings: tuple[str, ...] = ()) -> Result:
         return Result(state, message, len(made.shards), made.digest, made, (*warnings, *made.warnings))
+
+
+def _check_time(timestamp_millis: int | None, date_millis: int) -> None:
+    """Kinesis refuses an iterator at a time to come, and a finished migration cannot be corrected."""
+    if timestamp_millis is not None and timestamp_millis > date_millis:
+        at, now = (datetime.fromtimestamp(millis / 1000, UTC).isoformat() for millis in (timestamp_millis, date_millis))
+        raise Refused(f"--timestamp {at} has not come: the time of Kinesis is {now}")
 
 
 def _told(made: Plan) -> str:

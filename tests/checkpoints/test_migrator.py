@@ -280,6 +280,44 @@ def test_chunks_of_a_bootstrap_that_never_became_a_consumer_are_no_hindrance(ben
     assert bench.migrator().run().state == "COMPLETE"
 
 
+def test_a_table_that_was_exported_is_no_target(bench: Any) -> None:
+    """Its positions went back to another system, and no driver starts on it again: done is not what this migration is."""
+    bench.migrator().run()
+    bench.table.rows[CONSUMER] |= {"state": "EXPORTED", "exportedTo": "orders-kcl-2"}
+    before = copy.deepcopy(bench.table.rows)
+    for run in (bench.migrator().run, bench.migrator().dry_run):
+        message = refusal(run)
+        assert "EXPORTED: its positions went to orders-kcl-2" in message
+        assert "migrate into a new table" in message
+    assert bench.table.rows == before
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("orders-kcl", "orders-kcl-CoordinatorState"),
+        ("orders-kcl", "orders-kcl-WorkerMetricStats"),
+        ("orders-kcl", "orders-kcl_migration"),
+        ("orders_checkpoints", "orders_clients"),
+        ("orders_checkpoints", "orders_metadata"),
+    ],
+)
+def test_the_target_may_not_be_a_table_that_belongs_to_the_source(bench: Any, source: str, target: str) -> None:
+    """The other system would find its own table with a wrong key, and this migrator would take itself for its consumer."""
+    assert f"--target {target} is a name that " in refusal(lambda: bench.migrator(source=source, target=target).run())
+    assert not bench.calls.made
+
+
+def test_a_time_that_has_not_come_is_refused(bench: Any) -> None:
+    """By the service's clock: it refuses such an iterator, and a finished migration cannot be corrected."""
+    bench.rows[1]["checkpoint"] = {"S": "AT_TIMESTAMP"}
+    now = bench.stream.list_shards().date_millis
+    for run in (bench.migrator(timestamp_millis=now + 1000).run, bench.migrator(timestamp_millis=now + 1000).dry_run):
+        assert "--timestamp 2023-11-14T22:13:21+00:00 has not come: the time of Kinesis is 2023-11-14T22:13:20+00:00" in refusal(run)
+    assert not bench.targets.tables
+    assert bench.migrator(timestamp_millis=now).run().state == "COMPLETE"
+
+
 @pytest.mark.parametrize("status", ["CREATING", "DELETING"])
 def test_a_stream_that_comes_or_goes_is_refused(bench: Any, monkeypatch: pytest.MonkeyPatch, status: str) -> None:
     """Its shards cannot be told."""

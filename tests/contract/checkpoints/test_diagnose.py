@@ -92,13 +92,13 @@ def test_a_real_table_and_a_real_stream_in_order(
 
 
 def test_a_real_table_with_losses(run: Callable[..., Any], leases: Callable[..., str], kinesis_local_endpoint: str) -> None:
-    """A checkpoint before the oldest record, LATEST, and a row whose shard is gone: exit 1."""
+    """A checkpoint before the oldest record, LATEST, and a row whose shard is not there: exit 1. The stream never had that shard."""
     name, sequences = stream(kinesis_local_endpoint)
     table = leases((A, str(int(sequences[0]) - 1)), (B, "LATEST"), ("shardId-000000000099", "TRIM_HORIZON"))
     done = run("--table", table, "--stream", name, "--json")
     found = {(f["kind"], f["shard"]) for f in json.loads(done.stdout)["findings"]}
     assert done.returncode == 1
-    assert found == {("behind-retention", A), ("never-acknowledged", B), ("expired", "shardId-000000000099")}
+    assert found == {("behind-retention", A), ("never-acknowledged", B), ("expired", "shardId-000000000099"), ("other-stream", None)}
 
 
 def test_what_cannot_be_read_is_refused(run: Callable[..., Any], leases: Callable[..., str], kinesis_local_endpoint: str) -> None:
