@@ -80,6 +80,6 @@ def _hash_keys(item: RawItem, shard: Shard) -> str | None:
     return f"says {' and '.join(wrong)}" if wrong else None
 
 
-def refuse_other_stream(stream: StreamIdentity, problems: Sequence[Problem]) -> None:
-    """Raises `Refused` naming the rows, if there are problems."""
-    refuse_all(f"the source is not of stream {stream.name}", [f"table {p.table}, row {p.row}: {p.why}" for p in problems])
+def refuse_other_stream(stream: StreamIdentity, problems: Sequence[Problem], what: str = "the source") -> None:
+    """Raises `Refused` naming the rows, if there are problems; `what` is the table that they are in."""
+    refuse_all(f"{what} is not of stream {stream.name}", [f"table {p.table}, row {p.row}: {p.why}" for p in problems])

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from sluice_checkpoints import formats
+from sluice_checkpoints.belonging import Compared, refuse_other_stream
 from sluice_checkpoints.errors import Refused, SourceActive
 from sluice_checkpoints.export_lease import Held, holding
 from sluice_checkpoints.export_plan import ExportPlan, Ours, Theirs, plan
@@ -23,7 +24,7 @@ from sluice_checkpoints.model import ACTIVE, EXPORTED, ConsumerRow
 from sluice_checkpoints.names import check_table
 from sluice_checkpoints.snapshot import Snapshot
 from sluice_checkpoints.source import refuse
-from sluice_checkpoints.stream import StreamIdentity
+from sluice_checkpoints.stream import Place, ShardList, StreamIdentity
 
 PLANNED = "PLANNED"
 
@@ -63,6 +64,7 @@ class Exporter:
     def __init__(self, request: Request, world: World) -> None:
         self._request, self._world = request, world
         self._writer: Writer = WRITERS[request.format]
+        self._accepted: set[Place] = set()
         check_table("table", world.store.table.name)
         check_table("to", request.to)
         if request.to == world.store.table.name:
@@ -148,17 +150,25 @@ class Exporter:
         self._identify(row, stream)
         ours = Ours(self._world.store.shards(), row.committed if row else 0)
         shards = self._world.catalog.list_shards()
-        theirs = self._read(seen, stream)
+        theirs = self._read(seen, stream, shards)
         return plan(ours, theirs, stream, shards), shards.date_millis
 
-    def _read(self, seen: Seen, stream: StreamIdentity) -> Theirs:
-        """The rows of this stream, possibly none; every other row has to be understood too."""
+    def _read(self, seen: Seen, stream: StreamIdentity, shards: ShardList) -> Theirs:
+        """The rows of this stream, possibly none; every other row has to be understood too. A table of another stream is somebody else's."""
         snapshot = seen.snapshot
         if several := [label for _, label in snapshot.by_label if self._writer.inside and MULTI_STREAM.fullmatch(label)]:
             raise Refused(f"table {snapshot.table} has leases of several streams ({several[0]}): such a table is not written; name one of its own")
         reading = self._writer.reader.read(snapshot, stream)
         refuse([problem for problem in reading.problems if problem.row is not None])
+        self._belongs(stream, Compared(reading, snapshot, stream, shards))
         return Theirs(self._writer, snapshot, {row.id: row for row in reading.shards}, reading.notes if seen.exists else ())
+
+    def _belongs(self, stream: StreamIdentity, compared: Compared) -> None:
+        what = f"--to {self._request.to}"
+        refuse_other_stream(stream, compared.contradictions(), what)
+        if places := set(compared.places()) - self._accepted:
+            refuse_other_stream(stream, compared.disowned(self._world.catalog.disowned(sorted(places))), what)
+            self._accepted |= places
 
     def _same(self, before: Seen, later: Seen) -> None:
         if changes := before.snapshot.moved(later.snapshot):

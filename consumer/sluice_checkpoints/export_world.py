@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from sluice_checkpoints.foreign import ForeignTables
 from sluice_checkpoints.migration_world import Progress
 from sluice_checkpoints.store import CheckpointStore
-from sluice_checkpoints.stream import StreamCatalog
+from sluice_checkpoints.stream import PlaceCatalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class World:
     """
 
     store: CheckpointStore
-    catalog: StreamCatalog
+    catalog: PlaceCatalog
     foreign: ForeignTables
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep

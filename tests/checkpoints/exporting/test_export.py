@@ -235,6 +235,27 @@ def test_a_table_that_moves_is_in_use(each: Bench) -> None:
     assert "before write foreign" not in each.calls.log
 
 
+def test_a_table_of_another_stream_is_not_written(each: Bench) -> None:
+    """Its shards have the same ids, and its numbers fit into open shards; Kinesis knows that they are not its own."""
+    name = PLACES[each.writer.name]
+    row = next(row for row in each.rows if row.get(name, {}).get("S") == each.two)
+    row[name] = {"S": str(int(each.two) + 10**9)}
+    before = [dict(row) for row in each.rows]
+    with pytest.raises(Refused, match=rf"--to {each.request.to} is not of stream orders: .*{name}"):
+        each.exporter().run()
+    untouched(each, before)
+    assert "before write foreign" not in each.calls.log
+
+
+def test_a_lease_of_kcl_with_other_hash_keys_is_another_applications() -> None:
+    """A table name that was mistyped would lose a third party's places."""
+    bench = Bench("kcl")
+    bench.rows[-1] |= {"startingHashKey": {"S": "0"}, "endingHashKey": {"S": "5"}}
+    with pytest.raises(Refused, match=r"--to .* is not of stream orders: .*endingHashKey 5"):
+        bench.exporter().run()
+    assert "before write foreign" not in bench.calls.log
+
+
 def test_an_idle_kinsumer_is_noticed_by_its_clients() -> None:
     """It writes nowhere else; where that table is not found, a person is asked to look. A table that was made just now has no consumer."""
     bench = Bench("kinsumer")
