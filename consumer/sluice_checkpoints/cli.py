@@ -102,7 +102,8 @@ def adopt(table: str, region: str, dynamodb_endpoint: str | None, *, as_json: bo
 def diagnose(**options: Any) -> None:
     """What is wrong with a checkpoint table, its own system's or Sluice's. Only reads.
 
-    Exit codes: 0 nothing is lost, whatever warnings there are · 1 records are or will be lost · 65 no such table or stream, or no known format.
+    Exit codes: 0 no loss is certain, whatever is suspected or warned of · 1 records are or will be lost ·
+    65 no such table or stream, or no known format.
     """
     output = cli_report.Output(as_json=options.pop("as_json"))
     sys.exit(_guarded(output, lambda: cli_diagnose.run(cli_diagnose.Options(**options), output), terminal=False))

@@ -28,8 +28,14 @@ from sluice_checkpoints.stream import PlaceCatalog, ShardList
 INITIAL = (LATEST, FROM_START)
 LOSS_EXIT = 1
 SHOWN = 20  # findings of one kind for people; --json has all of them
-STYLES = {Severity.LOST: "bold red", Severity.WILL_BE_LOST: "red", Severity.WARNING: "yellow", Severity.INFO: ""}
-TITLES = {Severity.LOST: "lost", Severity.WILL_BE_LOST: "will be lost", Severity.WARNING: "look at it", Severity.INFO: "for your information"}
+STYLES = {Severity.LOST: "bold red", Severity.WILL_BE_LOST: "red", Severity.SUSPECTED: "magenta", Severity.WARNING: "yellow", Severity.INFO: ""}
+TITLES = {
+    Severity.LOST: "lost",
+    Severity.WILL_BE_LOST: "will be lost",
+    Severity.SUSPECTED: "suspected",
+    Severity.WARNING: "look at it",
+    Severity.INFO: "for your information",
+}
 
 
 @dataclass(frozen=True)
@@ -108,13 +114,15 @@ def document(table: str, observed: Observed, findings: tuple[Finding, ...]) -> I
         "rows": len(observed.rows),
         "shards": len(observed.shards),
         "loss": any(finding.severity.loss for finding in findings),
+        "suspected": counts[Severity.SUSPECTED] > 0,
         "counts": {severity.value: counts[severity] for severity in Severity},
         "findings": [asdict(finding) for finding in findings],
     }
 
 
 def _print(output: Output, found: Item, findings: tuple[Finding, ...]) -> None:
-    state = "[red]records are or will be lost[/]" if found["loss"] else "[green]no loss was found[/]"
+    doubt = "[yellow]losses are suspected[/]" if found["suspected"] else "[green]no loss was found[/]"
+    state = "[red]records are or will be lost[/]" if found["loss"] else doubt
     counts = "".join(f" · {found['counts'][severity]} {TITLES[severity]}" for severity in Severity if found["counts"][severity])
     about = f"{found['format']}, {found['rows']} rows of shards, {found['shards']} shards in the stream"
     output.out.print(f"[bold]{escape(found['table'])}[/] ({about}): {state}{counts}", soft_wrap=True)

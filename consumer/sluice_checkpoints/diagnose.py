@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from sluice_checkpoints.attributes import SHARD_ID
 from sluice_checkpoints.diagnosis import LATEST, Finding, Observed, Severity
 from sluice_checkpoints.placement import FROM_START, problem_with
 from sluice_checkpoints.position import END
 from sluice_checkpoints.source import OtherStream, SourceShard
 from sluice_checkpoints.stream import Shard
 
-LOST, WILL_BE_LOST, WARNING, INFO = Severity
+LOST, WILL_BE_LOST, SUSPECTED, WARNING, INFO = Severity
 
 ANOTHER_STREAM = (
     "name the stream the table is of; if it was deleted and made again, give its consumer a new table: no place in this one means anything"
@@ -67,7 +68,8 @@ def _not_understood(observed: Observed) -> Iterator[Finding]:
             yield Finding("other-stream", WILL_BE_LOST, None, f"{where}{problem.why}", ANOTHER_STREAM)
         else:
             kind = "table" if problem.row is None else "unreadable"
-            yield Finding(kind, WARNING, None, f"{where}{problem.why}", "look at it; no migration begins while it stands, for it may hold a place")
+            severity = SUSPECTED if SHARD_ID.search(problem.row or "") else WARNING  # where that shard goes on is not known
+            yield Finding(kind, severity, None, f"{where}{problem.why}", "look at it; no migration begins while it stands, for it may hold a place")
 
 
 def _table_notes(observed: Observed) -> Iterator[Finding]:
@@ -129,7 +131,7 @@ def _behind_retention(case: Case) -> Iterator[Finding]:
     position, oldest = case.row.stored.position if case.row else None, case.all.oldest.get(case.id)
     if position and position.sequence and oldest and int(position.sequence) < int(oldest):
         text = f"suspected: stands at {position.sequence}, and the oldest record still there is {oldest}; records between the two, if any, are lost"
-        yield case.found("behind-retention", LOST, text, f"start its consumer before more expires, or lengthen the retention; {GONE}")
+        yield case.found("behind-retention", SUSPECTED, text, f"start its consumer before more expires, or lengthen the retention; {GONE}")
 
 
 def _never_acknowledged(case: Case) -> Iterator[Finding]:

@@ -20,10 +20,14 @@ LATEST = "latest"  # the other initial position is placement.FROM_START
 
 
 class Severity(StrEnum):
-    """How bad it is, the worst first. The first two are losses; a warning is for a person to look at; the rest is only told."""
+    """How bad it is, the worst first.
+
+    The first two are losses. A loss is suspected where the table and the stream cannot tell. A warning is for a person to look at.
+    """
 
     LOST = "LOST"
     WILL_BE_LOST = "WILL_BE_LOST"
+    SUSPECTED = "SUSPECTED"
     WARNING = "WARNING"
     INFO = "INFO"
 

@@ -18,7 +18,7 @@ from sluice_checkpoints.source import OtherStream, Problem, Reading, SourceShard
 from sluice_checkpoints.stream import Shard, ShardList, StreamIdentity
 
 A, B, C, D = (f"shardId-{i:012d}" for i in range(4))
-LOST, WILL_BE_LOST, WARNING, INFO = Severity
+LOST, WILL_BE_LOST, SUSPECTED, WARNING, INFO = Severity
 SYSTEMS = ("kcl", "nifi", "vmware-go-kcl", "kinsumer", "sluice")
 FINISHED, CREATED, LATEST = Stored("SHARD_END", END), Stored("TRIM_HORIZON", TRIM_HORIZON), Stored("LATEST")
 NONE, AT_TIME = Stored("no Checkpoint"), Stored("AT_TIMESTAMP", at_timestamp=True)
@@ -95,7 +95,7 @@ def test_a_row_that_outlived_its_shard_is_a_loss_unless_finished(system: str, st
 def test_a_checkpoint_before_the_oldest_record_is_a_suspected_loss(oldest: str | None, *, loss: bool) -> None:
     """Nobody can say whether there was a record between the two, and the finding says so."""
     found = diagnose(seen((listed(A),), {A: at(150)}, oldest={A: oldest} if oldest else {}))
-    assert [(f.kind, f.severity) for f in found] == ([("behind-retention", LOST)] if loss else [])
+    assert [(f.kind, f.severity) for f in found] == ([("behind-retention", SUSPECTED)] if loss else [])
     assert all(f.text.startswith("suspected") for f in found)
 
 
@@ -156,7 +156,7 @@ def test_a_child_whose_row_was_refused_is_not_gone() -> None:
     """It is there, and told of as a row."""
     problem = Problem("app", C, Refused("unknown attribute mark"))
     reading = replace(table(problems=(problem,)), shards=(SourceShard(A, FINISHED, children=frozenset({C})),))
-    assert said(Observed(reading, ShardList((listed(A, closed=True),), 0))) == [("unreadable", WARNING, None)]
+    assert said(Observed(reading, ShardList((listed(A, closed=True),), 0))) == [("unreadable", SUSPECTED, None)]
 
 
 def test_what_was_left_behind_is_a_warning() -> None:
@@ -261,13 +261,13 @@ def test_rows_that_are_not_understood_are_all_told_and_hide_nothing() -> None:
     problems = tuple(Problem("app", f"shardId-{i:012d}", Refused("unknown attribute mark")) for i in range(1, 31))
     reading = replace(table(problems=problems), shards=(SourceShard(A, LATEST),))
     found = said(Observed(reading, ShardList((listed(A), listed(B), listed(C)), 0)))
-    assert found == [("never-acknowledged", WILL_BE_LOST, A), *([("unreadable", WARNING, None)] * 30)]
+    assert found == [("never-acknowledged", WILL_BE_LOST, A), *([("unreadable", SUSPECTED, None)] * 30)]
 
 
 def test_what_descends_from_a_row_that_was_refused_is_no_hole() -> None:
     """KCL knows the row, whatever it says."""
     reading = table(problems=(Problem("app", A, Refused("unknown attribute mark")),))
-    assert said(Observed(reading, ShardList(SPLIT, 0))) == [("unreadable", WARNING, None)]
+    assert said(Observed(reading, ShardList(SPLIT, 0))) == [("unreadable", SUSPECTED, None)]
 
 
 def test_a_kcl_table_beside_nifi_s_half_made_one_keeps_kcl_s_ways() -> None:

@@ -22,7 +22,7 @@ from sluice_checkpoints.snapshot import RawItem
 from sluice_checkpoints.source_dynamodb import key_schema
 from sluice_checkpoints.stream import ShardList, StreamIdentity
 
-LOST, WILL_BE_LOST, WARNING, INFO = Severity
+LOST, WILL_BE_LOST, SUSPECTED, WARNING, INFO = Severity
 OURS = Path(__file__).parent / "golden"
 OTHERS = Path(os.environ.get("SLUICE_GOLDEN") or Path(__file__).parents[3] / "shared" / "golden")
 Wrong = set[tuple[str, Severity, int | None]]  # kind, severity, number of the shard
