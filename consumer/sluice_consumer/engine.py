@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -53,6 +53,10 @@ def _module(entrypoint: str, module: str) -> ModuleType:
         raise Refused(f"pipeline.entrypoint: {entrypoint}: module {module} cannot be imported: {type(error).__name__}: {error}") from error
 
 
+def _unprepared(_spark: SparkSession, _args: Mapping[str, Any]) -> None:
+    """Of a function that has no `prepare` (docs/interfaces.md)."""
+
+
 def reading(config: Config, identity: StreamIdentity, generation: int, plan: BatchPlan, cores: int) -> BatchRead:
     """What the tasks of a batch are told, its shards dealt to them."""
     batch = config.batch
@@ -79,10 +83,15 @@ class SparkEngine:
     """
 
     def __init__(self, spark: SparkSession, config: Config, identity: StreamIdentity, owner: tuple[int, str], warm_up: WarmUp | None = None) -> None:
-        """`owner`: generation and consumer id. Without a `warm_up`, a new executor's first task is one of a batch."""
+        """`owner`: generation and consumer id. Without a `warm_up`, a new executor's first task is one of a batch.
+
+        Raises:
+            Refused: there is no such function, or it does not take its arguments.
+        """
         self._spark, self._config, self.identity, self._warm_up = spark, config, identity, warm_up
         self._generation, self._consumer_id = owner
         self._process = load(config.pipeline.entrypoint)
+        getattr(self._process, "prepare", _unprepared)(spark, config.pipeline.args)
         self._jobs = Jobs(SparkStatus(spark))
         spark.dataSource.register(SluiceDataSource)
 
