@@ -7,7 +7,8 @@ is a promise to the sink, so a life that cannot keep it ends, and only a person 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
@@ -51,6 +52,25 @@ def used(row: ShardRow, retention_millis: int, now_millis: int) -> float:
     """
     read_to = row.read_to or row.end.millis
     return max(0.0, (now_millis - read_to) / retention_millis) if read_to else 0.0
+
+
+@dataclass
+class ServiceTime:
+    """The time by the service's clock, as `readTo` and positions have it. The driver's own clock may be an hour off.
+
+    It goes on from each listing of the shards by the monotonic clock. A listing counts from when it is first seen here, so this time may be late by
+    as long as nobody asked.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    _listed: int = 0
+    _seen: float = 0.0
+
+    def now(self, listed_millis: int) -> int:
+        """Epoch milliseconds; `listed_millis` is the service's time of the last listing."""
+        if listed_millis != self._listed:
+            self._listed, self._seen = listed_millis, self.clock()
+        return listed_millis + round((self.clock() - self._seen) * 1000)
 
 
 def near(view: View, retention_millis: int, now_millis: int) -> str | None:

@@ -68,6 +68,7 @@ class Work:
     def __init__(self, config: Config, lease: Lease, reporter: Reporter, drain: threading.Event) -> None:
         self._config, self._lease, self._reporter, self._drain = config, lease, reporter, drain
         self._began = time.monotonic()
+        self._service_time = retention.ServiceTime()
         self._metrics = Metrics()
         self._backfill: Backfill | None = None
         self._calls = Calls()
@@ -130,7 +131,8 @@ class Work:
     def look(self) -> dict[str, object]:
         """What has to be looked at even while a batch takes its time: the warnings of the report."""
         assert self.consumer.identity is not None  # noqa: S101 - begin() set it
-        near = retention.near(self.consumer.view, self.consumer.identity.retention_millis, round(time.time() * 1000))
+        now = self._service_time.now(self.consumer.listed_millis)
+        near = retention.near(self.consumer.view, self.consumer.identity.retention_millis, now)
         if near and not self._progress.near:
             self._say(near)
         self._progress.near = near

@@ -66,6 +66,17 @@ def test_retention_is_near_after(view: View, expected: bool) -> None:  # noqa: F
     assert (retention.near(view, DAY_MILLIS, NOW) is not None) == expected
 
 
+def test_the_service_s_time_goes_on_from_its_last_listing_whatever_this_machine_s_clock_says() -> None:
+    """An hour of difference is a twentieth of a day's retention."""
+    now = [100.0]
+    service = retention.ServiceTime(clock=lambda: now[0])
+    assert service.now(5_000) == 5_000
+    now[0] += 60
+    assert service.now(5_000) == 65_000
+    now[0] += 60
+    assert service.now(125_000) == 125_000
+
+
 def test_a_longer_retention_ends_the_warning() -> None:
     """It is what the message advises."""
     view = seen(row("a", 23))

@@ -229,13 +229,29 @@ def test_retention_that_is_near_is_reported_until_it_is_over(world: World, caplo
     world.ago = round(DAY_MILLIS * 0.9)
     one = world.life()
     one.begin(in_pod=False)
-    seen: list[object] = []
-    one.loop(cast("SparkEngine", world.engine(one, lambda: seen.append(one.look()["warnings"]))), until_tip=True)
-    (warning,) = world.reports[-1]["warnings"]
+    seen: list[Any] = []
+
+    def take_long() -> None:
+        world.ago = 0
+        one.consumer.audit()
+        seen.append(one.look()["warnings"])
+
+    one.loop(cast("SparkEngine", world.engine(one, take_long)), until_tip=True)
+    assert seen[0] == []  # nothing was committed yet
+    (warning,) = seen[1]
     assert warning.startswith("RetentionNear: shardId-000000000001 and 1 more read up to ")
+    assert [warning] in [report.get("warnings") for report in world.reports]
     assert caplog.text.count("RetentionNear") == 1
-    world.stream.retention_millis *= 7
-    one.consumer.audit()
+    assert world.reports[-1]["warnings"] == []
+
+
+def test_a_driver_whose_clock_is_wrong_warns_of_no_retention(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ages are a matter of the service's clock alone."""
+    one = world.life()
+    one.begin(in_pod=False)
+    one.loop(cast("SparkEngine", world.engine(one)), until_tip=True)
+    wrong = time.time() + 0.9 * DAY_MILLIS / 1000
+    monkeypatch.setattr(time, "time", lambda: wrong)
     assert one.look() == {"warnings": []}
 
 
