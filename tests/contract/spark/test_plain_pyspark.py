@@ -158,6 +158,24 @@ def test_a_backfill_ends_with_code_0_while_records_keep_coming_and_serves_its_me
     assert any("2 of 2 shards done" in line for line in said)
 
 
+def test_a_backfill_that_is_told_to_stop_ends_with_code_75_and_releases_its_lease(busy: Stream, tmp_path: Path) -> None:
+    """0 would say that the tip was reached. The open batch was finished, and the next run goes on at once."""
+    config = configuration(busy, "unused:unused")
+    path = document(config, tmp_path, batch={"intervalSeconds": 600})  # the tip is looked for before the second batch
+    command = [sys.executable, "-m", "sluice_consumer", "--config", str(path), "--master", "local[2]", "--until-tip"]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3] / "consumer"), "SLUICE_TERMINATION_LOG": str(tmp_path / "last")}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as child:
+        assert child.stderr is not None
+        said = [next(line for line in child.stderr if "batch 1:" in line)]
+        child.terminate()
+        said += child.stderr
+    assert child.returncode == 75, "".join(said)
+    assert json.loads((tmp_path / "last").read_text())["reason"] == "Interrupted"
+    row = ports.store(config).consumer()
+    assert row is not None
+    assert (row.released, row.committed) == (True, 1)
+
+
 # -- a session that somebody else made ---------------------------------------------------------------------------------------------
 
 
