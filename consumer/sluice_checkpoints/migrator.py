@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sluice_checkpoints import formats
+from sluice_checkpoints import formats, promises
 from sluice_checkpoints.belonging import Compared, refuse_other_stream
 from sluice_checkpoints.errors import ProtocolViolation, Refused, SourceActive
 from sluice_checkpoints.migration_claim import Held, holding
@@ -72,6 +72,7 @@ class Migrator:
         check_table("target", request.target)
         check_target(request.source, request.target)
         self._request, self._world = request, world
+        self._ahead = 0.0  # what Kinesis' clock shows, less what ours does; seconds
         self._accepted: set[Place] = set()  # by Kinesis: each place is asked about once
 
     def dry_run(self) -> Result:
@@ -85,8 +86,9 @@ class Migrator:
             return done
         survey = self._survey(stream)
         if self._request.quiet_seconds:
-            self._world.progress.waiting(self._request.quiet_seconds, "the source must not move")
-            self._world.sleep(self._request.quiet_seconds)
+            quiet = self._quiet(survey.seen)
+            self._world.progress.waiting(quiet, "the source must not move")
+            self._world.sleep(quiet)
             self._same(survey.seen, self._look_again())
         return self._result("PLANNED", f"{_told(survey.plan)}; nothing was written", survey.plan)
 
@@ -103,6 +105,7 @@ class Migrator:
         if done := self._done_before(stream):
             return done
         survey = self._survey(stream)
+        self._quiet(survey.seen)
         self._world.progress.step(f"target table {self._request.target}")
         prepared = self._world.targets.ensure(self._request.target)
         store = MigrationStore(prepared.table)
@@ -152,7 +155,9 @@ class Migrator:
         if stream.status not in READABLE:
             raise Refused(f"stream {stream.name} is {stream.status}, so its shards cannot be told")
         seen = self._look()
+        promises.latest(seen.snapshot)
         shards = self._world.catalog.list_shards()  # after the rows: a row's shard was listed when the row was made, so a missing one has expired
+        self._ahead = shards.date_millis / 1000 - self._world.clock()
         now_millis = shards.date_millis - T0_MARGIN_MILLIS
         return Survey(stream, seen, self._plan(stream, seen, shards, self._choices(now_millis)), now_millis)
 
@@ -201,13 +206,23 @@ class Migrator:
         raise SourceActive(f"source table {self._request.source} moved after each of {ROUNDS} copies")
 
     def _at_rest(self, held: Held, before: Seen) -> Seen:
-        quiet = self._request.quiet_seconds
-        quiet = before.format.quiet(before.snapshot) if quiet is None else quiet
+        quiet = self._quiet(before)
         self._world.progress.waiting(quiet, "the source must not move")
         held.pause(before.at + quiet)
         later = self._look_again()
         self._same(before, later)
         return later
+
+    def _quiet(self, seen: Seen) -> float:
+        """Seconds for which a source must not move: as asked or as its format needs, and until the last lease in it has run out."""
+        asked, promise = self._request.quiet_seconds, promises.latest(seen.snapshot)
+        quiet = seen.format.quiet(seen.snapshot) if asked is None else asked
+        left = promise.until_millis / 1000 - self._ahead - seen.at if promise else 0.0
+        if left <= quiet:
+            return quiet
+        if asked is None and left <= promises.LONGEST_SECONDS:
+            return left
+        raise SourceActive(f"{promise} for {left:.0f} s more: stop its consumer and run this again after that time, or without --quiet-seconds")
 
     def _same(self, before: Seen, later: Seen) -> None:
         if changes := before.snapshot.moved(later.snapshot):

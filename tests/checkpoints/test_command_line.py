@@ -265,6 +265,7 @@ def test_the_pure_core_needs_no_third_party_package() -> None:
         "migration_claim",
         "belonging",
         "names",
+        "promises",
         "migrator",
         "migration_twin",
         "show",

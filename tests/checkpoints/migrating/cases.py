@@ -146,9 +146,9 @@ def _nifi_checkpoint(tables: Tables, case: Case, sequence: str) -> None:
 
 
 def _go_kcl(stage: Stage, table: str, fraction: str) -> Tables:
-    lease = text(AssignedTo="w1", LeaseTimeout=f"2026-11-21T02:12:59{fraction}Z")
+    lease = text(AssignedTo="w1", LeaseTimeout=f"2023-11-14T22:12:59{fraction}Z")
     rows = [
-        text(ShardID=stage.zero, Checkpoint="SHARD_END", LeaseTimeout=f"2026-11-21T02:12:59{fraction}Z"),
+        text(ShardID=stage.zero, Checkpoint="SHARD_END", LeaseTimeout=f"2023-11-14T22:12:59{fraction}Z"),
         text(ShardID=stage.one, Checkpoint=stage.reached) | lease,
         text(ShardID=stage.two, ParentShardId=stage.zero) | lease,
     ]
@@ -170,7 +170,7 @@ def _go_kcl_checkpoint(tables: Tables, case: Case, sequence: str) -> None:
 
 
 def _go_kcl_beat(tables: Tables, case: Case, times: int) -> None:
-    find(tables[case.table][1], ONE)["LeaseTimeout"] = {"S": f"2026-11-21T03:{times // 60:02}:{times % 60:02}Z"}
+    find(tables[case.table][1], ONE)["LeaseTimeout"] = {"S": f"2023-11-14T21:{times // 60:02}:{times % 60:02}Z"}
 
 
 # -- kinsumer ----------------------------------------------------------------------------------------------------------------------

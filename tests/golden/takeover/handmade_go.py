@@ -41,7 +41,7 @@ def kinsumer(name: str, rows: list[Item], *clients: Item) -> dict[str, Table]:
     return {f"{name}_{kind}": table for kind, table in tables.items()}
 
 
-V1, V2 = "2026-11-20T22:55:00Z", "2026-11-20T22:55:00.123456789Z"
+V1, V2 = "2026-11-20T18:49:00Z", "2026-11-20T18:49:00.123456789Z"
 CLIENT = {"ID": text("w1-id"), "Name": text("w1"), "LastUpdate": NANOS, "LastUpdateRFC": RFC}
 
 DUMPS = [

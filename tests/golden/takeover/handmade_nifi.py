@@ -12,7 +12,7 @@ MILLIS = number(1_795_200_900_000)
 MAIN, HALF = "orders-nifi", "orders-nifi_migration"
 Extra = dict[str, Any]
 
-OWNED: Extra = {"leaseOwner": text("0d9f1c1e-node"), "leaseExpiry": MILLIS}
+OWNED: Extra = {"leaseOwner": text("0d9f1c1e-node"), "leaseExpiry": number(1_795_200_540_000)}
 COPY_DONE: Extra = {"migrationStatus": text("COMPLETE"), "migrationOwner": text("0d9f1c1e-node"), "migrationStartedAt": MILLIS}
 
 
