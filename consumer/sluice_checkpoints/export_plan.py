@@ -242,5 +242,5 @@ def as_document(entry: Entry) -> Item:
         "was": entry.was,
         "outcome": entry.outcome,
         "why": entry.saying.why,
-        "readAgain": entry.saying.again,
+        "readAgain": entry.saying.again and entry.outcome != KEPT,
     }

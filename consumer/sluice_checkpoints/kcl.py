@@ -84,17 +84,37 @@ class Kcl(Reader):
 
 def read_leases(snapshot: Snapshot, stream: StreamIdentity) -> Rows:
     """The leases of this stream in the main table; in one of several streams it is a problem of the table if none is this one's."""
-    several = any(_several(item) for item in snapshot.rows)
-    rows = read_rows(snapshot, snapshot.table, lambda item: _multi_lease(item, stream) if several else _single_lease(item))
-    if several and not rows.shards and not rows.problems:
-        streams = sorted({found["stream"] for item in snapshot.rows if (found := _several(item))})
-        why = OtherStream(f"table {snapshot.table} has no lease of stream {stream.name}, but of {', '.join(streams[:10])}")
+    names = [found for item in snapshot.rows if (found := _several(item))]
+    today = any(_of(found, stream) and _epoch(found) == _second(stream) for found in names)
+    rows = read_rows(snapshot, snapshot.table, lambda item: _multi_lease(item, stream, today=today) if names else _single_lease(item))
+    if names and not rows.shards and not rows.problems:
+        streams = sorted({f"{found['stream']} in account {found['account']}" for found in names})
+        why = OtherStream(
+            f"table {snapshot.table} has no lease of stream {stream.name} in account {_account(stream)}, but of {', '.join(streams[:10])}"
+        )
         return replace(rows, problems=(Problem(snapshot.table, None, why),))
     return rows
 
 
 def _several(item: RawItem) -> re.Match[str] | None:
-    return MULTI_STREAM.fullmatch(text(item, "leaseKey"))
+    """The parts of a lease key that names its stream; the key of another entity may look like one."""
+    return None if text_or_none(item, "entityType") in OTHER_ENTITIES else MULTI_STREAM.fullmatch(text(item, "leaseKey"))
+
+
+def _of(found: re.Match[str], stream: StreamIdentity) -> bool:
+    return (found["account"], found["stream"]) == (_account(stream), stream.name)
+
+
+def _account(stream: StreamIdentity) -> str:
+    return stream.arn.split(":")[4]
+
+
+def _epoch(found: re.Match[str]) -> int:
+    return int(found["epoch"])
+
+
+def _second(stream: StreamIdentity) -> int:
+    return stream.created_millis // 1000
 
 
 def _single_lease(item: RawItem) -> SourceShard:
@@ -103,16 +123,21 @@ def _single_lease(item: RawItem) -> SourceShard:
     return _lease(item, text(item, "leaseKey"))
 
 
-def _multi_lease(item: RawItem, stream: StreamIdentity) -> SourceShard:
-    """A lease key without a stream beside others that have one could be anybody's."""
+def _multi_lease(item: RawItem, stream: StreamIdentity, *, today: bool) -> SourceShard:
+    """A lease key without a stream beside others that have one could be anybody's.
+
+    KCL keeps the leases of an earlier stream of the name. They are skipped if there are leases of `today`'s.
+    """
     _skip_others(item)
     found = _several(item)
     if not found:
         raise Refused("leaseKey names no stream, though others in this table do: it cannot be told which stream it is of")
-    if (found["account"], found["stream"]) != (stream.arn.split(":")[4], stream.name):
+    if not _of(found, stream):
         raise Unrelated(f"of stream {found['stream']} in account {found['account']}")
-    if int(found["epoch"]) != stream.created_millis // 1000:
-        raise OtherStream(f"it is of a stream {stream.name} created at {found['epoch']}, and today's was created at {stream.created_millis // 1000}")
+    if _epoch(found) != _second(stream):
+        if today:
+            raise Unrelated(f"of an earlier stream {stream.name}, created at {found['epoch']}")
+        raise OtherStream(f"it is of a stream {stream.name} created at {found['epoch']}, and today's was created at {_second(stream)}")
     check_types(item, MULTI_TYPES)
     return _lease(item, found["shard"])
 
@@ -144,12 +169,12 @@ def _lease(item: RawItem, shard: str) -> SourceShard:
     )
 
 
-def _stored(checkpoint: str, sub: int) -> Stored:
+def _stored(checkpoint: str, sub: int, attribute: str = "checkpoint") -> Stored:
     """Digits mean "done up to user record `sub` of that Kinesis record"; for a record that is no aggregate, and where it is missing, `sub` is 0."""
     if checkpoint in SENTINELS:
         return SENTINELS[checkpoint]
     if not SEQUENCE_NUMBER.fullmatch(checkpoint):
-        raise Refused(f"checkpoint {checkpoint!r} is neither a sequence number nor one of {', '.join(SENTINELS)}")
+        raise Refused(f"{attribute} {checkpoint!r} is neither a sequence number nor one of {', '.join(SENTINELS)}")
     return Stored(f"{checkpoint}/{sub}", Position.after(checkpoint, None if sub == WHOLE_RECORD else sub))
 
 
@@ -158,7 +183,7 @@ def _pending(item: RawItem) -> tuple[str, ...]:
     pending = text_or_none(item, "pendingCheckpoint")
     if pending is None:
         return ()
-    _stored(pending, count(item, "pendingCheckpointSubSequenceNumber"))
+    _stored(pending, count(item, "pendingCheckpointSubSequenceNumber"), "pendingCheckpoint")
     state = "; its application state (pendingCheckpointState) stays behind" if "pendingCheckpointState" in item else ""
     return (f"a prepared checkpoint {pending} was never confirmed and does not count{state}",)
 

@@ -3,7 +3,8 @@
 Key `streamName` (HASH, S), `shardId` (RANGE, S). `sequenceNumber` means the whole Kinesis record; no end of a shard is stored. Its
 migration from a KCL table copies into `<table>_migration`, deletes the main table, makes it anew and copies back; a crash between any two of these
 steps leaves the places in the KCL table, in `_migration`, or partly in both (NIFI-16003). All that is there is read, and where two tables have a
-row the higher place counts: a copy is never ahead of what it was copied from, and NiFi itself only moves the main table.
+row the higher place counts: a copy is never ahead of what it was copied from, and NiFi itself only moves the main table. If a copy of a KCL row is
+ahead of it all the same, the KCL row counts.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Nifi(Reader):
         legacy = _kind(snapshot) == "kcl"
         main = _main(snapshot, stream)
         half = _read(snapshot, snapshot.table + HALF_MADE, stream)
-        shards = tuple(_higher(main.shards, half.shards))
+        shards = tuple(_higher(main.shards, half.shards, original=legacy))
         problems = (*main.problems, *half.problems)
         if not shards and not problems:
             why = f"table {snapshot.table} has no row of a shard of stream {stream.name}, nor has {snapshot.table}{HALF_MADE}"
@@ -112,13 +113,20 @@ def _stored(item: RawItem) -> Stored:
     return Stored(f"{sequence}/{sub}" if sub else sequence, Position.after(sequence, sub))
 
 
-def _higher(main: Iterable[SourceShard], half: Iterable[SourceShard]) -> Iterable[SourceShard]:
-    """Of two rows for a shard the higher; the main table's if both stand at one record, for a KCL row knows the place inside an aggregate."""
+def _higher(main: Iterable[SourceShard], half: Iterable[SourceShard], *, original: bool) -> Iterable[SourceShard]:
+    """Of two rows for a shard the higher; the main table's if both stand at one record, for a KCL row knows the place inside an aggregate.
+
+    A copy is never ahead of its `original`, KCL's row. One that is was made of another stream's, or somebody has rewound KCL since: the original
+    counts.
+    """
     copies = {row.id: row for row in half}
     for row in main:
         copy = copies.pop(row.id, None)
         if copy is None or _number(copy) <= _number(row):
             yield row
+        elif original and _number(row) >= 0:
+            note = f"stands further in the half-made table ({copy.stored.text}) than in KCL's row ({row.stored.text}), its original; that one counts"
+            yield replace(row, notes=(*row.notes, note))
         else:
             note = f"stands further in the half-made table ({copy.stored.text}) than in the main one ({row.stored.text}); the former counts"
             yield replace(row, stored=copy.stored, notes=(*row.notes, note))

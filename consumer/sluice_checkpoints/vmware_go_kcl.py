@@ -50,8 +50,8 @@ def _shard(item: RawItem) -> SourceShard:
 
 
 def _stored(checkpoint: str | None) -> Stored:
-    if checkpoint is None:
-        return Stored("no Checkpoint")
+    if not checkpoint:
+        return Stored("no Checkpoint" if checkpoint is None else "an empty Checkpoint")
     if checkpoint == SHARD_END:
         return Stored(checkpoint, END)
     if not SEQUENCE_NUMBER.fullmatch(checkpoint):

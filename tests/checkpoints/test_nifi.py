@@ -125,7 +125,7 @@ def test_where_both_tables_have_a_row_the_higher_place_counts(main: str | None, 
         (lease(SHARD, "150", 3), row(), Position.after("150", 3)),
         (lease(SHARD, "SHARD_END"), row(), END),
         (lease(SHARD, "TRIM_HORIZON"), None, TRIM_HORIZON),
-        (lease(SHARD, "150", 3), row(sequence="160"), Position.after("160")),
+        (lease(SHARD, "150", 3), row(sequence="160"), Position.after("150", 3)),
         (lease(SHARD, "LATEST"), row(sequence="160"), Position.after("160")),
     ],
 )

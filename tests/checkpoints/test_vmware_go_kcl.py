@@ -43,6 +43,13 @@ def test_an_owner_left_behind_says_nothing_about_the_place() -> None:
     assert read(row(AssignedTo={"S": "w1"})).shards == read(row()).shards
 
 
+@pytest.mark.parametrize("change", [{"Checkpoint": {"S": ""}}, {}], ids=["empty", "missing"])
+def test_an_empty_checkpoint_was_never_acknowledged(change: RawItem) -> None:
+    """vmware-go-kcl itself starts such a shard at its initial position."""
+    had = {name: tagged for name, tagged in row().items() if name != "Checkpoint"}
+    assert read(had | change).shards[0].stored.position is None
+
+
 def test_a_claim_in_flight_is_told_and_changes_nothing() -> None:
     """The would-be thief never got the lease."""
     (shard,) = read(row(ClaimRequest={"S": "w2"})).shards
@@ -59,7 +66,6 @@ def test_the_one_parent_that_is_stored_is_read() -> None:
     ("change", "said"),
     [
         ({"Checkpoint": {"S": "LATEST"}}, "Checkpoint 'LATEST'"),
-        ({"Checkpoint": {"S": ""}}, "Checkpoint ''"),
         ({"Checkpoint": {"N": "150"}}, "Checkpoint has type N"),
         ({"LeaseTimeout": {"S": "soon"}}, "LeaseTimeout 'soon'"),
         ({"ParentShardId": {"S": "0"}}, "ParentShardId '0'"),
