@@ -36,7 +36,7 @@ def supervise(config: Config, arguments: list[str]) -> int:
     here = pod.from_environment()
     reporter = pod.Reporter(pod.PodAnnotations(here) if here else None)
     reporter.update(phase="Starting")
-    store = supervisor.open_table(config)
+    store = supervisor.open_table(config, made=pod.table_made())
     keeper = Supervisor(config, store, ports.beating_store(config))
     signal.signal(signal.SIGTERM, keeper.on_term)
     signal.signal(signal.SIGINT, keeper.on_term)

@@ -18,6 +18,7 @@ from sluice_consumer.spark_conf import Pod
 
 TARGET = "sluice.dev/executors"
 REPORT = "sluice.dev/report"
+TABLE_MADE = "SLUICE_TABLE_MADE"
 REPORT_SECONDS = 5.0
 ALIVE_SECONDS = 30.0  # a report that does not change is repeated; the operator calls one stale after 90 s
 POLL_SECONDS = 2.0
@@ -32,6 +33,11 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Pod | None:
         return None
     name, namespace, ip, uid = (environment[f"SLUICE_POD_{key}"] for key in ("NAME", "NAMESPACE", "IP", "UID"))
     return Pod(name, namespace, ip, uid)
+
+
+def table_made(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether the operator knows that a driver has worked on the checkpoint table. Outside Kubernetes nobody does."""
+    return environment.get(TABLE_MADE) == "true"
 
 
 class Annotations(Protocol):

@@ -34,6 +34,10 @@ log = logging.getLogger(__name__)
 STOP_SECONDS = 20.0  # what a drain has beyond drainTimeoutSeconds, for Spark to stop; the grace period of a pod is 30 s longer than that
 
 
+GONE = (
+    "does not exist, or is not ready, though a driver has worked on it: a new one would begin at start.position again. Restore it from a backup; "
+    "or, to begin again, delete this KinesisConsumer and create it anew"
+)
 EARLY = "told to stop before the driver had begun"
 
 
@@ -135,16 +139,22 @@ def prepare(config: Config, store: CheckpointStore, catalog: StreamCatalog) -> N
     check_identity(consumer, identity)
 
 
-def open_table(config: Config) -> CheckpointStore:
+def open_table(config: Config, *, made: bool = False) -> CheckpointStore:
     """The consumer's table, made and prepared if it is not there yet.
 
+    Args:
+        config: which table, of which stream.
+        made: there was one before. It is not made again, for a new one would begin at `start` and leave out what lies between.
+
     Raises:
-        Refused: no such stream, a copy of another table (`copies.check`), or see `prepare`.
+        Refused: no such stream, a table that is gone, a copy of another table (`copies.check`), or see `prepare`.
     """
     store, catalog = ports.store(config), ports.catalog(config)
     catalog.describe()  # a stream that does not exist is refused before a table is made for it
     targets, name = ports.targets(config), config.checkpoints.table
-    if config.migrate_from is None and targets.find(name) is None:
+    if (made or config.migrate_from is None) and targets.find(name) is None:
+        if made:
+            raise Refused(f"checkpoints.table: {name} {GONE}")
         logs.say(f"creating the checkpoint table {name}")
         for warning in targets.ensure(name).warnings:
             logs.warn(warning)

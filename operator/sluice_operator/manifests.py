@@ -48,7 +48,7 @@ def driver_pod(resource: Resource, wanted: Wanted, driver: Driver, settings: Set
     container = {
         **_container("driver", spec.pipeline.image or settings.image),
         "args": ["python", "-m", "sluice_consumer", "--config", "/etc/sluice/config.json"],
-        "env": [*(_field(name, path) for name, path in FIELDS.items()), _TERMINATION_ENV],
+        "env": [*(_field(name, path) for name, path in FIELDS.items()), _TERMINATION_ENV, *_table_made(driver)],
         "resources": spec.driver.resources.document(),
         "volumeMounts": [{"name": "sluice-config", "mountPath": "/etc/sluice", "readOnly": True}],
         "ports": [{"name": "metrics", "containerPort": settings.driver_metrics}] if settings.driver_metrics else [],
@@ -86,6 +86,11 @@ def driver_config(resource: Resource, wanted: Wanted, driver: Driver, settings: 
         **_accepted(resource.accept_loss),
         **({"metrics": {"port": settings.driver_metrics}} if settings.driver_metrics else {}),
     }
+
+
+def _table_made(driver: Driver) -> list[Json]:
+    """Tells a driver that there was a checkpoint table. A variable, which older drivers pass over; they refuse a setting that they do not know."""
+    return [] if driver.generation is None else [{"name": "SLUICE_TABLE_MADE", "value": "true"}]
 
 
 def _accepted(batch: str | None) -> Json:

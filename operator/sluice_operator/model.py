@@ -82,7 +82,10 @@ class Leaving(Wire):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driver(Wire):
-    """The present attempt (`pod` set) or the last one (`pod` None). `uid` is None until the pod was seen, `leaving` from then on."""
+    """The present attempt (`pod` set) or the last one (`pod` None). `uid` is None until the pod was seen, `leaving` from then on.
+
+    `generation` is the newest that any attempt has reported: with it there is a checkpoint table, which no driver may make again.
+    """
 
     attempt: int = 0
     pod: str | None = None

@@ -91,6 +91,7 @@ def following(view: View) -> Driver:
         pod=f"{view.resource.name}-driver-{attempt}",
         spec_hash=view.wanted.driver_hash if view.wanted else None,
         forced=_given_up(view),
+        generation=view.driver.generation,
     )
 
 

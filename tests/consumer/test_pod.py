@@ -57,6 +57,12 @@ def test_the_pod_is_read_from_its_environment() -> None:
     assert pod.from_environment(environment) == HERE
 
 
+@pytest.mark.parametrize(("environment", "made"), [({}, False), ({"SLUICE_TABLE_MADE": "true"}, True), ({"SLUICE_TABLE_MADE": ""}, False)])
+def test_only_the_operator_says_that_there_was_a_table(environment: dict[str, str], made: bool) -> None:  # noqa: FBT001
+    """On a laptop the table is made when it is not there."""
+    assert pod.table_made(environment) == made
+
+
 @pytest.fixture
 def in_a_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
     """What the kubelet gives a pod; the API server is a socket of this test."""

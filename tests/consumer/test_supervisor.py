@@ -15,11 +15,12 @@ import pytest
 from sluice_checkpoints.errors import LeaseHeld, Refused, ServiceUnavailable
 from sluice_checkpoints.lease import Claim, Taken, Watcher, take_over
 from sluice_checkpoints.memory import MemoryTable
+from sluice_checkpoints.migration_world import Prepared
 from sluice_checkpoints.model import ConsumerRow, MigrationRow
 from sluice_checkpoints.store import CheckpointStore
 from sluice_checkpoints.stream_twin import StreamTwin
 from sluice_consumer import child as children
-from sluice_consumer import supervisor
+from sluice_consumer import ports, supervisor
 from sluice_consumer.child import die_with_parent, end_group
 from sluice_consumer.config import Checkpoints, Config, MigrateFrom, Pipeline, Start, Stream
 from sluice_consumer.orders import Orders
@@ -374,6 +375,50 @@ def test_an_exported_table_is_refused(force: bool) -> None:  # noqa: FBT001
     store.create_consumer(ConsumerRow("id", "arn", 1, state="EXPORTED"))
     with pytest.raises(Refused, match="EXPORTED"):
         take_over(store, Claim(1000, "me", "", force=force), Time().watcher())
+
+
+# -- a table that is gone ---------------------------------------------------------------------------------------------------------
+
+
+class Targets:
+    """DynamoDB, with a table or without."""
+
+    def __init__(self, table: MemoryTable | None) -> None:
+        self.table, self.asked = table, list[str]()
+
+    def find(self, _name: str) -> MemoryTable | None:
+        """See `provision.Targets`."""
+        return self.table
+
+    def ensure(self, name: str) -> Prepared:
+        """See `provision.Targets`."""
+        self.asked.append(name)
+        return Prepared(MemoryTable(), ())
+
+
+@pytest.fixture
+def services(monkeypatch: pytest.MonkeyPatch) -> Targets:
+    """A stream, and no table."""
+    targets, table, stream = Targets(None), CheckpointStore(MemoryTable()), StreamTwin("s")
+    for name, made in (("store", table), ("catalog", stream), ("targets", targets)):
+        monkeypatch.setattr(ports, name, lambda _config, made=made: made)
+    return targets
+
+
+@pytest.mark.parametrize("config", [CONFIG, replace(CONFIG, migrate_from=MigrateFrom("old"))], ids=["begun here", "migrated"])
+def test_a_table_that_was_deleted_is_not_made_again(config: Config, services: Targets) -> None:
+    """The new one would begin at start.position, and what lies between would be lost without a word."""
+    with pytest.raises(Refused, match=r"checkpoints\.table: t does not exist, .* Restore it from a backup; or, to begin again, delete"):
+        supervisor.open_table(config, made=True)
+    assert services.asked == []
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_a_table_that_is_there_is_opened_and_one_that_never_was_is_made(made: bool, services: Targets) -> None:  # noqa: FBT001
+    """Whoever has heard of it, and whoever has not."""
+    services.table = MemoryTable() if made else None
+    assert supervisor.open_table(CONFIG, made=made).consumer() is not None
+    assert services.asked == ([] if made else ["t"])
 
 
 # -- preparing ---------------------------------------------------------------------------------------------------------------------

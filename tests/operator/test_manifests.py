@@ -128,6 +128,14 @@ def test_a_driver_given_up_by_the_user_makes_the_next_one_forced() -> None:
     assert manifests.driver_config(RESOURCE, wanted(), forced, SETTINGS)["force"] is True
 
 
+@pytest.mark.parametrize(("generation", "told"), [(None, []), (7, ["true"])], ids=["no driver has reported", "a driver has"])
+def test_a_driver_is_told_that_there_was_a_table(generation: int | None, told: list[str]) -> None:
+    """It would make a table that was deleted again, and leave out what lies between. Not in the configuration, which an older driver would refuse."""
+    pod = manifests.driver_pod(RESOURCE, wanted(), Driver(attempt=4, pod="orders-driver-4", generation=generation), SETTINGS)
+    assert [item["value"] for item in pod["spec"]["containers"][0]["env"] if item["name"] == "SLUICE_TABLE_MADE"] == told
+    assert "tableMade" not in config(pod)
+
+
 def test_drivers_serve_metrics_where_the_operator_was_told_to_have_them() -> None:
     """Prometheus finds the port by its name; without one the key is left out, for older drivers refuse it."""
     told = read({"SLUICE_DRIVER_METRICS_PORT": "9404"})

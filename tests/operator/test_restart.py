@@ -41,6 +41,21 @@ def test_the_next_driver_is_named_while_the_last_one_drains() -> None:
     assert "stream" not in world.status  # those were the last one's
 
 
+def test_a_driver_that_follows_another_is_told_that_there_was_a_table() -> None:
+    """The first one may make it; one that found it gone would lose what lies between. Also after one that never got so far."""
+
+    def told(world: World) -> list[bool]:
+        return ["SLUICE_TABLE_MADE" in str(pod["spec"]["containers"][0]["env"]) for pod in world.drivers()]
+
+    world = draining()
+    assert told(world) == [False]
+    for spec in (AGAIN, CHANGED):
+        assert world.run(60, until=lambda: ready(world))
+        assert told(world) == [True]
+        world.apply(spec)
+        assert world.run(2, until=lambda: "leaving" in world.status["driver"]), world.status
+
+
 def test_what_happened_is_told_once_and_in_order() -> None:
     """Though most of it is told without a write of the status."""
     world = draining()
