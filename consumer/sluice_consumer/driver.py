@@ -161,6 +161,8 @@ def attempt(driver: Driver) -> Ending:
         return driver.run()
     except SluiceError as error:
         ending = outcome.of(_why(driver, error) if error.exit_code == 1 else error)
+    except SystemExit as error:  # of the user's code, or before there were orders: no drain, whatever its code says
+        ending = Ending(1, "SystemExit", f"the driver was told to exit by its own code: {error.code}")
     except Exception as error:
         log.exception("the batch failed; it will come again, with the same content, in the next life")
         ending = outcome.of(_why(driver, error))

@@ -101,6 +101,19 @@ def test_an_ending_before_the_first_job_lets_the_lease_be_released(worked: bool,
     assert (ending.code, ending.quiet) == (65, not worked)
 
 
+@pytest.mark.parametrize("code", [None, 0, 65, "no orders"])
+def test_an_exit_that_the_driver_s_own_code_asks_for_is_a_failure(code: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module of the user's may end so when it is imported. With 0 it would look like a clean drain, and a backfill like a finished one."""
+
+    def leave(_self: Driver) -> Ending:
+        raise SystemExit(code)
+
+    monkeypatch.setattr(Driver, "run", leave)
+    ending = attempt(made())
+    assert (ending.code, ending.reason) == (1, "SystemExit")
+    assert str(code) in ending.message
+
+
 @pytest.mark.parametrize(("until_tip", "told", "code"), [(True, True, 75), (True, False, 0), (False, True, 0)])
 @pytest.mark.parametrize("quiet", [True, False])
 def test_only_a_run_that_reached_the_tip_ends_with_code_0(until_tip: bool, told: bool, code: int, quiet: bool) -> None:  # noqa: FBT001
