@@ -9,20 +9,28 @@ from typing import Any
 import click
 from botocore.exceptions import BotoCoreError, ClientError
 
-from sluice_checkpoints import cli_adopt, cli_diagnose, cli_export, cli_migrate, cli_report, cli_show
-from sluice_checkpoints.errors import SluiceError
+from sluice_checkpoints import cli_adopt, cli_diagnose, cli_export, cli_migrate, cli_options, cli_report, cli_show
+from sluice_checkpoints.errors import Refused, SluiceError
 from sluice_checkpoints.foreign_formats import WRITERS
 from sluice_checkpoints.formats import AUTO, FORMATS
 from sluice_checkpoints.placement import FROM_NOW, FROM_START
 
 Command = Callable[..., None]
+CREDENTIALS = "look at the credentials and at this machine's clock"
+# What DynamoDB says to the same call again and again, until somebody does something about it.
+REFUSALS = {
+    "IncompleteSignatureException": CREDENTIALS,
+    "InvalidSignatureException": CREDENTIALS,
+    "MissingAuthenticationTokenException": CREDENTIALS,
+    "ValidationException": "look at the names of tables and stream",
+}
 
 
 def _shared(command: Command) -> Command:
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else there."),
-        click.option("--dynamodb-endpoint", metavar="URL", help="Another DynamoDB than AWS's own."),
-        click.option("--region", required=True, help="AWS region of tables and stream."),
+        click.option("--dynamodb-endpoint", callback=cli_options.parse_url, metavar="URL", help="Another DynamoDB than AWS's own."),
+        click.option("--region", required=True, callback=cli_options.parse_region, help="AWS region of tables and stream."),
     ):
         command = option(command)
     return command
@@ -32,8 +40,9 @@ def _shared(command: Command) -> Command:
 def main() -> None:
     """Checkpoint tables of Kinesis consumers: take over another system's, look at ours.
 
-    Exit codes: 0 done · 65 data or request refused, nothing was changed · 75 the source, or another migrator, is at work: come again later ·
-    2 wrong usage · 1 anything else (diagnose: records are or will be lost).
+    Exit codes: 0 done · 65 data, request or access refused: somebody has to act, and no consumer starts on what was written so far · 75 the source,
+    or another migrator, is at work: come again later · 2 wrong usage · 1 anything else, above all no answer in time: run it again (diagnose:
+    records are or will be lost).
     """
 
 
@@ -50,12 +59,12 @@ def main() -> None:
     help="Where shards start that were never acknowledged, or that nothing in the source accounts for. Unless given, the former start at their "
     "beginning and the latter are refused.",
 )
-@click.option("--quiet-seconds", type=click.FloatRange(min=0), help="How long the source must not move.  [default: what its format needs; kcl 60]")
-@click.option("--lease-seconds", type=click.FloatRange(min=1), default=30, show_default=True, help="Lease of this migrator's claim on the target.")
+@click.option("--quiet-seconds", type=cli_options.Seconds(0), help="How long the source must not move.  [default: what its format needs; kcl 60]")
+@click.option("--lease-seconds", type=cli_options.Seconds(1), default=30, show_default=True, help="Lease of this migrator's claim on the target.")
 @click.option(
-    "--timestamp", callback=cli_migrate.parse_time, metavar="ISO", help="Where rows start that say AT_TIMESTAMP, for example 2026-11-21T10:00:00Z."
+    "--timestamp", callback=cli_options.parse_time, metavar="ISO", help="Where rows start that say AT_TIMESTAMP, for example 2026-11-21T10:00:00Z."
 )
-@click.option("--kinesis-endpoint", metavar="URL", help="Another Kinesis than AWS's own.")
+@click.option("--kinesis-endpoint", callback=cli_options.parse_url, metavar="URL", help="Another Kinesis than AWS's own.")
 @click.option(
     "--dry-run", is_flag=True, help="Only read: print the plan, shard by shard. With --quiet-seconds it also checks that the source is at rest."
 )
@@ -97,7 +106,7 @@ def adopt(table: str, region: str, dynamodb_endpoint: str | None, *, as_json: bo
     help="Where its system is configured to start a shard that its table says nothing about.  [default: not known, the worse is assumed]",
 )
 @click.option("--records/--no-records", default=True, help="Ask Kinesis for each shard's oldest record: has retention passed a checkpoint?")
-@click.option("--kinesis-endpoint", metavar="URL", help="Another Kinesis than AWS's own.")
+@click.option("--kinesis-endpoint", callback=cli_options.parse_url, metavar="URL", help="Another Kinesis than AWS's own.")
 @_shared
 def diagnose(**options: Any) -> None:
     """What is wrong with a checkpoint table, its own system's or Sluice's. Only reads.
@@ -114,9 +123,9 @@ def diagnose(**options: Any) -> None:
 @click.option("--table", required=True, help="Sluice's table. Its consumer must be suspended. Nothing starts on it again afterwards.")
 @click.option("--to", required=True, metavar="TABLE", help="The other system's table, usually the one that was migrated; made if it does not exist.")
 @click.option("--stream", required=True, metavar="NAME", help="The Kinesis stream both are about.")
-@click.option("--quiet-seconds", type=click.FloatRange(min=0), help="How long TO must not move.  [default: what its format needs; kcl 60]")
-@click.option("--lease-seconds", type=click.FloatRange(min=1), default=60, show_default=True, help="Lease on TABLE while this program works.")
-@click.option("--kinesis-endpoint", metavar="URL", help="Another Kinesis than AWS's own.")
+@click.option("--quiet-seconds", type=cli_options.Seconds(0), help="How long TO must not move.  [default: what its format needs; kcl 60]")
+@click.option("--lease-seconds", type=cli_options.Seconds(1), default=60, show_default=True, help="Lease on TABLE while this program works.")
+@click.option("--kinesis-endpoint", callback=cli_options.parse_url, metavar="URL", help="Another Kinesis than AWS's own.")
 @click.option("--dry-run", is_flag=True, help="Only read: print the plan, shard by shard. With --quiet-seconds it also checks that TO is at rest.")
 @_shared
 def export(**options: Any) -> None:
@@ -130,7 +139,19 @@ def _guarded(output: cli_report.Output, command: Callable[[], None], *, terminal
     try:
         command()
     except (SluiceError, BotoCoreError, ClientError) as error:
-        code = error.exit_code if isinstance(error, SluiceError) else 1
-        output.failed(error, code, terminal=terminal)
+        named = _refused(error) or error
+        code = named.exit_code if isinstance(named, SluiceError) else 1
+        output.failed(named, code, terminal=terminal)
         return code
+    except Exception as error:  # noqa: BLE001 - a fault of this program, and a document is promised all the same
+        output.log.print_exception()
+        output.failed(error, 1, terminal=terminal)
+        return 1
     return 0
+
+
+def _refused(error: Exception) -> Refused | None:
+    """The refusal that DynamoDB's answer amounts to; None: it is no such answer."""
+    answer = error if isinstance(error, ClientError) else error.__cause__
+    code = answer.response["Error"].get("Code", "") if isinstance(answer, ClientError) else ""
+    return Refused(f"{error}; {REFUSALS[code]}") if code in REFUSALS else None

@@ -11,8 +11,9 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from sluice_checkpoints.cli_migrate import SIGTERM_EXIT
-from sluice_checkpoints.cli_report import WARNINGS_SAID, LoggedProgress, Output, place, short, terminate
-from sluice_checkpoints.dynamodb import DynamoTable, Endpoint, client
+from sluice_checkpoints.cli_report import WARNINGS_SAID, LoggedProgress, Output, place, short
+from sluice_checkpoints.cli_table import own_table
+from sluice_checkpoints.dynamodb import Endpoint, client
 from sluice_checkpoints.export import Exporter, Result
 from sluice_checkpoints.export_plan import KEPT, WRITTEN, ExportPlan, as_document
 from sluice_checkpoints.export_world import Request, World
@@ -53,7 +54,7 @@ def run(options: Options, output: Output) -> None:
 def _world(options: Options, output: Output) -> World:
     api = client(Endpoint(options.region, options.dynamodb_endpoint))
     return World(
-        store=CheckpointStore(DynamoTable(options.table, api)),
+        store=CheckpointStore(own_table(options.table, api)),
         catalog=BotoStreamCatalog(options.stream, options.region, options.kinesis_endpoint),
         foreign=DynamoForeign(api),
         holder=f"export on {socket.gethostname()}",
@@ -76,7 +77,7 @@ def summary(result: Result) -> Item:
 
 def _report(result: Result, output: Output) -> None:
     document = summary(result)
-    terminate(document)
+    output.terminate(document)
     for warning in result.warnings:
         output.log.print(f"[yellow]warning[/] {escape(warning)}", soft_wrap=True)
     if output.as_json:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import signal
 import sys
 from dataclasses import dataclass
-from datetime import datetime
-
-import click
 
 from sluice_checkpoints.cli_report import LoggedProgress, Output
 from sluice_checkpoints.dynamodb import Endpoint, client
@@ -38,19 +35,6 @@ class Options:
     kinesis_endpoint: str | None
     dynamodb_endpoint: str | None
     dry_run: bool
-
-
-def parse_time(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:
-    """ISO 8601 with a zone, as epoch milliseconds."""
-    if value is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError as error:
-        raise click.BadParameter(f"{value!r} is no time in ISO 8601: {error}") from error
-    if moment.tzinfo is None:
-        raise click.BadParameter(f"{value!r} has no zone; write {value}Z for UTC")
-    return round(moment.timestamp() * 1000)
 
 
 def run(options: Options, output: Output) -> None:

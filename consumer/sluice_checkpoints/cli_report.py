@@ -59,14 +59,6 @@ def cut(document: Item, limit: int = TERMINATION_BYTES) -> str:
     return text
 
 
-def terminate(document: Item) -> None:
-    """Leaves the document where Kubernetes picks it up, if this is a container."""
-    named = os.environ.get("SLUICE_TERMINATION_LOG")
-    path = Path(named or TERMINATION_LOG)
-    if named or (path.exists() and os.access(path, os.W_OK)):
-        path.write_text(cut(document))
-
-
 class Output:
     """Where results and errors go. With `as_json`, stdout carries one JSON document and nothing else."""
 
@@ -78,9 +70,19 @@ class Output:
         """Prints one JSON document."""
         self.out.file.write(json.dumps(document) + "\n")
 
+    def terminate(self, document: Item) -> None:
+        """Leaves the document where Kubernetes picks it up, if this is a container. What happened has happened, so a failure is only told."""
+        named = os.environ.get("SLUICE_TERMINATION_LOG")
+        path = Path(named or TERMINATION_LOG)
+        try:
+            if named or (path.exists() and os.access(path, os.W_OK)):
+                path.write_text(cut(document))
+        except (OSError, ValueError) as error:
+            self.log.print(f"[yellow]warning[/] no termination message was left: {escape(str(error))}", soft_wrap=True)
+
     def migrated(self, result: Result) -> None:
         """The result of a migration, everywhere."""
-        terminate(summary(result))
+        self.terminate(summary(result))
         for warning in result.warnings:
             self.log.print(f"[yellow]warning[/] {escape(warning)}", soft_wrap=True)
         if self.as_json:
@@ -97,7 +99,7 @@ class Output:
         """An error, everywhere."""
         document = {"reason": type(error).__name__, "message": str(error)}
         if terminal:
-            terminate(document)
+            self.terminate(document)
         if self.as_json:
             self.document(document)
         self.log.print(f"[red]{document['reason']}[/] (exit {code}) {escape(document['message'])}", soft_wrap=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from rich.table import Table as Grid
 
 from sluice_checkpoints.cli_report import Output, place
-from sluice_checkpoints.dynamodb import DynamoTable, Endpoint, client
+from sluice_checkpoints.cli_table import own_table
+from sluice_checkpoints.dynamodb import Endpoint, client
 from sluice_checkpoints.model import Item
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.show import document
@@ -17,7 +18,7 @@ def run(table: str, region: str, endpoint: str | None, output: Output) -> None:
     Raises:
         Refused: it does not exist, or is none of ours.
     """
-    found = document(DynamoTable(table, client(Endpoint(region, endpoint))))
+    found = document(own_table(table, client(Endpoint(region, endpoint))))
     if output.as_json:
         output.document(found)
         return

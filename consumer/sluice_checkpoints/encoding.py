@@ -67,8 +67,15 @@ def from_wire(tagged: Mapping[str, Any]) -> Any:
 
 
 def item_from_wire(item: Mapping[str, Any]) -> Item:
-    """A row, or a map, without type tags."""
-    return {name: from_wire(value) for name, value in item.items()}
+    """A row, or a map, without type tags.
+
+    Raises:
+        TypeError: an attribute has a type or a number that this table does not use; a row is named.
+    """
+    try:
+        return {name: from_wire(value) for name, value in item.items()}
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"row {item['id'].get('S')}: {error}" if "id" in item else str(error)) from error
 
 
 class Expressions:

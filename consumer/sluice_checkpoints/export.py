@@ -110,7 +110,9 @@ class Exporter:
             return None
         if row.exported_to != self._request.to:
             raise Refused(f"table {self._world.store.table.name} is {row.state}: its positions went to {row.exported_to or 'another table'} before")
-        return Result(EXPORTED, f"given back to {self._request.to} before; nothing was written")
+        other = self._world.foreign.key_schema(self._request.to) not in {None, self._writer.keys}
+        warning = f"--format {self._writer.name} has no effect: table {self._request.to} was written before, in another format"
+        return Result(EXPORTED, f"given back to {self._request.to} before; nothing was written", warnings=(warning,) if other else ())
 
     # -- reading -------------------------------------------------------------------------------------------------------------------
 

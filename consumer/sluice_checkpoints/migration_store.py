@@ -12,6 +12,7 @@ from typing import Any
 
 from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation
 from sluice_checkpoints.model import BOOTSTRAP_PREFIX, CONSUMER, MIGRATION, SHARD_PREFIX, ConsumerRow, Item, MigrationRow, ShardRow
+from sluice_checkpoints.own_table import OwnTable
 from sluice_checkpoints.store import MEMBERS
 from sluice_checkpoints.stream import StreamIdentity
 from sluice_checkpoints.table import NEW_ROW, AnyOf, Check, Condition, Equals, Put, Table, Update, chunks, equals
@@ -22,16 +23,20 @@ LOST = "another migrator took over this table's claim; it goes on from here"
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The row `migration`, and the stream it is about: `stream_arn` and `stream_created` as in the consumer row."""
+    """The row `migration`, and the stream it is about: `stream_arn` and `stream_created` as in the consumer row.
+
+    `choices` are the options that decide where shards start; None: an earlier version, which did not store them, made the claim.
+    """
 
     row: MigrationRow
     stream_arn: str
     stream_created: int
+    choices: Mapping[str, str | int] | None = None
 
     @staticmethod
-    def wanted(row: MigrationRow, stream: StreamIdentity) -> Claim:
+    def wanted(row: MigrationRow, stream: StreamIdentity, choices: Mapping[str, str | int]) -> Claim:
         """A claim on behalf of this stream."""
-        return Claim(row, stream.arn, stream.created_millis)
+        return Claim(row, stream.arn, stream.created_millis, choices)
 
     def same_as(self, other: Claim) -> bool:
         """Whether both are about one source and one stream."""
@@ -39,7 +44,8 @@ class Claim:
 
     def to_item(self) -> Item:
         """The stored form."""
-        return self.row.to_item() | {"streamArn": self.stream_arn, "streamCreated": self.stream_created}
+        item = self.row.to_item() | {"streamArn": self.stream_arn, "streamCreated": self.stream_created}
+        return item | ({} if self.choices is None else {"choices": dict(self.choices)})
 
     def __str__(self) -> str:
         return f"the migration of source {self.row.source} and stream {self.stream_arn} (created {self.stream_created})"
@@ -47,7 +53,7 @@ class Claim:
     @staticmethod
     def from_item(item: Mapping[str, Any]) -> Claim:
         """Reads the stored form."""
-        return Claim(MigrationRow.from_item(item), item["streamArn"], item["streamCreated"])
+        return Claim(MigrationRow.from_item(item), item["streamArn"], item["streamCreated"], item.get("choices"))
 
     @property
     def mine(self) -> tuple[Condition, ...]:
@@ -69,7 +75,7 @@ class MigrationStore:
     """A migrator's steps on its target."""
 
     def __init__(self, table: Table) -> None:
-        self.table = table
+        self.table = OwnTable(table)
 
     def consumer(self) -> ConsumerRow | None:
         """The consumer row: once it is there, this table belongs to a consumer and nothing here is written any more."""
@@ -88,7 +94,9 @@ class MigrationStore:
 
     def strangers(self) -> list[str]:
         """Ids of rows that have no business in a table without a consumer and without a claim: it is somebody else's."""
-        return sorted(str(i["id"]) for i in self.table.scan() if not i["id"].startswith(BOOTSTRAP_PREFIX) and i["id"] not in {CONSUMER, MIGRATION})
+        return sorted(
+            str(i["id"]) for i in self.table.anything() if not i["id"].startswith(BOOTSTRAP_PREFIX) and i["id"] not in {CONSUMER, MIGRATION}
+        )
 
     def put_claim(self, wanted: Claim) -> bool:
         """The first claim on a table. Condition: neither a consumer nor a claim exists. A lost reply is recognised by the token.

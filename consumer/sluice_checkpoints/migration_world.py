@@ -34,6 +34,12 @@ class Request:
     quiet_seconds: float | None = None
     lease_millis: int = 30_000
 
+    @property
+    def choices(self) -> dict[str, str | int]:
+        """The options that decide where shards start, by their names on the command line; those that were not given are missing."""
+        given = {"unstarted": self.unstarted, "timestamp": self.timestamp_millis}
+        return {name: value for name, value in given.items() if value is not None}
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:

@@ -6,7 +6,6 @@ consumes from the target before its consumer row exists, and that is the last th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -16,6 +15,7 @@ from sluice_checkpoints.errors import ProtocolViolation, Refused, SourceActive
 from sluice_checkpoints.migration_claim import Held, holding
 from sluice_checkpoints.migration_plan import Observed, Plan, digest_of, plan
 from sluice_checkpoints.migration_store import CLAIMED, COMPLETE, Claim, Copy, MigrationStore, in_transactions
+from sluice_checkpoints.migration_words import owner, shard_count, told, without_effect
 from sluice_checkpoints.migration_world import Request, World
 from sluice_checkpoints.model import ACTIVE, ConsumerRow, MigrationRow, ShardRow
 from sluice_checkpoints.names import check_table, check_target
@@ -29,8 +29,6 @@ T0_MARGIN_MILLIS = 2000
 READABLE = frozenset({"ACTIVE", "UPDATING"})
 ROUNDS = 5  # how often a source may move after a copy before it counts as active
 CHANGES_SHOWN = 5
-DIGITS_SHOWN = 12  # of a plan's digest, in messages: enough to know a dry run's plan again
-RISKS = {"possiblyLost": "with records that may be lost", "readAgain": "read again from an earlier place"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +88,7 @@ class Migrator:
             self._world.progress.waiting(quiet, "the source must not move")
             self._world.sleep(quiet)
             self._same(survey.seen, self._look_again())
-        return self._result("PLANNED", f"{_told(survey.plan)}; nothing was written", survey.plan)
+        return self._result("PLANNED", f"{told(survey.plan)}; nothing was written", survey.plan)
 
     def run(self) -> Result:
         """All steps.
@@ -113,7 +111,7 @@ class Migrator:
             return done
         with holding(store, self._wanted(stream, survey), self._world) as held:
             finished = self._copy(held, survey)
-        return self._result(COMPLETE, f"{_told(finished)}, taken over", finished, prepared.warnings)
+        return self._result(COMPLETE, f"{told(finished)}, taken over", finished, prepared.warnings)
 
     def _done_before(self, stream: StreamIdentity) -> Result | None:
         """The result if this very migration is complete; refuses a table that is another's. Reads only."""
@@ -130,12 +128,13 @@ class Migrator:
         if consumer is None and same:
             return None
         if claim is None or not same:
-            raise Refused(f"target table {table.name} already belongs to {_owner(consumer, claim)}; give this migration a target of its own")
+            raise Refused(f"target table {table.name} already belongs to {owner(consumer, claim)}; give this migration a target of its own")
         if consumer is not None and consumer.state != ACTIVE:
             went = f"{consumer.state}: its positions went to {consumer.exported_to or 'another system'}"
             raise Refused(f"target table {table.name} is {went}, and no driver starts on it again; migrate into a new table")
-        rows = claim.row.rows or 0
-        return Result(COMPLETE, f"{_shards(rows, claim.row.risks)}, taken over before; nothing was written", rows, claim.row.plan_digest or "")
+        rows, warnings = claim.row.rows or 0, tuple(without_effect(self._request, claim))
+        message = f"{shard_count(rows, claim.row.risks)}, taken over before; nothing was written"
+        return Result(COMPLETE, message, rows, claim.row.plan_digest or "", warnings=warnings)
 
     # -- reading -------------------------------------------------------------------------------------------------------------------
 
@@ -155,7 +154,7 @@ class Migrator:
         if stream.status not in READABLE:
             raise Refused(f"stream {stream.name} is {stream.status}, so its shards cannot be told")
         seen = self._look()
-        promises.latest(seen.snapshot)
+        promises.latest(seen.snapshot)  # one that cannot be read is refused before anything is made
         shards = self._world.catalog.list_shards()  # after the rows: a row's shard was listed when the row was made, so a missing one has expired
         self._ahead = shards.date_millis / 1000 - self._world.clock()
         now_millis = shards.date_millis - T0_MARGIN_MILLIS
@@ -186,7 +185,7 @@ class Migrator:
             token=self._world.token(),
             lease_millis=self._request.lease_millis,
         )
-        return Claim.wanted(row, stream)
+        return Claim.wanted(row, stream, self._request.choices)
 
     # -- copying -------------------------------------------------------------------------------------------------------------------
 
@@ -268,21 +267,3 @@ def _check_time(timestamp_millis: int | None, date_millis: int) -> None:
     if timestamp_millis is not None and timestamp_millis > date_millis:
         at, now = (datetime.fromtimestamp(millis / 1000, UTC).isoformat() for millis in (timestamp_millis, date_millis))
         raise Refused(f"--timestamp {at} has not come: the time of Kinesis is {now}")
-
-
-def _told(made: Plan) -> str:
-    """The one line that reaches status and event of a resource."""
-    return f"{_shards(len(made.shards), made.risks)}, plan {made.digest[:DIGITS_SHOWN]}"
-
-
-def _shards(count: int, risks: Mapping[str, int]) -> str:
-    """Also of a migration that was complete before: the Job that ended it may have told nobody."""
-    named = [f"{number} {what}" for name, what in RISKS.items() if (number := risks.get(name, 0))]
-    return f"{count} shards" + (f" ({', '.join(named)})" if named else "")
-
-
-def _owner(consumer: ConsumerRow | None, claim: Claim | None) -> str:
-    if consumer is None:
-        return str(claim) if claim else "another program: it holds rows that are not Sluice's"
-    origin = f"migrated from {claim.row.source}" if claim else "not migrated"
-    return f"a consumer of stream {consumer.stream_arn} (created {consumer.stream_created}, {origin})"

@@ -17,6 +17,7 @@ from sluice_checkpoints.cli import main
 from sluice_checkpoints.cli_report import TERMINATION_BYTES, LoggedProgress, Output, cut, place, short
 from sluice_checkpoints.memory import MemoryTable
 from sluice_checkpoints.model import CONSUMER, SHARD_PREFIX
+from sluice_checkpoints.own_table import OwnTable
 from sluice_checkpoints.position import Position
 
 REPOSITORY = Path(__file__).parents[2]
@@ -41,7 +42,7 @@ def call(bench: Any, log: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
     monkeypatch.setenv("SLUICE_TERMINATION_LOG", str(log))
     monkeypatch.setattr(cli_migrate, "_world", world)
     monkeypatch.setattr(cli_show, "client", lambda _endpoint: None)
-    monkeypatch.setattr(cli_show, "DynamoTable", lambda name, _api: bench.targets.tables.get(name) or MemoryTable(name))
+    monkeypatch.setattr(cli_show, "own_table", lambda name, _api: OwnTable(bench.targets.tables.get(name) or MemoryTable(name)))
     return lambda *arguments: CliRunner().invoke(main, list(arguments))
 
 

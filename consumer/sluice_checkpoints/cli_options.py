@@ -1,0 +1,68 @@
+"""Types of options. A value that no run could do anything with is wrong usage (exit 2), and is told before anything is asked."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+from botocore.utils import is_valid_endpoint_url, is_valid_ipv6_endpoint_url
+
+WEEK = 7 * 86_400.0
+REGION = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(?<!-)")  # botocore takes it for a host label
+
+
+class Seconds(click.FloatRange):
+    """A number of seconds of at most a week; `nan` is none."""
+
+    def __init__(self, least: float) -> None:
+        super().__init__(min=least, max=WEEK)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """See `click.ParamType.convert`."""
+        seconds = super().convert(value, param, ctx)
+        if math.isnan(seconds):
+            self.fail(f"{value!r} is no number of seconds", param, ctx)
+        return seconds
+
+
+def parse_region(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    """A region that can be part of a host name."""
+    if not REGION.fullmatch(value):
+        raise click.BadParameter(f"{value!r} is no AWS region, such as eu-west-1")
+    return value
+
+
+def parse_url(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """The address of a service, with its scheme."""
+    if value is None or _is_address(value):
+        return value
+    raise click.BadParameter(f"{value!r} is no address of a service, such as http://localhost:8000")
+
+
+def _is_address(value: str) -> bool:
+    try:
+        parts = urlsplit(value)
+        known = parts.scheme in {"http", "https"} and parts.port != 0
+        return known and value.isascii() and value.isprintable() and bool(is_valid_endpoint_url(value) or is_valid_ipv6_endpoint_url(value))
+    except ValueError:
+        return False
+
+
+def parse_time(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:
+    """ISO 8601 with a zone, as epoch milliseconds."""
+    if value is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} is no time in ISO 8601: {error}") from error
+    if moment.tzinfo is None:
+        raise click.BadParameter(f"{value!r} has no zone; write {value}Z for UTC")
+    millis = round(moment.timestamp() * 1000)
+    if millis < 0:
+        raise click.BadParameter(f"{value!r} lies before 1970, and no stream was there")
+    return millis

@@ -1,0 +1,247 @@
+"""The command line where something is odd: an exit code, a document and no traceback, whatever was given and whatever is in the tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from click.testing import CliRunner, Result
+
+from sluice_checkpoints import cli_migrate, cli_show, cli_table
+from sluice_checkpoints.cli import main
+from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.memory import MemoryTable
+from sluice_checkpoints.migration_store import MigrationStore
+from sluice_checkpoints.model import CONSUMER, MIGRATION, SHARD_PREFIX
+from sluice_checkpoints.own_table import OwnTable
+from sluice_checkpoints.snapshot import Key
+
+SOURCE, TARGET = "orders-kcl", "sluice-orders"
+REGION = ["--region", "us-east-1"]
+MIGRATE = ["migrate", "--source", SOURCE, "--stream", "orders", "--target", TARGET]
+SHOW = ["show", "--table", TARGET]
+DIAGNOSE = ["diagnose", "--table", SOURCE, "--stream", "orders"]
+EXPORT = ["export", "--format", "kcl", "--table", TARGET, "--to", SOURCE, "--stream", "orders"]
+ALL = [MIGRATE, SHOW, DIAGNOSE, EXPORT]
+
+
+@pytest.fixture
+def call(bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Runs `migrate` and `show` over a world of twins."""
+    monkeypatch.setenv("SLUICE_TERMINATION_LOG", str(tmp_path / "termination-log"))
+    monkeypatch.setattr(cli_migrate, "_world", lambda _options, _output: bench.world())
+    monkeypatch.setattr(cli_show, "client", lambda _endpoint: None)
+    monkeypatch.setattr(cli_show, "own_table", lambda name, _api: OwnTable(bench.targets.tables.get(name) or MemoryTable(name)))
+    return lambda *arguments: CliRunner().invoke(main, [*arguments, *REGION, "--json"])
+
+
+def told(result: Result) -> tuple[int, str, str]:
+    """Exit code, reason and message; nothing but one document on stdout."""
+    document = json.loads(result.stdout)
+    return result.exit_code, document["reason"], document["message"]
+
+
+# -- options -----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ALL, ids=lambda command: command[0])
+@pytest.mark.parametrize("url", ["localhost:8000", "", "http://", "ftp://localhost", "http://a b", "http://localhost:99999", "http://[::1", "//h"])
+def test_an_endpoint_that_is_no_address_is_wrong_usage(command: list[str], url: str) -> None:
+    """A scheme and a host, or it is no endpoint; nothing is asked."""
+    options = ["--dynamodb-endpoint"] + ["--kinesis-endpoint"] * ("--stream" in command)
+    for option in options:
+        result = CliRunner().invoke(main, [*command, *REGION, option, url])
+        assert result.exit_code == 2
+        assert f"{option}': {url!r} is no address" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "url", ["http://localhost:8000", "https://vpce-1.kinesis.eu-west-1.vpce.amazonaws.com", "http://[::1]:4567", "http://10.0.0.1/"]
+)
+def test_an_endpoint_with_scheme_and_host_is_taken(call: Callable[..., Result], url: str) -> None:
+    """Emulators and private endpoints."""
+    assert call(*MIGRATE, "--dynamodb-endpoint", url).exit_code == 0
+
+
+@pytest.mark.parametrize("command", ALL, ids=lambda command: command[0])
+@pytest.mark.parametrize("region", ["", " ", "eu west", "-x", "a" * 64])
+def test_a_region_that_no_host_can_have_is_wrong_usage(command: list[str], region: str) -> None:
+    """It would be asked for minutes."""
+    result = CliRunner().invoke(main, [*command, "--region", region])
+    assert (result.exit_code, "is no AWS region" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("command", [MIGRATE, EXPORT], ids=lambda command: command[0])
+@pytest.mark.parametrize("option", ["--quiet-seconds", "--lease-seconds"])
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf", "1e300", "604801", "-1"])
+def test_a_number_of_seconds_that_nobody_can_wait_is_wrong_usage(command: list[str], option: str, number: str) -> None:
+    """`nan` passes every comparison, so it would skip the wait."""
+    result = CliRunner().invoke(main, [*command, *REGION, option, number])
+    assert (result.exit_code, option in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["", "ab", "a b", "x" * 256])
+def test_a_name_that_no_table_can_have_is_refused_by_every_command(name: str) -> None:
+    """Before anything is asked."""
+    for command in (SHOW, EXPORT):
+        arguments = [name if word == TARGET else word for word in command]
+        code, reason, message = told(CliRunner().invoke(main, [*arguments, *REGION, "--dynamodb-endpoint", "http://127.0.0.1:1", "--json"]))
+        assert (code, reason, "is no table name" in message) == (65, "Refused", True)
+
+
+# -- rows of strangers -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("row", "named"),
+    [
+        ({"id": MIGRATION}, "row migration has no attribute 'source'"),
+        ({"id": CONSUMER}, "row consumer has format None"),
+        ({"id": SHARD_PREFIX + "1"}, "another program"),
+        ({"id": SHARD_PREFIX + "1", "start": "here"}, "another program"),
+        ({"id": "user-1"}, "another program"),
+    ],
+)
+def test_a_target_with_rows_of_a_stranger_is_refused_untouched(call: Callable[..., Result], bench: Any, row: dict[str, Any], named: str) -> None:
+    """Any table may have a key named id."""
+    bench.targets.tables[TARGET] = MemoryTable(TARGET)
+    bench.table.rows[row["id"]] = dict(row)
+    code, reason, message = told(call(*MIGRATE))
+    assert (code, reason) == (65, "Refused")
+    assert named in message
+    assert bench.table.rows == {row["id"]: row}
+
+
+@pytest.mark.parametrize(
+    ("row", "change", "named"),
+    [
+        (MIGRATION, {"risks": "many"}, "row migration: attribute risks is 'many'"),
+        (MIGRATION, {"streamCreated": "5"}, "row migration: attribute streamCreated is '5'"),
+        (CONSUMER, {"committed": "7"}, "row consumer: attribute committed is '7'"),
+        (CONSUMER, {"released": 1}, "row consumer: attribute released is 1"),
+        (SHARD_PREFIX + "shardId-000000000001", {"end": {"at": "THERE"}}, "row shard/shardId-000000000001: unknown position"),
+        (SHARD_PREFIX + "shardId-000000000001", {"end": {"at": "AFTER", "sequence": 5}}, "sequence of a position is 5"),
+        (SHARD_PREFIX + "shardId-000000000001", {"children": [{"id": 5, "parents": frozenset()}]}, "attribute children names 5"),
+    ],
+)
+def test_a_row_that_was_changed_by_hand_is_refused_naming_it(
+    call: Callable[..., Result], bench: Any, row: str, change: dict[str, Any], named: str
+) -> None:
+    """Types that Sluice does not write, and positions of no known kind."""
+    call(*MIGRATE)
+    bench.table.rows[row] |= change
+    code, reason, message = told(call(*SHOW))
+    assert (code, reason) == (65, "Refused")
+    assert f"table {TARGET} belongs to another program, or was changed by hand" in message
+    assert named in message
+
+
+def test_a_number_that_sluice_does_not_write_is_refused_naming_its_row() -> None:
+    """DynamoDB's numbers are decimal."""
+
+    class Broken(MemoryTable):
+        def scan(self) -> Any:
+            raise TypeError("row user-1: invalid literal for int() with base 10: '1.5'")
+            yield
+
+    with pytest.raises(Refused, match=r"belongs to another program.*row user-1: invalid literal"):
+        MigrationStore(Broken("t")).strangers()
+
+
+# -- what is promised whatever happens ---------------------------------------------------------------------------------------------
+
+
+def test_a_termination_log_that_cannot_be_written_changes_no_result(call: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The migration is complete; only its last words are missing, and that is said."""
+    monkeypatch.setenv("SLUICE_TERMINATION_LOG", "/nowhere/at/all")
+    result = call(*MIGRATE)
+    assert (result.exit_code, json.loads(result.stdout)["state"]) == (0, "COMPLETE")
+    assert "no termination message was left" in result.stderr
+
+
+def test_a_fault_of_this_program_has_a_document_too(call: Callable[..., Result], bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit 1, and the traceback on stderr, for whoever repairs it."""
+
+    def broken(_options: Any, _output: Any) -> Any:
+        raise ZeroDivisionError("a bug")
+
+    del bench
+    monkeypatch.setattr(cli_migrate, "_world", broken)
+    result = call(*MIGRATE)
+    assert told(result) == (1, "ZeroDivisionError", "a bug")
+    assert "Traceback" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "exit_code", "word"),
+    [
+        ("InvalidSignatureException", 65, "credentials"),
+        ("ValidationException", 65, "names"),
+        ("ItemCollectionSizeLimitExceededException", 1, "ItemCollection"),
+    ],
+)
+def test_what_the_service_will_say_again_is_a_refusal(
+    call: Callable[..., Result], bench: Any, monkeypatch: pytest.MonkeyPatch, code: str, exit_code: int, word: str
+) -> None:
+    """Whoever repeats the call gets the same answer; anything else may pass."""
+
+    def answer(*_: Any) -> Any:
+        raise ClientError({"Error": {"Code": code, "Message": "no"}, "ResponseMetadata": {"HTTPStatusCode": 400}}, "Scan")
+
+    monkeypatch.setattr(cli_migrate, "_world", lambda _options, _output: replace(bench.world(), token=answer, targets=bench.targets))
+    monkeypatch.setattr(bench.targets, "find", answer)
+    result = told(call(*MIGRATE))
+    assert (result[0], word in result[2]) == (exit_code, True)
+
+
+# -- another system's table, and options that come too late ------------------------------------------------------------------------
+
+
+class Described:
+    """A DynamoDB that only says which key a table has."""
+
+    def __init__(self, key: tuple[Key, ...] | None) -> None:
+        self.key = key
+
+    def describe_table(self, **_: Any) -> Any:
+        """The description, or that there is none."""
+        if self.key is None:
+            raise ClientError({"Error": {"Code": "ResourceNotFoundException", "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": 400}}, "x")
+        attributes = [{"AttributeName": k.name, "AttributeType": k.type} for k in self.key]
+        return {"Table": {"AttributeDefinitions": attributes, "KeySchema": [{"AttributeName": k.name, "KeyType": k.kind} for k in self.key]}}
+
+
+@pytest.mark.parametrize(("key", "word"), [((Key("leaseKey", "HASH", "S"),), r"leaseKey HASH S\), not \(id HASH S"), (None, "there is no table")])
+def test_a_table_of_another_system_is_refused_by_its_key(key: Any, word: str) -> None:
+    """`show` and `export --table` on a KCL table: the wrong table was named."""
+    with pytest.raises(Refused, match=word):
+        cli_table.own_table("orders-kcl", Described(key))
+    assert cli_table.own_table(TARGET, Described((Key("id", "HASH", "S"),))).name == TARGET
+
+
+def test_options_that_differ_from_those_of_a_complete_migration_are_told(call: Callable[..., Result], bench: Any) -> None:
+    """Where shards start was decided; the same options again are no news."""
+    bench.rows[1]["checkpoint"] = {"S": "LATEST"}
+    call(*MIGRATE, "--unstarted", "now")
+    assert json.loads(call(*MIGRATE, "--unstarted", "now").stdout)["warnings"] == 0
+    result = call(*MIGRATE, "--unstarted", "trim-horizon", "--timestamp", "2020-01-01T00:00:00Z", "--format", "vmware-go-kcl")
+    assert result.exit_code == 0
+    warnings = json.loads(result.stdout)["firstWarnings"]
+    assert [warning.partition(" has no effect")[0] for warning in warnings] == [
+        "--format vmware-go-kcl",
+        "--timestamp (1577836800000)",
+        "--unstarted (trim-horizon)",
+    ]
+    assert "it was now when" in warnings[2]
+
+
+def test_a_migration_of_an_earlier_version_says_nothing_of_its_options(call: Callable[..., Result], bench: Any) -> None:
+    """It did not store them."""
+    call(*MIGRATE)
+    del bench.table.rows[MIGRATION]["choices"]
+    assert json.loads(call(*MIGRATE, "--unstarted", "now").stdout)["warnings"] == 0
