@@ -16,10 +16,11 @@ from botocore.config import Config
 from botocore.exceptions import ClientError, CredentialRetrievalError, HTTPClientError, NoCredentialsError
 from botocore.exceptions import ConnectionError as BotoConnectionError
 
+from sluice_checkpoints.credentials import unavailable
 from sluice_checkpoints.encoding import Expressions, Wire, item_from_wire, item_to_wire, to_wire
 from sluice_checkpoints.errors import Refused, SluiceError
 from sluice_checkpoints.model import Item
-from sluice_checkpoints.retrying import Again, Patience
+from sluice_checkpoints.retrying import EXPIRED_ADVICE, EXPIRED_TOKEN, Again, Patience
 from sluice_checkpoints.table import MAX_BATCH_GET, Check, Member, Outcome, Put, Transaction, Update, Write, chunks
 
 Api = Any  # a boto3 client has no type of its own
@@ -27,9 +28,8 @@ Api = Any  # a boto3 client has no type of its own
 CONDITION_FAILED = "ConditionalCheckFailedException"
 CANCELLED = "TransactionCanceledException"
 # What the service or the way to it says when the same call may succeed a moment later.
-# Expired credentials are refreshed before the next try.
 TRANSIENT = frozenset({
-    "ExpiredTokenException",
+    EXPIRED_TOKEN,
     "InternalServerError",
     "InternalFailure",
     "LimitExceededException",
@@ -85,25 +85,33 @@ def attempt(call: Callable[[], Any]) -> Any:
     """One try of a call, with what may pass turned into `Again`.
 
     Raises:
-        Again: throttled, in conflict, or no connection.
+        Again: throttled, in conflict, no connection, or credentials that could not be renewed.
         Refused: there is no such table, or the caller may not use it.
         ClientError: any other answer.
     """
     try:
         return call()
-    except ClientError as error:
-        if transient(error):
-            raise Again(str(error), cause=error.response["Error"]["Code"]) from error
-        code, message = error.response["Error"]["Code"], error.response["Error"]["Message"]
-        if code in {"AccessDeniedException", "UnrecognizedClientException"}:
-            raise Refused(f"DynamoDB denies access ({code}: {message}); give the pod's service account the role it needs") from error
-        raise
+    except (ClientError, CredentialRetrievalError) as error:
+        named = unavailable(error) or _named(error)
+        if named is None:
+            raise
+        raise named from error
     except (BotoConnectionError, HTTPClientError) as error:
         raise Again(str(error)) from error
     except NoCredentialsError as error:
         raise Refused("no AWS credentials were found; give the pod's service account a role, or set AWS_ACCESS_KEY_ID") from error
-    except CredentialRetrievalError as error:
-        raise Again(str(error), cause="Credentials") from error
+
+
+def _named(error: Exception) -> Exception | None:
+    """What an answer of the service means where the caller cannot do anything about it; None where it can."""
+    if not isinstance(error, ClientError):
+        return None
+    code, message = error.response["Error"]["Code"], error.response["Error"]["Message"]
+    if transient(error):
+        return Again(f"{error}; {EXPIRED_ADVICE}" if code == EXPIRED_TOKEN else str(error), cause=code)
+    if code in {"AccessDeniedException", "UnrecognizedClientException"}:
+        return Refused(f"DynamoDB denies access ({code}: {message}); give the pod's service account the role it needs")
+    return None
 
 
 class DynamoTable:

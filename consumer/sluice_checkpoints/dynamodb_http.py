@@ -29,7 +29,7 @@ class DynamoHttp:
 
     Every call raises:
         ClientError: the service refuses it; `response` has what boto3's has.
-        Again: no reply came, or not a whole one.
+        Again: no reply came, or not a whole one, or the credentials could not be renewed.
         Refused: there are no credentials.
     """
 
@@ -94,9 +94,5 @@ def _error(reply: Reply, content: Values) -> Any:
 
 
 def http_client(endpoint: Endpoint, connections: int = 16) -> DynamoHttp:
-    """The client of an endpoint; `connections` of them are kept open.
-
-    Raises:
-        Refused: there are no credentials.
-    """
+    """The client of an endpoint; `connections` of them are kept open."""
     return DynamoHttp(connect(DYNAMODB, endpoint.region, endpoint.url, Waits(endpoint.timeout, endpoint.timeout), connections))

@@ -20,8 +20,9 @@ from botocore.exceptions import (
     ConnectionError as BotoConnectionError,
 )
 
+from sluice_checkpoints.credentials import unavailable
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.retrying import KINESIS_TRANSIENT, Again, Patience
+from sluice_checkpoints.retrying import EXPIRED_ADVICE, EXPIRED_TOKEN, KINESIS_TRANSIENT, Again, Patience
 from sluice_checkpoints.stream import Place, Shard, ShardList, StreamIdentity, StreamNotFound
 
 MILLIS_PER_HOUR = 3_600_000
@@ -107,18 +108,18 @@ class BotoStreamCatalog:
             try:
                 return getattr(self._client, method)(**ask)
             except ClientError as error:
-                raise self._named(what, error) from error
+                raise unavailable(error) or self._named(what, error) from error
             except (BotoConnectionError, HTTPClientError) as error:
                 raise Again(str(error)) from error
             except BotoCoreError as error:  # no credentials, no region, a bad endpoint
-                raise Refused(f"{what} of stream {self.name}: {error}") from error
+                raise unavailable(error) or Refused(f"{what} of stream {self.name}: {error}") from error
 
         return self.patience.call(f"{what} of stream {self.name}", attempt)
 
     def _named(self, what: str, error: ClientError) -> Exception:
         code, message = error.response["Error"].get("Code", ""), error.response["Error"].get("Message", "")
         if code in KINESIS_TRANSIENT or error.response["ResponseMetadata"].get("HTTPStatusCode", 0) >= 500:
-            return Again(f"{code}: {message}", cause=code)
+            return Again(f"{code}: {message}" + (f"; {EXPIRED_ADVICE}" if code == EXPIRED_TOKEN else ""), cause=code)
         if code == "ExpiredNextTokenException":
             return _TokenExpired()
         if code == "ResourceNotFoundException":

@@ -16,10 +16,12 @@ from sluice_checkpoints.errors import ServiceUnavailable
 T = TypeVar("T")
 
 
+# Credentials that expired may be renewed before the next try, also by somebody else: a pod's agent, or whoever writes a file of them.
+EXPIRED_TOKEN = "ExpiredTokenException"  # noqa: S105 - no secret
+EXPIRED_ADVICE = "the AWS credentials have expired and were not renewed; renew them, or use a role, whose credentials renew themselves"
 # API reference of Kinesis (GetRecords, GetShardIterator, ListShards, DescribeStreamSummary) and common errors: what may pass.
-# Expired credentials are refreshed before the next try.
 KINESIS_TRANSIENT = frozenset({
-    "ExpiredTokenException",
+    EXPIRED_TOKEN,
     "InternalFailure",
     "InternalFailureException",
     "InternalServerError",

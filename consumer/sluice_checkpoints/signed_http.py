@@ -7,6 +7,7 @@ proxies are botocore's.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -16,8 +17,7 @@ from botocore.httpsession import ProxyConfiguration, get_cert_path
 from botocore.session import Session
 from botocore.utils import get_environ_proxies
 
-from sluice_checkpoints.credentials import KeptCredentials
-from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.credentials import Credentials
 from sluice_checkpoints.http_connections import Connections, Waits, connections, host_header
 from sluice_checkpoints.retrying import Again
 from sluice_checkpoints.signature import Post, signed
@@ -62,27 +62,28 @@ class Signer:
 
     Attributes:
         url: where calls go: the given endpoint, else what botocore finds for the region (its environment and configuration files included).
-
-    Raises:
-        Refused: there are no credentials.
     """
 
-    def __init__(self, service: Service, session: Session, region: str, endpoint: str | None) -> None:
-        credentials = session.get_credentials()
-        if credentials is None:
-            raise Refused("no AWS credentials were found; give the pod's service account a role, or set AWS_ACCESS_KEY_ID")
-        self._credentials, self._service, self._region = KeptCredentials(credentials), service, region
-        self.url = (endpoint or session.create_client(service.name, region_name=region).meta.endpoint_url).rstrip("/") + "/"
+    def __init__(self, service: Service, session: Session, region: str, endpoint: str | None, credentials: Credentials | None = None) -> None:
+        """Without `credentials`, the session's."""
+        self._credentials, self._service, self._region = credentials or Credentials(session.get_credentials), service, region
+        self.url = (endpoint or _found(service, session, region)).rstrip("/") + "/"
         self._host = host_header(self.url)
 
     def headers(self, operation: str, content_type: str, body: bytes) -> dict[str, str]:
         """The headers of one call.
 
         Raises:
-            Again: the credentials have expired, and new ones could not be had.
+            Again: there are no valid credentials at the moment. Refused: there are none at all.
         """
         asked = {"Content-Type": content_type, "X-Amz-Target": self._service.target + operation}
         return signed(Post(self.url, self._host, asked, body), self._credentials.current(), self._service.name, self._region)
+
+
+def _found(service: Service, session: Session, region: str) -> str:
+    """The endpoint that botocore knows. It is not to look for credentials now: that takes time, and may fail for a moment."""
+    client = session.create_client(service.name, region_name=region, aws_access_key_id="none", aws_secret_access_key="none")  # noqa: S106
+    return str(client.meta.endpoint_url)
 
 
 class SignedHttp:
@@ -95,7 +96,7 @@ class SignedHttp:
         """One call, made once; its reply whatever it says.
 
         Raises:
-            Again: no reply came, or there was nothing valid to sign with.
+            Again: no reply came, or there are no valid credentials at the moment. Refused: there are none at all.
         """
         headers = self._signer.headers(operation, content_type, body)
         try:
@@ -111,16 +112,19 @@ def refusal(kind: str, content: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def connect(service: Service, region: str, endpoint: str | None, waits: Waits, keep: int) -> SignedHttp:
-    """Calls to a service with the credentials that botocore finds.
+    """Calls to a service with the credentials that botocore finds; all clients of a process share them.
 
     `keep` connections are kept open; further threads make connections that are closed again.
-
-    Raises:
-        Refused: there are no credentials.
     """
     session = Session()
-    signer = Signer(service, session, region, endpoint)
+    signer = Signer(service, session, region, endpoint, _of_process())
     return SignedHttp(signer, _http(session, signer.url, waits, keep))
+
+
+@functools.cache
+def _of_process() -> Credentials:
+    """Shared, so that a lease's first heartbeat has the credentials that took it."""
+    return Credentials(lambda: Session().get_credentials())
 
 
 def _http(session: Session, url: str, waits: Waits, keep: int) -> Connections | urllib3.ProxyManager:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.retrying import KINESIS_TRANSIENT, Again
+from sluice_checkpoints.retrying import EXPIRED_ADVICE, EXPIRED_TOKEN, KINESIS_TRANSIENT, Again
 from sluice_checkpoints.signed_http import refusal
 from sluice_consumer.kinesis import IteratorExpired, ShardNotFound
 
@@ -62,5 +62,6 @@ def failure(told: Failure) -> Exception:
     # AT_TIMESTAMP of a moment ago, asked of a host whose clock is a little behind: it passes.
     ahead = told.code == "InvalidArgumentException" and "cannot be greater than" in told.message
     if told.status >= 500 or told.code in KINESIS_TRANSIENT or ahead:
-        return Again(told.text, cause=told.code or f"HTTP {told.status}")
+        advice = f"; {EXPIRED_ADVICE}" if told.code == EXPIRED_TOKEN else ""
+        return Again(told.text + advice, cause=told.code or f"HTTP {told.status}")
     return Refused("; ".join(part for part in (f"Kinesis refuses the call: {told.text}", ADVICE.get(told.code)) if part))

@@ -1,136 +1,169 @@
+"""Credentials that are renewed beside the calls: what a call gets, and how long it waits."""
+
 from __future__ import annotations
 
 import datetime
 import threading
-from collections.abc import Callable
+from typing import Any
 
 import pytest
-from botocore.credentials import Credentials, RefreshableCredentials
-from botocore.exceptions import ClientError, CredentialRetrievalError, ReadTimeoutError
+from botocore.credentials import Credentials as Fixed
+from botocore.credentials import DeferredRefreshableCredentials, RefreshableCredentials
+from botocore.exceptions import ClientError, CredentialRetrievalError, NoCredentialsError, ReadTimeoutError
 
-from sluice_checkpoints.credentials import PAUSE_SECONDS, KeptCredentials
+from sluice_checkpoints import credentials as subject
+from sluice_checkpoints.credentials import Credentials, unavailable
 from sluice_checkpoints.dynamodb import attempt
+from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.retrying import Again
 
-NOW = datetime.datetime(2026, 11, 23, 12, tzinfo=datetime.UTC)
-DOWN = CredentialRetrievalError(provider="sts", error_msg="no answer")
+BEGIN = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+HOUR = 3600.0
 
 
-class Bench:
-    """Credentials that expire, a service that gives new ones when a test says so, and a clock."""
+class Provider:
+    """Issues credentials for an hour, in virtual time; `open` lets it answer, `broken` makes it fail."""
 
-    def __init__(self, minutes: float) -> None:
-        self.now, self.minutes = NOW, minutes
-        self.answer, self.asked, self.done = threading.Event(), threading.Event(), threading.Event()
-        self.error: Exception | None = None
-        self.refreshes = 0
-        self.credentials = RefreshableCredentials(
-            "old", "secret", "token", self._until(minutes), self._refresh, "test", time_fetcher=lambda: self.now
-        )
-        self.kept = KeptCredentials(self.credentials, clock=self._seconds)
+    def __init__(self) -> None:
+        self.now, self.asked, self.broken = 0.0, 0, list[Exception]()
+        self.open = threading.Event()
+        self.open.set()
 
-    def _seconds(self) -> float:
-        return (self.now - NOW).total_seconds()
+    def issue(self) -> dict[str, str]:
+        """New credentials."""
+        self.asked += 1
+        self.open.wait()
+        if self.broken:
+            raise self.broken[0]
+        until = BEGIN + datetime.timedelta(seconds=self.now + HOUR)
+        return {"access_key": f"key-{self.asked}", "secret_key": "s", "token": "t", "expiry_time": until.isoformat()}
 
-    def _until(self, minutes: float) -> datetime.datetime:
-        return self.now + datetime.timedelta(minutes=minutes)
+    def load(self) -> RefreshableCredentials:
+        """As a provider of botocore gives them."""
+        return DeferredRefreshableCredentials(self.issue, "test", lambda: BEGIN + datetime.timedelta(seconds=self.now))
 
-    def _refresh(self) -> dict[str, str]:
-        self.refreshes += 1
-        self.asked.set()
-        assert self.answer.wait(30)
-        if self.error:
-            raise self.error
-        return {"access_key": "new", "secret_key": "s", "token": "t", "expiry_time": self._until(60).isoformat()}
-
-    def key(self) -> str:
-        """What a call would be signed with."""
-        return str(self.kept.current().access_key)
-
-    def settle(self) -> None:
-        """Waits for the refresh that is under way."""
-        with self.kept._lock:
-            pass
+    def clock(self) -> float:
+        """Monotonic."""
+        return self.now
 
 
-def test_a_call_does_not_wait_for_a_refresh_while_its_credentials_are_valid() -> None:
-    """A heartbeat has a sixth of the lease; STS and Pod Identity may take a minute."""
-    bench = Bench(minutes=20)
-    assert bench.key() == "old"
-    bench.now += datetime.timedelta(minutes=6)
-    assert bench.key() == "old"  # 14 minutes are left: botocore would ask now, in this call
-    assert bench.asked.wait(30)
-    assert bench.key() == "old"
-    bench.answer.set()
-    bench.settle()
-    assert (bench.key(), bench.refreshes) == ("new", 1)
+@pytest.fixture
+def provider() -> Provider:
+    """A role's."""
+    return Provider()
 
 
-@pytest.mark.parametrize("minutes", [12, 2], ids=["early", "in the last ten minutes, when botocore raises"])
-def test_credentials_that_are_valid_stay_in_use_when_a_refresh_fails(minutes: int) -> None:
-    """And the next try comes after a pause."""
-    bench = Bench(minutes=20)
-    bench.key()
-    bench.error = DOWN
-    bench.answer.set()
-    bench.now += datetime.timedelta(minutes=20 - minutes)
-    bench.key()
-    bench.settle()
-    assert (bench.key(), bench.refreshes) == ("old", 1)
-    bench.now += datetime.timedelta(seconds=PAUSE_SECONDS + 1)
-    bench.error = None
-    bench.key()
-    bench.settle()
-    assert (bench.key(), bench.refreshes) == ("new", 2)
+@pytest.fixture
+def credentials(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> Credentials:
+    """Of a process that has made its first call."""
+    monkeypatch.setattr(subject, "PATIENCE", 60.0)  # an attempt that is free to answer does so long before
+    made = Credentials(provider.load, provider.clock)
+    assert made.current().access_key == "key-1"
+    monkeypatch.setattr(subject, "PATIENCE", 0.0)
+    return made
 
 
-THROTTLED = ClientError({"Error": {"Code": "Throttling", "Message": "slow down"}}, "AssumeRoleWithWebIdentity")
+def renewed(credentials: Credentials) -> None:
+    """Waits until the attempt under way is over."""
+    assert credentials._attempt is not None
+    credentials._attempt.join(60)
 
 
-@pytest.mark.parametrize("error", [DOWN, THROTTLED, ReadTimeoutError(endpoint_url="sts")], ids=["no answer", "throttled", "a time-out"])
-def test_a_call_that_has_nothing_valid_to_sign_with_is_made_again(error: Exception) -> None:
-    """The caller's patience decides for how long."""
-    bench = Bench(minutes=20)
-    bench.key()
-    bench.now += datetime.timedelta(minutes=21)
-    bench.error = error
-    bench.answer.set()
-    with pytest.raises(Again, match="credentials"):
-        bench.key()
-    bench.error = None
-    assert bench.key() == "new"
+def test_a_slow_renewal_does_not_delay_a_call_while_the_old_ones_are_valid(credentials: Credentials, provider: Provider) -> None:
+    """A heartbeat has a sixth of the lease for its answer; STS may take a minute."""
+    provider.open.clear()
+    for left in (840.0, 300.0, 1.0):
+        provider.now = HOUR - left
+        assert credentials.current().access_key == "key-1"
+    assert provider.asked == 2
+    provider.open.set()
+    renewed(credentials)
+    assert credentials.current().access_key == "key-2"
 
 
-def test_credentials_that_never_expire_are_used_as_they_are() -> None:
-    """From the environment, for example."""
-    assert KeptCredentials(Credentials("a", "b")).current().access_key == "a"
+@pytest.mark.parametrize("left", [840.0, 300.0])
+def test_a_failed_renewal_is_not_told_while_the_old_ones_are_valid(credentials: Credentials, provider: Provider, left: float) -> None:
+    """By itself botocore raises in the last ten minutes, although they are valid."""
+    provider.now = HOUR - left
+    provider.broken = [CredentialRetrievalError(provider="test", error_msg="busy")]
+    for _ in range(3):
+        assert credentials.current().access_key == "key-1"
+        renewed(credentials)
+    assert provider.asked == 2
+    provider.broken = []
+    provider.now += subject.PAUSE
+    credentials.current()
+    renewed(credentials)
+    assert credentials.current().access_key == "key-3"
 
 
-def test_one_refresh_is_under_way_at_a_time() -> None:
-    """However many threads sign."""
-    bench = Bench(minutes=20)
-    bench.key()
-    bench.now += datetime.timedelta(minutes=6)
-    calls: list[Callable[[], None]] = [lambda: bench.key() and None for _ in range(8)]
-    threads = [threading.Thread(target=call) for call in calls]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    bench.answer.set()
-    bench.settle()
-    assert bench.refreshes == 1
+def test_without_valid_ones_a_call_says_why_and_may_be_made_again(
+    credentials: Credentials, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is retried within its own limit, like any other failure that passes."""
+    provider.now = HOUR + 1
+    provider.broken = [CredentialRetrievalError(provider="test", error_msg="busy")]
+    provider.open.clear()
+    with pytest.raises(Again, match="no valid AWS credentials"):
+        credentials.current()
+    provider.open.set()
+    renewed(credentials)
+    with pytest.raises(Again, match=r"no valid AWS credentials: .*busy"):
+        credentials.current()
+    provider.broken = []
+    provider.now += subject.SHORT_PAUSE
+    monkeypatch.setattr(subject, "PATIENCE", 60.0)
+    assert credentials.current().access_key == "key-3"
 
 
-EXPIRED = ClientError({"Error": {"Code": "ExpiredTokenException", "Message": "expired"}, "ResponseMetadata": {"HTTPStatusCode": 400}}, "GetItem")
+def test_the_first_call_does_not_wait_for_ever(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says that nobody has answered yet."""
+    monkeypatch.setattr(subject, "PATIENCE", 0.0)
+    provider.open.clear()
+    made = Credentials(provider.load, provider.clock)
+    with pytest.raises(Again, match="has not answered yet"):
+        made.current()
+    provider.open.set()
 
 
-@pytest.mark.parametrize("error", [EXPIRED, DOWN], ids=["the service says that they have expired", "they could not be had"])
-def test_a_call_of_dynamodb_is_made_again_when_its_credentials(error: Exception) -> None:
-    """It is no refusal: a Job that ends with 65 is not tried again."""
+def test_no_credentials_at_all_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With advice; waiting would bring none."""
+    monkeypatch.setattr(subject, "PATIENCE", 60.0)
+    with pytest.raises(Refused, match="give the pod's service account a role"):
+        Credentials(lambda: None).current()
+
+
+def test_credentials_that_never_expire_are_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as those of the environment."""
+    monkeypatch.setattr(subject, "PATIENCE", 60.0)
+    loads: list[int] = []
+
+    def load() -> Fixed:
+        loads.append(1)
+        return Fixed("key", "s")
+
+    made = Credentials(load)
+    assert [made.current().access_key for _ in range(3)] == ["key"] * 3
+    assert len(loads) == 1
+
+
+def _sts(code: str, operation: str = "AssumeRoleWithWebIdentity") -> ClientError:
+    response: Any = {"Error": {"Code": code, "Message": "m"}, "ResponseMetadata": {"HTTPStatusCode": 400}}
+    return ClientError(response, operation)
+
+
+@pytest.mark.parametrize("error", [_sts("IDPCommunicationError"), _sts("Throttling"), CredentialRetrievalError(provider="p", error_msg="m")])
+def test_a_renewal_that_fails_inside_a_call_of_boto3_is_retried(error: Exception) -> None:
+    """Tables and shards are asked for with boto3, which renews in the call."""
 
     def call() -> None:
         raise error
 
-    with pytest.raises(Again):
+    with pytest.raises(Again, match="credentials could not be renewed"):
         attempt(call)
+
+
+@pytest.mark.parametrize("error", [_sts("ValidationException", "GetItem"), NoCredentialsError(), ReadTimeoutError(endpoint_url="x"), ValueError()])
+def test_other_errors_are_not_those_of_credentials(error: Exception) -> None:
+    """They have their own rules."""
+    assert unavailable(error) is None

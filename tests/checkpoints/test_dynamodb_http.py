@@ -82,6 +82,7 @@ def test_a_call_is_signed_and_names_its_operation(table: DynamoTable, service: S
         pytest.param((200, b"<html>sign in</html>", {}), id="of a proxy"),
         pytest.param((503, b"<html>busy</html>", {}), id="of a load balancer"),
         pytest.param(says({"__type": "com.amazonaws.dynamodb.v20120810#ThrottlingException"}, 400), id="that says not now"),
+        pytest.param(says({"__type": "com.amazon.coral.service#ExpiredTokenException"}, 400), id="to credentials about to be renewed"),
         pytest.param(urllib3.exceptions.ProtocolError("Connection aborted."), id="that never came"),
     ],
 )
@@ -97,6 +98,14 @@ def test_what_does_not_pass_ends_at_the_limit(table: DynamoTable, service: Servi
     service.answers = [urllib3.exceptions.ReadTimeoutError(None, "/", "read timed out")]  # type: ignore[arg-type]
     with pytest.raises(ServiceUnavailable, match="GetItem on table orders"):
         table.get("a")
+
+
+def test_credentials_that_stay_expired_are_named(table: DynamoTable, service: Service) -> None:
+    """Nothing is wrong with the role, so the advice is another."""
+    service.answers = [says({"__type": "com.amazon.coral.service#ExpiredTokenException", "message": "expired"}, 400)]
+    with pytest.raises(ServiceUnavailable, match="credentials have expired") as caught:
+        table.get("a")
+    assert "the role it needs" not in str(caught.value)
 
 
 def test_a_failed_condition_is_an_answer_and_brings_the_row(table: DynamoTable, service: Service) -> None:

@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 import cbor2
 import pytest
 import urllib3
+from botocore.credentials import Credentials
+from botocore.exceptions import CredentialRetrievalError
 from botocore.session import Session
 from reading.cbor import Style
 
@@ -266,7 +268,36 @@ def test_no_credentials_are_refused_with_advice(monkeypatch: pytest.MonkeyPatch)
     """Not a failure deep in a signature."""
     monkeypatch.setattr("botocore.session.Session.get_credentials", lambda _session: None)
     with pytest.raises(Refused, match="no AWS credentials"):
-        Signer(KINESIS, Session(), "eu-west-1", "https://kinesis.example")
+        Signer(KINESIS, Session(), "eu-west-1", "https://kinesis.example").headers("GetRecords", "", b"")
+
+
+def test_credentials_that_come_late_are_waited_for(request: pytest.FixtureRequest, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within the deadline of the call: a task has four attempts, and STS may be busy for longer than those take."""
+    monkeypatch.setattr("sluice_checkpoints.credentials.SHORT_PAUSE", 0.0)
+    monkeypatch.setattr("sluice_checkpoints.credentials.PATIENCE", 60.0)
+    busy = iter([True, True, False])
+
+    def find(_session: Session) -> Credentials:
+        if next(busy):
+            raise CredentialRetrievalError(provider="assume-role", error_msg="busy")
+        return Credentials("key", "secret")
+
+    monkeypatch.setattr(Session, "get_credentials", find)
+    server.says({"Records": []})
+    assert not len(get_records(request.getfixturevalue("kinesis")).records)
+    assert next(busy, None) is None
+
+
+def test_credentials_that_never_come_end_at_the_deadline_and_say_why(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not with the error of a library."""
+    monkeypatch.setattr("sluice_checkpoints.credentials.PATIENCE", 60.0)
+
+    def find(_session: Session) -> None:
+        raise CredentialRetrievalError(provider="assume-role", error_msg="no trust")
+
+    monkeypatch.setattr(Session, "get_credentials", find)
+    with pytest.raises(ServiceUnavailable, match=r"no valid AWS credentials: .*no trust"):
+        get_records(request.getfixturevalue("kinesis"))
 
 
 def test_without_an_endpoint_the_regions_own_is_found(kinesis: HttpKinesis) -> None:
