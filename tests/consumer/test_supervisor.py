@@ -384,7 +384,11 @@ class Targets:
     """DynamoDB, with a table or without."""
 
     def __init__(self, table: MemoryTable | None) -> None:
-        self.table, self.asked = table, list[str]()
+        self.table, self.asked, self.id = table, list[str](), "arn:t@1"
+
+    def identity(self, _name: str) -> str:
+        """See `DynamoTargets.identity`."""
+        return self.id
 
     def find(self, _name: str) -> MemoryTable | None:
         """See `provision.Targets`."""
@@ -470,6 +474,17 @@ def test_nothing_starts_on_a_recreated_stream() -> None:
     stream.recreate()
     with pytest.raises(Refused, match="new table"):
         supervisor.prepare(CONFIG, store, stream)
+
+
+def test_a_table_that_was_restored_under_the_name_is_refused(services: Targets) -> None:
+    """Its batch numbers would come again with other records; nothing is written, the lease included."""
+    store = supervisor.open_table(CONFIG)
+    services.table = cast("MemoryTable", store.table)
+    services.id = "arn:t@2"
+    before = dict(services.table.rows)
+    with pytest.raises(Refused, match=r"checkpoints\.table: .*is a copy of arn:t@1"):
+        supervisor.open_table(CONFIG)
+    assert services.table.rows == before
 
 
 def test_sigterm_before_there_is_a_driver_stops_cleanly() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from simulation.turnstile import Process, Waiting
 
 from sluice_checkpoints.errors import ServiceUnavailable
 from sluice_checkpoints.memory import MemoryTable
 from sluice_checkpoints.model import Item
+from sluice_checkpoints.stream import Place as StreamPlace
 from sluice_checkpoints.stream import ShardList, StreamIdentity
 from sluice_checkpoints.stream_twin import StreamTwin
 from sluice_checkpoints.table import Member, Outcome, Put, Transaction, Update, Write
@@ -109,6 +110,12 @@ class Catalog:
         if fault == UNAVAILABLE:
             raise ServiceUnavailable("list: injected")
         return self._before() if fault == STALE else self._stream.list_shards()
+
+    def disowned(self, places: Iterable[StreamPlace]) -> dict[StreamPlace, str]:
+        """See `PlaceCatalog`."""
+        if self._process.pause("ask Kinesis about places") == UNAVAILABLE:
+            raise ServiceUnavailable("ask Kinesis about places: injected")
+        return self._stream.disowned(places)
 
 
 class Source:
