@@ -11,14 +11,14 @@ import pyarrow as pa
 
 from sluice_consumer import columns
 from sluice_consumer.gathering import Part
-from sluice_consumer.kinesis import RecordColumns
+from sluice_consumer.kinesis import RecordColumns, Records
 from sluice_consumer.kinesis_packed import PackedRecords
 from sluice_consumer.ranges import Fetched
 
 ROWS = columns.MANY  # a record batch; much larger ones only cost memory (measured)
 ENOUGH = columns.FEW  # from so many on, a row costs the same (measured)
-ENOUGH_BYTES = 2**20  # of payload: to copy more costs more than it saves
-MOST_BYTES = 2**24  # of payload in what is joined: memory, and Arrow's offsets end at 2 GiB
+ENOUGH_BYTES = 2**20  # of payload and keys: to copy more costs more than it saves
+MOST_BYTES = 2**24  # of payload and keys in what is joined: memory, and Arrow's offsets end at 2 GiB
 
 SCHEMA = pa.schema([
     ("partitionKey", pa.string()),
@@ -55,7 +55,7 @@ def _together(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
     for piece in pieces:
         records = piece[1].records
         more_rows = len(records)
-        alone = more_rows >= ENOUGH or (more_bytes := records.totals()[-1]) >= ENOUGH_BYTES  # the bytes of many rows need not be summed
+        alone = more_rows >= ENOUGH or (more_bytes := records.totals()[-1] + _keys(records)) >= ENOUGH_BYTES  # bytes of many rows need not be summed
         if held and (alone or rows + more_rows > ROWS or size + more_bytes > MOST_BYTES):
             yield held
             held, rows, size = [], 0, 0
@@ -66,6 +66,11 @@ def _together(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
             rows, size = rows + more_rows, size + more_bytes
     if held:
         yield held
+
+
+def _keys(records: RecordColumns) -> int:
+    """Partition keys of aggregates: unlike those of Kinesis records they may be long."""
+    return sum(map(len, records.partition_key)) if isinstance(records, Records) else 0
 
 
 def _batch(pieces: list[Piece], stream: str) -> pa.RecordBatch:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 FEW, MANY = 1_000, 10_000  # rows: columns of one text between the two are slices of one that is kept
+MOST_BYTES = 2**31 - 1  # in an array: its offsets have 32 bits
 KEPT = 32  # such columns: 240 kB each with the name of a shard
 
 
@@ -31,9 +32,20 @@ def binary(offsets: npt.NDArray[np.int32], content: Any) -> Any:
 
 def payloads(values: Sequence[bytes]) -> Any:
     """Arrow binary."""
-    offsets = np.zeros(len(values) + 1, dtype=np.int32)
-    np.cumsum(np.fromiter(map(len, values), np.int32, len(values)), out=offsets[1:])
-    return binary(offsets, b"".join(values))
+    return binary(_offsets(np.fromiter(map(len, values), np.int64, len(values))), b"".join(values))
+
+
+def _offsets(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    """Where each value begins, and where the last ends.
+
+    Raises:
+        ValueError: together they are more than an Arrow array holds.
+    """
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    if offsets[-1] > MOST_BYTES:
+        raise ValueError(f"{offsets[-1]} bytes are more than one Arrow array holds; set batch.maxBytesPerShard lower")
+    return offsets.astype(np.int32)
 
 
 def texts(values: Sequence[str]) -> Any:
@@ -72,8 +84,7 @@ def _kept(text: str) -> Any:
 
 def _made(texts_: Sequence[tuple[str, int]]) -> Any:
     contents, rows = [text.encode() for text, _ in texts_], [count for _, count in texts_]
-    offsets = np.zeros(sum(rows) + 1, dtype=np.int32)
-    np.cumsum(np.repeat(np.fromiter(map(len, contents), np.int32, len(rows)), rows), out=offsets[1:])
+    offsets = _offsets(np.repeat(np.fromiter(map(len, contents), np.int64, len(rows)), rows))
     return strings(binary(offsets, b"".join(content * count for content, count in zip(contents, rows, strict=True))))
 
 

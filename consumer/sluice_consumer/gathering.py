@@ -82,6 +82,7 @@ class Gathering:
     Attributes:
         position: after the last Kinesis record taken; where a new iterator goes on.
         bytes: payload of the Kinesis records taken, aggregates counted as they were sent.
+        size: the same as it is delivered, which is what limits count: of aggregates the user records' data and partition keys.
         taken: Kinesis records taken.
     """
 
@@ -89,6 +90,7 @@ class Gathering:
     position: Position = field(init=False)
     columns: Columns = field(default_factory=Columns)
     bytes: int = 0
+    size: int = 0
     taken: int = 0
 
     def __post_init__(self) -> None:
@@ -131,11 +133,13 @@ class Gathering:
             return at
         totals, had = records.totals(), len(self.columns)
         before = int(totals[at - 1]) if at else 0
-        fits = min(bisect_right(totals, max_bytes - self.bytes + before, lo=at), at + max_records - had)
+        fits = min(bisect_right(totals, max_bytes - self.size + before, lo=at), at + max_records - had)
         end = max(fits, at if had else at + 1)
         if end > at:
             self.columns.parts.append(Part(records.part(at, end)))
-            self.bytes += int(totals[end - 1]) - before
+            more = int(totals[end - 1]) - before
+            self.bytes += more
+            self.size += more
         return end
 
     def _take_mixed(self, records: RecordColumns, at: int, max_records: int, max_bytes: int) -> int:
@@ -143,8 +147,8 @@ class Gathering:
         rows = zip(records.sequence, records.partition_key, records.data, records.arrival_millis, strict=True)
         for sequence, key, data, arrival in islice(rows, at, None):
             users = _after(self.start, sequence, user_records(key, data))
-            taken = had + len(sub)
-            if taken and (taken + len(users) > max_records or self.bytes + len(data) > max_bytes):
+            taken, size = had + len(sub), _size(data, users)
+            if taken and (taken + len(users) > max_records or self.size + size > max_bytes):
                 break
             found.partition_key += [user.partition_key for user in users]
             found.data += [user.data for user in users]
@@ -152,10 +156,18 @@ class Gathering:
             found.arrival_millis += [arrival] * len(users)
             sub += [user.sub for user in users]
             self.bytes += len(data)
+            self.size += size
             end += 1
         if sub:
             self.columns.parts.append(Part(found, sub))
         return end
+
+
+def _size(data: bytes, users: list[UserRecord]) -> int:
+    """Of a Kinesis record as it is delivered."""
+    if len(users) == 1 and users[0].data is data:
+        return len(data)
+    return sum(len(user.data) + len(user.partition_key) for user in users)
 
 
 def _after(start: Position, sequence: str, users: list[UserRecord]) -> list[UserRecord]:

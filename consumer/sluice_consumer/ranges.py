@@ -11,7 +11,7 @@ from sluice_consumer.gathering import Columns
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much one range may hold, counted from its first record: user records, and bytes of payload.
+    """How much one range may hold, counted from its first record: user records, and bytes of payload; of aggregates as they are delivered, with keys.
 
     One Kinesis record is taken whatever its size.
     """

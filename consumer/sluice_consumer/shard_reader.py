@@ -58,7 +58,7 @@ class Reader:
         if nameless and (fetched.records or fetched.end == END):
             self._same_stream()
         if gathering.taken:
-            self._mean_sizes[place.shard_id] = gathering.bytes / gathering.taken
+            self._mean_sizes[place.shard_id] = gathering.size / gathering.taken
         return replace(fetched, read_to_millis=max(fetched.read_to_millis, place.read_to_millis))
 
     def _fetch(self, walk: Walk, place: Place, limits: Limits) -> Fetched:
@@ -88,16 +88,16 @@ class Reader:
             return self._cut(walk, page)
         if page.next_iterator is None:
             return self._ended(walk, page)
-        full = len(gathering.columns) >= limits.max_records or gathering.bytes >= limits.max_bytes
+        full = len(gathering.columns) >= limits.max_records or gathering.size >= limits.max_bytes
         return self._to_tip(walk, page) if walk.at_tip(page) or (full and len(gathering.columns)) else None
 
     def _limit(self, walk: Walk, limits: Limits) -> int:
         """Kinesis records to ask for: what is thrown away because it does not fit still counts against the shard's 2 MiB a second."""
         gathering = walk.gathering
         records = limits.max_records - len(gathering.columns)
-        mean = gathering.bytes / gathering.taken if gathering.taken else self._mean_sizes.get(walk.shard_id, 0)
+        mean = gathering.size / gathering.taken if gathering.taken else self._mean_sizes.get(walk.shard_id, 0)
         if mean:
-            records = min(records, int((limits.max_bytes - gathering.bytes) / mean * SIZE_MARGIN) + 1)
+            records = min(records, int((limits.max_bytes - gathering.size) / mean * SIZE_MARGIN) + 1)
         return max(1, min(MAX_RECORDS_PER_CALL, records))
 
     def _cut(self, walk: Walk, page: Page) -> Fetched:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reading.kpl import aggregate, seal
+from reading.kpl import aggregate, empties, seal
 
 from sluice_consumer.aggregation import MAGIC, UserRecord, user_records
 
@@ -96,3 +96,25 @@ def test_user_records_of_another_shards_hash_keys_are_delivered() -> None:
     """
     users = [(f"key-{i}", bytes([i])) for i in range(100)]
     assert len(user_records("outer", aggregate(users))) == 100
+
+
+def test_an_aggregate_that_would_become_too_large_is_delivered_whole() -> None:
+    """Less than a megabyte as it was sent, 20 GB as rows: whoever bound it would die of it in every life."""
+    data = empties(100_000, b"k" * 200_000)
+    assert len(data) < 2**20
+    assert user_records("outer", data) == [UserRecord(99_999, "outer", data)]
+
+
+@pytest.mark.parametrize("key", [b"k" * 1024, "\N{SNOWMAN}".encode() * 512])
+def test_the_bound_of_an_aggregate_is_the_same_for_ever(key: bytes) -> None:
+    """A range that was bound counts by it; the number stands here once more, so that nobody changes it unnoticed."""
+    most = 2**26 // (len(key) + 128)
+    assert len(user_records("outer", empties(most, key))) == most
+    assert len(user_records("outer", empties(most + 1, key))) == 1
+
+
+def test_any_aggregate_of_a_megabyte_with_keys_that_kinesis_takes_is_taken_apart() -> None:
+    """Of ASCII: 256 characters at most (API reference, PutRecord)."""
+    key = b"k" * 256
+    count = (2**20 - len(empties(0, key))) // 6
+    assert len(user_records("outer", empties(count, key))) == count

@@ -112,5 +112,11 @@ BYTES = {
 @pytest.mark.parametrize(("sizes", "expected"), BYTES.values(), ids=BYTES.keys())
 def test_bytes_that_are_joined_are_bounded(sizes: list[int], expected: list[list[int]]) -> None:
     """A thousand shards may have as much in memory as Arrow's offsets cannot count."""
-    ranges = [Fetched("s", TRIM_HORIZON, END, Columns([Part(Records(["1"], ["k"], [bytes(size)], [START_MILLIS]))])) for size in sizes]
+    ranges = [Fetched("s", TRIM_HORIZON, END, Columns([Part(Records(["1"], [""], [bytes(size)], [START_MILLIS]))])) for size in sizes]
     assert [list(map(int, columns.lengths(batch.column(1)))) for batch in to_arrow(ranges, "orders")] == expected
+
+
+def test_long_partition_keys_count_as_bytes_too() -> None:
+    """Those of aggregates have no limit of their own."""
+    ranges = [Fetched("s", TRIM_HORIZON, END, Columns([Part(Records(["1"], ["k" * 2**19], [b""], [START_MILLIS]))])) for _ in range(33)]
+    assert [batch.num_rows for batch in to_arrow(ranges, "orders")] == [32, 1]

@@ -95,3 +95,11 @@ def test_numbers_may_stand_apart_in_memory() -> None:
 def test_records_become_rows_without_pandas() -> None:
     """In a process of its own: lists and packed records, whole and in part, aggregated and not."""
     subprocess.run([sys.executable, "-c", READS], cwd=Path(__file__).parent, check=True, timeout=120)
+
+
+def test_more_bytes_than_offsets_can_count_are_refused() -> None:
+    """Before they are joined: 32 bits would wrap without a word."""
+    with pytest.raises(ValueError, match=r"2147483648 bytes are more than one Arrow array holds; set batch\.maxBytesPerShard lower"):
+        columns.payloads([bytes(2**20)] * 2**11)
+    with pytest.raises(ValueError, match="one Arrow array"):
+        columns.runs([("k" * 2**20, 2**11)])

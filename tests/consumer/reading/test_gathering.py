@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reading.cbor import Style
-from reading.kpl import aggregate
+from reading.kpl import aggregate, empties
 from reading.stream import START_MILLIS
 
 from sluice_checkpoints.position import TRIM_HORIZON, Position
@@ -74,3 +74,18 @@ def test_short_replies_become_one_batch() -> None:
     taken = gathered(TRIM_HORIZON, pages, (1000, 1000))
     (batch,) = to_arrow([Fetched("shard", TRIM_HORIZON, taken.position, taken.columns)], "orders")
     assert batch.column("data").to_pylist() == taken.columns.data
+
+
+def test_aggregates_count_as_what_they_become() -> None:
+    """One key for many user records is sent once and delivered many times; memory is what the limit is about."""
+    swelling = aggregate([("k" * 250, b"")] * 40)
+    taken = gathered(TRIM_HORIZON, [page(0, [swelling] * 5)], (1000, 20_000))
+    assert (len(taken.columns), taken.size, taken.bytes) == (80, 20_000, 2 * len(swelling))
+
+
+def test_an_aggregate_delivered_whole_counts_as_read_only_up_to_its_last_user_record() -> None:
+    """A migrated place inside of it: what the former consumer had not processed must come."""
+    whole = empties(100_000, b"k" * 200_000)
+    for sub, rows in [(99_999, 0), (99_998, 1), (0, 1)]:
+        taken = gathered(Position.after("7", sub), [page(7, [whole])], (1000, 1000))
+        assert len(taken.columns) == rows

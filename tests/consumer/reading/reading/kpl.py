@@ -29,3 +29,8 @@ def aggregate(users: Sequence[tuple[str, bytes]]) -> bytes:
     keys = sorted({key for key, _ in users})
     body = b"".join(field_bytes(1, key.encode()) for key in keys)
     return seal(body + b"".join(field_bytes(3, varint(8) + varint(keys.index(key)) + field_bytes(3, data)) for key, data in users))
+
+
+def empties(count: int, key: bytes) -> bytes:
+    """An aggregate of so many empty user records that share one key."""
+    return seal(field_bytes(1, key) + b"\x1a\x04\x08\x00\x1a\x00" * count)
