@@ -14,6 +14,7 @@ from takeover.replay import Recorded
 
 Row = tuple[str, int, str]  # sequence number, place inside the aggregate, payload
 Delivery = dict[str, list[Row]]  # by shard
+Done = tuple[int, float]  # sequence number, and the last user record of it that is done
 
 
 def expected(dump: Dump) -> dict[str, Delivery]:
@@ -34,23 +35,27 @@ def nothing_left(dump: Dump) -> bool:
 
 
 def by_nifi_rules(dump: Dump) -> dict[str, Delivery]:
-    """A number, wherever it is still found and the highest of them, means that its whole Kinesis record is done; a shard without one begins."""
+    """A number, wherever it is still found and the highest of them, means that its record is done up to the user record that stands beside it.
+
+    NiFi's copy of a KCL row says 0 whatever KCL had done: the rest of that aggregate comes again. A shard without a number begins.
+    """
     return {name: _after(highest(dump, name), stream) for name, stream in dump.streams.items()}
 
 
-def _after(done: Mapping[str, int], stream: Recorded) -> Delivery:
+def _after(done: Mapping[str, Done], stream: Recorded) -> Delivery:
     users = {shard["ShardId"]: user_records(stream.records.get(shard["ShardId"], ())) for shard in stream.shards}
-    return {shard: [row for row in rows if int(row[0]) > done.get(shard, 0)] for shard, rows in users.items()}
+    return {shard: [row for row in rows if (int(row[0]), row[1]) > done.get(shard, (0, 0))] for shard, rows in users.items()}
 
 
-def highest(dump: Dump, stream: str) -> dict[str, int]:
-    """The highest number that any of the dump's tables has for each shard of a stream."""
+def highest(dump: Dump, stream: str) -> dict[str, Done]:
+    """The highest place that any of the dump's tables has for each shard of a stream."""
     items = [item for table in dump.tables.values() for item in table["items"] if item["streamName"]["S"] == stream and "sequenceNumber" in item]
-    numbers: dict[str, int] = {}
+    places: dict[str, Done] = {}
     for item in items:
         shard = item["shardId"]["S"]
-        numbers[shard] = max(numbers.get(shard, 0), int(item["sequenceNumber"]["S"]))
-    return numbers
+        sub = float(item["subSequenceNumber"]["N"]) if "subSequenceNumber" in item else float("inf")
+        places[shard] = max(places.get(shard, (0, 0.0)), (int(item["sequenceNumber"]["S"]), sub))
+    return places
 
 
 def user_records(records: Iterable[Mapping[str, Any]]) -> list[Row]:
