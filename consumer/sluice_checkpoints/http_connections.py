@@ -15,17 +15,20 @@ from socket import socket
 from urllib.parse import urlsplit, urlunsplit
 
 from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import HTTPError
 from urllib3.util.ssl_ import create_urllib3_context
 
 from sluice_checkpoints import http_reply
 from sluice_checkpoints.http_reply import Reply
+from sluice_checkpoints.host_addresses import Names
 
 PORTS = {"http": 80, "https": 443}
+NAMES = Names()
 
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """Seconds to wait for a connection, and for (more of) a reply."""
+    """Seconds to wait for the host's addresses, again for a connection, and for (more of) a reply."""
 
     connect: float
     read: float
@@ -118,11 +121,23 @@ def _trusting(authorities: str) -> ssl.SSLContext:
 
 
 def _open(host: str, port: int, context: ssl.SSLContext | None, waits: Waits) -> socket:
-    """A new connection."""
+    """A new connection, to the first of the host's addresses that takes one."""
+    failed: Exception | None = None
+    for address in NAMES.addresses(host, waits.connect):
+        try:
+            return _connected(address, port, (context, host), waits)
+        except (HTTPError, OSError) as error:
+            failed = error
+    raise failed or OSError(f"{host} has no address")
+
+
+def _connected(address: str, port: int, trusted: tuple[ssl.SSLContext | None, str], waits: Waits) -> socket:
+    """A new connection to an address; encrypted if there is a context, and then the certificate is the host's."""
+    context, host = trusted
     if context is None:
-        made = HTTPConnection(host, port, timeout=waits.connect)
+        made = HTTPConnection(address, port, timeout=waits.connect)
     else:
-        made = HTTPSConnection(host, port, timeout=waits.connect, ssl_context=context, cert_reqs="CERT_REQUIRED")
+        made = HTTPSConnection(address, port, timeout=waits.connect, ssl_context=context, cert_reqs="CERT_REQUIRED", server_hostname=host)
     try:
         made.connect()
     except BaseException:

@@ -186,6 +186,13 @@ def test_nobody_there_is_an_error_that_urllib3_names() -> None:
         call(connections(f"http://127.0.0.1:{port}/", WAITS, 1, ""), f"http://127.0.0.1:{port}/")
 
 
+def test_the_addresses_of_a_host_are_tried_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of them may not be reached from here."""
+    monkeypatch.setattr("sluice_checkpoints.http_connections.NAMES.addresses", lambda *_: ["127.0.0.2", "127.0.0.1"])
+    with serving([OK]) as service:
+        assert plain(service)() == b"ok"
+
+
 @pytest.fixture(scope="module")
 def authority() -> trustme.CA:
     """Somebody's own."""
