@@ -19,8 +19,8 @@ from urllib3.exceptions import HTTPError
 from urllib3.util.ssl_ import create_urllib3_context
 
 from sluice_checkpoints import http_reply
-from sluice_checkpoints.http_reply import Reply
 from sluice_checkpoints.host_addresses import Names
+from sluice_checkpoints.http_reply import Reply
 
 PORTS = {"http": 80, "https": 443}
 NAMES = Names()

@@ -6,14 +6,17 @@ process keeps its connections between tasks.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import json
 import threading
 import time
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from pyarrow import RecordBatch
@@ -23,8 +26,9 @@ from pyspark.sql.types import StructType
 
 from sluice_checkpoints.dynamodb import DynamoTable, Endpoint
 from sluice_checkpoints.dynamodb_http import DynamoHttp, http_client
-from sluice_checkpoints.errors import LostRace
+from sluice_checkpoints.errors import LostRace, SluiceError
 from sluice_checkpoints.kinesis_catalog import BotoStreamCatalog
+from sluice_checkpoints.model import ShardRow
 from sluice_checkpoints.retrying import Patience
 from sluice_checkpoints.store import CheckpointStore, Life, Reader
 from sluice_checkpoints.stream import StreamIdentity
@@ -37,6 +41,7 @@ from sluice_consumer.tally import DYNAMODB, KINESIS, Tally
 
 OPTION = "batch"
 MOST_SHARDS = 1000  # in a task: the greatest `shardsPerTask`
+MOST_READERS = 5000  # about 150 KB
 TALLY = Tally()  # of this worker process; tasks that follow each other carry what is left over
 
 
@@ -160,14 +165,10 @@ class BatchReader(DataSourceReader):
         source = Wanted(reader, over)
         task = replace(task, wait=source.wait)
         freeze("imported")
-        rows = store.read(partition.shard_ids)
-        threads = _threads()
-        futures: list[Future[Fetched]] = [threads.submit(read_shard, store, source, task, row) for row in rows.values()]
-        try:
-            yield from to_arrow((future.result() for future in futures), self.batch.identity.name)
-        finally:
-            over.set()
-            wait(futures)  # however it ends, nothing of this task goes on after it
+        rows = {row.id: with_room(store, task.life, row) for row in store.read(partition.shard_ids).values()}
+        reads = [partial(read_shard, store, source, task, row) for row in rows.values()]
+        with contextlib.closing(in_order(_threads(), reads, over)) as ranges:
+            yield from to_arrow(ranges, self.batch.identity.name)
         freeze("read")
 
     def _ports(self) -> tuple[CheckpointStore, shard_reader.Reader, Task]:
@@ -186,6 +187,34 @@ class BatchReader(DataSourceReader):
         patience = Patience(listener=TALLY.listener(DYNAMODB))
         store = CheckpointStore(DynamoTable(batch.table, dynamodb(batch.region, batch.dynamodb_endpoint), patience))
         return store, _reader(batch.identity, batch.region, batch.kinesis_endpoint), task
+
+
+def with_room(store: CheckpointStore, life: Life, row: ShardRow) -> ShardRow:
+    """A row that has room for another reader: every action on a batch leaves one in each row that it reads, and a row holds 400 KB.
+
+    Raises:
+        SluiceError: this life has read the batch so often that there would soon be none.
+    """
+    if len(row.readers) < MOST_READERS:
+        return row
+    left = store.forget(life, row)
+    if len(left.readers) < MOST_READERS:
+        return left
+    raise SluiceError(
+        f"{row.id}: `process` has read batch {row.batch} in {len(left.readers)} tasks so far, and each reads the stream again; "
+        "call batch.persist() before several actions, and batch.unpersist() after them"
+    )
+
+
+def in_order(threads: Executor, reads: Sequence[Callable[[], Fetched]], over: threading.Event) -> Generator[Fetched]:
+    """What each read brings, in this order; they are made side by side, and each is let go of once it was handed over. Sets `over` at its end."""
+    futures = deque(threads.submit(read) for read in reads)
+    try:
+        while futures:
+            yield futures.popleft().result()
+    finally:
+        over.set()
+        wait(futures)  # however it ends, nothing of this task goes on after it
 
 
 @functools.cache

@@ -368,6 +368,35 @@ def test_nobody_registers_after_a_later_life_took_over(bound: CheckpointStore) -
         bound.register(LIFE, 8, A, Reader("4.2.0", 20))
 
 
+def test_readers_of_earlier_lives_are_forgotten_and_those_of_this_life_are_not(bound: CheckpointStore) -> None:
+    """Whoever finds itself there waits; generations never repeat, so nobody finds the others."""
+    assert bound.register(LATER, 8, A, Reader("5.0.0", 1)) is None
+    left = bound.forget(LATER, row(bound))
+    assert left == row(bound)
+    assert (left.readers, left.replays) == ({"5.0.0": 1}, 0)
+    assert bound.register(LATER, 8, A, Reader("5.0.0", 2)) == 1
+
+
+def test_nothing_is_forgotten_if_somebody_registered_meanwhile(bound: CheckpointStore) -> None:
+    """That one would be dropped, too."""
+    assert bound.register(LATER, 8, A, Reader("5.0.0", 1)) is None
+    seen = row(bound)
+    assert bound.register(LATER, 8, A, Reader("5.1.0", 2)) is None
+    before = row(bound)
+    assert bound.forget(LATER, seen) == seen
+    assert row(bound) == before
+
+
+def test_an_earlier_life_forgets_nothing(bound: CheckpointStore) -> None:
+    """It is fenced."""
+    seen = row(bound)
+    bound.fence(LATER, A)
+    before = row(bound)
+    with pytest.raises(Fenced):
+        bound.forget(LIFE, seen)
+    assert row(bound) == before
+
+
 def test_a_later_life_registers_on_a_row_that_was_not_fenced_yet(bound: CheckpointStore) -> None:
     """And fences it."""
     assert bound.register(LATER, 8, A, Reader("5.0.0", 1)) is None

@@ -1,0 +1,72 @@
+"""What a task hands over, and in which order."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from sluice_checkpoints.errors import SluiceError
+from sluice_checkpoints.memory import MemoryTable
+from sluice_checkpoints.model import ShardRow
+from sluice_checkpoints.position import TRIM_HORIZON
+from sluice_checkpoints.store import CheckpointStore, Life
+from sluice_consumer.datasource import MOST_READERS, in_order, with_room
+from sluice_consumer.gathering import Columns
+from sluice_consumer.ranges import Fetched
+
+NAMES = ("a", "b", "c")
+
+
+def fetched(name: str) -> Fetched:
+    """An empty range."""
+    return Fetched(name, TRIM_HORIZON, TRIM_HORIZON, Columns())
+
+
+@pytest.mark.parametrize("fastest", [NAMES, NAMES[::-1], ("b", "c", "a")])
+def test_shards_come_in_the_same_order_whichever_is_read_first(fastest: tuple[str, ...]) -> None:
+    """Spark repeats a part of a stage after a lost shuffle file: rows in another order would be doubled or lost inside a job that succeeds."""
+    over = {name: threading.Event() for name in NAMES}
+
+    def read(name: str) -> Fetched:
+        before = fastest[: fastest.index(name)]
+        assert all(over[other].wait(30) for other in before)
+        over[name].set()
+        return fetched(name)
+
+    with ThreadPoolExecutor(len(NAMES)) as threads:
+        found = [one.shard_id for one in in_order(threads, [lambda name=name: read(name) for name in NAMES], threading.Event())]  # type: ignore[misc]
+    assert found == list(NAMES)
+
+
+def test_nothing_of_a_task_goes_on_after_it() -> None:
+    """A read that failed ends the task only when all others are over."""
+    ended: list[str] = []
+    go = threading.Event()
+
+    def fails() -> Fetched:
+        go.set()
+        raise ValueError("a")
+
+    def late() -> Fetched:
+        go.wait(30)
+        ended.append("b")
+        return fetched("b")
+
+    with ThreadPoolExecutor(2) as threads, pytest.raises(ValueError, match="a"):
+        list(in_order(threads, [fails, late], threading.Event()))
+    assert ended == ["b"]
+
+
+def test_a_batch_that_is_read_too_often_is_refused_with_advice_until_the_next_life() -> None:
+    """Before its row has no room for another reader: then no replay of it could be registered any more."""
+    row = ShardRow("a", TRIM_HORIZON, TRIM_HORIZON, generation=3, batch=7, readers={f"3.{n}.0": n for n in range(MOST_READERS)})
+    store = CheckpointStore(MemoryTable())
+    store.put_new(row.to_item())
+    with pytest.raises(SluiceError, match=r"a: `process` has read batch 7 in 5000 tasks.*batch\.persist"):
+        with_room(store, Life(3, "t"), row)
+    heir = Life(4, "u")
+    store.fence(heir, "a")
+    assert with_room(store, heir, store.read(["a"])["a"]).readers == {}
+    assert store.read(["a"])["a"].readers == {}
