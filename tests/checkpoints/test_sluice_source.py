@@ -86,6 +86,25 @@ def test_an_unknown_row_is_refused() -> None:
         Sluice().parse(replace(seen, tables={"app": [*seen.rows, {"id": {"S": "lease/x"}}]}), STREAM)
 
 
+@pytest.mark.parametrize(
+    ("number", "attribute", "value", "said"),
+    [
+        (0, "committed", {"S": "7"}, "row consumer: attribute committed is '7'"),
+        (0, "counter", {"N": "1.5"}, "row consumer: .*1.5"),
+        (0, "holder", {"B": b"x"}, "row consumer: .*attribute type B"),
+        (1, "start", {"S": "here"}, f"row shard/{A}: attribute start is 'here'"),
+        (1, "end", {"M": {"at": {"S": "AFTER"}, "sequence": {"S": "12ab"}}}, f"row shard/{A}: sequence of a position is '12ab'"),
+    ],
+)
+def test_a_row_that_sluice_did_not_write_is_refused_naming_row_and_attribute(number: int, attribute: str, value: Any, said: str) -> None:
+    """Any table may have a key named id, and anybody may change a row by hand."""
+    seen = snapshot(CONSUMER, ShardRow(A, FROM, FROM))
+    rows = [dict(row) for row in seen.rows]
+    rows[number][attribute] = value
+    with pytest.raises(Refused, match=f"no row that Sluice writes: {said}"):
+        Sluice().parse(replace(seen, tables={"app": rows}), STREAM)
+
+
 def test_a_released_lease_is_rest_and_any_other_runs_out_first() -> None:
     """By the rule of a take-over: the promise, and 5 % more."""
     assert Sluice().quiet(snapshot(replace(CONSUMER, released=True))) == 0
