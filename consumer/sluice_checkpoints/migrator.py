@@ -23,10 +23,12 @@ from sluice_checkpoints.placement import Choices
 from sluice_checkpoints.snapshot import Snapshot
 from sluice_checkpoints.source import Format
 from sluice_checkpoints.stream import Place, ShardList, StreamIdentity
+from sluice_checkpoints.table import chunks
 
 # ListShards' Date has whole seconds, and the service's machines differ a little (docs/protocol.md, "Bootstrap").
 T0_MARGIN_MILLIS = 2000
 READABLE = frozenset({"ACTIVE", "UPDATING"})
+ASKED_AT_ONCE = 500  # checkpoints that Kinesis judges between two lines of progress
 ROUNDS = 5  # how often a source may move after a copy before it counts as active
 CHANGES_SHOWN = 5
 
@@ -167,11 +169,16 @@ class Migrator:
         compared = Compared(reading, seen.snapshot, stream, shards)
         refuse_other_stream(stream, compared.contradictions())
         made = plan(Observed(reading, shards, self._request.source, earlier), choices)
-        if places := set(compared.places()) - self._accepted:
-            self._world.progress.step(f"asking Kinesis about {len(places)} checkpoints")
-            refuse_other_stream(stream, compared.disowned(self._world.catalog.disowned(sorted(places))))
-            self._accepted |= places
+        self._ask(compared)
         return made
+
+    def _ask(self, compared: Compared) -> None:
+        """Lets Kinesis judge the checkpoints that it was not asked about before; the first refusal of a few hundred ends it."""
+        places = sorted(set(compared.places()) - self._accepted)
+        for asked in chunks(places, ASKED_AT_ONCE):
+            self._world.progress.step(f"asking Kinesis about {len(asked)} of {len(places)} checkpoints")
+            refuse_other_stream(compared.stream, compared.disowned(self._world.catalog.disowned(asked)))
+            self._accepted.update(asked)
 
     def _choices(self, now_millis: int) -> Choices:
         return Choices(now_millis, self._request.unstarted, self._request.timestamp_millis)

@@ -61,6 +61,8 @@ def replies(twin: StreamTwin) -> Callable[[str, dict[str, Any]], dict[str, Any]]
     def reply(action: str, ask: dict[str, Any]) -> dict[str, Any]:
         if action == "DescribeStreamSummary":
             return {"StreamDescriptionSummary": summary}
+        if action == "GetShardIterator":
+            return {"ShardIterator": "accepted"}
         start = int(ask.get("NextToken", 0))
         more = {"NextToken": str(start + PAGE)} if start + PAGE < len(shards) else {}
         return {"Shards": shards[start : start + PAGE]} | more

@@ -11,7 +11,7 @@ from migrating.bench import Bench
 from migrating.cases import CASES
 from migrating.stage import Case
 
-from sluice_checkpoints import formats
+from sluice_checkpoints import formats, migrator
 from sluice_checkpoints.belonging import Compared
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.migration_world import Progress
@@ -180,7 +180,20 @@ def test_who_asks_kinesis_says_so(run: Callable[[Migrator], Any]) -> None:
             steps.append(text)
 
     run(Migrator(bench.request, replace(bench.world(), progress=Told())))
-    assert steps.count("asking Kinesis about 1 checkpoints") == 1
+    assert steps.count("asking Kinesis about 1 of 1 checkpoints") == 1
+
+
+def test_many_checkpoints_are_asked_about_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that progress is seen, and a table of another stream is refused after the first part."""
+    monkeypatch.setattr(migrator, "ASKED_AT_ONCE", 1)
+    bench = Bench()
+    bench.rows[2]["checkpoint"] = {"S": bench.stream.put_in(bench.two, b"x")}
+    bench.migrator().dry_run()
+    assert bench.calls.log.count("before ask about places") == 2
+    bench.rows[1]["checkpoint"] = {"S": str(int(bench.reached) + 10**45)}
+    bench.calls.log.clear()
+    assert bench.one in refused(bench)
+    assert bench.calls.log.count("before ask about places") == 2  # once by the dry run, once by the migration
 
 
 def test_a_snapshot_without_such_a_row_names_the_shard() -> None:
