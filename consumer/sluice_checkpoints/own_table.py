@@ -76,21 +76,33 @@ class OwnTable:
         return self._table.transact(members)
 
     def _checked(self, item: Item) -> Item:
-        self._understood(f"row {item['id']}", lambda: _check(item))
+        self._understood(f"row {item['id']}", lambda: check(item))
         return item
 
     def _understood(self, what: str, read: Callable[[], Item | None]) -> Item | None:
-        """The result of a read; what shows that nobody here wrote the row is a refusal."""
-        try:
-            return read()
-        except KeyError as missing:
-            why = f"{what} has no attribute {missing}"
-        except (AttributeError, ProtocolViolation, TypeError, ValueError) as error:
-            why = f"{what}: {error}"
-        raise Refused(f"table {self.name} belongs to another program, or was changed by hand: {why}")
+        return understood(f"table {self.name} belongs to another program, or was changed by hand: {what}", read)
 
 
-def _check(item: Item) -> None:
+def understood(what: str, read: Callable[[], Item | None]) -> Item | None:
+    """The result of a read.
+
+    Raises:
+        Refused: something in it shows that Sluice did not write the row; the message begins with `what`.
+    """
+    try:
+        return read()
+    except KeyError as missing:
+        raise Refused(f"{what} has no attribute {missing}") from missing
+    except (AttributeError, ProtocolViolation, TypeError, ValueError) as error:
+        raise Refused(f"{what}: {error}") from error
+
+
+def check(item: Item) -> Item:
+    """The row, if it has the attributes and types of its kind; rows of no known kind pass.
+
+    Raises:
+        AttributeError, KeyError, ProtocolViolation, Refused, TypeError: it has not; see `understood`.
+    """
     name = str(item["id"])
     if name == CONSUMER:
         _types(item, CONSUMER_TYPES)
@@ -101,11 +113,16 @@ def _check(item: Item) -> None:
     elif name.startswith(SHARD_PREFIX):
         _types(item, SHARD_TYPES)
         ShardRow.from_item(item)
-        for place in ("start", "end"):
-            _position(item[place])
-        for child in item.get("children", ()):
-            if type(child["id"]) is not str:
-                raise TypeError(f"attribute children names {child['id']!r}")
+        _check_places(item)
+    return item
+
+
+def _check_places(item: Item) -> None:
+    for place in ("start", "end"):
+        _position(item[place])
+    for child in item.get("children", ()):
+        if type(child["id"]) is not str:
+            raise TypeError(f"attribute children names {child['id']!r}")
 
 
 def _types(item: Mapping[str, Any], types: Types) -> None:

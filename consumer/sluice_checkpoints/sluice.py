@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sluice_checkpoints.encoding import item_from_wire
-from sluice_checkpoints.errors import ProtocolViolation, Refused
+from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.lease import MARGIN
-from sluice_checkpoints.model import ACTIVE, BOOTSTRAP_PREFIX, CONSUMER, MIGRATION, SHARD_PREFIX, ConsumerRow, ShardRow
+from sluice_checkpoints.model import ACTIVE, BOOTSTRAP_PREFIX, CONSUMER, MIGRATION, SHARD_PREFIX, ConsumerRow, Item, ShardRow
+from sluice_checkpoints.own_table import check, understood
 from sluice_checkpoints.snapshot import Key, RawItem, Snapshot
 from sluice_checkpoints.source import OtherStream, Problem, Reader, Reading, SourceShard, Stored, Unrelated, read_rows
 from sluice_checkpoints.stream import StreamIdentity
@@ -41,7 +42,16 @@ class Sluice(Reader):
 
 def _consumer(snapshot: Snapshot) -> ConsumerRow | None:
     found = next((item for item in snapshot.rows if item["id"]["S"] == CONSUMER), None)
-    return ConsumerRow.from_item(item_from_wire(found)) if found else None
+    return ConsumerRow.from_item(_plain(found)) if found else None
+
+
+def _plain(item: RawItem) -> Item:
+    """The row without type tags.
+
+    Raises:
+        Refused: it is not one that Sluice writes.
+    """
+    return understood(f"no row that Sluice writes: row {item['id']['S']}", lambda: check(item_from_wire(item))) or {}
 
 
 def _refusals(row: ConsumerRow | None, table: str, stream: StreamIdentity) -> Iterator[Refused]:
@@ -64,10 +74,7 @@ def _shard(item: RawItem, committed: int) -> SourceShard:
         raise Unrelated(name.split("/")[0])
     if not name.startswith(SHARD_PREFIX):
         raise Refused(f"unknown row {name!r}")
-    try:
-        row = ShardRow.from_item(item_from_wire(item))
-    except (KeyError, TypeError, ProtocolViolation) as error:
-        raise Refused(f"no row that Sluice writes: {error!r}") from error
+    row = ShardRow.from_item(_plain(item))
     stands = row.stands(committed)
     again = f"batch {row.batch} was open and not committed" if row.batch > committed else None
     children = frozenset(child.id for child in row.children or ())
