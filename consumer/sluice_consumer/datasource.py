@@ -37,6 +37,7 @@ from sluice_consumer.arrow import DDL, to_arrow
 from sluice_consumer.binding import ShardSource, Task, read_shard
 from sluice_consumer.kinesis_http import StreamAddress, connect
 from sluice_consumer.ranges import BoundRange, Fetched, Limits, Place
+from sluice_consumer.shared_catalog import SharedCatalog
 from sluice_consumer.tally import DYNAMODB, KINESIS, Tally
 
 OPTION = "batch"
@@ -244,4 +245,4 @@ def dynamodb(region: str, endpoint: str | None) -> DynamoHttp:
 def _reader(identity: StreamIdentity, region: str, endpoint: str | None) -> shard_reader.Reader:
     listener = TALLY.listener(KINESIS)
     catalog = BotoStreamCatalog(identity.name, region, endpoint, Patience(listener=listener))
-    return shard_reader.Reader(connect(StreamAddress(identity.name, region, endpoint), listener), catalog, identity)
+    return shard_reader.Reader(connect(StreamAddress(identity.name, region, endpoint), listener), SharedCatalog(catalog), identity)
