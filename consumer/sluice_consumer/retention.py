@@ -96,14 +96,23 @@ def _time(millis: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A bound range of which the oldest records have expired; `left` is what is still there."""
+    """A bound range that is not what it was, mostly because its oldest records have expired; `left` is what is there now."""
 
     row: ShardRow
     left: Fetched
 
     def __str__(self) -> str:
         row = self.row
+        if not expired(row, self.left):
+            return (
+                f"{row.id}: the {row.records} records from {row.first} to {row.end}, which are read as {self.left.records} from {self.left.first} now"
+            )
         return f"{row.id}: {row.records - self.left.records} of the {row.records} records from {row.first} to {row.end}"
+
+
+def expired(row: ShardRow, left: Fetched) -> bool:
+    """Whether a range has lost its oldest records and nothing else."""
+    return left.first != row.first and left.records < row.records
 
 
 def settle(consumer: Consumer, client: KinesisClient, source: Replays, accepted: int | None) -> tuple[Loss, ...]:
@@ -122,8 +131,12 @@ def settle(consumer: Consumer, client: KinesisClient, source: Replays, accepted:
     lost = tuple(losses(plan.rows, client, source)) if plan.replay else ()
     if lost and accepted != plan.number:
         raise DataLost(_procedure(consumer, plan, lost))
+    if plan.replay and accepted == plan.number:
+        looked_at = {loss.row.id for loss in lost}
+        lost += tuple(differing([row for row in plan.rows if row.id not in looked_at], source))
     for loss in lost:
-        note = f"accepted as lost, expired before batch {plan.number} was processed: {loss}"
+        why = "expired before" if expired(loss.row, loss.left) else "otherwise than before"
+        note = f"accepted as lost, {why} batch {plan.number} was processed: {loss}"
         left = Left(loss.left.first, loss.left.records, loss.left.bytes, note)
         consumer.know(forfeit(consumer.store, consumer.life, loss.row, left))
     return lost
@@ -133,7 +146,7 @@ def _procedure(consumer: Consumer, plan: BatchPlan, lost: tuple[Loss, ...]) -> s
     named = "; ".join(str(loss) for loss in lost[:NAMED]) + (f"; and {len(lost) - NAMED} shards more" if len(lost) > NAMED else "")
     key = f"({consumer.row.consumer_id if consumer.row else ''}, {plan.number})"
     return (
-        f"batch {plan.number} was begun and never finished, and meanwhile a part of it has expired from the stream: {named}. "
+        f"batch {plan.number} was begun and never finished, and meanwhile a part of it is gone from the stream, mostly because it expired: {named}. "
         f"If your sink has stored the batch {key}, or you can do without these records, go on with what is left: "
         f"set acceptLossOfBatch to {plan.number} in the driver's configuration (on Kubernetes: kubectl annotate the KinesisConsumer with "
         f"sluice.dev/accept-loss={plan.number}). It is good for this batch only. Nothing was changed so far"
@@ -141,10 +154,10 @@ def _procedure(consumer: Consumer, plan: BatchPlan, lost: tuple[Loss, ...]) -> s
 
 
 def losses(rows: Iterable[ShardRow], client: KinesisClient, source: Replays) -> Iterator[Loss]:
-    """The ranges whose oldest records are gone. One or two small calls a shard; a range is read only when its first record is missing.
+    """The ranges whose first record is gone. One or two small calls a shard; a range is read only when its first record is missing.
 
     Raises:
-        ReplayShort: a range differs in another way than having lost its oldest records: retention does not do that.
+        ReplayShort: a range was not read to its end, though its first record is there after all.
     """
     bound = [row for row in rows if row.first is not None]
     with ThreadPoolExecutor(THREADS, thread_name_prefix="retention") as threads:
@@ -152,6 +165,19 @@ def losses(rows: Iterable[ShardRow], client: KinesisClient, source: Replays) -> 
         for row in [row for row, first in zip(bound, there, strict=True) if not first]:
             if (left := _left(source, row)) is not None:
                 yield Loss(row, left)
+
+
+def differing(rows: Iterable[ShardRow], source: Replays) -> Iterator[Loss]:
+    """The ranges that are not read as they were bound. Every range is read: to be asked for where a person has accepted that.
+
+    The oldest records expire first. So a range that differs although its first record is there was counted in another way, by another version.
+
+    Raises:
+        ReplayShort: a range was not read to its end.
+    """
+    for row in rows:
+        if row.first is not None and (left := _left(source, row)) is not None:
+            yield Loss(row, left)
 
 
 def holds_first(client: KinesisClient, row: ShardRow) -> bool:
@@ -176,7 +202,7 @@ def _left(source: Replays, row: ShardRow) -> Fetched | None:
         source.replay(BoundRange(row.id, row.start, row.end, row.first, row.records))
     except ReplayShort as short:
         left = short.left
-        if left is not None and (left.first == row.first or left.records >= row.records):
+        if left is not None and not (short.met or expired(row, left)):
             raise
         return left or Fetched(row.id, row.start, row.end, columns=Columns())
     return None

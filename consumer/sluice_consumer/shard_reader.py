@@ -19,6 +19,7 @@ TIMESTAMP_SLACK_MILLIS = 120_000  # an idle shard's TIMESTAMP follows the servic
 WHOLE_SECOND_MILLIS = 1000  # the service's clock is told in whole seconds: up to so much more may have passed
 UNLIMITED = 2**62
 SIZE_MARGIN = 1.1  # asked for above what the mean size says, so that one call mostly fills a range
+ADVICE = "; to go on with these, set acceptLossOfBatch to the number of the open batch, once you know that your sink can do without the former"
 
 
 class EndUnknown(SluiceError):
@@ -26,11 +27,16 @@ class EndUnknown(SluiceError):
 
 
 class ReplayShort(SluiceError):
-    """The stream no longer holds exactly a range that was bound: records are lost, and nothing skips them silently. `left` is what it holds."""
+    """The stream no longer gives exactly a range that was bound: nothing skips that silently.
 
-    def __init__(self, message: str, left: Fetched | None = None) -> None:
+    Attributes:
+        left: what it gives.
+        met: the range was read to its end, so that `left` is all there is.
+    """
+
+    def __init__(self, message: str, left: Fetched | None = None, *, met: bool = False) -> None:
         super().__init__(message)
-        self.left = left
+        self.left, self.met = left, met
 
 
 class Reader:
@@ -229,8 +235,9 @@ class Reader:
             return
         raise ReplayShort(
             f"{bound.shard_id}: the range from {bound.first} to {bound.end} had {bound.records} records; now there are {len(found)}, "
-            f"from {gathering.first}{'' if met else ', and its end is not met'}",
+            f"from {gathering.first}{ADVICE if met else ', and its end is not met'}",
             Fetched(bound.shard_id, bound.start, bound.end, found, gathering.first, gathering.bytes),
+            met=met,
         )
 
 
