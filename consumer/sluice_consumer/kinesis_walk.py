@@ -20,6 +20,7 @@ class Walk:
         iterator: the next; at the beginning a hint, if any. One that is not taken is as good as none: only what the service says of an iterator that
             it has just given is believed.
         asked: how many records the last reply might have held.
+        astray: the hint was not taken.
         begin: where the first iterator is got, if that is not where the gathering begins, which leaves out what it has no use for.
     """
 
@@ -29,6 +30,7 @@ class Walk:
     iterator: str | None = None
     asked: int = 0
     begin: Position | None = None
+    astray: bool = field(init=False, default=False)
     _hinted: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -47,7 +49,7 @@ class Walk:
             except (IteratorExpired, ShardNotFound, Refused) as error:
                 if not (self._hinted or isinstance(error, IteratorExpired)):
                     raise
-            self.iterator, self._hinted = None, False
+            self.iterator, self._hinted, self.astray = None, False, self.astray or self._hinted
         return self._next(limit)
 
     def _next(self, limit: int) -> Page:

@@ -18,6 +18,7 @@ from sluice_consumer.ranges import BoundRange, Fetched, Limits, Place
 TIMESTAMP_SLACK_MILLIS = 120_000  # an idle shard's TIMESTAMP follows the service's clock at this distance
 WHOLE_SECOND_MILLIS = 1000  # the service's clock is told in whole seconds: up to so much more may have passed
 UNLIMITED = 2**62
+FOLLOWED = 25  # empty replies far from the tip (sparse shards) that one range follows: five seconds of a shard's calls
 SIZE_MARGIN = 1.1  # asked for above what the mean size says, so that one call mostly fills a range
 ADVICE = "; to go on with these, set acceptLossOfBatch to the number of the open batch, once you know that your sink can do without the former"
 
@@ -47,7 +48,7 @@ class Reader:
         self._mean_sizes: dict[str, float] = {}
 
     def fetch(self, place: Place, limits: Limits) -> Fetched:
-        """A new range: to a limit, to the tip, or to the end of the shard. Without any record it goes on to the tip or the end.
+        """A new range: to a limit, to the tip, or to the end of the shard. Without any record it goes on to the tip or the end, or for some seconds.
 
         Raises:
             EndUnknown: the shard ended and its children are unknown.
@@ -73,7 +74,7 @@ class Reader:
         if loss and not len(page.records) and place.position.millis is None:  # a time that is too old is the oldest record's by itself
             walk.iterator = self._client.get_iterator(place.shard_id, TRIM_HORIZON)
             page = walk.page(self._limit(walk, limits))
-        tips, unmet = 0, place.checkpoint
+        tips, empty, unmet = 0, 0, place.checkpoint
         while True:
             if unmet and (len(page.records) or page.next_iterator is None):
                 loss, unmet = self._gone(place, page, unmet), None
@@ -81,6 +82,9 @@ class Reader:
             tips += walk.at_tip(page) and not len(page.records)
             if fetched is not None and (fetched.records or fetched.end == END or tips > 1):
                 return replace(fetched, possible_loss=loss)
+            empty += 1
+            if empty >= FOLLOWED and page.behind_millis and not (walk.astray or unmet or loss or len(walk.gathering.columns)):
+                return self._on_the_way(walk, page)
             page = walk.page(self._limit(walk, limits))
 
     def _settled(self, walk: Walk, page: Page, limits: Limits) -> Fetched | None:
@@ -96,6 +100,14 @@ class Reader:
             return self._ended(walk, page)
         full = len(gathering.columns) >= limits.max_records or gathering.size >= limits.max_bytes
         return self._to_tip(walk, page) if walk.at_tip(page) or (full and len(gathering.columns)) else None
+
+    def _on_the_way(self, walk: Walk, page: Page) -> Fetched:
+        """Nothing yet, far from the tip: an empty range, so that the other shards of the batch need not wait.
+
+        The next range goes on with the iterator. If that has expired by then, the walk is `astray` and has no bound: it might never come further.
+        """
+        read_to = page.server_millis - page.behind_millis
+        return replace(self._range(walk, walk.gathering.position, page.behind_millis, read_to), iterator=page.next_iterator)
 
     def _limit(self, walk: Walk, limits: Limits) -> int:
         """Kinesis records to ask for: what is thrown away because it does not fit still counts against the shard's 2 MiB a second."""

@@ -16,7 +16,7 @@ from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.stream import StreamNotFound
 from sluice_consumer.kinesis import IteratorExpired, Page, Records, ShardNotFound
 from sluice_consumer.ranges import Limits, Place
-from sluice_consumer.shard_reader import EndUnknown, Reader
+from sluice_consumer.shard_reader import FOLLOWED, EndUnknown, Reader
 
 AGGREGATE = aggregate([(f"user-{i}", b"%d" % i) for i in range(5)])
 EMPTY = seal(field_bytes(1, b"key"))  # keys, and no user record
@@ -254,6 +254,37 @@ class TestSparse:
         stream.behaves(empty_pages=7)
         assert stream.fetch().read_to_millis == stream.now
         assert stream.client.calls.count("GetRecords") == 9  # seven empty ones, and two that say it is the tip
+
+    @pytest.mark.parametrize(
+        "position", [TRIM_HORIZON, Position.timestamp(START_MILLIS - 1000), None], ids=["from its beginning", "a time", "a record"]
+    )
+    def test_a_long_way_takes_several_ranges_and_nothing_is_walked_twice(self, stream: Stream, position: Position | None) -> None:
+        """The other shards of the batch need not wait for it; the iterator that a range leaves keeps what was walked."""
+        (former, last) = stream.put(b"a", b"b")
+        position = position or Position.after(former)
+        stream.behaves(empty_pages=3 * FOLLOWED - 1)
+        ranges = [stream.fetch(position, read_to=START_MILLIS)]
+        while not ranges[-1].records:
+            fetched = ranges[-1]
+            assert (fetched.start, fetched.end, fetched.behind_millis > 0) == (position, position, True)
+            ranges.append(stream.go_on(fetched))
+        assert (len(ranges), ranges[-1].end) == (3, Position.after(last))
+        assert stream.client.calls.count("GetRecords") == 3 * FOLLOWED
+        assert stream.client.calls.count("GetShardIterator") == 1
+
+    def test_a_long_way_whose_iterator_expired_is_walked_to_its_end(self, stream: Stream) -> None:
+        """Batches may be farther apart than an iterator lives; the next one would begin again, for ever."""
+        stream.put(b"a")
+        stream.behaves(empty_pages=3 * FOLLOWED)
+        fetched = stream.fetch()
+        stream.now += 301_000
+        assert stream.go_on(fetched).columns.data == [b"a"]
+
+    def test_a_long_way_from_a_migrated_place_is_walked_to_its_end(self, stream: Stream) -> None:
+        """Its first range has to tell whether records expired before anybody read them."""
+        numbers = stream.put(b"a", b"b")
+        stream.behaves(empty_pages=3 * FOLLOWED)
+        assert stream.fetch(Position.after(numbers[0])).columns.data == [b"b"]
 
 
 class TestInsideAnAggregate:
