@@ -22,7 +22,7 @@ QUICK = settings(
     print_blob=False,
 )
 LONG = settings(QUICK, max_examples=10_000, stateful_step_count=60, derandomize=False, print_blob=True)
-HUNT = settings(QUICK, max_examples=400, phases=[Phase.generate], report_multiple_bugs=False)  # a sabotage need not be shrunk
+HUNT = settings(QUICK, max_examples=1500, phases=[Phase.generate], report_multiple_bugs=False)  # a sabotage need not be shrunk
 
 
 @pytest.fixture(autouse=True)

@@ -144,6 +144,9 @@ def bind_without_generation(patch: Patch) -> None:
     stories="a_late_fetch_after_an_empty_range",
     rules="executor",
     processes=(habits.READ,),
+    attempts=3,
+    shards_per_task=2,
+    bind_all_first=True,
 )
 def bind_again(patch: Patch) -> None:
     """The second attempt decides anew what the batch contains."""
