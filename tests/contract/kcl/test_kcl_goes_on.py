@@ -1,0 +1,173 @@
+"""The way back to KCL, with the real library: on exported rows it delivers what is owed, and nothing that Sluice has dealt with."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from click.testing import CliRunner
+
+from sluice_checkpoints.cli import main
+from sluice_checkpoints.lease import Watcher, take_over
+from sluice_checkpoints.model import Child, ShardRow
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
+from sluice_checkpoints.store import Range, Reader
+from sluice_consumer import ports, supervisor
+from sluice_consumer.config import Checkpoints, Config, Pipeline, Stream
+from sluice_consumer.life import Consumer
+from sluice_lab import places
+
+HERE = Path(__file__).parent
+REGION = "us-east-1"
+MAVEN = ("mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies")
+SECONDS = 120.0  # KCL elects a leader and assigns leases before its first record
+MAGIC = bytes.fromhex("f3899ac2")  # KPL, aggregation-format.md
+pytestmark = pytest.mark.usefixtures("credentials")
+
+
+@pytest.fixture(scope="module")
+def jars() -> Path:
+    """KCL and what it needs, from Maven Central."""
+    folder = places.made(places.work() / "kcl")
+    if shutil.which("mvn") is None:
+        pytest.skip("not run: no Maven, which brings the real KCL")
+    with places.lock(places.work() / "kcl.lock"):
+        done = subprocess.run([*MAVEN, f"-DoutputDirectory={folder}"], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"not run: KCL could not be had from Maven Central: {done.stdout[-300:]}")
+    return folder
+
+
+class Orders:
+    """A stream of two shards, of which the first was split."""
+
+    def __init__(self, endpoint: str) -> None:
+        self.client: Any = boto3.client("kinesis", endpoint_url=endpoint, region_name=REGION)
+        self.name = f"orders-{uuid.uuid4()}"
+        self.client.create_stream(StreamName=self.name, ShardCount=2)
+        self.ready()
+        self.zero, self.one = (shard["ShardId"] for shard in self.shards())
+
+    def ready(self) -> None:
+        """Waits until it can be used."""
+        self.client.get_waiter("stream_exists").wait(StreamName=self.name, WaiterConfig={"Delay": 1})
+
+    def shards(self) -> list[Mapping[str, Any]]:
+        """As ListShards tells them."""
+        return list(self.client.list_shards(StreamName=self.name)["Shards"])
+
+    def split(self) -> tuple[str, str]:
+        """Splits the first shard in the middle."""
+        low, high = (int(self.shards()[0]["HashKeyRange"][key]) for key in ("StartingHashKey", "EndingHashKey"))
+        self.client.split_shard(StreamName=self.name, ShardToSplit=self.zero, NewStartingHashKey=str((low + high) // 2 + 1))
+        self.ready()
+        first, second = (shard["ShardId"] for shard in self.shards() if shard.get("ParentShardId") == self.zero)
+        return first, second
+
+    def put(self, shard: str, data: bytes) -> str:
+        """A Kinesis record; its sequence number."""
+        reply = self.client.put_record(StreamName=self.name, Data=data, PartitionKey=self.key(shard))
+        assert reply["ShardId"] == shard
+        return str(reply["SequenceNumber"])
+
+    def key(self, shard: str) -> str:
+        """A partition key of a shard: KCL leaves out user records whose key is another's."""
+        (found,) = (one["HashKeyRange"] for one in self.shards() if one["ShardId"] == shard)
+        low, high = int(found["StartingHashKey"]), int(found["EndingHashKey"])
+        return next(key for key in map(str, range(10_000)) if low <= int(hashlib.md5(key.encode(), usedforsecurity=False).hexdigest(), 16) <= high)
+
+
+def aggregate(key: str, *payloads: bytes) -> bytes:
+    """User records of one key in one Kinesis record, as the KPL packs them."""
+
+    def field(number: int, value: bytes) -> bytes:
+        return bytes([number << 3 | 2, len(value)]) + value
+
+    body = field(1, key.encode()) + b"".join(field(3, b"\x08\x00" + field(3, payload)) for payload in payloads)
+    return MAGIC + body + hashlib.md5(body, usedforsecurity=False).digest()
+
+
+@contextmanager
+def kcl(jars: Path, stream: str, application: str, endpoints: Mapping[str, str], log: Path) -> Iterator[Callable[[set[str]], list[str]]]:
+    """The real KCL; gives a function that waits for some lines and returns all that came so far."""
+    command = ["java", "-cp", f"{jars}/*", str(HERE / "GoesOn.java"), stream, application]
+    lines: list[str] = []
+    came = threading.Condition()
+
+    def collect(program: subprocess.Popen[str]) -> None:
+        assert program.stdout is not None
+        for line in program.stdout:
+            with came:
+                lines.append(line.strip())
+                came.notify_all()
+
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with log.open("w") as errors, subprocess.Popen(command, env={**os.environ, **endpoints}, stderr=errors, **pipes) as program:
+        reader = threading.Thread(target=collect, args=(program,))
+        reader.start()
+
+        def until(wanted: set[str]) -> list[str]:
+            with came:
+                assert came.wait_for(lambda: wanted <= set(lines), SECONDS), f"{wanted - set(lines)} never came; {log.read_text()[-2000:]}"
+                return list(lines)
+
+        try:
+            yield until
+        finally:
+            program.kill()
+            reader.join()
+
+
+def dealt_with(orders: Orders, config: Config) -> set[str]:
+    """Sluice has read a part; returns the user records that are owed after that, as KCL prints them."""
+    whole = [orders.put(orders.zero, f"a{n}".encode()) for n in range(2)]
+    low, high = orders.split()
+    key = orders.key(orders.one)
+    inside = orders.put(orders.one, aggregate(key, b"b0", b"b1", b"b2"))
+    orders.put(orders.one, b"b3")
+    orders.put(low, b"c0")
+    read = orders.put(high, b"d0")
+    orders.put(high, b"d1")
+    store = supervisor.open_table(config)
+    life = take_over(store, supervisor.claim(config), Watcher()).life
+    consumer = Consumer(store, ports.catalog(config), life)
+    consumer.begin()
+    children = tuple(Child(child, frozenset({orders.zero})) for child in (low, high))
+    ends = {orders.zero: END, orders.one: Position.after(inside, 1), high: Position.after(read)}
+    for shard, end in ends.items():
+        row: ShardRow = store.read([shard])[shard]
+        bound = Range(shard, row.end, end, first=whole[0], records=1, children=children if end == END else None)
+        assert store.bind(life, 1, bound, Reader(f"{life.generation}.0.0", 1)) is None
+    assert store.read([low])[low].end == TRIM_HORIZON
+    store.commit(life, 1)
+    assert store.release(life)
+    return {f"{orders.one} b2", f"{orders.one} b3", f"{low} c0", f"{high} d1"}
+
+
+def test_kcl_goes_on_where_an_export_says(dynamodb_endpoint: str, kinesis_local_endpoint: str, jars: Path, tmp_path: Path) -> None:
+    """After a finished shard, inside an aggregate, behind a whole record, and at the beginning of a shard that nobody has started."""
+    orders = Orders(kinesis_local_endpoint)
+    table, application = (f"{what}-{uuid.uuid4()}" for what in ("sluice", "kcl"))
+    config = Config(Stream(orders.name, REGION, kinesis_local_endpoint, dynamodb_endpoint), Checkpoints(table), Pipeline("m:f"))
+    owed = dealt_with(orders, config)
+    endpoints = ("--kinesis-endpoint", kinesis_local_endpoint, "--dynamodb-endpoint", dynamodb_endpoint)
+    export = ["export", "--format", "kcl", "--table", table, "--to", application, "--stream", orders.name, "--region", REGION, *endpoints]
+    result = CliRunner().invoke(main, [*export, "--quiet-seconds", "0"])
+    assert result.exit_code == 0, result.output
+    where = {"KINESIS": kinesis_local_endpoint, "DYNAMODB": dynamodb_endpoint}
+    with kcl(jars, orders.name, application, where, tmp_path / "kcl.log") as until:
+        until(owed)
+        last = {f"{shard['ShardId']} the last" for shard in orders.shards() if shard["ShardId"] != orders.zero}
+        for line in last:
+            orders.put(line.split()[0], b"the last")
+        assert sorted(until(last)) == sorted(owed | last)  # shards are read in order, so nothing else is to come
