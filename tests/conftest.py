@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, settings
 sys.path.append(str(Path(__file__).parent))  # tests have no packages (importlib mode)
 
 from emulated import credentials, dynalite_endpoint, dynamodb_endpoint, kinesalite_endpoint, kinesis_local_endpoint
+from one_spark import spark
 
-__all__ = ["credentials", "dynalite_endpoint", "dynamodb_endpoint", "kinesalite_endpoint", "kinesis_local_endpoint"]
+__all__ = ["credentials", "dynalite_endpoint", "dynamodb_endpoint", "kinesalite_endpoint", "kinesis_local_endpoint", "spark"]
 
 CLUSTER = "tests/cluster/"
 

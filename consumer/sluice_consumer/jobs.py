@@ -4,7 +4,7 @@ One batch is open at a time, so every job that began since the batch was issued 
 
 * A job that reads the batch is over before the batch is closed. Spark's adaptive execution ends a query as soon as its result is known to be empty.
   The jobs of the query's other stages run on, and still bind shards: they are waited for. A job that does not read the batch is left alone.
-* A job that failed or was cancelled refuses the batch. The exception: its SQL query returned a result after the job began, so it was not needed.
+* A job that failed or was cancelled refuses the batch. The exception: its SQL query returned a result, so the job was not needed.
 * What Spark has forgotten counts as failed.
 """
 
@@ -157,9 +157,9 @@ class Jobs:
         return self._deaf() and not self._status.active(job) and not self._status.active(job)
 
     def _needless(self, facts: Facts) -> bool:
-        """Whether the job's query returned its result without it. A job that began later is one of `toLocalIterator`: the query's result itself."""
+        """Whether the job's query returned its result without it, even before it began: adaptive execution submits stages in threads of their own."""
         query = facts.execution
-        return query is not None and query.clean and query.ended is not None and facts.began < query.ended
+        return query is not None and query.clean and query.ended is not None
 
     # -- quiet ---------------------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 RUNNING, SUCCEEDED, FAILED, FORGOTTEN = "RUNNING", "SUCCEEDED", "FAILED", "FORGOTTEN"
 SCAN = "Scan sluice"  # what Spark calls a read of ours in a job's graph, after "Batch" or "MicroBatch"
-CLEAN = "Some()"  # the error message of an SQL execution that returned; one whose jobs come later, of `toLocalIterator`, has none
+CLEAN = "Some()"  # the error message of an SQL execution that returned its result; one of `toLocalIterator`, whose jobs are the result, has none
 WORDS = 500  # characters of an error
 SQL_STATE = re.compile(r"\s+SQLSTATE: \w+\s*$")
 DROPPED = "queue.appStatus.numDroppedEvents"
@@ -41,13 +41,11 @@ class Facts:
 
     Attributes:
         name: where the user's code began it, as far as Spark knows.
-        began: in epoch milliseconds.
         reads: it may read a batch: a scan of ours is in its graph, or Spark knows no graph.
         why: the last words of what failed in it.
     """
 
     name: str
-    began: int
     reads: bool
     execution: Execution | None
     why: str
@@ -93,9 +91,8 @@ class SparkStatus:
         """All about a job that the store knows."""
         both = self._store.jobWithAssociatedSql(job)
         data, sql = both.productElement(0), both.productElement(1)
-        began = data.submissionTime()
         execution = self._execution(int(sql.get())) if sql.isDefined() else None
-        return Facts(str(data.name()), began.get().getTime() if began.isDefined() else 0, self._reads(job), execution, self._why(data))
+        return Facts(str(data.name()), self._reads(job), execution, self._why(data))
 
     def _execution(self, number: int) -> Execution | None:
         found = self._sql.execution(number)

@@ -13,7 +13,7 @@ from sluice_consumer.spark_status import FAILED, FORGOTTEN, RUNNING, SUCCEEDED, 
 
 LEASE = 20.0
 QUERY = Execution(3, "save at pipeline.py:9", ended=2000, clean=True, nested=False)
-READ = Facts("collect at pipeline.py:7", began=1000, reads=True, execution=None, why="ValueError: no")
+READ = Facts("collect at pipeline.py:7", reads=True, execution=None, why="ValueError: no")
 
 
 @dataclass
@@ -152,7 +152,6 @@ def test_a_job_that_spark_does_not_know_is_refused_with_what_to_change(spark: Sp
     [
         (QUERY, True),
         (replace(QUERY, clean=False), False),  # it failed, or it is an iterator, whose query says nothing
-        (replace(QUERY, ended=1000), False),  # the job began when the query was over: it is the iterator's
         (replace(QUERY, ended=None), False),  # a query of a thread that does not end
     ],
 )

@@ -7,6 +7,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from conftest_spark import aws, slow_stream, spark
+from conftest_spark import aws, slow_stream
 
-__all__ = ["aws", "slow_stream", "spark"]
+__all__ = ["aws", "slow_stream"]

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -17,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from sluice_checkpoints.lease import Watcher, take_over
 from sluice_checkpoints.model import ShardRow
-from sluice_consumer import ports, spark_conf, supervisor
+from sluice_consumer import ports, supervisor
 from sluice_consumer.config import Batch, Checkpoints, Config, Pipeline, Stream
 from sluice_consumer.engine import SparkEngine
 from sluice_consumer.life import Consumer
@@ -27,11 +24,9 @@ SLOW_SHARDS, SLOW_RECORDS = 2, 48
 
 
 @pytest.fixture(scope="session")
-def aws(dynamodb_endpoint: str, kinesis_local_endpoint: str) -> Iterator[Stream]:
+def aws(credentials: None, dynamodb_endpoint: str, kinesis_local_endpoint: str) -> Iterator[Stream]:  # noqa: ARG001 - set for all
     """A stream with records in every shard, and where it is."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AWS_ACCESS_KEY_ID", "contract")
-        patch.setenv("AWS_SECRET_ACCESS_KEY", "contract")
         patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
         client = boto3.client("kinesis", endpoint_url=kinesis_local_endpoint)
         name = f"spark-{uuid4()}"
@@ -59,18 +54,6 @@ def configuration(aws: Stream, entrypoint: str, **batch: Any) -> Config:
     """A configuration with a table of its own."""
     table = Checkpoints(f"spark-{uuid4()}")
     return Config(aws, table, Pipeline(entrypoint), name="spark", batch=Batch(**batch), lease_duration_seconds=3)
-
-
-@pytest.fixture(scope="session")
-def spark(aws: Stream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One session for all tests, with the settings a driver has."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])  # for functions sent to workers
-    ours = {"spark.master": "local[2]", "spark.log.level": "OFF", "spark.local.dir": str(tmp_path_factory.mktemp("spark"))}
-    settings = spark_conf.settings(configuration(aws, "a:b"), None) | ours
-    session = SparkSession.builder.config(map=dict[str, Any](settings)).getOrCreate()
-    yield session
-    session.stop()
 
 
 @dataclass

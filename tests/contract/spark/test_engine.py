@@ -116,8 +116,11 @@ def test_an_error_of_process_keeps_the_batch_open_and_it_comes_again_the_same(li
     assert plan.replay
 
 
-def test_a_worker_that_has_read_keeps_its_threads_has_little_to_collect_and_no_pandas(spark: SparkSession, life: Callable[[str], Life]) -> None:
+def test_a_worker_that_has_read_keeps_its_threads_has_little_to_collect_and_no_pandas(
+    spark: SparkSession, life: Callable[[str], Life], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """PySpark collects garbage after every task of every batch; to import pandas is the better part of a cold executor's first task."""
+    monkeypatch.setitem(spark.sparkContext.environment, "WORKERS", "new ones")  # other tests' have read other streams
     life("collect").batch()
     spark.dataSource.register(WorkerLook)
     workers = [row for row in spark.read.format("workers").load().collect() if row.has_read]

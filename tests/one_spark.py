@@ -1,0 +1,43 @@
+"""The Spark session of all tests: a JVM is started once, when the first test asks for one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from sluice_consumer import spark_conf
+from sluice_consumer.config import Checkpoints, Config, Pipeline, Stream
+
+REGION = "us-east-1"
+IMPORTED = Path(__file__).parent / "contract" / "spark"  # functions that are sent to workers by name
+ANY = Config(Stream("any", REGION), Checkpoints("any"), Pipeline("any:process"), name="any")
+
+
+@pytest.fixture(scope="session")
+def spark(credentials: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:  # noqa: ARG001 - set for all
+    """A session in local mode with the settings of a driver. Its workers have the environment of this moment."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(IMPORTED), os.environ.get("PYTHONPATH", "")]))
+        patch.setenv("AWS_DEFAULT_REGION", REGION)
+        ours = {"spark.master": "local[2]", "spark.log.level": "OFF", "spark.local.dir": str(tmp_path_factory.mktemp("spark"))}
+        session = SparkSession.builder.config(map=dict[str, Any](spark_conf.settings(ANY, None) | ours)).getOrCreate()
+    yield session
+    session.stop()
+    _end_the_jvm()
+
+
+def _end_the_jvm() -> None:
+    """Its memory is free again, and a Spark that is started later has its own environment."""
+    if gateway := SparkContext._gateway:
+        gateway.shutdown()
+        gateway.proc.stdin.close()  # what PySpark's JVM takes as the end of its parent
+        gateway.proc.wait(timeout=60)
+    SparkContext._gateway = SparkContext._jvm = None
