@@ -163,7 +163,7 @@ class Engine:
         if kind == NOTHING or (kind == WAIVE and plan.replay):
             self._returns_unread(plan, kind)
             return
-        wanted = [row for row in plan.rows if kind != PART or self._chosen(plan, row)]
+        wanted = self._wanted(plan, kind)
         rows = self._read(kind, self._groups(wanted))
         if rows is None:
             return
@@ -182,6 +182,11 @@ class Engine:
             self._cluster.ledger.waived.add((self._consumer_id, plan.number))
         elif plan.replay:
             raise NotNow(f"batch {plan.number}: later")
+
+    def _wanted(self, plan: BatchPlan, kind: str) -> list[ShardRow]:
+        """What it reads. Something, as it writes: else nothing tells a life that stood still that another one works (protocol.md, "Idempotency key")."""
+        chosen = [row for row in plan.rows if kind != PART or self._chosen(plan, row)]
+        return chosen or list(plan.rows)
 
     def _chosen(self, plan: BatchPlan, row: ShardRow) -> bool:
         return bool((number_of(row.id) + plan.number // len(self._cluster.habits.processes)) % 2)

@@ -199,8 +199,10 @@ class World(Scheduler):
         for process in list(self.frozen):
             if process in self.frozen:
                 self.thaw(process, MAX_STEPS)
-        if self.another_stream:  # the refusal says that nothing more can be told of the one before
-            return
+        if not self.another_stream:  # else the refusal says that nothing more can be told of the one before
+            self._accounted_for()
+
+    def _accounted_for(self) -> None:
         if unreported := self.ledger.unreported():
             self.ledger.breaks("no_record_lost", f"nobody was told of {sorted(unreported)}")
         for shard, missing in self.ledger.missing().items():
