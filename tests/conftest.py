@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 sys.path.append(str(Path(__file__).parent))  # tests have no packages (importlib mode)
 
 from emulated import credentials, dynalite_endpoint, dynamodb_endpoint, kinesalite_endpoint, kinesis_local_endpoint
-from one_spark import spark
+from one_spark import ENDED_EARLY, spark
 
 __all__ = ["credentials", "dynalite_endpoint", "dynamodb_endpoint", "kinesalite_endpoint", "kinesis_local_endpoint", "spark"]
 
@@ -26,6 +26,12 @@ settings.load_profile("sluice")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Minutes come after seconds: first what needs no cluster, then what makes one, then what only uses it."""
     items.sort(key=lambda item: 0 if item.get_closest_marker("cluster") is None else 1 if CLUSTER in item.path.as_posix() else 2)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """No Spark of other tests beside a cluster."""
+    if item.get_closest_marker("cluster"):
+        ENDED_EARLY.close()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ from sluice_consumer.config import Checkpoints, Config, Pipeline, Stream
 
 REGION = "us-east-1"
 IMPORTED = Path(__file__).parent / "contract" / "spark"  # functions that are sent to workers by name
+ENDED_EARLY = ExitStack()
+"""Ends the session before the first test of a cluster: an executor that cannot reach its driver for some seconds ends its JVM, and a machine that
+makes a cluster may be as busy as that."""
 ANY = Config(Stream("any", REGION), Checkpoints("any"), Pipeline("any:process"), name="any")
 
 
@@ -29,13 +33,14 @@ def spark(credentials: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         patch.setenv("AWS_DEFAULT_REGION", REGION)
         ours = {"spark.master": "local[2]", "spark.log.level": "OFF", "spark.local.dir": str(tmp_path_factory.mktemp("spark"))}
         session = SparkSession.builder.config(map=dict[str, Any](spark_conf.settings(ANY, None) | ours)).getOrCreate()
+    ENDED_EARLY.callback(_end, session)
     yield session
+    ENDED_EARLY.close()
+
+
+def _end(session: SparkSession) -> None:
+    """The JVM too: its memory is free again, and a Spark that is started later has its own environment."""
     session.stop()
-    _end_the_jvm()
-
-
-def _end_the_jvm() -> None:
-    """Its memory is free again, and a Spark that is started later has its own environment."""
     if gateway := SparkContext._gateway:
         gateway.shutdown()
         gateway.proc.stdin.close()  # what PySpark's JVM takes as the end of its parent

@@ -2,12 +2,9 @@
 
 import json
 import os
-import sys
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,19 +15,6 @@ from sluice_consumer.pipelines import BatchInfo
 from sluice_lab.demo import delivered
 from sluice_lab.demo.ledger import Place
 from sluice_lab.nemesis import sink, witness
-
-
-@pytest.fixture
-def spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
-    """Another test's session if it still runs, else one of this test."""
-    if running := SparkSession.getActiveSession():
-        yield running
-        return
-    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    settings: dict[str, Any] = {"spark.ui.enabled": "false", "spark.sql.session.timeZone": "UTC", "spark.log.level": "ERROR"}
-    with SparkSession.builder.master("local[1]").config(map=settings).getOrCreate() as session:
-        yield session
-
 
 INFO = BatchInfo("id", 7, replay=False, stream="s", shards=("a", "b"))
 

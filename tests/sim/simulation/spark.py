@@ -184,7 +184,7 @@ class Engine:
             raise NotNow(f"batch {plan.number}: later")
 
     def _wanted(self, plan: BatchPlan, kind: str) -> list[ShardRow]:
-        """What it reads. Something, as it writes: else nothing tells a life that stood still that another one works (protocol.md, "Idempotency key")."""
+        """What it reads. Something, for it writes: else nothing tells a life that stood still that another works (protocol.md, "Idempotency key")."""
         chosen = [row for row in plan.rows if kind != PART or self._chosen(plan, row)]
         return chosen or list(plan.rows)
 
