@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 RUNNING, SUCCEEDED, FAILED, FORGOTTEN = "RUNNING", "SUCCEEDED", "FAILED", "FORGOTTEN"
 SCAN = "Scan sluice"  # what Spark calls a read of ours in a job's graph, after "Batch" or "MicroBatch"
-CLEAN = "Some()"  # the error message of an SQL execution that returned its result; one of `toLocalIterator`, whose jobs are the result, has none
+CLEAN = "Some()"  # the error message of an SQL execution that returned its result
+HANDS_OUT_LATER = "Dataset.toPythonIterator"  # of `toLocalIterator`: its execution ends before the job of its rows begins
 WORDS = 500  # characters of an error
 SQL_STATE = re.compile(r"\s+SQLSTATE: \w+\s*$")
 DROPPED = "queue.appStatus.numDroppedEvents"
@@ -24,7 +25,7 @@ class Execution:
 
     Attributes:
         ended: when it ended, in epoch milliseconds; None: it has not.
-        clean: it returned its result.
+        clean: it returned its result, all of it.
         nested: it ran inside another one.
     """
 
@@ -99,7 +100,8 @@ class SparkStatus:
         if not found.isDefined():
             return None
         data = found.get()
-        ended, clean = data.completionTime(), str(data.errorMessage().toString()) == CLEAN
+        ended, later = data.completionTime(), HANDS_OUT_LATER in str(data.details())
+        clean = not later and str(data.errorMessage().toString()) == CLEAN
         nested = int(data.rootExecutionId()) != number
         return Execution(number, str(data.description()), ended.get().getTime() if ended.isDefined() else None, clean, nested)
 

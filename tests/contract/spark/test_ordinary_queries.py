@@ -85,9 +85,10 @@ def committed(life: Life) -> Any:
         ("swallow", r"job \d+ \(collect at \S+pipelines_of_tests\.py:\d+\) FAILED: ValueError: a task fails"),
         ("swallow_query", r"job \d+ \(save at .*, query \d+ \(my report\)\) FAILED: ValueError: a task fails"),
         ("swallow_rows", r"job \d+ \(toLocalIterator at \S+pipelines_of_tests\.py:\d+, query \d+ .*\) FAILED: ValueError: a task fails"),
+        ("swallow_rows_later", r"job \d+ \(toLocalIterator at \S+pipelines_of_tests\.py:\d+, query \d+ .*\) FAILED: ValueError: a task fails"),
         ("swallow_cancelled", r"job \d+ \(collect at .*FAILED"),
     ],
-    ids=["rdd", "query", "rows", "cancelled"],
+    ids=["rdd", "query", "rows", "rows later", "cancelled"],
 )
 def test_a_failed_read_that_process_swallowed_is_refused_by_name(life: Callable[[str], Life], pipeline: str, named: str) -> None:
     """The message says which query of the user's failed and by what, for a number alone leads nowhere."""
