@@ -146,6 +146,21 @@ def a_late_acceptance_two_batches_later() -> World:
 
 
 @story
+def a_sink_that_is_told_late_of_what_was_given_up() -> World:
+    """A life stands still before it writes to its sink; its batch is given up, others come after it; then it goes on."""
+    world = with_records(3, habits=Habits(limit=3, looks_first=False))
+    former = begin(world)
+    late = reach(world, former, "sink")[1]
+    world.freeze_life(former)
+    world.overtake(0)
+    heir = accepting(world)
+    world.put(world.open_shards[0], 2)
+    world.work(heir, 2)
+    world.thaw(late, 1)
+    return world
+
+
+@story
 def a_day_before_the_first_range() -> World:
     """A consumer begins at LATEST and dies before it reads; what arrived then has expired when the next life begins."""
     world = World(1)
