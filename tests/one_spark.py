@@ -19,8 +19,7 @@ from sluice_consumer.config import Checkpoints, Config, Pipeline, Stream
 REGION = "us-east-1"
 IMPORTED = Path(__file__).parent / "contract" / "spark"  # functions that are sent to workers by name
 ENDED_EARLY = ExitStack()
-"""Ends the session before the first test of a cluster: an executor that cannot reach its driver for some seconds ends its JVM, and a machine that
-makes a cluster may be as busy as that."""
+"""Ends the session before the first test of a cluster, which needs the memory."""
 ANY = Config(Stream("any", REGION), Checkpoints("any"), Pipeline("any:process"), name="any")
 
 

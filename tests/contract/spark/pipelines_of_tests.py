@@ -122,7 +122,7 @@ def _not_needed(batch: DataFrame, function: Any) -> None:
 
 
 def swallow_rows_later(batch: DataFrame, _info: Any) -> None:
-    """Catches a failure among the rows of a query of which another job runs on: Spark keeps what it knows of such a query, and says that it succeeded."""
+    """Catches a failure among the rows of a query of which another job runs on: Spark says for longer that such a query succeeded."""
     rows = _joined_with_nothing(batch, _late).select("data").union(batch.mapInArrow(_failing, batch.schema).select("data"))
     try:
         seen.append(len(list(rows.toLocalIterator())))
