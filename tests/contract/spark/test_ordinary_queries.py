@@ -26,6 +26,8 @@ from sluice_consumer.spark_status import SparkStatus
 pytestmark = pytest.mark.spark
 LEAVE_JOBS = {"merged", "aggregated", "built"}  # groups of which some query ends before its jobs do
 
+MAY_LEAVE_JOBS = {"parts"}  # a prefetched partition that nobody asked for any more, if the machine is slow
+
 
 def idle(spark: SparkSession) -> bool:
     """Whether no job runs."""
@@ -64,7 +66,7 @@ def test_ordinary_queries_are_accepted_of_a_batch_with_records_and_of_an_empty_o
     records = [sum(row.records for row in life.batch()) for _ in range(2)]
     assert records == [RECORDS, 0]
     assert life.engine.quiet()
-    assert any(seen) == (adaptive and group in LEAVE_JOBS), f"{group}: {seen}"
+    assert group in MAY_LEAVE_JOBS or any(seen) == (adaptive and group in LEAVE_JOBS), f"{group}: {seen}"
 
 
 @pytest.fixture
