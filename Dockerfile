@@ -1,11 +1,15 @@
 # Two images: `docker build --target operator .` and `docker build --target consumer .`
 #
 # A network with a certificate authority of its own puts its bundle into the context as `ca.crt`: pip trusts it while
-# building, and it is in neither image. Dependencies are installed from pyproject.toml and constraints.txt before the
-# code is there. The code is the last layer of each image, alone and a few hundred kilobytes: the lab relies on that to
-# bring a change of code to a cluster without the gigabyte below it (lab/sluice_lab/loading.py).
+# building, and it is in neither image. Dependencies are installed from hashes/ (`make hashes`) before the code is there;
+# an archive with another hash is refused. The code is the last layer of each image, alone and a few hundred kilobytes:
+# the lab relies on that to bring a change of code to a cluster without the gigabyte below it (lab/sluice_lab/loading.py).
+#
+# To pin what is below: `--build-arg BASE=debian:bookworm-slim@sha256:…` (docs/security.md). What an image says of itself:
+# `--build-arg VERSION=…`, REVISION, SOURCE.
 
-FROM debian:bookworm-slim AS python
+ARG BASE=debian:bookworm-slim
+FROM ${BASE} AS python
 RUN apt-get update -q \
  && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends python3.11 \
  && rm -rf /var/lib/apt/lists/* /var/cache/* /var/log/*
@@ -16,21 +20,12 @@ ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 LANG=C.UTF-8
 FROM python AS build
 RUN apt-get update -q \
  && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends python3.11-venv
-COPY LICENSE ca.cr[t] /build/
+COPY hashes/build.txt ca.cr[t] /build/
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_DEFAULT_TIMEOUT=60 PIP_ROOT_USER_ACTION=ignore
 RUN if [ -e /build/ca.crt ]; then printf '[global]\ncert = /build/ca.crt\n' >/etc/pip.conf; fi \
  && python3.11 -m venv /opt/tools \
- && /opt/tools/bin/pip install --quiet 'pip>=25' 'hatchling>=1.27'
+ && /opt/tools/bin/pip install --quiet --require-hashes -r /build/build.txt
 WORKDIR /build
-
-
-# The dependencies as files of their own, so that only a change of them installs them again.
-FROM build AS requirements
-COPY pyproject.toml ./
-RUN for extra in operator consumer; do \
-      /opt/tools/bin/python -c 'import sys, tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-        print(*p["optional-dependencies"][sys.argv[1]], sep="\n")' $extra >$extra.txt; \
-    done
 
 
 FROM build AS code
@@ -44,11 +39,11 @@ FROM scratch AS code-layer
 COPY --from=code /code /opt/venv/lib/python3.11/site-packages
 
 
+# Without pip: nothing can be installed into the operator.
 FROM build AS operator-dependencies
-COPY constraints.txt ./
-COPY --from=requirements /build/operator.txt ./
+COPY hashes/operator.txt ./
 RUN python3.11 -m venv --without-pip /opt/venv \
- && /opt/tools/bin/pip --python /opt/venv/bin/python install --quiet -c constraints.txt -r operator.txt \
+ && /opt/tools/bin/pip --python /opt/venv/bin/python install --quiet --require-hashes -r operator.txt \
  && rm -r /opt/venv/lib/python3.11/site-packages/kubernetes/aio
 
 
@@ -59,6 +54,17 @@ ENTRYPOINT ["python", "-m", "sluice_operator"]
 
 
 FROM operator-base AS operator
+ARG BASE
+ARG VERSION
+ARG REVISION
+ARG SOURCE
+LABEL org.opencontainers.image.title="sluice-operator" \
+      org.opencontainers.image.description="Operator for PySpark consumers of Amazon Kinesis" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.base.name="$BASE" \
+      org.opencontainers.image.version="$VERSION" \
+      org.opencontainers.image.revision="$REVISION" \
+      org.opencontainers.image.source="$SOURCE"
 COPY --from=code /code /opt/venv/lib/python3.11/site-packages
 
 
@@ -67,10 +73,9 @@ COPY --from=code /code /opt/venv/lib/python3.11/site-packages
 # zip file of PySpark's sources: Spark puts it first on the path of its Python workers, where each would compile it anew
 # (1.3 CPU-s instead of 0.3 until the first task); without it they find the same modules here, compiled.
 FROM build AS consumer-dependencies
-COPY constraints.txt ./
-COPY --from=requirements /build/consumer.txt ./
+COPY hashes/consumer.txt ./
 RUN python3.11 -m venv /opt/venv \
- && /opt/tools/bin/pip --python /opt/venv/bin/python install --quiet -c constraints.txt -r consumer.txt \
+ && /opt/tools/bin/pip --python /opt/venv/bin/python install --quiet --require-hashes -r consumer.txt \
  && cd /opt/venv/lib/python3.11/site-packages \
  && rm -r kubernetes/aio pyarrow/include pyarrow/tests pandas/tests pyspark/jars/connect-repl pyspark/python/lib \
  && find numpy -name tests -type d -prune -exec rm -rf {} +
@@ -105,4 +110,15 @@ ENTRYPOINT ["/opt/sluice/entrypoint"]
 
 
 FROM consumer-base AS consumer
+ARG BASE
+ARG VERSION
+ARG REVISION
+ARG SOURCE
+LABEL org.opencontainers.image.title="sluice-consumer" \
+      org.opencontainers.image.description="PySpark consumer of Amazon Kinesis: driver, executors and migration" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.base.name="$BASE" \
+      org.opencontainers.image.version="$VERSION" \
+      org.opencontainers.image.revision="$REVISION" \
+      org.opencontainers.image.source="$SOURCE"
 COPY --from=code /code /opt/venv/lib/python3.11/site-packages

@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help venv generate format lint check test demo demo-local demo-clean nemesis bench bench-operator clean
+.PHONY: help venv generate hashes format lint check test demo demo-local demo-clean nemesis bench bench-operator clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,6 +21,9 @@ venv: .venv/installed ## make .venv with everything in it
 generate: venv ## write generated files (CRD, docs)
 	@$(BIN)/python -m sluice_operator.crd crds/kinesisconsumers.sluice.dev.yaml charts/sluice/files/crd.yaml
 	@$(BIN)/python -m sluice_operator.reference docs/operations.md
+
+hashes: venv ## write hashes/ from constraints.txt: what the images install, on both processors
+	@$(BIN)/python -m sluice_lab.hashes
 
 format: venv ## format the code
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .

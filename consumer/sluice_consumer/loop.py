@@ -34,6 +34,7 @@ class Rhythm:
         told: called after every commit with the batch and its duration in seconds; with None when the consumer becomes idle.
         rest: called once a second while it is idle.
         clock: monotonic, in seconds.
+        begun: called with its number before a batch is run.
     """
 
     interval: float
@@ -42,6 +43,7 @@ class Rhythm:
     told: Callable[[Committed | None, float], None]
     rest: Callable[[], None]
     clock: Callable[[], float] = time.monotonic
+    begun: Callable[[int], None] = lambda _number: None
 
 
 class Loop:
@@ -75,6 +77,7 @@ class Loop:
         if plan is None:
             return True
         started = self._clock()
+        self._rhythm.begun(plan.number)
         committed = self._consumer.run(plan, self._engine)
         self._rhythm.told(committed, self._clock() - started)
         ended = any(row.end == END for row in committed.rows)

@@ -76,7 +76,9 @@ class PodAnnotations:
 
 @dataclass
 class Report:
-    """What the operator is to be told, and when: on change, but never more often than every `REPORT_SECONDS` unless the phase changes. Pure.
+    """What the operator is to be told, and when: on change, but never more often than every `REPORT_SECONDS`. Pure.
+
+    At once: another phase; the first executor; no executor any more. Readiness depends on them.
 
     Attributes:
         number: of the last report that was begun. One whose answer is lost may have arrived, so its number is not used again.
@@ -94,7 +96,7 @@ class Report:
         if not self.state:
             return ALIVE_SECONDS
         same = self.state == self._begun and not self._failed
-        urgent = self.state.get("phase") != self._begun.get("phase") and not self._failed
+        urgent = _readiness(self.state) != _readiness(self._begun) and not self._failed
         return 0.0 if urgent else max(0.0, self._begun_at + (ALIVE_SECONDS if same else REPORT_SECONDS) - now)
 
     def begin(self, now: float) -> str:
@@ -106,6 +108,10 @@ class Report:
     def fail(self) -> None:
         """The text may not have arrived: the same or a newer one is due in `REPORT_SECONDS`."""
         self._failed = True
+
+
+def _readiness(state: Mapping[str, Any]) -> tuple[Any, bool]:
+    return state.get("phase"), bool(state.get("executors"))
 
 
 class Reporter:

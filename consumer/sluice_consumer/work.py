@@ -120,6 +120,7 @@ class Work:
             news=NewRecords(lambda row: Probe(self.kinesis(), row.id, row.end), lambda: self.consumer.listed_millis),
             told=lambda committed, seconds: self.told(engine, committed, seconds),
             rest=engine.rest,
+            begun=lambda number: self._reporter.update(openBatch=number),
         )
         self._reporter.update(phase="Running", deadline=None, **self._progress.report())
         Loop(self.consumer, engine, rhythm, self._drain).run()
@@ -154,7 +155,7 @@ class Work:
             self._suspect(committed.notes)
         self.look()
         phase = "Draining" if self._drain.is_set() else "Running" if committed else "Idle"
-        self._reporter.update(phase=phase, **self._progress.report())
+        self._reporter.update(phase=phase, openBatch=None, **self._progress.report())
 
     def _suspect(self, notes: Iterable[str]) -> None:
         for note in notes:

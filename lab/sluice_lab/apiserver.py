@@ -23,17 +23,14 @@ from sluice_lab.processes import Program, Running, run
 from sluice_lab.steps import step
 
 START_SECONDS = 90.0
-_POLICY = {
-    "apiVersion": "audit.k8s.io/v1",
-    "kind": "Policy",
-    "omitStages": ["RequestReceived", "ResponseStarted"],
-    "rules": [{"level": "Metadata", "verbs": ["create", "update", "patch", "delete"]}, {"level": "None"}],
-}
+_POLICY = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived", "ResponseStarted"]}
+_WRITES = [{"level": "Metadata", "verbs": ["create", "update", "patch", "delete"]}, {"level": "None"}]
+_EVERYTHING = [{"level": "Metadata"}]
 
 
 @dataclass(frozen=True)
 class ApiServer:
-    """One that answers at `url`. Every user is an administrator; a user's name is also its token. `audit` has a line for every write."""
+    """One that answers at `url`. Every user is an administrator; a user's name is also its token. `audit` has its calls."""
 
     url: str
     home: Path
@@ -62,10 +59,11 @@ class ApiServer:
 
 
 @contextmanager
-def running(work: Path, users: tuple[str, ...]) -> Iterator[ApiServer]:
-    """A server with nothing in it while the block lasts. What it stored is removed afterwards."""
+def running(work: Path, users: tuple[str, ...], *, reads: bool = False) -> Iterator[ApiServer]:
+    """A server with nothing in it while the block lasts. What it stored is removed afterwards. With `reads` its audit has those, too."""
     programs = _programs(work)
     home = Path(tempfile.mkdtemp(prefix="apiserver-", dir=places.made(work / "apiserver")))
+    (home / "policy.json").write_text(json.dumps({**_POLICY, "rules": _EVERYTHING if reads else _WRITES}))
     started: list[Running] = []
     try:
         with step("etcd and kube-apiserver"):
@@ -109,10 +107,9 @@ def _etcd(programs: Path, home: Path, url: str) -> Program:
 
 def _apiserver(programs: Path, home: Path, store: str, url: str, users: tuple[str, ...]) -> Program:
     """The defaults of a real one, but for what would need a controller: service accounts' tokens."""
-    key, tokens, policy = home / "accounts.key", home / "tokens.csv", home / "policy.json"
+    key, tokens = home / "accounts.key", home / "tokens.csv"
     run("openssl", "genrsa", "-out", str(key), "2048")
     tokens.write_text("".join(f'{user},{user},{user},"system:masters"\n' for user in users))
-    policy.write_text(json.dumps(_POLICY))
     port = url.rpartition(":")[2]
     options = {
         "etcd-servers": store,
@@ -126,9 +123,10 @@ def _apiserver(programs: Path, home: Path, store: str, url: str, users: tuple[st
         "service-account-signing-key-file": str(key),
         "token-auth-file": str(tokens),
         "authorization-mode": "RBAC",
+        "allow-privileged": "true",  # as every cluster's: what restricts pods is admission
         "disable-admission-plugins": "ServiceAccount",
         "endpoint-reconciler-type": "none",
-        "audit-policy-file": str(policy),
+        "audit-policy-file": str(home / "policy.json"),
         "audit-log-path": str(home / "audit.log"),
     }
     return Program(f"kube-apiserver-{port}", (str(programs / "kube-apiserver"), *_flags(options)))

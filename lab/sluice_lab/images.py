@@ -21,7 +21,7 @@ INPUTS = (
     ".dockerignore",
     "LICENSE",
     "README.md",
-    "constraints.txt",
+    "hashes",
     "pyproject.toml",
     "consumer",
     "operator",

@@ -65,6 +65,8 @@ def main(master: str, driver: str, class_path: str, executor: str) -> None:
         "spark.driver.memory": "512m",
         "spark.ui.enabled": "false",
         "spark.decommission.enabled": "true",
+        "spark.authenticate": "true",
+        "spark.kubernetes.executor.disableConfigMap": "true",
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.scheduler.minRegisteredResourcesRatio": "0",
         "spark.sql.shuffle.partitions": "2",

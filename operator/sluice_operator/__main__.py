@@ -50,7 +50,7 @@ def main() -> None:
 
 def assembled(settings: Settings) -> kopf.OperatorRegistry:
     """All the parts, and what kopf has to call of them."""
-    cache, metrics, freshness, client = Cache(), Metrics(), Freshness(), connect()
+    cache, metrics, freshness, client = Cache(), Metrics(), Freshness(resource_class=settings.resource_class), connect()
     api = ApiServer(client)
     candidate = candidate_for(settings)
     leads = candidate.leads if candidate else lambda: True
@@ -58,7 +58,7 @@ def assembled(settings: Settings) -> kopf.OperatorRegistry:
     recorder = Recorder(port)
     loops = Loops(Office(recorder, cache, settings, notice=metrics.notice), metrics, leading=False)
     metrics.registry.register(Gauges(Sources(cache.told, leads, freshness.behind)))
-    eyes = Eyes(cache, loops, freshness, metrics)
+    eyes = Eyes(cache, loops, freshness, metrics, settings.resource_class)
     services = (
         Server(settings.port, partial(problems, loops, freshness), freshness.cold, metrics.registry),
         Watches(client, settings.namespaces, eyes.see),

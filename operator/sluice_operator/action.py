@@ -65,18 +65,23 @@ Action = AddFinalizer | RemoveFinalizer | CreateDriver | CreateJob | DeletePod |
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What `kubectl describe` shows; `warning` decides the type."""
+    """What `kubectl describe` shows; `warning` decides the type. One of a `deed` is told when that is done."""
 
     reason: str
     message: str
     warning: bool = False
+    deed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Write `status`, then do `actions` in order, tell `events`, and look again at `wake` at the latest."""
+    """Write `status`, then do `actions` in order, tell `events`, and look again at `wake` at the latest.
+
+    A report puts `wake` off where only silence would be news, but never beyond `look_by`.
+    """
 
     status: Status
     actions: tuple[Action, ...] = ()
     events: tuple[Event, ...] = ()
     wake: datetime | None = None
+    look_by: datetime | None = None

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """`does` is the operator's part; `do` the user's, empty where nothing is left to do."""
+    """`does` is the operator's part; `do` the user's, empty where nothing is left to do. `late`: only when the progress deadline is over."""
 
     does: str
     do: str = ""
+    late: bool = False
 
 
 WORDS = 880  # characters of a message before the advice: a condition may have 1024
@@ -34,7 +35,14 @@ FAILURES: dict[str, Advice] = {
     "CreateContainerError": Advice("waits; the kubelet tries again", "Correct the pod template"),
     "RunContainerError": Advice("waits; the kubelet tries again", "Correct the pod template or the image"),
     "CrashLoopBackOff": Advice("waits; the kubelet starts the init container again", "Repair the init container of the pod template"),
-    "Unschedulable": Advice("waits", "Add nodes, or lower the requests in spec.driver.resources"),
+    "Unschedulable": Advice("waits", "Add nodes, or lower the requests in spec.driver.resources and spec.executor.resources"),
+    "ExecutorsPending": Advice(
+        "waits; Spark asks for executors again", "Read in the driver's log why Spark gets none: a quota, an admission policy", late=True
+    ),
+    "BatchOverdue": Advice("waits: `process` may still end", "Read the driver's log; raise spec.progressDeadlineSeconds if such batches are wanted"),
+    "DriverStarting": Advice("waits", "Read the driver's log", late=True),
+    "SpecChanged": Advice("waits until the driver before has ended its work", "Read the driver's log", late=True),
+    "Migrating": Advice("waits for the Job", "Read the log of the Job's pod", late=True),
     "DriverOverdue": Advice("waits: a driver that nobody sees may still work", "If its node is lost for good, give the pod up by the annotation"),
     "StrayDriver": Advice("ends a driver that its status does not name, and starts none before it is gone"),
     "StrayJob": Advice("ends a migration Job that its status does not name, and goes on when it is gone"),
@@ -68,7 +76,7 @@ OTHERS = Advice("tries again with backoff", SPEC)
 def advised(reason: str, message: str, *, stalled: bool = False) -> str:
     """The message of a condition, ended by what is left to do; a stalled resource always has something."""
     advice = FAILURES.get(reason, OTHERS if stalled else Advice(""))
-    if not advice.do or advice.do in message:
+    if not advice.do or advice.do in message or (advice.late and not stalled):
         return message
     words = message[:WORDS].rstrip(" .")
     return f"{words}. {advice.do}." if words else f"{advice.do}."

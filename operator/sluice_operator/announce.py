@@ -10,6 +10,7 @@ from sluice_operator.cluster import CONSUMER_KIND, ApiError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import datetime
 
     from sluice_operator.action import Event
     from sluice_operator.cluster import Cluster, Json
@@ -23,7 +24,9 @@ def announce(cluster: Cluster, view: View, events: Iterable[Event], reporter: st
     """Write each event; the name depends on what is said and when, so a repeated pass does not say it twice."""
     for event in events:
         LOG.info("%s/%s: event %s: %s", view.resource.namespace, view.resource.name, event.reason, event.message)
-        post(cluster, body(view, event, reporter))
+        resource = view.resource
+        meta = {"namespace": resource.namespace, "name": resource.name, "uid": resource.uid, "resourceVersion": resource.version}
+        post(cluster, body(meta, event, view.now, reporter))
 
 
 def post(cluster: Cluster, event: Json) -> None:
@@ -34,21 +37,18 @@ def post(cluster: Cluster, event: Json) -> None:
         LOG.warning("event %s not written: %s", event["reason"], error)
 
 
-def body(view: View, event: Event, reporter: str) -> Json:
-    """A core/v1 Event about the resource."""
-    resource, stamp = view.resource, f"{view.now:%Y-%m-%dT%H:%M:%SZ}"
-    said = hashlib.sha256(f"{resource.uid}{event.reason}{event.message}{stamp}".encode()).hexdigest()[:16]
+def body(meta: Json, event: Event, now: datetime, reporter: str) -> Json:
+    """A core/v1 Event about the resource with this metadata."""
+    stamp = f"{now:%Y-%m-%dT%H:%M:%SZ}"
+    said = hashlib.sha256(f"{meta['uid']}{event.reason}{event.message}{stamp}".encode()).hexdigest()[:16]
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": f"{resource.name}.{said}", "namespace": resource.namespace},
+        "metadata": {"name": f"{meta['name']}.{said}", "namespace": meta["namespace"]},
         "involvedObject": {
             "apiVersion": "sluice.dev/v1alpha1",
             "kind": CONSUMER_KIND,
-            "name": resource.name,
-            "namespace": resource.namespace,
-            "uid": resource.uid,
-            "resourceVersion": resource.version,
+            **{key: meta[key] for key in ("namespace", "name", "uid", "resourceVersion")},
         },
         "type": "Warning" if event.warning else "Normal",
         "reason": event.reason,

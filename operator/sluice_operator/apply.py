@@ -67,6 +67,8 @@ def _create_driver(doing: Doing, _action: CreateDriver) -> None:
     view = doing.view
     if view.wanted is None:
         raise ValueError("no driver without a spec")
+    if view.wanted.spec.executor.pod_template:
+        doing.cluster.check(manifests.executor_sample(view.resource, view.wanted, doing.settings))
     _create(doing.cluster, manifests.driver_pod(view.resource, view.wanted, view.driver, doing.settings))
 
 
@@ -74,7 +76,9 @@ def _create_job(doing: Doing, _action: CreateJob) -> None:
     view = doing.view
     if view.wanted is None or view.status.migration is None:
         raise ValueError("no Job without a spec and a migration")
-    _create(doing.cluster, manifests.migration_job(view.resource, view.wanted, view.status.migration, doing.settings))
+    job = manifests.migration_job(view.resource, view.wanted, view.status.migration, doing.settings)
+    doing.cluster.check(manifests.pod_of(job))  # what the Job controller would be told, and tells nobody but in events
+    _create(doing.cluster, job)
 
 
 def _create(cluster: Cluster, body: Json) -> None:

@@ -170,7 +170,8 @@ class Cache:
 def _driver(shelf: Shelf, body: Json) -> Pod | None:
     named = (body.get("status") or {}).get("driver") or {}
     pod = shelf.pods.get(named.get("pod") or "")
-    return pod if pod is not None and pod.owner == body["metadata"]["uid"] else None
+    ours = pod is not None and (pod.owner == body["metadata"]["uid"] or pod.uid == named.get("uid"))
+    return pod if ours else None
 
 
 def _present(body: Json | None, gone: Json) -> Json | None:

@@ -37,6 +37,7 @@ CHANGES = {
     "leaseDurationSeconds": Change.RESTART,
     "drainTimeoutSeconds": Change.RESTART,  # also the pod's grace period
     "restart": Change.IGNORE,
+    "progressDeadlineSeconds": Change.IGNORE,
     "suspend": Change.IGNORE,  # a rule of its own
     "serviceAccountName": Change.RESTART,
     "driver": Change.RESTART,

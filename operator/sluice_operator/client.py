@@ -8,6 +8,7 @@ what a lost reply means.
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlencode, urlsplit
 
@@ -18,15 +19,20 @@ from kubernetes.client.api_client import ApiClient
 from kubernetes.client.configuration import Configuration
 from kubernetes.client.exceptions import ApiException
 
-from sluice_operator.cluster import PATHS, Conflict, Exists, Refused, Unavailable
+from sluice_operator.cluster import PATHS, ApiError, Conflict, Exists, Refused, Unavailable
 
 if TYPE_CHECKING:
     from sluice_operator.cluster import Json
 
 TIMEOUT = (3.05, 15)  # seconds to connect, and between bytes
-NOT_FOUND, CONFLICT, UNPROCESSABLE = 404, 409, 422
+NOT_FOUND, CONFLICT, UNPROCESSABLE, SERVER_ERROR = 404, 409, 422, 500
+CONDITIONS = {"metadata.uid", "metadata.resourceVersion", "metadata.finalizers"}  # the last: of what is being deleted
+DENIED = re.compile(r"ValidatingAdmissionPolicy '.*denied request|admission webhook \".*\" denied the request", re.DOTALL)
+"""Policies and webhooks choose the code of their refusal: it may look like a lost race, or like credentials that have expired."""
 LATER = {401, 408, 410, 429}  # credentials being rotated, a list that took too long, and load
+STRICT = "?fieldValidation=Strict"  # a field that the API does not know is refused, not passed over: `nodeselector` in a podTemplate
 PAGE = 500
+NO_DRY_RUN = "does not support dry run"
 SAMPLE = 100  # objects of an audit: with 500, their JSON was 18 % of what the operator did with 500 drivers at rest
 CONNECTIONS = 20  # kept open, for the threads that call (`loops.THREADS`, audits); another one costs a handshake
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -104,7 +110,15 @@ class ApiServer:
 
     def create(self, body: Json) -> Json:
         """See Cluster."""
-        return self._write("POST", _path(body["kind"], body["metadata"]["namespace"]), body)
+        return self._write("POST", _path(body["kind"], body["metadata"]["namespace"]) + STRICT, body)
+
+    def check(self, body: Json) -> None:
+        """See Cluster. Where an admission webhook cannot answer without acting, nobody knows, and it is no refusal."""
+        try:
+            self._write("POST", _path(body["kind"], body["metadata"]["namespace"]) + f"{STRICT}&dryRun=All", body)
+        except Refused as refused:
+            if NO_DRY_RUN not in refused.message:
+                raise
 
     def replace_status(self, body: Json) -> Json:
         """See Cluster."""
@@ -130,7 +144,7 @@ class ApiServer:
         try:
             return self._call(method, path, body)
         except ApiException as error:
-            _raise(error, patching=method == "PATCH")
+            _raise(error, method)
 
     def _call(self, method: str, path: str, body: Json | None = None, accept: str = "application/json") -> Json:
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
@@ -154,17 +168,29 @@ def _path(kind: str, namespace: str, name: str = "") -> str:
     return "/".join(part for part in (group, where, plural, name) if part)
 
 
-def _raise(error: ApiException, *, patching: bool = False) -> NoReturn:
-    """Our patches are always well formed, so a patch that cannot be processed is one whose condition failed."""
-    status, answer = error.status or 0, _answer(error)
-    message = str(answer.get("message") or error.reason)
-    if status == CONFLICT and answer.get("reason") == "AlreadyExists":
-        raise Exists(message) from error
-    if status in {CONFLICT, NOT_FOUND} or (patching and status == UNPROCESSABLE):
-        raise Conflict(message) from error
-    if status in LATER or status >= 500:
-        raise Unavailable(message) from error
-    raise Refused(str(answer.get("reason") or status), message) from error
+def _raise(error: ApiException, method: str = "") -> NoReturn:
+    answer = _answer(error)
+    raise failure(method, error.status or 0, {**answer, "message": str(answer.get("message") or error.reason)}) from error
+
+
+def failure(method: str, status: int, answer: Json) -> ApiError:
+    """What an answer that is no success means to the caller. Our patches fail their own condition as a field that cannot be changed."""
+    reason, message = str(answer.get("reason") or status), str(answer.get("message") or "")
+    if DENIED.search(message):
+        return Refused(reason, message)
+    if status == CONFLICT and reason == "AlreadyExists":
+        return Exists(message)
+    if status in {CONFLICT, NOT_FOUND} or (method == "PATCH" and status == UNPROCESSABLE and _lost_race(answer)):
+        return Conflict(message)
+    if status in LATER or status >= SERVER_ERROR:
+        return Unavailable(message)
+    return Refused(reason, message)
+
+
+def _lost_race(answer: Json) -> bool:
+    """By the field that is named, not by words: a policy may have any."""
+    causes = (answer.get("details") or {}).get("causes") or ()
+    return any(cause.get("field") in CONDITIONS for cause in causes)
 
 
 def _answer(error: ApiException) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The port to the API server: seven calls, and errors named by what the caller does next.
+"""The port to the API server: eight calls, and errors named by what the caller does next.
 
 Objects are plain JSON. `client.py` is the real thing, `twin.py` the one in memory; a contract suite holds them to the
 same answers.
@@ -56,6 +56,9 @@ class Cluster(Protocol):
 
     def create(self, body: Json) -> Json:
         """Make it. Raises Exists."""
+
+    def check(self, body: Json) -> None:
+        """Ask whether it would be made, and make nothing (a dry run). Raises Refused."""
 
     def replace_status(self, body: Json) -> Json:
         """Write `.status` if `metadata.resourceVersion` is still the present one. Raises Conflict."""

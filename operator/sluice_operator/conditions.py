@@ -63,14 +63,17 @@ def _stamped(view: View, kind: str, verdict: Verdict) -> Condition:
 
 
 def ready(_view: View, step: Step) -> Verdict:
-    """True only when the driver said that it holds every shard, lately. Its reason is always the step's."""
+    """True when the resource does what its spec asks: the driver said lately that it holds every shard, and executors have registered with it.
+
+    Suspended or scaled to zero, it is True when nothing runs. Its reason is always the step's.
+    """
     text = step.message if step.ready else advised(step.reason, step.message, stalled=step.stalled)
     return Verdict("True" if step.ready else "False", step.reason, text)
 
 
-def reconciling(_view: View, step: Step) -> Verdict | None:
-    """On the way to what the user wants."""
-    return Verdict("True", step.reason, step.message) if step.progressing else None
+def reconciling(view: View, step: Step) -> Verdict | None:
+    """On the way to what the user wants; not while a person has to do something, for clients take whichever of the two comes first."""
+    return Verdict("True", step.reason, step.message) if step.progressing and stalled(view, step) is None else None
 
 
 def stalled(view: View, step: Step) -> Verdict | None:
@@ -119,12 +122,12 @@ def spec_valid(view: View, _step: Step) -> Verdict:
 def driver_healthy(view: View, step: Step) -> Verdict:
     """What can be said about the driver's process."""
     pod, end = view.driver_pod, view.driver.exit
-    if step.ready:
-        return Verdict("True", "Reporting")
     if pod is not None and pod.trouble:
         return Verdict("False", pod.trouble.reason, pod.trouble.message)
-    if step.reason == "ReportStale":
+    if step.reason in {"ReportStale", "BatchOverdue"}:
         return Verdict("Unknown", step.reason, step.message)
+    if pod is not None and pod.report is not None and pod.report.holds_all and pod.exit is None and not pod.deleting and not view.driver.stopping:
+        return Verdict("True", "Reporting")
     if end is not None and not view.driver.stopping and view.status.restarts.reason:
         code = "" if end.code is None else f"exit {end.code}: "
         return Verdict("False", end.reason, code + end.message)

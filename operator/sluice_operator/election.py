@@ -85,7 +85,7 @@ class LeaderOnly:
 
     def __init__(self, cluster: Cluster, leads: Callable[[], bool]) -> None:
         self._cluster, self._leads, self._closed = cluster, leads, False
-        self.get, self.list = cluster.get, cluster.list
+        self.get, self.list, self.check = cluster.get, cluster.list, cluster.check
 
     def close(self) -> None:
         """Refuse every write from now on."""

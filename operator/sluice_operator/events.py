@@ -50,6 +50,8 @@ class Reason(StrEnum):
     SUSPENDED = "Suspended"
     PAUSED = "Paused"
     API_REFUSED = "ApiRefused"
+    STATUS_REFUSED = "StatusRefused"
+    RECONCILE_FAILED = "ReconcileFailed"
     DATA_LOSS_SUSPECTED = "DataLossSuspected"
     SOURCE_MOVED = "SourceMoved"
     RETENTION_NEAR = "RetentionNear"
@@ -165,10 +167,10 @@ def _step(view: View, old: Status, step: Step) -> Iterator[Event]:
         if isinstance(action, AddFinalizer):
             yield Event(Reason.ACCEPTED, step.message)
         if isinstance(action, RemoveFinalizer):
-            yield Event(Reason.DELETED, step.message)
+            yield Event(Reason.DELETED, step.message, deed=True)
         if isinstance(action, Retarget):
-            yield Event(Reason.SCALING, f"{counted(action.executors, 'executor')} wanted of {action.pod}")
-    if step.ready and (before is None or before.status != "True"):
+            yield Event(Reason.SCALING, f"{counted(action.executors, 'executor')} wanted of {action.pod}", deed=True)
+    if step.ready and view.driver_pod is not None and (before is None or before.status != "True"):
         yield Event(Reason.DRIVER_READY, step.message)
     if before and before.reason == step.reason:
         return

@@ -7,6 +7,7 @@ This module may not touch drivers. Exit codes: docs/interfaces.md.
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from sluice_operator.action import Action, CreateJob, DeleteJob
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
     from sluice_operator.view import View
 
 SOURCE_ACTIVE = 75
+PODLESS = timedelta(seconds=60)  # a busy controller makes a pod in seconds
 TAKEN_AWAY = {"Killed", "Evicted"}
+JUDGED = {MigrationState.COMPLETE, MigrationState.FAILED, MigrationState.SOURCE_ACTIVE}
+OUTLIVED = timedelta(seconds=10)  # a Job says of itself within a moment that it ended, unless a container of its pod goes on
 MAX_TRIES = 99  # two digits are what a name of 63 characters has room for; then from 1 again, the old Job being gone
 
 
@@ -34,7 +38,17 @@ def note(view: View) -> Migration | None:
     if job is None:
         return migration if migration.uid is None else _lost(view, migration)
     migration = replace(migration, uid=job.uid)
-    return migration if job.state == "Active" else _ended(view, migration, job)
+    due = _outlived(view, job)
+    if job.state != "Active" or (due is not None and view.now >= due):
+        return _ended(view, migration, job)
+    return _podless(view, migration)
+
+
+def _outlived(view: View, job: Job) -> datetime | None:
+    """From when on a Job counts as ended whose `migrate` container has, while another one, which somebody injected, keeps its pod."""
+    going = [pod for pod in view.observed.migrators if pod.owner == job.uid and not pod.finished]
+    ends = [pod.exit.at for pod in going if pod.exit and pod.exit.reason not in TAKEN_AWAY and not pod.deleting]
+    return max(ends) + OUTLIVED if ends and len(ends) == len(going) else None
 
 
 def _job(view: View, migration: Migration) -> Job | None:
@@ -42,8 +56,17 @@ def _job(view: View, migration: Migration) -> Job | None:
     return next((job for job in ours if job.name == migration.job and migration.uid in {None, job.uid}), None)
 
 
-def _lost(view: View, migration: Migration) -> Migration:
-    message = "the Job was deleted before it ended"
+def _podless(view: View, migration: Migration) -> Migration:
+    """A Job whose pod is refused (quota, account, admission) stays active without a word. The next try asks the server for its reasons."""
+    if any(pod.owner == migration.uid for pod in view.observed.migrators):
+        return replace(migration, podless_since=None)
+    since = migration.podless_since or view.now
+    if view.now - since >= PODLESS:
+        return _lost(view, replace(migration, podless_since=None), f"Job {migration.job} had no pod for {PODLESS.total_seconds():.0f} s")
+    return replace(migration, podless_since=since)
+
+
+def _lost(view: View, migration: Migration, message: str = "the Job was deleted before it ended") -> Migration:
     return replace(migration, state=MigrationState.LOST, message=message, next_at=_next(view, migration))
 
 
@@ -69,7 +92,7 @@ def _ended(view: View, migration: Migration, job: Job) -> Migration:
 
 def _outcome(job: Job, end: Exit | None) -> MigrationState:
     """What a Job that ended has come to. One whose pod somebody took away has not failed: a failed Job keeps its pod."""
-    if job.state == "Complete":
+    if job.state == "Complete" or (job.state == "Active" and end is not None and end.code == 0):
         return MigrationState.COMPLETE
     if end is None or end.reason in TAKEN_AWAY:
         return MigrationState.LOST
@@ -82,9 +105,14 @@ def _last_pod(view: View, job: Job) -> Pod | None:
 
 
 def clear_jobs(view: View) -> Step | None:
-    """Jobs that the status does not name: a late leader's, or of a migration that is not wanted any more. They end before anything begins."""
-    named = view.status.migration.job if view.status.migration else None
-    strays = [job for job in view.observed.jobs if job.name != named and job.owner == view.resource.uid]
+    """Jobs that the status does not name: a late leader's, or of a migration that is not wanted any more. They end before anything begins.
+
+    So does one that has come to its end, and whose pod goes on with a container that somebody injected.
+    """
+    migration = view.status.migration
+    named = migration.job if migration else None
+    over = migration is not None and migration.state in JUDGED
+    strays = [job for job in view.observed.jobs if job.owner == view.resource.uid and (job.name != named or (over and job.state == "Active"))]
     if not strays:
         return None
     return progress(Phase.PENDING, "StrayJob", f"waiting until {strays[0].name} is gone", *_deletions(view, strays))
@@ -108,8 +136,12 @@ def migrate(view: View) -> Step | None:
 
 
 def stop(view: View) -> Step | None:
-    """Delete whatever Job is there and wait for its pod; None when nothing of a migration runs."""
-    jobs = [job for job in view.observed.jobs if job.state == "Active"]
+    """Delete whatever Job is there and wait for its pod; None when nothing of a migration runs.
+
+    One that has ended is left to the garbage collector, unless `kubectl delete --cascade=orphan` takes it from it.
+    """
+    left_alone = view.resource.deleting and "orphan" in view.resource.finalizers
+    jobs = [job for job in view.observed.jobs if job.state == "Active" or left_alone or not job.owner_kind]
     running = [pod for pod in view.observed.migrators if not pod.finished]
     if not jobs and not running:
         return None
@@ -138,7 +170,9 @@ def _new_try(view: View, wanted: str) -> Step:
 
 
 def _clear(view: View) -> Step | None:
-    """Before a new try the old Job goes, finished or not, so that never two of them write."""
+    """Before a new try the old Job goes, finished or not, so that never two of them write; so do executors of an earlier resource of this name."""
+    if view.observed.executors:
+        return progress(Phase.MIGRATING, "ExecutorsLeaving", f"waiting until {view.observed.executors[0].name} is gone")
     if not view.observed.jobs and not view.observed.migrators:
         return None
     text = "waiting until the Job of the last try is gone"
@@ -150,9 +184,10 @@ def _running(view: View, migration: Migration) -> Step:
     trouble = next((pod.trouble for pod in pods if pod.trouble), None)
     if trouble:
         return progress(Phase.MIGRATING, trouble.reason, f"the migration's pod cannot start: {trouble.message}")
-    step = progress(Phase.MIGRATING, "Migrating", f"Job {migration.job} takes over the source's positions")
-    if migration.uid is not None or _job(view, migration) is not None:
-        return step
+    step, job = progress(Phase.MIGRATING, "Migrating", f"Job {migration.job} takes over the source's positions"), _job(view, migration)
+    if migration.uid is not None or job is not None:
+        outlived = _outlived(view, job) if job else None
+        return replace(step, wake=migration.podless_since + PODLESS if migration.podless_since else outlived)
     return _clear(view) or replace(step, actions=(CreateJob(),))
 
 

@@ -23,16 +23,17 @@ if TYPE_CHECKING:
 
     from sluice_operator.cache import Told
     from sluice_operator.cluster import Json
-    from sluice_operator.model import Pod
+    from sluice_operator.model import Pod, Report
 
 BY_RESOURCE = {
-    "sluice_consumer_lag_seconds": "How far the oldest shard is behind the stream's tip.",
+    "sluice_consumer_lag_seconds": "How far the oldest shard is behind the stream's tip; it grows with the clock while a batch is open.",
     "sluice_consumer_records_per_second": "Records consumed, as the driver reported.",
     "sluice_consumer_open_shards": "Shards that can still get records.",
     "sluice_consumer_executors": "Executors that exist and are not on their way out.",
     "sluice_consumer_draining_executors": "Executors that end their work before they leave.",
     "sluice_consumer_report_age_seconds": "Time since the driver's figures last moved.",
     "sluice_consumer_ready": "1 if the condition Ready is True.",
+    "sluice_consumer_stalled": "1 if the condition Stalled is True: somebody has to do something.",
 }
 
 
@@ -92,17 +93,26 @@ def _resources(told: list[Told], consumers: GaugeMetricFamily, by_resource: list
 
 def _figures(status: Json, driver: Pod | None) -> dict[str, float | None]:
     report = driver.report if driver is not None else None
-    lag = report.millis_behind_latest if report else None
-    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or ())
+    true = {c["type"] for c in status.get("conditions") or () if c["status"] == "True"}
     return {
-        "sluice_consumer_lag_seconds": None if lag is None else lag / 1000,
+        "sluice_consumer_lag_seconds": _lag(report, status) if report else None,
         "sluice_consumer_records_per_second": report.records_per_second if report else None,
         "sluice_consumer_open_shards": report.open_shards if report else None,
         "sluice_consumer_executors": status.get("replicas"),
         "sluice_consumer_draining_executors": len(report.draining if report else ()),
         "sluice_consumer_report_age_seconds": _age(driver, status),
-        "sluice_consumer_ready": float(ready),
+        "sluice_consumer_ready": float("Ready" in true),
+        "sluice_consumer_stalled": float("Stalled" in true),
     }
+
+
+def _lag(report: Report, status: Json) -> float | None:
+    """As of the last commit, and the time since the open batch was seen first: what is not committed falls further behind."""
+    if report.millis_behind_latest is None:
+        return None
+    stream = status.get("stream") or {}
+    since = instant(stream.get("batchAt")) if report.open_batch is not None and stream.get("openBatch") == report.open_batch else None
+    return report.millis_behind_latest / 1000 + ((datetime.now(UTC) - since).total_seconds() if since else 0)
 
 
 def _age(driver: Pod | None, status: Json) -> float | None:

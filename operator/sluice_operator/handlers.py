@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+import logging
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 import kopf
 
+from sluice_operator.belonging import belongs
+from sluice_operator.cache import Key
 from sluice_operator.cluster import CONSUMER_KIND
-from sluice_operator.observe import REPORT
+from sluice_operator.observe import CONSUMER, REPORT
 from sluice_operator.track import Event
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from sluice_operator.cache import Cache
+    from sluice_operator.cluster import Json
     from sluice_operator.health import Freshness
     from sluice_operator.loops import Loops
     from sluice_operator.metrics import Metrics
 
+LOG = logging.getLogger("sluice")
 RESOURCE = ("sluice.dev", "v1alpha1", "kinesisconsumers")
 
 
@@ -36,22 +41,45 @@ class Service(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Eyes:
-    """Where events of watches go."""
+    """Where events of watches go. Of resources of another class only the names are kept, to pass over their pods and Jobs."""
 
     cache: Cache
     loops: Loops
     freshness: Freshness
     metrics: Metrics
+    resource_class: str = ""
+    strangers: set[Key] = field(default_factory=set)
 
     def see(self, kind: str, event: Event) -> None:
         """Remember it, and wake whom it concerns."""
         body, gone = event
-        sight = self.cache.see(kind, body, datetime.now(UTC).replace(microsecond=0), gone=gone)
         meta = body["metadata"]
-        self.freshness.shown(kind, meta["uid"], meta["resourceVersion"], gone=gone)
+        strange = self._strange(kind, body, gone=gone)
+        self.freshness.shown(kind, meta["uid"], meta["resourceVersion"], gone=gone or (strange and kind == CONSUMER_KIND))
+        if strange:
+            return
+        sight = self.cache.see(kind, body, datetime.now(UTC).replace(microsecond=0), gone=gone)
         self.metrics.saw(kind, meta["uid"], (meta.get("annotations") or {}).get(REPORT), gone=gone)
         if sight is not None:
             self.loops.wake(sight.key, matters=sight.matters)
+
+    def _strange(self, kind: str, body: Json, *, gone: bool) -> bool:
+        """Whether another operator has it. A resource that was ours a moment ago is forgotten, and its loop ends."""
+        meta = body["metadata"]
+        if kind != CONSUMER_KIND:
+            return Key(meta["namespace"], (meta.get("labels") or {}).get(CONSUMER, "")) in self.strangers
+        key = Key(meta["namespace"], meta["name"])
+        if belongs(body, self.resource_class):
+            self.strangers.discard(key)
+            return False
+        if self.cache.body(key) is not None:
+            LOG.info("%s/%s belongs to another class now", *key)
+            self.loops.wake(key)
+        self.cache.forget(key)
+        self.strangers.add(key)
+        if gone:
+            self.strangers.discard(key)
+        return True
 
 
 class Pauses:

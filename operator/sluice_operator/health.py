@@ -11,6 +11,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from sluice_operator.belonging import selector
 from sluice_operator.cluster import CONSUMER_KIND, ApiError, Refused
 from sluice_operator.leader import uptime
 
@@ -23,7 +24,7 @@ STUCK_AFTER = 90.0  # seconds in which a watch did not show what a list showed; 
 LATE_AFTER = 15.0
 UNHEARD_AFTER = 120.0  # seconds without an audit that worked
 OURS = "app.kubernetes.io/managed-by=sluice,sluice.dev/consumer"
-SAMPLES = {CONSUMER_KIND: "", "Pod": f"{OURS},sluice.dev/role=driver", "Job": OURS}  # drivers report, so their pods change
+SAMPLES = {CONSUMER_KIND: selector(""), "Pod": f"{OURS},sluice.dev/role=driver", "Job": OURS}  # drivers report, so their pods change
 
 
 class Lister(Protocol):
@@ -50,10 +51,11 @@ class Owed:
 
 
 class Freshness:
-    """What watches have shown, and what they owe. Fed on the event loop, audited on a thread."""
+    """What watches have shown, and what they owe: of resources, those of the class. Fed on the event loop, audited on a thread."""
 
-    def __init__(self, clock: Callable[[], float] = uptime) -> None:
+    def __init__(self, clock: Callable[[], float] = uptime, resource_class: str = "") -> None:
         self._clock, self._lock = clock, threading.Lock()
+        self._samples = SAMPLES | {CONSUMER_KIND: selector(resource_class)}
         self._shown: dict[str, dict[str, Shown]] = {kind: {} for kind in SAMPLES}
         self._owed: dict[str, dict[str, Owed]] = {kind: {} for kind in SAMPLES}
         self._audited: float | None = None
@@ -73,11 +75,11 @@ class Freshness:
         Raises:
             ApiError: nothing can be said.
         """
-        for kind, selector in SAMPLES.items():
+        for kind, sample in self._samples.items():
             for namespace in namespaces or ("",):
                 began = self._clock()
                 try:
-                    self._compare(kind, namespace, lister.versions(kind, namespace, selector), began)
+                    self._compare(kind, namespace, lister.versions(kind, namespace, sample), began)
                 except Refused as error:
                     LOG.warning("%ss in namespace %s cannot be read: %s", kind, namespace or "*", error)
         self._audited = self._clock()

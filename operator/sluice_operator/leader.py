@@ -8,8 +8,8 @@ The rules are client-go's (tools/leaderelection), and stricter where those leave
   which they saw it, which is later. So it stops (`deadline`) before another takes over (`duration`).
 * Every write is conditional on the resourceVersion that was seen, or on there being no Lease.
 * A leader that finds another's name, or was late, never acts again: `Deposed`, and the process ends.
-* A Lease that is gone, or was never seen, is no sign that nobody leads: that too is waited out. The chart ships an empty
-  one, so that a first start does not wait.
+* A Lease that is gone, or was never seen, is no sign that nobody leads: that too is waited out, also at the first start
+  of all, unless the chart ships an empty one (`lease.install`).
 """
 
 from __future__ import annotations

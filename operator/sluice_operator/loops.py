@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from sluice_operator.cluster import ApiError
 from sluice_operator.metrics import Metrics
 from sluice_operator.office import Office
-from sluice_operator.reconcile import Outcome, reconcile
+from sluice_operator.reconcile import Outcome, reconcile, tell_failing
 from sluice_operator.running import STALE
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("sluice")
 THREADS = 16  # passes at the same time; each waits for a few calls to the API server
 LONGEST_PAUSE = 60.0
+TOLD_AFTER = 6  # failed passes in a row: about a minute
 LAST_PASS = 8.0  # seconds to wait for passes under way when the process ends
 STUCK_AFTER = 120.0  # seconds a pass may take: its calls have timeouts of their own
 
@@ -83,8 +84,10 @@ class Loops:
                 self._bells[key].clear()
                 self._alive.discard(key)
                 outcome = await self._pass(key, thorough=thorough)
-                if outcome is None:
+                if isinstance(outcome, str):
                     failures += 1
+                    if failures == TOLD_AFTER:
+                        await asyncio.get_running_loop().run_in_executor(self._threads, tell_failing, self._office, key, outcome, datetime.now(UTC))
                     await asyncio.sleep(min(2.0**failures, LONGEST_PAUSE))
                 elif outcome.wake is None:
                     return
@@ -98,18 +101,20 @@ class Loops:
             self._figures.pop(key, None)
             self._alive.discard(key)
 
-    async def _pass(self, key: Key, *, thorough: bool) -> Outcome | None:
+    async def _pass(self, key: Key, *, thorough: bool) -> Outcome | str:
+        """What came of it; or why it failed."""
         self._passes[key] = asked = time.monotonic()
         self._metrics.queue.inc()
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, partial(self._timed, asked, key, thorough=thorough))
         except ApiError as error:
             LOG.warning("%s/%s: %s", *key, error)
-        except Exception:
+            return str(error)
+        except Exception as error:
             LOG.exception("%s/%s: a pass failed", *key)
+            return repr(error)
         finally:
             self._passes.pop(key, None)
-        return None
 
     def _timed(self, asked: float, key: Key, *, thorough: bool) -> Outcome:
         began, result = time.monotonic(), "failed"

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from sluice_operator.change import Wanted, table_name
 from sluice_operator.cluster import CONSUMER_KIND
 from sluice_operator.observe import ATTEMPT, CONSUMER, ROLE, SPEC_HASH, TARGET
-from sluice_operator.sizes import executor_settings
-from sluice_operator.template import lay_under
+from sluice_operator.spark_settings import executor_account, grace_seconds, idle_account, spark_settings
+from sluice_operator.template import SCRATCH, lay_under
 
 if TYPE_CHECKING:
     from sluice_operator.model import Driver, Migration, Resource
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-MARGIN = 30  # seconds after the drain timeout, for Spark to stop and the lease to be released
 ARGO = {"argocd.argoproj.io/ignore-restart-policy": "true"}
 POD_SECURITY = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
-CONTAINER_SECURITY = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+CONTAINER_SECURITY = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True}
+SCRATCH_MOUNTS = [{"name": name, "mountPath": path} for name, path in SCRATCH.items()]
+SCRATCH_VOLUMES = [{"name": name, "emptyDir": {}} for name in SCRATCH]
 FILES = {"config.json": "sluice.dev/config", "executor.yaml": "sluice.dev/executor-template"}
 FIELDS = {
     "SLUICE_POD_NAME": "metadata.name",
@@ -41,16 +42,16 @@ def driver_pod(resource: Resource, wanted: Wanted, driver: Driver, settings: Set
     config = driver_config(resource, wanted, driver, settings)
     notes = {
         "sluice.dev/config": json.dumps(config, sort_keys=True),
-        "sluice.dev/executor-template": json.dumps(executor_template(resource, wanted), sort_keys=True),
+        "sluice.dev/executor-template": json.dumps(executor_template(resource, wanted, settings), sort_keys=True),
         TARGET: str(spec.replicas),
         SPEC_HASH: driver.spec_hash or "",
     }
     container = {
-        **_container("driver", spec.pipeline.image or settings.image),
+        **_container("driver", wanted, settings),
         "args": ["python", "-m", "sluice_consumer", "--config", "/etc/sluice/config.json"],
         "env": [*(_field(name, path) for name, path in FIELDS.items()), _TERMINATION_ENV, *_table_made(driver)],
         "resources": spec.driver.resources.document(),
-        "volumeMounts": [{"name": "sluice-config", "mountPath": "/etc/sluice", "readOnly": True}],
+        "volumeMounts": [{"name": "sluice-config", "mountPath": "/etc/sluice", "readOnly": True}, *SCRATCH_MOUNTS],
         "ports": [{"name": "metrics", "containerPort": settings.driver_metrics}] if settings.driver_metrics else [],
     }
     pod = {
@@ -58,9 +59,10 @@ def driver_pod(resource: Resource, wanted: Wanted, driver: Driver, settings: Set
         "kind": "Pod",
         "metadata": _metadata(resource, driver.pod or "", "driver", {ATTEMPT: str(driver.attempt)}, notes),
         "spec": {
-            **_pod_spec(wanted, container),
-            "terminationGracePeriodSeconds": spec.drain_timeout_seconds + MARGIN,
-            "volumes": [{"name": "sluice-config", "downwardAPI": {"items": [_file(*item) for item in FILES.items()]}}],
+            **_pod_spec(spec.service_account_name, wanted, container),
+            "automountServiceAccountToken": True,
+            "terminationGracePeriodSeconds": grace_seconds(spec),
+            "volumes": [{"name": "sluice-config", "downwardAPI": {"items": [_file(*item) for item in FILES.items()]}}, *SCRATCH_VOLUMES],
         },
     }
     return lay_under(spec.driver.pod_template, pod, "driver")
@@ -82,7 +84,7 @@ def driver_config(resource: Resource, wanted: Wanted, driver: Driver, settings: 
         "drainTimeoutSeconds": spec.drain_timeout_seconds,
         "executors": spec.replicas,
         "force": driver.forced,
-        "sparkConf": spark_conf(resource, wanted, driver, settings),
+        "sparkConf": spark_settings(f"{resource.name}-{driver.attempt}", resource.namespace, wanted.spec, settings) | _labelled(resource),
         **_accepted(resource.accept_loss),
         **({"metrics": {"port": settings.driver_metrics}} if settings.driver_metrics else {}),
     }
@@ -100,39 +102,35 @@ def _accepted(batch: str | None) -> Json:
     return {"acceptLossOfBatch": int(batch) if batch.isascii() and batch.isdecimal() else batch}
 
 
-def spark_conf(resource: Resource, wanted: Wanted, driver: Driver, settings: Settings) -> dict[str, str]:
-    """The user's settings over sizes, under what the cluster dictates."""
-    spec, life = wanted.spec, f"{resource.name}-{driver.attempt}"
-    return {
-        **executor_settings(spec.executor),
-        **spec.spark_conf,
-        "spark.master": "k8s://https://kubernetes.default.svc",
-        "spark.app.id": life,
-        "spark.kubernetes.namespace": resource.namespace,
-        "spark.kubernetes.container.image": spec.pipeline.image or settings.image,
-        "spark.kubernetes.authenticate.driver.serviceAccountName": spec.service_account_name,
-        "spark.kubernetes.executor.podNamePrefix": life,
-        "spark.kubernetes.executor.podTemplateFile": "/etc/sluice/executor.yaml",
-        "spark.kubernetes.executor.podTemplateContainerName": "executor",
-        **{f"spark.kubernetes.executor.label.{key}": value for key, value in labels(resource, "executor").items()},
-    }
+def _labelled(resource: Resource) -> dict[str, str]:
+    return {f"spark.kubernetes.executor.label.{key}": value for key, value in labels(resource, "executor").items()}
 
 
-def executor_template(resource: Resource, wanted: Wanted) -> Json:
-    """What Spark builds executors on; it fills in image, command, ports and sizes."""
-    spec = wanted.spec
+def executor_template(resource: Resource, wanted: Wanted, settings: Settings) -> Json:
+    """What Spark builds executors on; it fills in image, command, ports and sizes, and overwrites some of it by settings (`spark_settings`)."""
+    container = {"name": "executor", "securityContext": dict(CONTAINER_SECURITY), "volumeMounts": list(SCRATCH_MOUNTS)}
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"labels": labels(resource, "executor"), "annotations": dict(ARGO)},
         "spec": {
-            "serviceAccountName": spec.service_account_name,
-            "terminationGracePeriodSeconds": spec.drain_timeout_seconds + MARGIN,
-            "securityContext": dict(POD_SECURITY),
-            "containers": [{"name": "executor", "securityContext": dict(CONTAINER_SECURITY)}],
+            **_pod_spec(executor_account(wanted.spec, settings), wanted, container),
+            "automountServiceAccountToken": False,
+            "terminationGracePeriodSeconds": grace_seconds(wanted.spec),
+            "volumes": list(SCRATCH_VOLUMES),
         },
     }
-    return lay_under(spec.executor.pod_template, pod, "executor")
+    return lay_under(wanted.spec.executor.pod_template, pod, "executor")
+
+
+def executor_sample(resource: Resource, wanted: Wanted, settings: Settings) -> Json:
+    """A pod such as Spark will ask for, to be checked: what is wrong with the user's template would else only be told to the driver."""
+    pod = executor_template(resource, wanted, settings)
+    meta = {**pod["metadata"], "namespace": resource.namespace, "name": f"{resource.name}-executor-check", "ownerReferences": [owner(resource)]}
+    own = [one for one in pod["spec"]["containers"] if one["name"] == "executor"]
+    others = [one for one in pod["spec"]["containers"] if one["name"] != "executor"]
+    image = {"image": wanted.spec.pipeline.image or settings.image}
+    return {**pod, "metadata": meta, "spec": {**pod["spec"], "containers": [*({**one, **image} for one in own), *others]}}
 
 
 def migration_job(resource: Resource, wanted: Wanted, migration: Migration, settings: Settings) -> Json:
@@ -140,13 +138,16 @@ def migration_job(resource: Resource, wanted: Wanted, migration: Migration, sett
     spec = wanted.spec
     extra = {"sluice.dev/migration": migration.hash}
     container = {
-        **_container("migrate", spec.pipeline.image or settings.image),
+        **_container("migrate", wanted, settings),
         "args": migration_arguments(resource, wanted),
         "env": [_TERMINATION_ENV],
+        "resources": spec.driver.resources.document(),
+        "volumeMounts": list(SCRATCH_MOUNTS),
     }
+    base = _pod_spec(idle_account(spec, settings), wanted, container)
     pod = {
         "metadata": {"labels": labels(resource, "migration") | extra, "annotations": dict(ARGO)},
-        "spec": _pod_spec(wanted, container),
+        "spec": {**base, "automountServiceAccountToken": False, "volumes": list(SCRATCH_VOLUMES)},
     }
     return {
         "apiVersion": "batch/v1",
@@ -159,6 +160,13 @@ def migration_job(resource: Resource, wanted: Wanted, migration: Migration, sett
             "template": lay_under(spec.driver.pod_template, pod, "migrate"),
         },
     }
+
+
+def pod_of(job: Json) -> Json:
+    """A pod as the Job would make it."""
+    template, meta = job["spec"]["template"], job["metadata"]
+    head = {**template["metadata"], "name": meta["name"], "namespace": meta["namespace"]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": head, "spec": template["spec"]}
 
 
 def migration_arguments(resource: Resource, wanted: Wanted) -> list[str]:
@@ -218,21 +226,25 @@ def _metadata(resource: Resource, name: str, role: str, extra: dict[str, str], n
     }
 
 
-def _container(name: str, image: str) -> Json:
+def _container(name: str, wanted: Wanted, settings: Settings) -> Json:
+    pipeline = wanted.spec.pipeline
     return {
         "name": name,
-        "image": image,
+        "image": pipeline.image or settings.image,
+        **({"imagePullPolicy": pipeline.image_pull_policy} if pipeline.image_pull_policy else {}),
         "securityContext": dict(CONTAINER_SECURITY),
         "terminationMessagePath": TERMINATION_LOG,
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
 
 
-def _pod_spec(wanted: Wanted, container: Json) -> Json:
+def _pod_spec(account: str, wanted: Wanted, container: Json) -> Json:
+    secrets = [{"name": name} for name in wanted.spec.pipeline.image_pull_secrets]
     return {
-        "serviceAccountName": wanted.spec.service_account_name,
+        "serviceAccountName": account,
         "restartPolicy": "Never",
         "securityContext": dict(POD_SECURITY),
+        **({"imagePullSecrets": secrets} if secrets else {}),
         "containers": [container],
     }
 

@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 
 from sluice_operator.cluster import ApiError
 from sluice_operator.events import Reason
+from sluice_operator.words import cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,7 +82,7 @@ class Metrics:
         if event.reason in CUT_SHORT:
             self.forced.labels(event.reason).inc()
         if event.reason in UNASKED and status.driver.exit:
-            self.restarts.labels(status.driver.exit.reason).inc()
+            self.restarts.labels(cause(status.driver.exit.reason)).inc()
 
     def _migration(self, before: Migration | None, after: Migration | None) -> None:
         if after is not None and (before is None or (before.job, before.state) != (after.job, after.state)):
@@ -114,6 +115,11 @@ class Metered:
         """See Cluster."""
         with self._timed("list"):
             return self._cluster.list(kind, namespace, labels)
+
+    def check(self, body: Json) -> None:
+        """See Cluster."""
+        with self._timed("check"):
+            self._cluster.check(body)
 
     def create(self, body: Json) -> Json:
         """See Cluster."""

@@ -101,7 +101,10 @@ class Driver(Wire):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migration(Wire):
-    """The gate's memory. `hash` names the Job, `spec_hash` covers all the Job would run, `retry` is the honoured annotation."""
+    """The gate's memory. `hash` names the Job, `spec_hash` covers all the Job would run, `retry` is the honoured annotation.
+
+    `podless_since` is when the running Job was first seen without a pod.
+    """
 
     hash: str
     spec_hash: str
@@ -109,6 +112,7 @@ class Migration(Wire):
     tries: int
     state: MigrationState = MigrationState.RUNNING
     uid: str | None = None
+    podless_since: datetime | None = None
     rows: int | None = None
     warnings: int | None = None
     message: str = ""
@@ -128,13 +132,18 @@ class Drain(Wire):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream(Wire):
-    """Figures of the driver's last report; `reported_at` is the operator's time of seeing its `number` first."""
+    """Figures of the driver's last report; `reported_at` is the operator's time of seeing its `number` first.
+
+    `open_batch` is the batch that is being processed, `batch_at` the operator's time of seeing it first.
+    """
 
     number: int = 0
     open_shards: int = 0
     ended_shards: int = 0
     held_shards: int = 0
     batch: int = 0
+    open_batch: int | None = None
+    batch_at: datetime | None = None
     millis_behind_latest: int | None = None
     records_per_second: float | None = None
     records: int | None = None
@@ -170,7 +179,10 @@ class Condition(Wire):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status(Wire):
-    """`.status`, the operator's write-ahead log: what is about to be done stands here first."""
+    """`.status`, the operator's write-ahead log: what is about to be done stands here first.
+
+    `progressing_since` is when the present way to what the spec asks for began; spec.progressDeadlineSeconds counts from it.
+    """
 
     observed_generation: int = 0
     phase: Phase = Phase.PENDING
@@ -182,6 +194,7 @@ class Status(Wire):
     draining: tuple[Drain, ...] = ()
     stream: Stream | None = None
     restarts: Restarts = field(default_factory=Restarts)
+    progressing_since: datetime | None = None
     last_good_spec: dict[str, Any] | None = None
 
     def condition(self, kind: str) -> Condition | None:
@@ -223,6 +236,7 @@ class Report(Wire):
     deadline: str | None = None
     generation: int | None = None
     batch: int = 0
+    open_batch: int | None = None
     open_shards: int = 0
     ended_shards: int = 0
     held_shards: int = 0
@@ -241,14 +255,14 @@ class Report(Wire):
     @property
     def without_figures(self) -> Report:
         """What a plan may depend on."""
-        return replace(self, number=0, batch=0, millis_behind_latest=None, records_per_second=None, records=None)
+        return replace(self, number=0, batch=0, open_batch=None, millis_behind_latest=None, records_per_second=None, records=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pod:
     """A driver, executor or migration pod. `owner` is the uid of its controller, `gone_by` the end of its grace period.
 
-    `rows` and `warnings` are a migration's result.
+    `forced`: its deletion waits for no node any more. `rows` and `warnings` are a migration's result.
     """
 
     name: str
@@ -256,8 +270,11 @@ class Pod:
     role: str
     attempt: int = 0
     owner: str | None = None
+    owner_kind: str = ""
+    owner_name: str = ""
     phase: str = "Pending"
     gone_by: datetime | None = None
+    forced: bool = False
     started_at: datetime | None = None
     spec_hash: str | None = None
     target: str | None = None
@@ -286,6 +303,9 @@ class Job:
     name: str
     uid: str
     owner: str | None = None
+    owner_kind: str = ""
+    owner_name: str = ""
+    spec_hash: str | None = None
     state: str = "Active"
     message: str = ""
     deleting: bool = False

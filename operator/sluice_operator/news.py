@@ -51,8 +51,8 @@ def _as_told(old: Status, new: Status) -> Status:
 
 
 def _waited_for(status: Status) -> tuple[Any, ...]:
-    """Phase, conditions without their words, generation, restarts (a pause counts from here), attempt, the migration without its Job's uid."""
+    """Phase, conditions without words, generation, restarts (a pause counts from here), attempt, the migration without what a look finds again."""
     conditions = {item.type: item.status for item in status.conditions}
-    migration = replace(status.migration, uid=None) if status.migration else None
+    migration = replace(status.migration, uid=None, podless_since=None) if status.migration else None
     driver = (status.driver.attempt, status.driver.stopping if status.driver.pod else None)
     return status.phase, conditions, status.observed_generation, status.last_good_spec, status.restarts, driver, migration

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import signal
+import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from sluice_operator import bounds
+from sluice_operator import words as words_of
+from sluice_operator.bounds import Policy
 from sluice_operator.change import Wanted
-from sluice_operator.model import Exit, Job, Observed, Pod, Resource, Trouble
+from sluice_operator.cluster import CONSUMER_KIND
+from sluice_operator.model import GROUP, Exit, Job, Observed, Pod, Resource, Trouble
+from sluice_operator.ownership import own
 from sluice_operator.spec import InvalidSpec, parse
 from sluice_operator.view import View
 from sluice_operator.wire import load_report, load_status
@@ -25,6 +31,10 @@ CONSUMER, ROLE, ATTEMPT = "sluice.dev/consumer", "sluice.dev/role", "sluice.dev/
 SPEC_HASH, TARGET, REPORT = "sluice.dev/spec-hash", "sluice.dev/executors", "sluice.dev/report"
 CONTAINERS = {"driver": "driver", "migration": "migrate", "executor": "executor"}
 EXITS = {0: "Completed", 65: "Refused", 75: "Held", 76: "Fenced"}
+TENANTS = Policy()
+DIGITS = 9  # of an attempt
+NOTE = 253  # characters of an annotation of the resource
+MOST = 2**53  # of a number: JSON has no greater whole ones for everybody
 SIGNALS = frozenset(signal.Signals)
 STUCK = {
     "ErrImagePull": "ImagePullBackOff",  # the two take turns; one word keeps the condition still
@@ -51,25 +61,32 @@ def resource(raw: Json) -> Resource:
         deleting="deletionTimestamp" in meta,
         finalizers=tuple(meta.get("finalizers") or ()),
         paused=notes.get("sluice.dev/paused", "false") != "false",
-        retry=notes.get("sluice.dev/retry"),
-        force=notes.get("sluice.dev/force"),
-        accept_loss=notes.get("sluice.dev/accept-loss"),
+        retry=_note(notes, "sluice.dev/retry"),
+        force=_note(notes, "sluice.dev/force"),
+        accept_loss=_note(notes, "sluice.dev/accept-loss"),
     )
 
 
-def view(raw: Json, observed: Observed, now: datetime) -> View:
-    """One look. An invalid spec is replaced by the last good one, if there was one."""
-    status = load_status(raw.get("status"))
-    wanted, problem = accept(raw.get("spec") or {}, status)
-    return View(resource=resource(raw), wanted=wanted, problem=problem, status=status, observed=observed, now=now)
+def _note(notes: Json, key: str) -> str | None:
+    """An annotation may have 256 kB; what is remembered or handed on of it is bounded."""
+    return notes[key][:NOTE] if key in notes else None
 
 
-def accept(raw: Json, status: Status) -> tuple[Wanted | None, str | None]:
+def view(raw: Json, observed: Observed, now: datetime, policy: Policy = TENANTS) -> View:
+    """One look, at what is the resource's own. An invalid spec is replaced by the last good one, if there was one."""
+    status, about = load_status(raw.get("status")), resource(raw)
+    wanted, problem = accept(raw.get("spec") or {}, status, about.namespace, policy)
+    return View(resource=about, wanted=wanted, problem=problem, status=status, observed=own(about, status, observed), now=now)
+
+
+def accept(raw: Json, status: Status, namespace: str, policy: Policy) -> tuple[Wanted | None, str | None]:
     """The spec to carry out, and why the present one is not that."""
     try:
         wanted = Wanted(parse(raw), raw)
     except InvalidSpec as error:
         return _last_good(status), str(error)
+    if out_of_bounds := bounds.problem(wanted.spec, namespace, policy):
+        return _last_good(status), out_of_bounds
     started_alone = status.driver.attempt > 0 and status.migration is None
     if started_alone and wanted.spec.migrate_from is not None:
         text = "spec.migrateFrom: cannot be added once the consumer has started; it has checkpoints of its own"
@@ -99,7 +116,7 @@ def observed(pods: Iterable[Pod], jobs: Iterable[Job]) -> Observed:
 
 
 def pod(raw: Json) -> Pod:
-    """A pod with our labels."""
+    """A pod with our labels; whose it is, they do not tell (`ownership`)."""
     meta, status = raw["metadata"], raw.get("status") or {}
     labels, notes = meta.get("labels") or {}, meta.get("annotations") or {}
     role = labels.get(ROLE, "")
@@ -110,10 +127,11 @@ def pod(raw: Json) -> Pod:
         name=meta["name"],
         uid=meta["uid"],
         role=role,
-        attempt=int(labels.get(ATTEMPT) or 0),
-        owner=_owner(meta),
+        attempt=_attempt(labels.get(ATTEMPT)),
+        **_owner(meta),
         phase=status.get("phase", "Pending"),
         gone_by=instant(meta.get("deletionTimestamp")),
+        forced=meta.get("deletionGracePeriodSeconds") == 0,
         started_at=_started(container),
         spec_hash=notes.get(SPEC_HASH),
         target=notes.get(TARGET),
@@ -132,9 +150,10 @@ def job(raw: Json) -> Job:
     return Job(
         name=meta["name"],
         uid=meta["uid"],
-        owner=_owner(meta),
+        **_owner(meta),
+        spec_hash=(meta.get("annotations") or {}).get(SPEC_HASH),
         state=ended.get("type", "Active"),
-        message=ended.get("message", ""),
+        message=ended.get("message", "")[: words_of.LONGEST],
         deleting="deletionTimestamp" in meta,
     )
 
@@ -144,8 +163,17 @@ def instant(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text).astimezone(UTC) if text else None
 
 
-def _owner(meta: Json) -> str | None:
-    return next((ref["uid"] for ref in meta.get("ownerReferences") or () if ref.get("controller")), None)
+def _owner(meta: Json) -> Json:
+    """Uid, kind and name of the controller; another group's kind of our kind's name is another kind."""
+    ref: Json = next((ref for ref in meta.get("ownerReferences") or () if ref.get("controller")), {})
+    kind, group = ref.get("kind", ""), ref.get("apiVersion", "").partition("/")[0]
+    named = kind if (kind == CONSUMER_KIND) == (group == GROUP) else f"{kind}.{group}"
+    return {"owner": ref.get("uid"), "owner_kind": sys.intern(named), "owner_name": ref.get("name", "")}
+
+
+def _attempt(label: str | None) -> int:
+    """0 for whatever no operator writes."""
+    return int(label) if label and len(label) <= DIGITS and label.isascii() and label.isdecimal() else 0
 
 
 def _container(status: Json, name: str) -> Json:
@@ -166,14 +194,14 @@ def _exit(raw: Json, ended: Json | None, words: Json) -> Exit | None:
     at = instant((ended or {}).get("finishedAt") or max(changes, default=raw["metadata"]["creationTimestamp"]))
     if at is None:
         raise ValueError("a pod without creationTimestamp")
-    message = str(words.get("message") or status.get("message") or "")
-    return Exit(code=code, reason=_why(raw, ended or {}, words, code), message=message[:1024], at=at)
+    message = words_of.message(words.get("reason"), words.get("message") or status.get("message"))
+    return Exit(code=code, reason=_why(raw, ended or {}, words, code), message=message, at=at)
 
 
 def _why(raw: Json, ended: Json, words: Json, code: int | None) -> str:
     """Who ended it: the driver's own word for 65, 75 and 76, then whoever took the pod away, then the kernel."""
     if code in EXITS and code != 0:
-        return str(words.get("reason") or EXITS[code])
+        return words_of.reason(words.get("reason"), EXITS[code])
     status = raw.get("status") or {}
     if code is None or any(_true(c) and c["type"] == "DisruptionTarget" for c in status.get("conditions") or ()):
         return "Evicted"
@@ -181,7 +209,7 @@ def _why(raw: Json, ended: Json, words: Json, code: int | None) -> str:
         return "Drained" if code == 0 else "Killed"
     if ended.get("reason") == "OOMKilled":
         return "OOMKilled"
-    return str(words.get("reason") or EXITS.get(code, "Failed"))
+    return words_of.reason(words.get("reason"), EXITS.get(code, "Failed"))
 
 
 def _words(ended: Json | None) -> Json:
@@ -209,7 +237,7 @@ def _trouble(status: Json) -> Trouble | None:
 
 
 def _number(value: Any) -> int | None:
-    return value if isinstance(value, int) else None
+    return value if type(value) is int and 0 <= value < MOST else None
 
 
 def _true(condition: Json) -> bool:

@@ -12,26 +12,33 @@ from typing import TYPE_CHECKING
 from sluice_operator import gate
 from sluice_operator.action import Action, AddFinalizer, DeletePod, Plan, RemoveFinalizer, Retarget
 from sluice_operator.conditions import judge
+from sluice_operator.deadline import limited
 from sluice_operator.events import happened
-from sluice_operator.model import FINALIZER, Phase
+from sluice_operator.model import FINALIZER, GROUP, Phase
 from sluice_operator.model import MigrationState as State
 from sluice_operator.record import FORCED, record
 from sluice_operator.running import running
 from sluice_operator.succession import await_executors, await_leaving, clear_strays, confirm, drain, ends, leaving, redeploy, start
-from sluice_operator.view import Step, View, progress
+from sluice_operator.view import NEVER, Step, View, progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Sequence
 
     from sluice_operator.model import Pod
+    from sluice_operator.view import Rule
 
 
 def plan(view: View) -> Plan:
     """The new status and the actions that follow from one look."""
     seen = view.with_status(record(view))
-    step = held_back(seen, hopeless(seen, next(step for rule in RULES if (step := rule(seen)))))
+    step = limited(view.status, seen, held_back(seen, hopeless(seen, decide(seen, RULES))))
     status = judge(seen, step)
-    return Plan(status=status, actions=step.actions, events=happened(seen, view.status, status, step), wake=step.wake)
+    return Plan(status=status, actions=step.actions, events=happened(seen, view.status, status, step), wake=step.wake, look_by=step.look_by)
+
+
+def decide(view: View, rules: Sequence[Rule]) -> Step:
+    """What the first rule says that has something to say."""
+    return next(step for rule in rules if (step := rule(view)))
 
 
 def held_back(view: View, step: Step) -> Step:
@@ -53,9 +60,10 @@ def hopeless(view: View, step: Step) -> Step:
 
 
 def force(view: View) -> Step | None:
-    """The user gave up one driver pod, by its uid: it and its executors are removed without waiting for their node."""
-    pods = (*view.observed.drivers, *view.observed.executors)
-    given_up = [pod for pod in pods if view.resource.force is not None and view.resource.force in {pod.uid, pod.owner}]
+    """The user gave up one driver pod, by its uid: it and its executors are removed without waiting for their node, once."""
+    uid = view.resource.force
+    theirs = [pod for pod in view.observed.executors if pod.owner == uid]
+    given_up = [pod for pod in (*(pod for pod in view.observed.drivers if pod.uid == uid), *theirs) if not pod.forced]
     if not given_up:
         return None
     actions = [DeletePod(pod.name, pod.uid, 0) for pod in given_up]
@@ -77,10 +85,14 @@ def release(view: View) -> Step | None:
 
 
 def hold(view: View) -> Step | None:
-    """The user asked for hands off; looking and reporting go on."""
+    """The user asked for hands off; looking and reporting go on. Whether something waits to be done is told by Reconciling, without a deadline."""
     if not view.resource.paused:
         return None
-    return replace(running(view), reason="Paused", message="annotation sluice.dev/paused is set", progressing=False)
+    behind = decide(view, RULES[RULES.index(hold) + 1 :])
+    waits = bool(behind.actions) or behind.progressing
+    shown = running(view) if waits else behind
+    text = f"annotation {GROUP}/paused is set" + (f"; then: {behind.reason}" if waits else "")
+    return Step(phase=shown.phase, reason="Paused", message=text, ready=shown.ready, progressing=waits, due=NEVER, wake=shown.wake)
 
 
 def refuse(view: View) -> Step | None:
@@ -125,14 +137,14 @@ def suspend(view: View) -> Step | None:
     """Suspended: migration and driver are stopped, and nothing is started."""
     if view.wanted is None or not view.wanted.spec.suspend:
         return None
-    return quiesce(view, "Suspended") or Step(phase=Phase.SUSPENDED, reason="Suspended", message="spec.suspend is true")
+    return quiesce(view, "Suspended") or Step(phase=Phase.SUSPENDED, reason="Suspended", message="spec.suspend is true", ready=True)
 
 
 def scale_to_zero(view: View) -> Step | None:
     """Replicas 0: no driver at all, as an autoscaler means it."""
     if view.wanted is None or view.wanted.spec.replicas > 0:
         return None
-    return quiesce(view, "ScaledToZero") or Step(phase=Phase.IDLE, reason="ScaledToZero", message="spec.replicas is 0")
+    return quiesce(view, "ScaledToZero") or Step(phase=Phase.IDLE, reason="ScaledToZero", message="spec.replicas is 0", ready=True)
 
 
 def quiesce(view: View, why: str) -> Step | None:
@@ -172,7 +184,7 @@ def rescale(view: View) -> Step | None:
     return replace(running(view), progressing=True, actions=(target,), wake=None)
 
 
-RULES: tuple[Callable[[View], Step | None], ...] = (
+RULES: tuple[Rule, ...] = (
     force,  # a lost pod, given up by the user
     release,  # deleted
     hold,  # paused

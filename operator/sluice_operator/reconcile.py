@@ -12,17 +12,20 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from sluice_operator import observe
-from sluice_operator.action import AddFinalizer
-from sluice_operator.announce import announce
+from sluice_operator.action import AddFinalizer, Event
+from sluice_operator.announce import announce, body, post
 from sluice_operator.apply import Doing, add_finalizer, apply
+from sluice_operator.belonging import belongs
 from sluice_operator.cache import Key
 from sluice_operator.cluster import CONSUMER_KIND, ApiError, Conflict, Refused
+from sluice_operator.events import Reason
 from sluice_operator.model import Phase, Status, Trouble
 from sluice_operator.news import to_write, urgent
 from sluice_operator.office import Office, Refusal
 from sluice_operator.plan import plan
 from sluice_operator.running import STALE
-from sluice_operator.wire import dump_status
+from sluice_operator.view import NEVER
+from sluice_operator.wire import dropped, dump_status
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -118,19 +121,20 @@ def _rest(office: Office, key: Key, view: View, intent: Plan) -> Outcome | None:
 
 
 def _at_rest(office: Office, view: View, intent: Plan) -> Outcome:
-    latest = view.now + _horizon(office, intent.status)
+    latest = min(view.now + _horizon(office, intent.status), intent.look_by or NEVER)
     listening = intent.wake == view.heard + STALE
     return Outcome(max(_next(office, intent, view.now), view.now + SOON), latest=latest if listening else None)
 
 
 def look(office: Office, key: Key, now: datetime, body: Json | None = None) -> tuple[Json, View] | None:
-    """A live look: the resource first, unless it was read just now, then Jobs, then pods, so that an ended Job's pod is seen with its exit.
+    """A live look; None if the resource is gone, or another operator's by now.
 
-    Of a deleted resource, the namespace before these: if it goes too, nothing more can be looked at, nor need be.
+    The resource first, unless it was read just now, then Jobs, then pods, so that an ended Job's pod is seen with its exit. Of a deleted
+    resource, the namespace before these: if it goes too, nothing more can be looked at, nor need be.
     """
     office.cache.begin_look(key)
     body = body or office.cluster.get(CONSUMER_KIND, key.namespace, key.name)
-    if body is None:
+    if body is None or not belongs(body, office.settings.resource_class):
         return None
     office.cache.see(CONSUMER_KIND, body, now)
     if "deletionTimestamp" in body["metadata"] and _doomed(office.cluster, key.namespace):
@@ -150,7 +154,7 @@ def _view(office: Office, key: Key, body: Json, observed: Observed, now: datetim
     refusal = office.refusals.get(key)
     if refusal and refusal.generation == body["metadata"].get("generation", 0):
         observed = replace(observed, refusal=refusal.trouble, refused_until=refusal.until)
-    return observe.view(body, observed, now)
+    return observe.view(body, observed, now, office.settings.policy)
 
 
 def _only_figures(old: Status, intent: Plan) -> bool:
@@ -160,7 +164,8 @@ def _only_figures(old: Status, intent: Plan) -> bool:
 
 def _but_figures(old: Status, new: Status) -> Status:
     """The new one, with what a report moves as it was."""
-    return replace(new, stream=old.stream, conditions=old.conditions, draining=old.draining, replicas=old.replicas)
+    since = old.progressing_since
+    return replace(new, stream=old.stream, conditions=old.conditions, draining=old.draining, replicas=old.replicas, progressing_since=since)
 
 
 def _only_of_driver(view: View, intent: Plan) -> bool:
@@ -185,6 +190,8 @@ def _carry_out(office: Office, body: Json, view: View, intent: Plan) -> Outcome:
     if intent.actions == (AddFinalizer(),):
         _enlist(office, view, intent)
         return soon
+    deeds = tuple(event for event in intent.events if event.deed)
+    intent = replace(intent, events=tuple(event for event in intent.events if not event.deed))
     try:
         view = (
             _record(office, body, view, intent) if to_write(view.status, intent.status, acting=bool(intent.actions)) else _told(office, view, intent)
@@ -192,17 +199,46 @@ def _carry_out(office: Office, body: Json, view: View, intent: Plan) -> Outcome:
     except Conflict as error:
         return _again(view, error, soon)
     except Refused as error:
-        office.unwritable[Key(view.resource.namespace, view.resource.name)] = until = view.now + REPEAT_REFUSED
-        return _again(view, error, Outcome(until))
+        return _again(view, error, Outcome(_unwritable(office, view, error)))
     announce(office.cluster, view, intent.events, office.settings.identity)
+    view = view.with_status(intent.status)
     try:
-        _act(office, view.with_status(intent.status), intent)
+        _act(office, view, intent)
+        _tell(office, view, replace(intent, events=deeds))
     except Conflict as error:
         return _again(view, error, soon)
     except Refused as error:
         _remember(office, view, error)
         return soon
     return replace(soon, acted=True) if intent.actions else Outcome(_next(office, intent, view.now))
+
+
+def _unwritable(office: Office, view: View, error: Refused) -> datetime:
+    """When to try again. No condition can say it, so an event does, once."""
+    key = Key(view.resource.namespace, view.resource.name)
+    if key not in office.unwritable:
+        announce(office.cluster, view, (Event(Reason.STATUS_REFUSED, str(error), warning=True),), office.settings.identity)
+    office.unwritable[key] = view.now + REPEAT_REFUSED
+    return office.unwritable[key]
+
+
+def _tell(office: Office, view: View, intent: Plan) -> None:
+    """What was done, to whoever counts, and as events."""
+    if intent.events:
+        office.notice(view, intent)
+        announce(office.cluster, view, intent.events, office.settings.identity)
+
+
+def tell_failing(office: Office, key: Key, why: str, now: datetime) -> None:
+    """An event, since passes that fail write no status. Should this fail too, the log has it."""
+    try:
+        resource = office.cluster.get(CONSUMER_KIND, *key)
+    except ApiError as error:
+        LOG.warning("%s/%s: %s", *key, error)
+        return
+    if resource is not None:
+        event = Event(Reason.RECONCILE_FAILED, f"the operator cannot look after this resource: {why}", warning=True)
+        post(office.cluster, body(resource["metadata"], event, now, office.settings.identity))
 
 
 def _told(office: Office, view: View, intent: Plan) -> View:
@@ -258,10 +294,18 @@ def _act(office: Office, view: View, intent: Plan) -> None:
 
 
 def _record(office: Office, body: Json, view: View, intent: Plan) -> View:
-    """Write the status if the resource is still as it was seen; the view of what is stored now."""
+    """Write the status if the resource is still as it was seen; the view of what is stored now.
+
+    Raises:
+        Refused: the CRD is older than this operator and dropped a field. Nothing may be done then: the status is the write-ahead log.
+    """
     status = intent.status
-    written = office.cluster.replace_status({**body, "status": dump_status(status)})
+    document = dump_status(status)
+    written = office.cluster.replace_status({**body, "status": document})
     office.cache.see(CONSUMER_KIND, written, view.now)
+    if lost := dropped(document, written.get("status")):
+        raise Refused("CrdOutdated", f"the CRD does not know {lost}; install the CRD of this operator's version")
+    office.unwritable.pop(Key(view.resource.namespace, view.resource.name), None)
     office.written[Key(view.resource.namespace, view.resource.name)] = view.now
     if _line(status) != _line(view.status):
         LOG.info("%s/%s: %s", view.resource.namespace, view.resource.name, _line(status))

@@ -23,6 +23,7 @@ LOST = "DriverLost"
 FORCED = "Forced"
 REFUSED = 65  # configuration, format, stream or data; trying again will hardly help
 SAID_SO = {75, 76}  # LeaseHeld, Fenced: another life goes on, and that is no failure (docs/interfaces.md)
+DRAINS = 50  # executors whose drain the status names
 DISRUPTIONS = {"Evicted", "Drained", "Killed", LOST, FORCED}  # somebody took the pod away: not the driver's fault
 
 
@@ -110,11 +111,14 @@ def note_report(view: View) -> Status:
     pod = view.driver_pod
     if pod is None or pod.report is None:
         return replace(view.status, draining=())
-    return replace(view.status, draining=pod.report.draining, stream=_figures(pod.report, view.heard))
+    return replace(view.status, draining=pod.report.draining[:DRAINS], stream=_figures(pod.report, view.status.stream, view.heard))
 
 
-def _figures(report: Report, heard: datetime) -> Stream:
+def _figures(report: Report, before: Stream | None, heard: datetime) -> Stream:
+    same = before is not None and before.open_batch == report.open_batch
     return Stream(
+        open_batch=report.open_batch,
+        batch_at=None if report.open_batch is None else before.batch_at if before and same else heard,
         number=report.number,
         open_shards=report.open_shards,
         ended_shards=report.ended_shards,

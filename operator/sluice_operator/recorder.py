@@ -28,7 +28,7 @@ class Recorder:
     def __init__(self, cluster: Cluster, most: int = MOST) -> None:
         self._cluster, self._most, self._room = cluster, most, Semaphore(most)
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="events")
-        self.get, self.list = cluster.get, cluster.list
+        self.get, self.list, self.check = cluster.get, cluster.list, cluster.check
         self.replace_status, self.patch, self.delete = cluster.replace_status, cluster.patch, cluster.delete
 
     async def start(self) -> None:

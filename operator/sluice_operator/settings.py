@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from sluice_operator.bounds import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,32 +15,51 @@ if TYPE_CHECKING:
 class Settings:
     """`image` is the consumer image for pipelines that name none; no `namespaces` means all of them.
 
+    `executor_account` is what executors and migrations run as if the spec names no account; None: the driver's, without its token.
+
     `lease` is the namespace and name of the Lease by which replicas elect one that acts; None: this process acts, alone.
+    Only resources whose label sluice.dev/class is `resource_class` are looked after; without the label that is "".
     """
 
     image: str = "sluice-consumer:dev"
+    executor_account: str | None = None
     namespaces: tuple[str, ...] = ()
     identity: str = "sluice-operator"
     lease: tuple[str, str] | None = None
     port: int = 8080
     log_format: str = "json"
     driver_metrics: int | None = None
+    resource_class: str = ""
+    policy: Policy = field(default_factory=Policy)
 
 
 def read(environ: Mapping[str, str]) -> Settings:
-    """From SLUICE_CONSUMER_IMAGE, WATCH_NAMESPACES (comma-separated), POD_NAME, SLUICE_LEASE (namespace/name), SLUICE_PORT, SLUICE_LOG_FORMAT.
+    """From SLUICE_CONSUMER_IMAGE, WATCH_NAMESPACES (comma-separated), SLUICE_CLASS, POD_NAME, SLUICE_LEASE (namespace/name), SLUICE_PORT.
 
-    And SLUICE_DRIVER_METRICS_PORT: where new drivers serve metrics; without it they serve none.
+    SLUICE_LOG_FORMAT. SLUICE_DRIVER_METRICS_PORT: where new drivers serve metrics; without it they serve none. SLUICE_EXECUTOR_ACCOUNT. And what
+    specs may not say: SLUICE_PRIVILEGED_PODS (true lets them), SLUICE_SERVICE_ACCOUNTS (comma-separated), SLUICE_ACCOUNT (namespace/name of the
+    operator's own).
     """
     default = Settings()
-    names = environ.get("WATCH_NAMESPACES", "").split(",")
     namespace, _, lease = environ.get("SLUICE_LEASE", "").partition("/")
+    home, _, account = environ.get("SLUICE_ACCOUNT", "").partition("/")
     return Settings(
         image=environ.get("SLUICE_CONSUMER_IMAGE") or default.image,
-        namespaces=tuple(name.strip() for name in names if name.strip()),
+        executor_account=environ.get("SLUICE_EXECUTOR_ACCOUNT") or None,
+        namespaces=_names(environ, "WATCH_NAMESPACES"),
         identity=environ.get("POD_NAME") or default.identity,
         lease=(namespace, lease) if namespace and lease else None,
         port=int(environ.get("SLUICE_PORT") or default.port),
         log_format=environ.get("SLUICE_LOG_FORMAT") or default.log_format,
         driver_metrics=int(environ.get("SLUICE_DRIVER_METRICS_PORT") or 0) or None,
+        resource_class=environ.get("SLUICE_CLASS", ""),
+        policy=Policy(
+            privileged_pods=environ.get("SLUICE_PRIVILEGED_PODS", "").lower() == "true",
+            service_accounts=_names(environ, "SLUICE_SERVICE_ACCOUNTS"),
+            own=(home, account) if home and account else None,
+        ),
     )
+
+
+def _names(environ: Mapping[str, str], key: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in environ.get(key, "").split(",") if name.strip())

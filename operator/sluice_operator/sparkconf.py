@@ -23,6 +23,8 @@ EXACT = {
     "spark.kubernetes.executor.scheduler.name": FIELD + "executor.podTemplate.spec.schedulerName",
     "spark.kubernetes.dynamicAllocation.deleteGracePeriod": DRIVER,
     "spark.kubernetes.executor.terminationGracePeriodSeconds": FIELD + "drainTimeoutSeconds",
+    "spark.kubernetes.container.image.pullPolicy": FIELD + "pipeline.imagePullPolicy",
+    "spark.kubernetes.container.image.pullSecrets": FIELD + "pipeline.imagePullSecrets",
     "spark.driver.host": DRIVER,
     "spark.driver.bindAddress": DRIVER,
     "spark.executor.instances": FIELD + "replicas",
@@ -40,7 +42,7 @@ EXACT = {
     "spark.jars.ivy": "would write outside the pod's own scratch space",
 }
 PREFIXES = {
-    "spark.kubernetes.authenticate.": "would change whose rights the pods have; use serviceAccountName",
+    "spark.kubernetes.authenticate.": "would change whose rights the pods have; use serviceAccountName and executor.serviceAccountName",
     "spark.kubernetes.container.image": FIELD + "pipeline.image",
     "spark.kubernetes.driver.container.image": FIELD + "pipeline.image",
     "spark.kubernetes.executor.container.image": FIELD + "pipeline.image",
@@ -52,6 +54,8 @@ PREFIXES = {
     "spark.decommission.": DRIVER,
     "spark.executor.decommission.": DRIVER,
 }
+DRIVER_VOLUMES = "spark.kubernetes.driver.volumes."
+HOST_PATH = "spark.kubernetes.executor.volumes.hostPath."
 ONLY_OFF = {
     "spark.speculation": "runs a task twice, which costs a lease's wait for every copy",
     "spark.dynamicAllocation.enabled": "moves the number of executors away from replicas",
@@ -67,3 +71,13 @@ def refusal(key: str, value: str) -> str | None:
     if key in EXACT:
         return EXACT[key]
     return next((why for prefix, why in PREFIXES.items() if key.startswith(prefix)), None)
+
+
+def without_effect(key: str) -> str | None:
+    """What Spark would do only for a driver's pod that it makes itself; here the operator makes it."""
+    return "has no effect, for the operator makes the driver's pod; use driver.podTemplate" if key.startswith(DRIVER_VOLUMES) else None
+
+
+def privilege(key: str) -> str | None:
+    """Why this setting takes a pod out of a tenant's bounds, or None."""
+    return "would mount a folder of the node" if key.startswith(HOST_PATH) else None

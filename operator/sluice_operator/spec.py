@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from sluice_operator import sparkconf
 from sluice_operator.model import camel
-from sluice_operator.sizes import quantity, shares
+from sluice_operator.sizes import EXECUTOR, quantity, shares
 from sluice_operator.template import template_problem
 
 MAX_BYTES = 64 * 1024  # the driver's whole configuration travels in annotations, which hold 256 KiB together
@@ -41,6 +41,7 @@ def _quantity(value: str | int) -> str | int:
 
 Seconds = Annotated[int, Field(ge=1, le=86_400)]
 Time = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"}), AfterValidator(_zoned)]
+Account = Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")]
 Table = Annotated[str, Field(min_length=3, max_length=255, pattern=r"^[a-zA-Z0-9_.-]+$")]
 Url = Annotated[str, Field(max_length=512, pattern=r"^https?://[^\s/]+\S*$")]
 Quantity = Annotated[
@@ -121,6 +122,10 @@ class Pipeline(Part):
 
     image: str | None = Field(default=None, min_length=1, max_length=512)
     """Image of driver, executors and migration; default: the operator's consumer image."""
+    image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
+    """Of driver, executors and migration; default: Always for a tag latest, IfNotPresent otherwise."""
+    image_pull_secrets: Annotated[list[Account], Field(max_length=16)] = Field(default_factory=list)
+    """Names of Secrets in the namespace, for pulling the image; beside those of the service accounts."""
     entrypoint: str = Field(max_length=256, pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
     """`module:function`, called as function(batch, info) once a batch."""
     args: dict[str, Any] = Field(default_factory=dict)
@@ -185,6 +190,8 @@ class DriverPod(Part):
 class ExecutorPod(Part):
     """The executors' pods."""
 
+    service_account_name: Account | None = None
+    """Account of executors, which get no API token; default: spec.serviceAccountName if that is given, else the operator's account for executors."""
     cores: Annotated[int, Field(ge=1, le=256)] = 1
     """Tasks at a time per executor; default 1."""
     resources: Resources = Field(default_factory=Resources)
@@ -203,7 +210,7 @@ class ExecutorPod(Part):
     @classmethod
     def _enough(cls, value: Resources) -> Resources:
         if (memory := value.limits.get("memory", value.requests.get("memory"))) is not None:
-            shares(memory)
+            shares(memory, EXECUTOR)
         return value
 
 
@@ -223,10 +230,12 @@ class Spec(Part):
     drain_timeout_seconds: Annotated[int, Field(ge=1, le=3600)] = 120
     """Longest time that a driver or executor may take to end its work; default 120."""
     restart: Restart = Field(default_factory=Restart)
+    progress_deadline_seconds: Annotated[int, Field(ge=60, le=86_400)] = 600
+    """How long a start, a change or one batch may take before the condition Stalled says so; the operator goes on trying. Default 600."""
     suspend: bool = False
     """Stop migration and driver; nothing is lost."""
-    service_account_name: str = Field(default="sluice-consumer", max_length=253, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")
-    """Account of driver, executors and migration; AWS credentials hang on it."""
+    service_account_name: Account = "sluice-consumer"
+    """Account of driver and migration, and of executors unless they have one; AWS credentials hang on it. Only the driver gets an API token."""
     driver: DriverPod = Field(default_factory=DriverPod)
     executor: ExecutorPod = Field(default_factory=ExecutorPod)
     spark_conf: dict[str, str] = Field(default_factory=dict)

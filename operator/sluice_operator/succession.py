@@ -128,10 +128,11 @@ def leaving(view: View, pods: Sequence[Pod], why: str) -> Step:
     if late is not None:
         given_up = late.uid if late.role == "driver" else late.owner
         text = f"{late.name} should be gone; is its node lost? To go on without it, annotate this resource: sluice.dev/force={given_up}"
-        return progress(Phase.DRAINING, OVERDUE, text)
+        return Step(phase=Phase.DRAINING, reason=OVERDUE, message=text, stalled=True)
     due = [pod.gone_by + LATE for pod in pods if pod.gone_by]
     names = ", ".join(pod.name for pod in pods[:3])
-    return replace(progress(Phase.DRAINING, why, f"waiting until {names} is gone"), wake=min(due, default=None))
+    step = progress(Phase.DRAINING, why, f"waiting until {names} is gone")
+    return replace(step, wake=min(due, default=None), due=max(due, default=None))
 
 
 def ends(view: View, pods: Sequence[Pod]) -> tuple[Action, ...]:

@@ -12,6 +12,8 @@ OURS = {"serviceAccountName", "serviceAccount", "restartPolicy", "terminationGra
 OURS_IN_CONTAINER = {"image", "command", "args", "terminationMessagePath", "terminationMessagePolicy", "ports"}
 OUR_KEYS = ("sluice.dev/", "app.kubernetes.io/managed-by", "argocd.argoproj.io/")
 RESERVED_ENV = "SLUICE_"
+SCRATCH = {"sluice-tmp": "/tmp", "sluice-work": "/opt/sluice/work"}  # noqa: S108 - the pods' own
+"""What our containers write to, for their root file system is read-only: volume and folder."""
 
 Json = dict[str, Any]
 
@@ -63,17 +65,51 @@ def _container_problem(container: Json) -> str | None:
     return f"env.{taken}: names starting with {RESERVED_ENV} belong to the operator" if taken else None
 
 
+def their_container(template: Json) -> Json:
+    """What the template says of the one container; {} if nothing."""
+    found: Json = next(iter(template.get("spec", {}).get("containers") or []), {})
+    return found
+
+
 def lay_under(template: Json, pod: Json, container: str) -> Json:
-    """A new pod (metadata, spec with one container): the template's, with `pod` laid over it. Lists are joined."""
-    theirs: Json = next(iter(template.get("spec", {}).get("containers") or []), {})
-    spec = _merge({**template.get("spec", {}), "containers": []}, {**pod["spec"], "containers": []})
+    """A new pod (metadata, spec with one container): the template's, with `pod` laid over it. Lists are joined.
+
+    Three things of the template win: resources, a root file system that may be written, and what it mounts itself in place of our scratch space.
+    """
+    under, theirs = template.get("spec", {}), their_container(template)
     ours = next(item for item in pod["spec"]["containers"] if item["name"] == container)
-    spec["containers"] = [_merge(theirs, ours) | _their_resources(theirs)]
+    ours = {**ours, "volumeMounts": _left(ours.get("volumeMounts") or [], theirs)}
+    volumes = _needed(pod["spec"].get("volumes") or [], ours["volumeMounts"], under)
+    spec = _merge({**under, "containers": []}, {**pod["spec"], "volumes": volumes, "containers": []})
+    spec["containers"] = [_merge(theirs, ours) | _their_own(theirs, ours)]
     return {**pod, "metadata": _merge(template.get("metadata", {}), pod["metadata"]), "spec": spec}
 
 
-def _their_resources(theirs: Json) -> Json:
-    return {"resources": theirs["resources"]} if theirs.get("resources") else {}
+def _left(mounts: list[Json], theirs: Json) -> list[Json]:
+    """Our mounts but for scratch space where the template mounts something itself."""
+    taken = {str(item.get("mountPath", "")).rstrip("/") for item in objects(theirs, "volumeMounts")}
+    return [mount for mount in mounts if mount["name"] not in SCRATCH or mount["mountPath"] not in taken]
+
+
+def _needed(volumes: list[Json], mounts: list[Json], under: Json) -> list[Json]:
+    """Our volumes but for scratch space that is not mounted, or that the template defines itself (a size, a medium)."""
+    mounted = {mount["name"] for mount in mounts}
+    theirs = {item.get("name") for item in objects(under, "volumes")}
+    return [volume for volume in volumes if volume["name"] not in SCRATCH or (volume["name"] in mounted and volume["name"] not in theirs)]
+
+
+def objects(where: Json, key: str) -> list[Json]:
+    """The objects of a list that a user wrote, whatever that is; the API server will have its say on the rest."""
+    found = where.get(key)
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+
+
+def _their_own(theirs: Json, ours: Json) -> Json:
+    found: Json = {"resources": theirs["resources"]} if theirs.get("resources") else {}
+    security = theirs.get("securityContext")
+    if isinstance(security, dict) and security.get("readOnlyRootFilesystem") is False:
+        found["securityContext"] = _merge(security, {**ours["securityContext"], "readOnlyRootFilesystem": False})
+    return found
 
 
 def _merge(under: Any, over: Any) -> Any:

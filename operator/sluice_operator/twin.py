@@ -41,7 +41,11 @@ class Change:
 
 
 class Twin:
-    """Adapter of `Cluster`. `after_write` is called with (verb, kind) once a write through the port has happened; it may raise."""
+    """Adapter of `Cluster`.
+
+    `after_write` is called with (verb, kind) once a write through the port has happened; it may raise. `admission` raises Refused of what may not be
+    made, whoever makes it.
+    """
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self._clock = clock
@@ -50,6 +54,7 @@ class Twin:
         self.version = 0
         self.journal: list[Change] = []
         self.after_write: Callable[[str, str], None] = lambda _verb, _kind: None
+        self.admission: Callable[[Json], None] = lambda _body: None
 
     # the port
 
@@ -68,9 +73,14 @@ class Twin:
         meta, name = body["metadata"], _name(body)
         if name in self._objects:
             raise Exists(f"{body['kind']} {meta['name']} already exists")
+        self.admission(body)
         meta |= {"uid": f"uid-{self.version + 1}", "generation": 1, "creationTimestamp": self._stamp()}
         body.pop("status", None)
         return self._answer("create", self._store("ADDED", body))
+
+    def check(self, body: Json) -> None:
+        """See Cluster."""
+        self.admission(body)
 
     def replace_status(self, body: Json) -> Json:
         """See Cluster."""

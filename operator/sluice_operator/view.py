@@ -5,17 +5,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from sluice_operator.action import Action
 from sluice_operator.model import Driver, Migration, MigrationState, Observed, Phase, Pod, Resource, Status
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from sluice_operator.change import Wanted
+
+
+DEADLINE = timedelta(seconds=600)
+NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,11 @@ class View:
         return Patience(policy.backoff_seconds, policy.max_backoff_seconds, policy.reset_after_seconds)
 
     @property
+    def deadline(self) -> timedelta:
+        """`spec.progressDeadlineSeconds`, or its default while there is no spec."""
+        return timedelta(seconds=self.wanted.spec.progress_deadline_seconds) if self.wanted else DEADLINE
+
+    @property
     def refused(self) -> bool:
         """A driver refused the wanted spec, and none has worked since."""
         return self.wanted is not None and self.status.restarts.refused == self.wanted.driver_hash
@@ -98,8 +106,9 @@ class View:
 class Step:
     """What a rule decided: what the user reads (phase, reason, message), what is remembered, and what is done.
 
-    `progressing` and `stalled` become the conditions kstatus reads; `again` asks for another look at once, `wake` at
-    that time.
+    `progressing` and `stalled` become the conditions kstatus reads. `wake` asks for another look at that time.
+    `due` is when what is under way has an end of its own, such as a grace period; NEVER: a person holds it.
+    `since` is what `Status.progressing_since` becomes. `look_by` asks for a look at that time, whatever is reported until then.
     """
 
     phase: Phase
@@ -113,15 +122,21 @@ class Step:
     forget_migration: bool = False
     actions: tuple[Action, ...] = field(default=())
     wake: datetime | None = None
+    due: datetime | None = None
+    since: datetime | None = None
+    look_by: datetime | None = None
 
     def onto(self, status: Status) -> Status:
         """The status with this step's memory in it. Of another attempt nothing was reported yet."""
         migration = None if self.forget_migration else self.migration or status.migration
         if self.driver is not None and self.driver.attempt != status.driver.attempt:
             status = replace(status, stream=None, draining=())
-        return replace(status, driver=self.driver or status.driver, migration=migration)
+        return replace(status, driver=self.driver or status.driver, migration=migration, progressing_since=self.since)
 
 
 def progress(phase: Phase, reason: str, message: str, *actions: Action) -> Step:
     """A step on the way to what the user wants; it needs nobody's help."""
     return Step(phase=phase, reason=reason, message=message, progressing=True, actions=actions)
+
+
+Rule = Callable[[View], Step | None]

@@ -33,7 +33,7 @@ class Fleet:
         self.pods: Counter[str] = Counter()
 
     async def apply(self) -> None:
-        """The CRD and the Lease, as the chart brings them; namespaces, and every resource.
+        """The CRD and the Lease, as the chart brings them if it is asked to; namespaces, and every resource.
 
         Without the Lease the operator would wait for as long as a leader that it does not know of might act.
         """

@@ -33,7 +33,7 @@ def ready(bench: Bench, replicas: int) -> bool:
 
 def holder(bench: Bench) -> str:
     """Who leads: the pod's name and the process's number."""
-    lease = json.loads(bench.cluster.kubectl(IN, "get", "lease", RELEASE, "--output=json"))
+    lease = json.loads(bench.cluster.kubectl(IN, "get", "lease", RELEASE, "--ignore-not-found", "--output=json") or "{}")
     return str((lease.get("spec") or {}).get("holderIdentity") or "")
 
 
@@ -44,7 +44,7 @@ def leader(bench: Bench) -> str:
 
 def kill(bench: Bench) -> str:
     """SIGKILL to the leader, while another replica stands by; who it was."""
-    bench.until("a leader and a follower", lambda: ready(bench, 2))
+    bench.until("a leader and a follower", lambda: ready(bench, 2) and holder(bench) != "")
     before = holder(bench)
     killed = processes.run("docker", "exec", bench.cluster.node, "sh", "-c", KILL, "kill", leader(bench)).split()
     assert killed, f"no process of {before} was found"
@@ -64,7 +64,8 @@ def get(bench: Bench, pod: str, path: str) -> str:
 
 
 def helm(bench: Bench, chart: object = CHART, **values: Any) -> None:
-    """Upgrades the release, with the tests' values and these."""
+    """Upgrades the release, with the tests' values and these; None leaves one out, for a chart that does not know it."""
     path = places.made(places.work() / "tests") / "values.json"
-    path.write_text(json.dumps(json.loads((places.work() / "demo" / "values.json").read_text()) | values))
+    merged = json.loads((places.work() / "demo" / "values.json").read_text()) | values
+    path.write_text(json.dumps({key: value for key, value in merged.items() if value is not None}))
     bench.cluster.helm("upgrade", RELEASE, str(chart), IN, f"--values={path}", "--wait", "--timeout=3m")

@@ -15,6 +15,13 @@ RESOURCES = 10
 IMAGE_MB, IDLE_MIB = 250, 120
 
 
+def test_nothing_can_be_installed_into_the_operator(bench: Bench) -> None:
+    """Its image has no pip."""
+    asked = ("python", "-c", "from importlib.util import find_spec; print(find_spec('pip'))")
+    said = bench.cluster.kubectl(f"--namespace={OPERATOR_NAMESPACE}", "exec", f"deployment/{RELEASE}", "--", *asked)
+    assert said.strip() == "None"
+
+
 def test_an_idle_operator_with_ten_resources_is_small(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     """Image at most 250 MB, resident memory at most 120 MiB."""
     names = [f"idle-{i}" for i in range(RESOURCES)]

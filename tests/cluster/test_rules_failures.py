@@ -46,7 +46,8 @@ def failures(alone: World, named_after: float) -> World:
     once = {"backoffSeconds": 600, "maxBackoffSeconds": 600}
     nowhere, memory, huge = alone.manifest(NOWHERE, restart=once), alone.manifest(MEMORY, restart=once), alone.manifest(HUGE)
     nowhere["spec"]["pipeline"] |= {"entrypoint": "nowhere.to_be:found"}
-    memory["spec"]["driver"]["resources"] = {"limits": {"memory": "64Mi"}}
+    memory["spec"]["driver"]["resources"] = {"limits": {"memory": "1Gi"}}  # with less it would be refused; its own heap is more than that
+    memory["spec"]["sparkConf"] = {"spark.driver.memory": "3g", "spark.driver.extraJavaOptions": "-Xms3g -XX:+AlwaysPreTouch"}
     huge["spec"]["driver"]["resources"] = {"requests": {"cpu": "900"}}
     alone.bench.apply(nowhere, memory, huge)
     return alone

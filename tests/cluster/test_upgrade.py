@@ -66,7 +66,7 @@ def inherited(bench: Bench, released: Path) -> Iterator[Inherited]:
         for name in (RUNS, MIGRATES):
             kcl_table.write(bench.aws.dynamodb, f"{name}-kcl", kcl_table.dump()["description"], found.leases())
         repository, _, tag = TAG.partition(":")
-        helm(bench, released / "charts" / "sluice", image={"repository": repository, "tag": tag})
+        helm(bench, released / "charts" / "sluice", image={"repository": repository, "tag": tag}, policy=None)
         bench.apply(
             found.manifest(RUNS, migrateFrom={"table": f"{RUNS}-kcl", "quietSeconds": 1}, replicas=2),
             found.manifest(MIGRATES, migrateFrom={"table": f"{MIGRATES}-kcl", "quietSeconds": 600}),

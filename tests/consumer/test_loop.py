@@ -74,11 +74,12 @@ class Bench:
 
     def __init__(self, clock: SimpleNamespace, consumer: FakeConsumer, waits: int = 3, until: int | None = None) -> None:
         self.told: list[int | None] = []
+        self.begun: list[int] = []
         self.asked = self.rests = 0
         self.news: Callable[[], bool] = lambda: False
         self.on_tell: Callable[[], None] = lambda: None
         self.drain = Drain(clock, waits)
-        rhythm = Rhythm(5.0, until, self._news, self._tell, self._rest, clock=lambda: clock.value)
+        rhythm = Rhythm(5.0, until, self._news, self._tell, self._rest, clock=lambda: clock.value, begun=self.begun.append)
         self.loop = Loop(cast("Consumer", consumer), cast("Engine", None), rhythm, cast("Any", self.drain))
 
     def _news(self, rows: Sequence[ShardRow]) -> bool:
@@ -115,6 +116,7 @@ def test_an_idle_consumer_only_probes(clock: SimpleNamespace) -> None:
     bench = Bench(clock, FakeConsumer(clock, ROW), waits=5)
     bench.loop.run()
     assert (bench.told, bench.asked, bench.rests) == ([0, None], 4 - 1 + 1, 4)
+    assert bench.begun == [1], "a batch is said to be open only when one is run"
 
 
 def test_news_end_the_idling(clock: SimpleNamespace) -> None:

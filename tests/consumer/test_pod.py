@@ -147,6 +147,12 @@ def test_a_change_of_phase_is_written_at_once() -> None:
     assert [bench.at(0, phase="Starting"), bench.at(0.1, phase="Running"), bench.at(0.2, batch=1)] == [1, 2, 2]
 
 
+def test_the_first_executor_and_none_any_more_are_written_at_once() -> None:
+    """Readiness depends on it; how many they are can wait."""
+    bench = Bench()
+    assert [bench.at(t, executors=n) for t, n in [(0, 0), (0.1, 2), (0.2, 3), (0.3, 0)]] == [1, 2, 2, 3]
+
+
 def test_what_was_held_back_is_written_when_it_is_time() -> None:
     """Nobody has to change anything for it."""
     bench = Bench()

@@ -26,7 +26,7 @@ from sluice_consumer.config import Checkpoints, Config, MigrateFrom, Pipeline, S
 from sluice_consumer.orders import Orders
 from sluice_consumer.outcome import QUIET, UNCLEAN
 from sluice_consumer.supervisor import Heart, Supervisor
-from sluice_operator import manifests
+from sluice_operator import spark_settings
 
 LEASE = 30.0
 CONFIG = Config(Stream("s", "r"), Checkpoints("t"), Pipeline("m:f"), lease_duration_seconds=LEASE)
@@ -253,7 +253,7 @@ def test_a_drain_has_all_of_its_time() -> None:
 
 def test_a_pod_is_not_killed_before_its_supervisor_has_ended_the_drain() -> None:
     """So the pod's last words say what happened, and the kubelet's limit is only for a supervisor that hangs."""
-    assert 0 < supervisor.STOP_SECONDS < manifests.MARGIN
+    assert 0 < supervisor.STOP_SECONDS < spark_settings.MARGIN
 
 
 # -- a driver starts before its lease is taken -------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -30,15 +31,25 @@ def helm() -> str:
         pytest.skip(f"the chart cannot be rendered on this machine: {error}")
 
 
-def rendered(**values: Any) -> list[Json]:
-    """Every object of the chart with these values.
+def rendered(*options: str, **values: Any) -> list[Json]:
+    """Every object of the chart with these values; an option of Helm's may come before.
 
     Raises:
         CalledProcessError: Helm refuses the values; its words are in `stderr`.
     """
-    command = [helm(), "template", RELEASE, str(CHART), f"--namespace={NAMESPACE}", KUBERNETES, "--values=-"]
+    command = [helm(), "template", RELEASE, str(CHART), f"--namespace={NAMESPACE}", KUBERNETES, *options, "--values=-"]
     text = subprocess.run(command, input=json.dumps(values), capture_output=True, text=True, check=True).stdout
     return [body for body in yaml.load_all(text, yaml.CSafeLoader) if body]
+
+
+def notes(folder: Path, **values: Any) -> str:
+    """What Helm says after an installation: `helm template` leaves it out, so a copy of the chart puts it into an object."""
+    copy = folder / "sluice"
+    shutil.copytree(CHART, copy, dirs_exist_ok=True)
+    (copy / "templates" / "said.yaml").write_text('{kind: Said, text: {{ include "sluice/templates/NOTES.txt" . | toJson }}}')
+    command = [helm(), "template", RELEASE, str(copy), f"--namespace={NAMESPACE}", KUBERNETES, "--values=-", "--show-only=templates/said.yaml"]
+    text = subprocess.run(command, input=json.dumps(values), capture_output=True, text=True, check=True).stdout
+    return str(yaml.safe_load(text)["text"])
 
 
 def of(kind: str, objects: list[Json]) -> list[Json]:

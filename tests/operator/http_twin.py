@@ -110,7 +110,10 @@ class HttpTwin:
         more = {"continue": str(begin + size)} if begin + size < len(found) else {}
         return {"items": found[begin : begin + size], "metadata": more}
 
-    def _post(self, _at: Target, _query: Json, body: Json) -> Json:
+    def _post(self, _at: Target, query: Json, body: Json) -> Json:
+        if "dryRun" in query:
+            self.twin.check(body)
+            return body
         return self.twin.create(body)
 
     def _put(self, at: Target, _query: Json, body: Json) -> Json:
@@ -130,8 +133,14 @@ class HttpTwin:
 def _chosen(body: Json, namespace: str, chosen: list[str]) -> bool:
     meta = body["metadata"]
     labels = meta.get("labels") or {}
-    wanted = (part.partition("=") for part in chosen)
-    return namespace in {"", meta["namespace"]} and all(labels.get(key) == value if sep else key in labels for key, sep, value in wanted)
+    return namespace in {"", meta["namespace"]} and all(_holds(part, labels) for part in chosen)
+
+
+def _holds(part: str, labels: dict[str, str]) -> bool:
+    key, sep, value = part.partition("=")
+    if key.startswith("!"):
+        return key[1:] not in labels
+    return labels.get(key) == value if sep else key in labels
 
 
 def _metadata(page: Json) -> Json:

@@ -224,7 +224,8 @@ class World:
         gated = self.status.get("lastGoodSpec", {}).get("migrateFrom") and self.status.get("migration", {}).get("state") != "Complete"
         assert not (gated and alive), "a driver before its migration"
         if self.condition("Ready").get("status") == "True":
-            assert alive or self.lag, "Ready without a driver"
+            good = self.status["lastGoodSpec"]
+            assert alive or self.lag or good.get("suspend") or good["replicas"] == 0, "Ready without a driver"
         assert self.status.get("observedGeneration", 0) <= body["metadata"]["generation"]
 
     # the cluster
@@ -301,7 +302,7 @@ class World:
     def _executor(self, owner: Json, number: int) -> Json:
         labels = {"app.kubernetes.io/managed-by": "sluice", "sluice.dev/consumer": KEY.name, "sluice.dev/role": "executor"}
         name = f"{KEY.name}-{owner['labels']['sluice.dev/attempt']}-exec-{number}-{self.report_number}"
-        refs = [{"uid": owner["uid"], "controller": True}]
+        refs = [{"apiVersion": "v1", "kind": "Pod", "name": owner["name"], "uid": owner["uid"], "controller": True}]
         return {"kind": "Pod", "metadata": {"namespace": KEY.namespace, "name": name, "labels": labels, "ownerReferences": refs}}
 
     def _jobs(self) -> None:
@@ -318,7 +319,7 @@ class World:
 
     def _job_pod(self, job: Json) -> Json:
         template, meta = job["spec"]["template"], job["metadata"]
-        refs = [{"uid": meta["uid"], "controller": True}]
+        refs = [{"apiVersion": "batch/v1", "kind": "Job", "name": meta["name"], "uid": meta["uid"], "controller": True}]
         head = {**template["metadata"], "namespace": KEY.namespace, "name": f"{meta['name']}-x", "ownerReferences": refs}
         return {"kind": "Pod", "metadata": head, "spec": template["spec"]}
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
-from chart import NAMESPACE, of, one, rendered
+from chart import NAMESPACE, notes, of, one, rendered
 from operator_world import SPEC
 
+from sluice_operator.bounds import Policy
 from sluice_operator.change import Wanted
 from sluice_operator.manifests import driver_pod
 from sluice_operator.model import Driver, Resource
@@ -30,13 +32,47 @@ def settings(objects: list[Json]) -> dict[str, str]:
     return {item["name"]: item["value"] for item in container(objects)["env"] if "value" in item}
 
 
-def test_two_replicas_elect_one_by_the_lease_that_is_shipped() -> None:
-    """Empty: Helm never writes what replicas write."""
-    objects = rendered()
+def test_two_replicas_elect_one_by_a_lease_of_the_release() -> None:
+    """Theirs to make, or shipped empty: Helm never writes what replicas write. Argo CD warns of a Lease in a chart for good."""
+    assert of("Lease", rendered()) == []
+    objects = rendered(lease={"install": True})
     lease = one("Lease", objects)
     assert one("Deployment", objects)["spec"]["replicas"] == 2
     assert read(settings(objects)).lease == (lease["metadata"]["namespace"], lease["metadata"]["name"])
     assert "spec" not in lease
+
+
+def homes(objects: list[Json]) -> set[tuple[str, str]]:
+    """Namespaces and names of the accounts that consumers run as."""
+    here = one("Deployment", objects)["metadata"]["namespace"]
+    return {(a["metadata"]["namespace"], a["metadata"]["name"]) for a in of("ServiceAccount", objects) if a["metadata"]["namespace"] != here}
+
+
+def test_consumers_get_an_account_where_the_operator_looks_after_them() -> None:
+    """None in `default` that nobody asked for; all the watched ones, unless some of them are named."""
+    assert homes(rendered()) == set()
+    assert homes(rendered(watchNamespaces=["a", "b"])) >= {("a", "sluice-consumer"), ("b", "sluice-consumer")}
+    assert {namespace for namespace, _ in homes(rendered(watchNamespaces=["a", "b"], consumer={"namespaces": ["b"]}))} == {"b"}
+    assert {namespace for namespace, _ in homes(rendered(consumer={"namespaces": ["c"]}))} == {"c"}
+    assert homes(rendered(watchNamespaces=["a"], consumer={"serviceAccount": {"create": False}})) == set()
+
+
+def test_notes_say_what_is_missing(tmp_path: Path) -> None:
+    """An account for consumers, where the chart made none; a registry, where the image has none."""
+    bare = notes(tmp_path)
+    assert "consumer.namespaces={my-namespace}" in bare
+    assert "names no registry" in bare
+    partly = notes(tmp_path, watchNamespaces=["a", "b"], consumer={"namespaces": ["b"]}, image={"repository": "registry.example/sluice-operator"})
+    assert 'Namespace a is looked after and has no account "sluice-consumer"' in partly
+    assert "Namespace b is looked" not in partly
+    assert "names no registry" not in partly
+
+
+def test_an_account_where_nobody_looks_is_refused() -> None:
+    """The two values contradict each other; the message names both, and the namespace."""
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        rendered(watchNamespaces=["a"], consumer={"namespaces": ["a", "default"]})
+    assert all(word in caught.value.stderr for word in ("consumer.namespaces", "default", "watchNamespaces"))
 
 
 def test_an_update_never_takes_the_last_replica() -> None:
@@ -120,12 +156,58 @@ def test_replicas_prefer_different_nodes_unless_told_otherwise() -> None:
     assert told == {"nodeAffinity": {}}
 
 
+def accounts(objects: list[Json]) -> dict[str, Json]:
+    """Those of consumers, by name."""
+    return {body["metadata"]["name"]: body for body in of("ServiceAccount", objects) if body["metadata"]["namespace"] == "team"}
+
+
+TEAM: Json = {"namespaces": ["team"], "serviceAccount": {"name": "drivers", "annotations": {"role": "a", "kept": "b"}}}
+
+
+def test_executors_have_an_account_that_may_do_nothing() -> None:
+    """It has the annotations of the drivers' account, and some of its own; the operator knows it by name."""
+    objects = rendered(consumer={**TEAM, "executorServiceAccount": {"name": "idle", "annotations": {"role": "x"}}})
+    found = accounts(objects)
+    assert found["drivers"]["metadata"]["annotations"] == {"role": "a", "kept": "b"}
+    assert found["idle"]["metadata"]["annotations"] == {"role": "x", "kept": "b"}
+    assert found["idle"]["automountServiceAccountToken"] is False
+    bound = {subject["name"] for kind in ("RoleBinding", "ClusterRoleBinding") for body in of(kind, objects) for subject in body["subjects"]}
+    assert "drivers" in bound
+    assert "idle" not in bound
+    assert read(settings(objects)).executor_account == "idle"
+    assert read(settings(rendered())).executor_account == "sluice-executor"
+
+
+def test_without_a_name_there_is_no_account_for_executors() -> None:
+    """They run as the driver's then."""
+    objects = rendered(consumer={**TEAM, "executorServiceAccount": {"name": ""}})
+    assert set(accounts(objects)) == {"drivers"}
+    assert read(settings(objects)).executor_account is None
+
+
+def test_secrets_for_pulling_are_given_to_every_account_of_consumers() -> None:
+    """As a pod takes them from its account."""
+    found = accounts(rendered(consumer={**TEAM, "imagePullSecrets": [{"name": "registry"}]}))
+    assert [body["imagePullSecrets"] for body in found.values()] == [[{"name": "registry"}]] * 2
+    assert not [body for body in accounts(rendered(consumer=TEAM)).values() if "imagePullSecrets" in body]
+
+
+def test_the_operator_is_told_the_policy_and_who_it_is_itself() -> None:
+    """Tenants are kept in bounds unless the chart says otherwise."""
+    account = one("Deployment", rendered())["spec"]["template"]["spec"]["serviceAccountName"]
+    assert read(settings(rendered())).policy == Policy(own=(NAMESPACE, account))
+    told = read(settings(rendered(policy={"privilegedPods": True, "serviceAccounts": ["a", "b"]}, serviceAccount={"name": "me"}))).policy
+    assert told == Policy(privileged_pods=True, service_accounts=("a", "b"), own=(NAMESPACE, "me"))
+
+
 UNKNOWN: tuple[Json, ...] = (
     {"replica": 2},
     {"replicas": 0},
     {"podMonitor": {"interval": "often"}},
     {"networkPolicy": {"on": True}},
     {"driverMetrics": {"port": "9404"}},
+    {"policy": {"privilegedPods": "yes"}},
+    {"consumer": {"executorServiceAccount": {"create": True}}},
     {"driverMetrics": {"podMonitor": {"enabled": True}}},  # there is nothing to scrape without a port
 )
 
@@ -141,7 +223,9 @@ def test_a_value_that_is_not_understood_is_refused(values: Json) -> None:
 def test_everything_namespaced_says_where() -> None:
     """`kubectl apply` of a rendered chart goes where Helm would have put it."""
     drivers = {"port": 9404, "podMonitor": {"enabled": True}}
-    for body in rendered(watchNamespaces=["a"], networkPolicy={"enabled": True}, podMonitor={"enabled": True}, driverMetrics=drivers):
-        cluster_wide = body["kind"] in {"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"}
+    network = {"enabled": True, "consumers": {"ingress": True}}
+    options = {"lease": {"install": True}, "admissionPolicy": {"enabled": True}, "podMonitor": {"enabled": True}, "driverMetrics": drivers}
+    for body in rendered(watchNamespaces=["a"], networkPolicy=network, **options):
+        cluster_wide = body["kind"].startswith(("ClusterRole", "CustomResource", "ValidatingAdmission"))
         assert ("namespace" in body["metadata"]) != cluster_wide
     assert one("Deployment", rendered())["metadata"]["namespace"] == NAMESPACE

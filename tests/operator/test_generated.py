@@ -16,6 +16,8 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "operator" / "sluice_operator"
 PURE = [
     "action",
+    "belonging",
+    "bounds",
     "change",
     "conditions",
     "events",
@@ -23,9 +25,11 @@ PURE = [
     "manifests",
     "model",
     "plan",
+    "privileges",
     "record",
     "running",
     "sizes",
+    "spark_settings",
     "sparkconf",
     "spec",
     "template",

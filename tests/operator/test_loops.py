@@ -99,6 +99,29 @@ def test_a_failing_pass_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     assert errors == []
 
 
+def test_passes_that_fail_for_a_minute_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an event of the resource, for no status can be written; the deletion of one is stuck without a word otherwise."""
+    monkeypatch.setattr(loops_module, "LONGEST_PAUSE", 0.001)
+    place, passes = office(), itertools.count()
+
+    def failing(_kind: str, _namespace: str, _labels: dict[str, str]) -> list[Json]:
+        next(passes)
+        raise ValueError("a pod that nobody understands")
+
+    async def scene() -> None:
+        loops = Loops(place)
+        await tell(place, loops)
+        monkeypatch.setattr(place.cluster, "list", failing)
+        await until(lambda: next(passes) > 40)
+        await loops.stop()
+
+    asyncio.run(scene())
+    assert isinstance(place.cluster, Twin)
+    (told,) = [event for event in place.cluster.all("Event") if event["reason"] == "ReconcileFailed"]
+    assert "a pod that nobody understands" in told["message"]
+    assert told["type"] == "Warning"
+
+
 def test_a_pass_that_hangs_is_noticed() -> None:
     """Its calls have timeouts of their own, so two minutes are enough."""
     loops = Loops(office())

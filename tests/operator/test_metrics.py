@@ -114,10 +114,26 @@ def test_each_resource_is_told_of_by_the_leader_only(world: Counted) -> None:
     assert world.value("sluice_consumer_open_shards", **where) == 4
     assert world.value("sluice_consumer_executors", **where) == 2
     assert world.value("sluice_consumer_ready", **where) == 1
+    assert world.value("sluice_consumer_stalled", **where) == 0
     world.leads = False
     assert world.value("sluice_leader") == 0
     assert world.value("sluice_consumers", phase="Running") is None
     assert world.value("sluice_watch_behind_seconds", kind="Pod") == 7
+
+
+def test_the_lag_grows_with_the_clock_while_a_batch_is_open(world: Counted) -> None:
+    """A batch that hangs commits nothing, so no report says how far behind it falls."""
+    (driver,) = world.drivers()
+    report = json.loads(driver["metadata"]["annotations"]["sluice.dev/report"])
+    report |= {"number": report["number"] + 1, "millisBehindLatest": 5_000, "openBatch": 7}
+    driver["metadata"]["annotations"]["sluice.dev/report"] = json.dumps(report)
+    body, seen = world.must(), datetime.now(UTC) - timedelta(seconds=300)
+    body["status"]["stream"] |= {"openBatch": 7, "batchAt": seen.isoformat()}
+    world.office.cache.see("Pod", driver, world.now)
+    world.office.cache.see("KinesisConsumer", {**body, "metadata": {**body["metadata"], "resourceVersion": "x"}}, world.now)
+    lag = world.value("sluice_consumer_lag_seconds", namespace=KEY.namespace, name=KEY.name)
+    assert lag is not None
+    assert 305 <= lag < 320
 
 
 def test_figures_are_those_of_the_last_report_however_old_the_status_is(world: Counted) -> None:
@@ -138,7 +154,7 @@ def test_figures_are_those_of_the_last_report_however_old_the_status_is(world: C
 def test_a_report_of_somebody_elses_pod_is_not_the_drivers(world: Counted) -> None:
     """It has the name that the status says, and another owner."""
     (driver,) = world.drivers()
-    driver["metadata"]["ownerReferences"][0]["uid"] = "another"
+    driver["metadata"]["uid"] = driver["metadata"]["ownerReferences"][0]["uid"] = "another"
     world.office.cache.see("Pod", driver, world.now)
     assert world.value("sluice_consumer_open_shards", namespace=KEY.namespace, name=KEY.name) is None
 

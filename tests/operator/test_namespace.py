@@ -42,7 +42,8 @@ def scene(*, dying: bool) -> tuple[Bereft, Office]:
     body = twin.create({"kind": CONSUMER_KIND, "metadata": {**name, "finalizers": [FINALIZER]}, "spec": SPEC})
     space = twin.create({"kind": "Namespace", "metadata": {"namespace": KEY.namespace, "name": "", "finalizers": ["kubernetes"]}})
     labels = {"sluice.dev/consumer": KEY.name, "sluice.dev/role": "driver", "sluice.dev/attempt": "1"}
-    head = {"namespace": KEY.namespace, "name": "orders-driver-1", "labels": labels}
+    ref = {"apiVersion": "sluice.dev/v1alpha1", "kind": CONSUMER_KIND, "name": KEY.name, "uid": body["metadata"]["uid"], "controller": True}
+    head = {"namespace": KEY.namespace, "name": "orders-driver-1", "labels": labels, "ownerReferences": [ref]}
     twin.create({"kind": "Pod", "metadata": head, "spec": {"nodeName": "n", "terminationGracePeriodSeconds": 150}})
     twin.delete(CONSUMER_KIND, *KEY, body["metadata"]["uid"])
     if dying:

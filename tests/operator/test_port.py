@@ -86,11 +86,22 @@ def call(api: ApiClient, method: str, path: str, body: Json | None = None) -> in
     return int(reply.status)
 
 
+def _accounts(body: Json) -> None:
+    """As the admission plugin ServiceAccount does it, and a server that is asked to be strict."""
+    account = body.get("spec", {}).get("serviceAccountName")
+    if account == "none-such":
+        name = f"{body['metadata']['namespace']}/{account}"
+        raise Refused("Forbidden", f'pods is forbidden: error looking up service account {name}: serviceaccount "{account}" not found')
+    if "nodeselector" in body.get("spec", {}):
+        raise Refused("BadRequest", 'Pod in version "v1" cannot be handled as a Pod: strict decoding error: unknown field "spec.nodeselector"')
+
+
 @pytest.fixture(params=PLACES)
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     """The twin, the client before the twin, or a fresh namespace of the cluster."""
     if request.param != "server":
         twin = Twin(lambda: BEGIN)
+        twin.admission = _accounts
         yield Place(twin if request.param == "twin" else through(HttpTwin(twin)), "default")
         return
     api = request.getfixturevalue("server")
@@ -111,6 +122,30 @@ def test_a_name_is_given_once(place: Place) -> None:
     place.pod()
     with pytest.raises(Exists):
         place.pod()
+
+
+def test_a_check_makes_nothing(place: Place) -> None:
+    """It only asks whether the object would be made."""
+    head = {"name": "asked", "namespace": place.namespace}
+    place.cluster.check({"apiVersion": "v1", "kind": "Pod", "metadata": head, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+    assert place.get("Pod", "asked") is None
+
+
+def test_a_check_is_refused_in_the_servers_words(place: Place) -> None:
+    """An account that is not there, as in a namespace that nobody has prepared."""
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": place.namespace}}
+    with pytest.raises(Refused, match=r"service account .*none-such"):
+        place.cluster.check({**body, "spec": {"serviceAccountName": "none-such", "containers": [{"name": "c", "image": "i"}]}})
+
+
+def test_a_field_that_the_api_does_not_know_is_refused_by_its_name(place: Place) -> None:
+    """A typo in a podTemplate: by default the server passes over it, with a warning that nobody sees."""
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": place.namespace}}
+    pod = {**body, "spec": {"nodeselector": {"a": "b"}, "containers": [{"name": "c", "image": "i"}]}}
+    for ask in (place.cluster.check, place.cluster.create):
+        with pytest.raises(Refused, match=r"unknown field \"spec\.nodeselector\""):
+            ask(pod)
+    assert place.get("Pod", "p") is None
 
 
 def test_lists_go_by_labels(place: Place) -> None:

@@ -99,7 +99,9 @@ def test_nothing_is_granted_wholesale() -> None:
 
 def test_with_watched_namespaces_only_the_own_kind_is_granted_everywhere() -> None:
     """Pods and Jobs of other namespaces are none of its business; of Namespaces it reads the watched ones."""
-    role = one("ClusterRole", rendered(**MODES["some namespaces"]))
+    objects = rendered(**MODES["some namespaces"])
+    (bound,) = of("ClusterRoleBinding", objects)
+    (role,) = (body for body in of("ClusterRole", objects) if body["metadata"]["name"] == bound["roleRef"]["name"])
     assert {(group, kind) for _, group, kind in rights(role)} == {
         ("sluice.dev", "kinesisconsumers"),
         ("sluice.dev", "kinesisconsumers/status"),
@@ -115,11 +117,38 @@ def test_without_a_cluster_role_everything_is_in_the_namespaces() -> None:
     assert of("ClusterRole", objects) == of("ClusterRoleBinding", objects) == []
 
 
+def test_people_may_do_with_consumers_what_they_may_do_with_pods() -> None:
+    """By Kubernetes' own roles: view looks, edit and admin also make and scale; nobody writes a status, and nothing else is granted."""
+    aggregate = "rbac.authorization.k8s.io/aggregate-to-"
+    granted_to: dict[str, set[Right]] = {"view": set(), "edit": set(), "admin": set()}
+    for role in of("ClusterRole", rendered()):
+        for who, found in granted_to.items():
+            if role["metadata"]["labels"].get(f"{aggregate}{who}") == "true":
+                found.update(rights(role))
+    kinds = ("kinesisconsumers", "kinesisconsumers/status", "kinesisconsumers/scale")
+    look = {(verb, "sluice.dev", kind) for verb in ("get", "list", "watch") for kind in kinds}
+    write = {(verb, "sluice.dev", kinds[0]) for verb in ("create", "update", "patch", "delete", "deletecollection")}
+    scale = {(verb, "sluice.dev", kinds[2]) for verb in ("update", "patch")}
+    assert granted_to == {"view": look, "edit": look | write | scale, "admin": look | write | scale}
+    assert [role["metadata"]["name"] for role in of("ClusterRole", rendered(rbac={"aggregate": False}))] == [f"{NAMESPACE}-{RELEASE}"]
+
+
 def test_only_its_own_lease_may_be_changed() -> None:
     """A name cannot limit a creation; everything else it does."""
-    objects = rendered()
+    objects = rendered(lease={"install": True})
     (role,) = (body for body in of("Role", objects) if body["metadata"]["name"] == f"{RELEASE}-election")
     named, unnamed = role["rules"]
     assert (named["verbs"], named["resourceNames"]) == (["get", "patch"], [one("Lease", objects)["metadata"]["name"]])
     assert unnamed["verbs"] == ["create"]
     assert role["metadata"]["namespace"] == NAMESPACE
+
+
+def test_drivers_touch_nothing_but_pods_and_nobody_else_of_a_consumer_touches_anything() -> None:
+    """Which verbs they need is recorded from a real Spark driver: test_driver_rights.py."""
+    objects = rendered(consumer={"namespaces": ["team"]})
+    bindings = [body for body in of("RoleBinding", objects) if body["metadata"]["namespace"] == "team"]
+    assert [(body["roleRef"]["name"], [subject["name"] for subject in body["subjects"]]) for body in bindings] == [
+        ("sluice-consumer", ["sluice-consumer"])
+    ]
+    (role,) = (body for body in of("Role", objects) if body["metadata"]["namespace"] == "team")
+    assert {(group, kind) for _, group, kind in rights(role)} == {("", "pods")}

@@ -170,8 +170,9 @@ def test_settings_come_from_the_environment() -> None:
         "SLUICE_LEASE": "n/l",
         "SLUICE_PORT": "9",
         "SLUICE_LOG_FORMAT": "plain",
+        "SLUICE_CLASS": "blue",
     }
-    expected = Settings(image="i", namespaces=("a", "b"), identity="p", lease=("n", "l"), port=9, log_format="plain")
+    expected = Settings(image="i", namespaces=("a", "b"), identity="p", lease=("n", "l"), port=9, log_format="plain", resource_class="blue")
     assert read(environment) == expected
     assert read({}) == Settings()
     assert read({"SLUICE_LEASE": "no-slash"}).lease is None

@@ -19,6 +19,7 @@ ACCEPTED: list[Json] = [
     {},
     {"start": {"position": "AT_TIMESTAMP", "timestamp": "2026-01-31T00:00:00Z"}},
     {"replicas": 0, "suspend": True},
+    {"pipeline": {"entrypoint": "a:b", "imagePullPolicy": "Always", "imagePullSecrets": ["registry"]}, "executor": {"serviceAccountName": "idle"}},
     {"checkpoints": {"table": None}, "migrateFrom": None},
     {"executor": {"cores": 2, "resources": {"requests": {"cpu": "500m", "memory": "2Gi"}, "limits": {"memory": 3_000_000_000}}}},
     {"sparkConf": {"spark.sql.shuffle.partitions": "8", "spark.speculation": "false"}},
@@ -39,10 +40,18 @@ REFUSED: list[tuple[Json, str]] = [
     ({"pipeline": {"entrypoint": "process"}}, "spec.pipeline.entrypoint: string should match"),
     ({"sparkConf": {"spark.master": "local"}}, "spec.sparkConf: spark.master is set by the operator"),
     ({"sparkConf": {"spark.kubernetes.authenticate.driver.oauthToken": "x"}}, "whose rights the pods have"),
+    ({"sparkConf": {"spark.kubernetes.container.image.pullPolicy": "Always"}}, "has a field of its own: pipeline.imagePullPolicy"),
+    ({"sparkConf": {"spark.kubernetes.container.image.pullSecrets": "a"}}, "has a field of its own: pipeline.imagePullSecrets"),
+    ({"sparkConf": {"spark.kubernetes.container.image": "a"}}, "has a field of its own: pipeline.image"),
+    ({"sparkConf": {"spark.kubernetes.authenticate.executor.serviceAccountName": "a"}}, "use serviceAccountName and executor.serviceAccountName"),
+    ({"pipeline": {"entrypoint": "a:b", "imagePullPolicy": "Sometimes"}}, "spec.pipeline.imagePullPolicy: input should be 'Always'"),
+    ({"pipeline": {"entrypoint": "a:b", "imagePullSecrets": [{"name": "a"}]}}, "spec.pipeline.imagePullSecrets.0: input should be a valid string"),
+    ({"executor": {"serviceAccountName": "A"}}, "spec.executor.serviceAccountName: string should match"),
     ({"sparkConf": {"spark.speculation": "true"}}, "spec.sparkConf: spark.speculation runs a task twice"),
     ({"sparkConf": {"spark.executor.decommission.signal": "KILL"}}, "the protocol depends on it"),
     ({"sparkConf": {"hadoop.x": "1"}}, "names start with 'spark.'"),
     ({"executor": {"resources": {"requests": {"memory": "lots"}}}}, "spec.executor.resources.requests.memory"),
+    ({"driver": {"resources": {"limits": {"memory": "inf"}}}}, "spec.driver.resources.limits.memory: 'inf' is no quantity"),
     ({"executor": {"resources": {"requests": {"memory": "256Mi"}}}}, "spec.executor.resources"),
     ({"executor": {"resources": {"requests": {"memory": "2Gi"}, "limits": {"memory": "833Mi"}}}}, "at least 834Mi"),
     ({"driver": {"podTemplate": {"spec": {"restartPolicy": "Always"}}}}, "spec.driver.podTemplate: spec.restartPolicy: is set by"),
@@ -123,7 +132,9 @@ def test_what_the_driver_does_not_read_restarts_nothing(change: Json) -> None:
 
 def test_what_the_driver_reads_restarts_it() -> None:
     """Written defaults count as written."""
-    assert len({hashed(), hashed(batch={"intervalSeconds": 5}), hashed(sparkConf={"spark.a": "1"})}) == 3
+    pulled = {**SPEC["pipeline"], "imagePullPolicy": "Always"}
+    others = (hashed(pipeline=pulled), hashed(executor={"serviceAccountName": "idle"}))
+    assert len({hashed(), hashed(batch={"intervalSeconds": 5}), hashed(sparkConf={"spark.a": "1"}), *others}) == 5
 
 
 def test_the_migration_is_named_by_source_format_and_target() -> None:

@@ -10,6 +10,7 @@ from operator_world import MIGRATING, SPEC, World, assert_nothing_left, ready
 from test_lifecycle import started
 
 from sluice_operator.cluster import Refused
+from sluice_operator.twin import Twin
 
 Json = dict[str, Any]
 
@@ -285,8 +286,27 @@ def test_a_status_that_the_server_refuses_is_tried_again_now_and_then(monkeypatc
     world.apply({**SPEC, "replicas": 5})
     world.run(90)
     assert 1 <= tries <= 30
+    assert world.reasons().count("StatusRefused") == 1
     monkeypatch.undo()
     assert world.run(60, until=lambda: ready(world))
+
+
+def test_nothing_is_done_while_the_crd_is_older_than_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It drops fields that it does not know in silence, and the status is the write-ahead log: what is not stored may not be done."""
+    world, real = started(), Twin.replace_status
+
+    def pruned(body: Json) -> Json:
+        status = {**body["status"], "driver": {key: value for key, value in body["status"]["driver"].items() if key != "leaving"}}
+        return real(world.twin, {**body, "status": status})
+
+    monkeypatch.setattr(world.twin, "replace_status", pruned)
+    world.apply({**SPEC, "batch": {"intervalSeconds": 9}})
+    world.run(20)
+    assert [pod["metadata"]["name"] for pod in world.drivers()] == ["orders-driver-1"]
+    assert "deletionTimestamp" not in world.drivers()[0]["metadata"]
+    assert world.reasons().count("StatusRefused") == 1
+    monkeypatch.undo()
+    assert world.run(120, until=lambda: ready(world) and world.status["driver"]["attempt"] == 2)
 
 
 def test_a_driver_that_ends_while_hands_are_off_is_not_called_ready() -> None:

@@ -276,19 +276,21 @@ def test_a_server_that_sends_everybody_away_is_not_asked_again_and_again(monkeyp
 
 
 def test_an_object_that_is_not_understood_hides_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Somebody wrote a label of ours that is no number."""
+    """Whoever is told of it fails."""
     cache = Cache()
 
     async def scene(world: Watched) -> None:
         told = world.told
 
         def tell(kind: str, event: Event) -> None:
+            if event.body["metadata"]["name"] == "odd":
+                raise ValueError("odd")
             cache.see(kind, event.body, BEGIN, gone=event.gone)
             told.append((kind, event))
 
         for one in world.watches.watching:
             one._tell = tell
-        await world.make("odd", **DRIVER, **{"sluice.dev/attempt": "first"})
+        await world.make("odd", **DRIVER)
         await world.make("x")
         await world.shows(x="")
 

@@ -32,6 +32,27 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
+{{- /* Where consumers run, as far as the chart knows; as JSON. */ -}}
+{{- define "sluice.consumer.namespaces" -}}
+{{- $watched := .Values.watchNamespaces -}}
+{{- $named := .Values.consumer.namespaces -}}
+{{- range $named -}}
+{{- if and $watched (not (has . $watched)) -}}
+{{- fail (printf "consumer.namespaces: %s is not in watchNamespaces, so nothing would run there; add it there, or leave consumer.namespaces out" .) -}}
+{{- end -}}
+{{- end -}}
+{{- default $watched $named | toJson -}}
+{{- end -}}
+
+{{- /* Those of them that get the consumers' account from the chart; as JSON. */ -}}
+{{- define "sluice.consumer.accounts" -}}
+{{- if .Values.consumer.serviceAccount.create -}}
+{{- include "sluice.consumer.namespaces" . -}}
+{{- else -}}
+[]
+{{- end -}}
+{{- end -}}
+
 {{- /* Exactly the calls that the operator makes; tests/operator/test_rbac.py records them and compares. */ -}}
 {{- define "sluice.rules.resources" -}}
 - apiGroups: [sluice.dev]

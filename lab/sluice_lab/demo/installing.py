@@ -68,6 +68,7 @@ def _helm(found: Cluster, tags: Images) -> None:
         "image": {"repository": repository, "tag": tag},
         "watchNamespaces": [NAMESPACE],
         "consumer": {"image": tags.consumer, "namespaces": [NAMESPACE]},
+        "policy": {"privilegedPods": True},  # the sinks of the demo and of the nemesis are folders of the nodes
     }
     path = places.made(places.work() / "demo") / "values.json"  # JSON is YAML
     path.write_text(json.dumps(values, indent=2))

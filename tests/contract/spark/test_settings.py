@@ -10,9 +10,15 @@ from pathlib import Path
 
 import pytest
 from conftest_spark import configuration
+from rendered_executor import DRIVER, RESOURCE, SPEC
 
+from sluice_consumer import config as configs
 from sluice_consumer import spark_conf
 from sluice_consumer.config import Stream
+from sluice_operator.change import Wanted
+from sluice_operator.manifests import driver_config
+from sluice_operator.settings import Settings
+from sluice_operator.spec import parse
 
 pytestmark = pytest.mark.spark
 
@@ -22,13 +28,32 @@ from pyspark.sql import SparkSession
 spark = SparkSession.builder.config(map=json.loads(sys.argv[1])).getOrCreate()
 memory, vector = spark._jvm.org.apache.arrow.memory, spark._jvm.org.apache.arrow.vector
 print("FOUND", memory.BoundsChecking.BOUNDS_CHECKING_ENABLED, vector.NullCheckingForGet.NULL_CHECKING_ENABLED)
+print("GIVEN", *spark._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments())
+print("CHECKED", spark._jvm.java.lang.Runtime.getRuntime().maxMemory() >> 20)
 spark.stop()
 """
+
+
+def said_by(settings: dict[str, str]) -> str:
+    """What a JVM says that was started with them as a driver starts it."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "consumer")}
+    return subprocess.run([sys.executable, "-c", LOOK, json.dumps(settings)], env=environment, check=True, capture_output=True, text=True).stdout
 
 
 def test_arrow_reads_without_looking_at_bounds_and_still_looks_for_null() -> None:
     """The property is read once, by a JVM that starts: a session's setting would come too late."""
     settings = spark_conf.settings(configuration(Stream("s", "us-east-1"), "a:b"), None)
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "consumer")}
-    said = subprocess.run([sys.executable, "-c", LOOK, json.dumps(settings)], env=environment, check=True, capture_output=True, text=True).stdout
-    assert "FOUND False True" in said
+    assert "FOUND False True" in said_by(settings)
+
+
+@pytest.mark.parametrize(("memory", "heap"), [("1Gi", "512m"), ("8Gi", "4916m")])
+def test_the_drivers_jvm_has_the_heap_that_its_pods_memory_gives(memory: str, heap: str) -> None:
+    """The least of them starts Spark, with the collector whose heap is reckoned the smallest, too: that of pods with one core."""
+    raw = {**SPEC, "driver": {"resources": {"limits": {"memory": memory}}}}
+    told = configs.parse(json.dumps(driver_config(RESOURCE, Wanted(parse(raw), raw), DRIVER, Settings())))
+    serial = {"spark.driver.extraJavaOptions": "-XX:+UseSerialGC"}
+    said = said_by({**spark_conf.settings(told, None, "local[1]"), **serial})
+    given = next(line for line in said.splitlines() if line.startswith("GIVEN"))
+    assert f"-Xmx{heap}" in given.split()
+    checked = next(int(line.split()[1]) for line in said.splitlines() if line.startswith("CHECKED"))
+    assert 450 <= checked < int(heap.removesuffix("m"))

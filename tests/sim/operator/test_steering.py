@@ -9,6 +9,9 @@ from hypothesis.stateful import run_state_machine_as_test
 from steering.ledger import INVARIANTS, Broken
 from steering.machine import Operating, told
 from steering.sabotage import SABOTAGES, Sabotage
+from steering.sabotage_health import no_deadline
+
+assert no_deadline  # entered into the list by its import
 
 EXAMPLES = int(os.environ.get("SLUICE_SIM_EXAMPLES", "100"))
 DEEP = os.environ.get("SLUICE_SIM") == "deep"

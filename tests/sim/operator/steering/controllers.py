@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
+from sluice_operator.cluster import Refused
 from sluice_operator.twin import FINISHED, Twin, copied
 
 Json = dict[str, Any]
 TRACKING = "batch.kubernetes.io/job-tracking"
-FOREGROUND = "foregroundDeletion"
+FINALIZERS = {"foreground": "foregroundDeletion", "orphan": "orphan"}
 
 
 def tick(server: Twin) -> None:
@@ -22,6 +24,7 @@ def tick(server: Twin) -> None:
         if not job.get("status") and "deletionTimestamp" not in job["metadata"]:
             _job(server, job, [pod for pod in pods if _owner(pod) == uid])
     _foreground(server)
+    _orphan(server)
     server.collect_garbage()
 
 
@@ -31,7 +34,8 @@ def _job(server: Twin, job: Json, pods: list[Json]) -> None:
         return
     failed = [pod for pod in pods if not _disrupted(pod)]
     if not failed:
-        server.create(_pod(job, len(pods)))
+        with suppress(Refused):  # FailedCreate: an event tells it, and the controller tries again
+            server.create(_pod(job, len(pods)))
         return
     kind = "Complete" if failed[-1].get("status", {}).get("phase") == "Succeeded" else "Failed"
     condition = {"type": kind, "status": "True", "message": "Job has reached the specified backoff limit"}
@@ -57,17 +61,28 @@ def _disrupted(pod: Json) -> bool:
 
 
 def _owner(body: Json) -> str:
-    return str(body["metadata"]["ownerReferences"][0]["uid"])
+    return str((body["metadata"].get("ownerReferences") or [{"uid": ""}])[0]["uid"])
 
 
 def _foreground(server: Twin) -> None:
     """`--cascade=foreground`, as Argo CD deletes: children first."""
-    for owner in [body for body in server.all("KinesisConsumer") if FOREGROUND in body["metadata"].get("finalizers", ())]:
+    for owner in [body for body in server.all("KinesisConsumer") if FINALIZERS["foreground"] in body["metadata"].get("finalizers", ())]:
         meta = owner["metadata"]
-        children = [b for kind in ("Pod", "Job") for b in server.all(kind) if b["metadata"].get("ownerReferences") and _owner(b) == meta["uid"]]
+        children = [b for kind in ("Pod", "Job") for b in server.all(kind) if _owner(b) == meta["uid"]]
         if not children:
-            server.edit(owner, {"metadata": {"finalizers": [name for name in meta["finalizers"] if name != FOREGROUND]}})
+            server.edit(owner, {"metadata": {"finalizers": [name for name in meta["finalizers"] if name != FINALIZERS["foreground"]]}})
         for child in children:
             head = child["metadata"]
             if "deletionTimestamp" not in head:
                 server.remove(child["kind"], head["namespace"], head["name"], head["uid"])
+
+
+def _orphan(server: Twin) -> None:
+    """`--cascade=orphan`: the owner is taken off whatever it had, and then it may go."""
+    for owner in [body for body in server.all("KinesisConsumer") if FINALIZERS["orphan"] in body["metadata"].get("finalizers", ())]:
+        meta = owner["metadata"]
+        if "deletionTimestamp" not in meta:
+            continue
+        for child in [b for kind in ("Pod", "Job") for b in server.all(kind) if _owner(b) == meta["uid"]]:
+            server.edit(child, {"metadata": {"ownerReferences": []}})
+        server.edit(owner, {"metadata": {"finalizers": [name for name in meta["finalizers"] if name != FINALIZERS["orphan"]]}})

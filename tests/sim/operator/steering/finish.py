@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kstatus import CURRENT, kstatus
 from steering.ledger import claim
 from steering.world import KEY, World
 
@@ -28,6 +29,7 @@ def finish(world: World) -> None:
             claim("spec_reached", reached, f"{_reached(world)}; {world.status}")
             _quiet(world)
             claim("spec_reached", _reached(world) is None, f"not for long: {_reached(world)}; {world.status}")
+            claim("health_is_true", kstatus(world.must()) == CURRENT, world.status)
         world.delete()
     claim("nothing_leaks", world.run(PATIENCE, until=lambda: not _left(world)), f"{_left(world)}; {world.status}")
 
@@ -43,8 +45,13 @@ def _heal(world: World) -> None:
     for node in list(world.nodes.lost):
         world.nodes.restore(node)
     world.nodes.silence()
+    for body in [body for kind in ("Pod", "Job") for body in world.twin.all(kind) if body["metadata"]["uid"] in world.ledger.orphans]:
+        world.twin.remove(body["kind"], body["metadata"]["namespace"], body["metadata"]["name"], body["metadata"]["uid"])
     world.habits.exits.clear()
-    world.habits.source, world.habits.drain = "ok", 3
+    world.habits.words = {}
+    world.admission.policies.clear()
+    world.habits.source, world.habits.drain, world.habits.executors = "ok", 3, "ok"
+    world.habits.hangs = world.habits.no_account = False
 
 
 def _mend_spec(world: World) -> None:
@@ -65,7 +72,7 @@ def _reached(world: World) -> str | None:
         return "the operator has not seen it"
     if world.condition("Stalled") or world.condition("Reconciling") or world.condition("Draining").get("status") == "True":
         return "conditions say that it is under way"
-    jobs, migration = [job["metadata"]["name"] for job in world.twin.all("Job")], world.status.get("migration") or {}
+    jobs, migration = [job["metadata"]["name"] for job in world.ours("Job")], world.status.get("migration") or {}
     if jobs not in ([], [migration.get("job")]):
         return f"Jobs {jobs}, the status names {migration.get('job')}"
     spec = body["spec"]
@@ -101,6 +108,6 @@ def _quiet(world: World) -> None:
 def _left(world: World) -> list[str]:
     """What is left of it, and whether an operator still looks after it."""
     kinds = ("KinesisConsumer", "Pod", "Job", "ConfigMap")
-    left = [f"{kind} {body['metadata']['name']}" for kind in kinds for body in world.twin.all(kind)]
+    left = [f"{kind} {body['metadata']['name']}" for kind in kinds for body in world.ours(kind)]
     looked_after = [f"a loop that wakes at {leader.wake}" for leader in world.leaders if leader.wake is not None]
     return left + looked_after if world.twin.get("KinesisConsumer", *KEY) is None else [*left, "the resource"]

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from steering.ledger import claim
-from steering.line import Crash, Faults, Judge, Line
+from steering.ledger import Broken, claim
+from steering.line import Crash, Faults, Guards, Line
 
 from sluice_operator.cache import Cache, Key
 from sluice_operator.cluster import CONSUMER_KIND, ApiError
@@ -26,8 +26,8 @@ LONGEST_PAUSE = 60
 class Leader:
     """One process of the operator, and those that are started after it died."""
 
-    def __init__(self, server: Twin, key: Key, now: Callable[[], datetime], judge: Judge) -> None:
-        self.server, self.key, self._now, self._judge = server, key, now, judge
+    def __init__(self, server: Twin, key: Key, now: Callable[[], datetime], guards: Guards) -> None:
+        self.server, self.key, self._now, self._guards = server, key, now, guards
         self.faults = Faults()
         self.lag = 0
         self.deaf: set[str] = set()
@@ -36,7 +36,7 @@ class Leader:
 
     def restart(self) -> None:
         """A new process: an empty cache, three watches that begin with a list each, one after another."""
-        self.line = Line(self.server, self.faults, self._judge, self._now())
+        self.line = Line(self.server, self.faults, self._guards, self._now())
         self.office = Office(self.line, Cache(), Settings(image="sluice-consumer:test"))
         self.cursors: dict[str, int] = {}
         self.wake: datetime | None = None
@@ -81,6 +81,10 @@ class Leader:
             self.failures += 1
             self.acted = False
             self.wake = now + timedelta(seconds=min(2**self.failures, LONGEST_PAUSE))
+        except Broken:
+            raise
+        except Exception as error:  # noqa: BLE001 - a loop goes on after anything; here it may not come to that
+            claim("no_faults", holds=False, how=f"a pass failed: {error!r}")
 
     def _feed(self) -> bool:
         """What the watches tell since they were last read; after a gap, what there is, and never what is gone."""
@@ -106,7 +110,11 @@ class Leader:
 
     def _see(self, kind: str, body: Json, *, gone: bool = False) -> bool:
         """Whether it rings, as in `Loops.wake`."""
-        sight = self.office.cache.see(kind, body, self._now(), gone=gone)
+        try:
+            sight = self.office.cache.see(kind, body, self._now(), gone=gone)
+        except Exception as error:
+            claim("no_faults", holds=False, how=f"{kind} {body['metadata']['name']} was not understood: {error!r}")
+            raise
         rings = sight is not None and (sight.matters or self.figures is None or self._now() >= self.figures)
         self.alive = self.alive or (sight is not None and not rings)
         return rings

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from steering.bounds import unfit
+
 from sluice_operator.observe import CONSUMER
 from sluice_operator.twin import FINISHED, Twin
 
@@ -28,11 +30,16 @@ INVARIANTS = (
     "drained_not_killed",
     "exits_are_kept",
     "status_is_true",
+    "health_is_true",
     "generation_is_honest",
     "spec_reached",
     "nothing_leaks",
     "no_hot_loop",
+    "no_faults",
+    "status_fits",
+    "told_is_done",
 )
+TAKEN = {"Evicted", "Drained", "Killed", "DriverLost", "Forced"}
 HEARD = timedelta(seconds=100)  # a report may be 90 s old; and some for the time of a pass
 SEEN = timedelta(seconds=20)  # until an operator whose watch is 11 s late has written that a driver ended
 BELIEVED = timedelta(seconds=130)  # without news a status is looked at again after 90 s; then the look, and the write
@@ -59,6 +66,8 @@ class Ledger:
         self.reports: dict[str, tuple[datetime, Json]] = {}
         self.given_up: set[str] = set()
         self.taken_away: set[str] = set()
+        self.foreign: set[str] = set()
+        self.orphans: set[str] = set()  # ours, until somebody took off both their owner and its finalizer
         self.late: set[str] = set()
         self.generations: dict[str, int] = {}
         self.told: dict[str, tuple[int, datetime]] = {}
@@ -71,7 +80,7 @@ class Ledger:
         found = self.nodes.programs.get(uid)
         return found is not None and found[1].ended is None
 
-    def _out_of_sight(self, uid: str) -> bool:
+    def out_of_sight(self, uid: str) -> bool:
         """Whether nobody could know that the program of that pod has ended: its node answers no more."""
         found = self.nodes.programs.get(uid)
         return found is not None and found[0] in self.nodes.lost
@@ -109,7 +118,7 @@ class Ledger:
         table = self.tables.get(config["checkpoints"]["table"])
         if config["migrateFrom"] and not (table and table.migrated):
             return "migrated_first", f"{meta['name']} is made, and nothing is migrated"
-        busy = [pod["metadata"]["name"] for pod in self._pods(meta) if pod.get("status", {}).get("phase") not in FINISHED]
+        busy = [pod["metadata"]["name"] for pod in self._pods(meta) if not _has_ended(pod)]
         return ("migrated_first", f"{meta['name']} is made while {busy} runs") if busy else None
 
     def _creates_job(self, line: Line, body: Json) -> tuple[str, str] | None:
@@ -117,7 +126,8 @@ class Ledger:
             return None
         meta = body["metadata"]
         jobs = self.server.list("Job", meta["namespace"], {CONSUMER: meta["labels"][CONSUMER]})
-        others = [item["metadata"]["name"] for item in (*jobs, *self._pods(meta))]
+        ours = (job for job in jobs if not self.is_foreign(job))
+        others = [item["metadata"]["name"] for item in (*ours, *self._pods(meta))]
         return ("one_migration", f"{meta['name']} is made beside {others}") if others else None
 
     def _deletes_pod(self, _line: Line, body: Json) -> tuple[str, str] | None:
@@ -141,7 +151,7 @@ class Ledger:
         resource = self.server.get(KIND, meta["namespace"], meta["name"])
         uid = resource["metadata"]["uid"] if resource else ""
         left = [pod for pod in self._pods({**meta, "labels": {CONSUMER: meta["name"]}}) if pod.get("status", {}).get("phase") not in FINISHED]
-        names = [pod["metadata"]["name"] for pod in left if uid == _owner(pod) and pod["metadata"]["name"] not in self.late]
+        names = [pod["metadata"]["name"] for pod in left if _owner(pod) in {uid, ""} and pod["metadata"]["name"] not in self.late]
         return ("nothing_leaks", f"the resource is let go while {names} runs") if names else None
 
     def _writes_status(self, line: Line, body: Json) -> tuple[str, str] | None:
@@ -153,9 +163,42 @@ class Ledger:
         for condition in status["conditions"]:
             if condition["observedGeneration"] != seen:
                 return "generation_is_honest", f"{condition} at generation {seen}"
+        if problem := unfit(status) or self._dodges(meta, status["driver"]):
+            return problem
         if line.stalled or condition_of(status, "Ready").get("status") != "True":
             return None  # who stood still writes what was true, onto what has not changed since, and looks again at once
-        return self._doubt(line, status)
+        return self._at_rest(body) if _rests(status) else self._doubt(line, status)
+
+    def _at_rest(self, body: Json) -> tuple[str, str] | None:
+        """Why Ready may not be said of what shall not run."""
+        meta, spec = body["metadata"], body["status"]["lastGoodSpec"]
+        running = [pod["metadata"]["name"] for pod in self._pods({"labels": {CONSUMER: meta["name"]}}) if self.runs(pod["metadata"]["uid"])]
+        asked = spec.get("suspend") or spec.get("replicas") == 0
+        return None if asked and not running else ("status_is_true", f"Ready at rest, and {running} runs; the spec: {spec}")
+
+    def _dodges(self, meta: Json, driver: Json) -> tuple[str, str] | None:
+        """Whether the status says that somebody took a pod away that stands there, and has ended by itself."""
+        pod = self.server.get("Pod", meta["namespace"], driver.get("pod") or "")
+        exit_ = driver.get("exit") or {}
+        if pod is None or pod["metadata"]["uid"] != driver.get("uid") or exit_.get("reason") not in TAKEN:
+            return None
+        taken = "deletionTimestamp" in pod["metadata"] or "DisruptionTarget" in json.dumps(pod.get("status", {}))
+        return None if taken else ("exits_are_kept", f"{driver['pod']} ended by itself, and the status says {exit_}")
+
+    def _tells(self, line: Line, body: Json) -> tuple[str, str] | None:
+        """An event of a deed."""
+        words, where = str(body["message"]), body["involvedObject"]
+        if line.stalled:
+            return None
+        if body["reason"] == "Deleted":
+            resource = self.server.get(KIND, where["namespace"], where["name"])
+            held = resource is not None and "sluice.dev/operator" in resource["metadata"].get("finalizers", ())
+            return ("told_is_done", "Deleted is told, and the finalizer stands") if held else None
+        if body["reason"] == "Scaling":
+            pod = self.server.get("Pod", where["namespace"], words.rpartition(" ")[2]) or {"metadata": {"annotations": {}}}
+            target = pod["metadata"]["annotations"].get("sluice.dev/executors", words.partition(" ")[0])
+            return ("told_is_done", f"{words!r} is told, and the pod says {target}") if target != words.partition(" ")[0] else None
+        return None
 
     def _doubt(self, line: Line, status: Json) -> tuple[str, str] | None:
         """Why Ready may not be said."""
@@ -163,6 +206,8 @@ class Ledger:
         said_at, report = self.reports.get(str(driver.get("uid")), (None, {}))
         if said_at is None or report["phase"] not in {"Running", "Idle"} or report["heldShards"] < report["openShards"]:
             return "status_is_true", f"Ready, and the driver {driver} said {report}"
+        if not report["executors"] and not status["draining"]:
+            return "status_is_true", f"Ready, and no executor has registered: {report}"
         number = status["stream"]["number"]
         told, at = self.told.get(driver["uid"], (0, self.now))
         if told != number:  # a process that has just begun takes what it sees first for new, once
@@ -174,7 +219,12 @@ class Ledger:
 
     def _pods(self, meta: Json) -> Iterator[Json]:
         name = meta["labels"][CONSUMER]
-        return (pod for pod in self.server.all("Pod") if pod["metadata"].get("labels", {}).get(CONSUMER) == name)
+        named = (pod for pod in self.server.all("Pod") if pod["metadata"].get("labels", {}).get(CONSUMER) == name)
+        return (pod for pod in named if not self.is_foreign(pod))
+
+    def is_foreign(self, body: Json) -> bool:
+        """A stranger's, or made by what is a stranger's."""
+        return bool({body["metadata"]["uid"], _owner(body)} & (self.foreign | self.orphans))
 
     # what stands, second by second
 
@@ -183,9 +233,9 @@ class Ledger:
         status = (resource or {}).get("status", {})
         driver = status.get("driver") or {}
         uid = str(driver.get("uid"))
-        if self.runs(uid) or self._out_of_sight(uid):
+        if self.runs(uid) or self.out_of_sight(uid):
             self.ran[uid] = self.now
-        if condition_of(status, "Ready").get("status") != "True" or self.now - self.calm_since < BELIEVED:
+        if condition_of(status, "Ready").get("status") != "True" or _rests(status) or self.now - self.calm_since < BELIEVED:
             return
         said_at = self.reports.get(uid, (self.calm_since, {}))[0]
         heard = self.now - self.ran.get(uid, self.calm_since) < SEEN and self.now - said_at < BELIEVED
@@ -196,6 +246,19 @@ def condition_of(status: Json, kind: str) -> Json:
     """A condition, or {}."""
     found: Json = next((item for item in status.get("conditions", ()) if item["type"] == kind), {})
     return found
+
+
+def _rests(status: Json) -> bool:
+    """It says that there is no driver. Ready means then that none shall run."""
+    return not (status.get("driver") or {}).get("pod")
+
+
+def _has_ended(pod: Json) -> bool:
+    """Its own container has, whatever else runs in the pod."""
+    status = pod.get("status", {})
+    own = {"driver": "driver", "migration": "migrate"}.get(_role(pod), "executor")
+    over = any("terminated" in item["state"] for item in status.get("containerStatuses", ()) if item["name"] == own)
+    return over or status.get("phase") in FINISHED
 
 
 def _role(pod: Json) -> str:
@@ -213,4 +276,5 @@ JUDGES: dict[tuple[str, str], Sight] = {
     ("delete", "Pod"): Ledger._deletes_pod,
     ("patch", KIND): Ledger._lets_go,
     ("status", KIND): Ledger._writes_status,
+    ("create", "Event"): Ledger._tells,
 }

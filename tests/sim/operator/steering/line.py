@@ -6,14 +6,25 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sluice_operator.cluster import ApiError, Refused, Unavailable
 from sluice_operator.twin import Twin
 
+if TYPE_CHECKING:
+    from steering.admission import Admission
+
 Json = dict[str, Any]
 T = TypeVar("T")
 Judge = Callable[["Line", str, Json], Callable[[], None]]
+
+
+@dataclass(frozen=True)
+class Guards:
+    """What stands between an operator and the server: an observer, and an admission policy."""
+
+    judge: Judge
+    admission: Admission
 
 
 class Crash(BaseException):
@@ -55,9 +66,10 @@ class Faults:
 class Line:
     """Adapter of `Cluster` in front of the twin, of a process that began then. `stalled`: since the present pass began, this process stood still."""
 
-    def __init__(self, server: Twin, faults: Faults, judge: Judge, began: datetime) -> None:
-        self.server, self.faults, self._judge, self.began = server, faults, judge, began
+    def __init__(self, server: Twin, faults: Faults, guards: Guards, began: datetime) -> None:
+        self.server, self.faults, self._guards, self.began = server, faults, guards, began
         self.stalled = False
+        self._asked: dict[Any, list[datetime]] = {}
 
     def get(self, kind: str, namespace: str, name: str) -> Json | None:
         """See Cluster."""
@@ -70,6 +82,10 @@ class Line:
     def create(self, body: Json) -> Json:
         """See Cluster."""
         return self._write("create", body, lambda: self.server.create(body))
+
+    def check(self, body: Json) -> None:
+        """See Cluster."""
+        self._call(lambda: self.server.check(body))
 
     def replace_status(self, body: Json) -> Json:
         """See Cluster."""
@@ -99,11 +115,12 @@ class Line:
 
     def _written(self, verb: str, body: Json, call: Callable[[], T]) -> T:
         if body["kind"] == "Event":
-            return call()
+            return self._done(verb, body, call)
         faults = self.faults
         faults.writes += 1
         if faults.writes in faults.refuse:
             raise Refused("Forbidden", "exceeded quota")
+        self._guards.admission.refuses(verb, body, self._asked)
         if faults.writes in faults.late:
             faults.queue.append((3, lambda: self._done(verb, body, call)))
             raise Unavailable("no answer in time")
@@ -115,10 +132,12 @@ class Line:
         return answer
 
     def _done(self, verb: str, body: Json, call: Callable[[], T]) -> T:
-        judgement, before = self._judge(self, verb, body), self.server.version
+        judgement, before = self._guards.judge(self, verb, body), self.server.version
         answer = call()
         if self.server.version != before:
             judgement()
+        elif body["kind"] != "Event":
+            self._guards.admission.idle(verb, body, self._asked)
         return answer
 
     def arrive(self) -> None:

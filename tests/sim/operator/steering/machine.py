@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from steering.finish import finish
 from steering.leader import KINDS
+from steering.stranger import Stranger
 from steering.world import MIGRATING, SPEC, World
 
 Json = dict[str, Any]
@@ -29,13 +30,14 @@ EDITS: dict[str, Json] = {
 }
 
 
-class Operating(RuleBasedStateMachine):
+class Operating(Stranger, RuleBasedStateMachine):
     """A consumer, those who want something of it, and everything that can go wrong."""
 
     def __init__(self) -> None:
         super().__init__()
         self.world = World()
         self.spec: Json = dict(SPEC)
+        self.lingered = False
 
     @initialize(migrating=st.booleans(), leaders=st.integers(1, 2), source=st.sampled_from(["ok", "ok", "active", "bad"]), run=st.integers(0, 30))
     def begin(self, migrating: bool, leaders: int, source: str, run: int) -> None:  # noqa: FBT001 - hypothesis passes names
@@ -92,7 +94,7 @@ class Operating(RuleBasedStateMachine):
     @rule(seconds=seconds, foreground=st.booleans(), again=st.booleans())
     def delete(self, seconds: int, foreground: bool, again: bool) -> None:  # noqa: FBT001
         """The resource is deleted, and perhaps made again under its name."""
-        self.world.delete(foreground=foreground)
+        self.world.delete(cascade="foreground" if foreground else "background")
         self.world.run(seconds)
         if again:
             self._apply()
@@ -139,6 +141,31 @@ class Operating(RuleBasedStateMachine):
     def drain(self, drain: int) -> None:
         """How long a driver takes to end its batch; the last is longer than its grace period."""
         self.world.habits.drain = drain
+
+    @rule(executors=st.sampled_from(["ok", "pending", "refused"]), seconds=seconds)
+    def executors_come(self, executors: str, seconds: int) -> None:
+        """Or they stay without a node, or are refused; those that are there stay."""
+        self.world.habits.executors = executors
+        self.world.run(seconds)
+
+    @rule(hangs=st.booleans(), seconds=seconds)
+    def batch(self, hangs: bool, seconds: int) -> None:  # noqa: FBT001
+        """The open one does not end; or it does."""
+        self.world.habits.hangs = hangs
+        self.world.run(seconds)
+
+    @rule(missing=st.booleans(), seconds=seconds)
+    def account(self, missing: bool, seconds: int) -> None:  # noqa: FBT001
+        """The service account of drivers and migrations is missing: their pods are refused."""
+        self.world.habits.no_account = missing
+        self.world.run(seconds)
+
+    @precondition(lambda self: not self.lingered)
+    @rule(seconds=st.integers(200, 700))
+    def linger(self, seconds: int) -> None:
+        """Nobody does anything for long."""
+        self.lingered = True
+        self.world.run(seconds)
 
     @rule(role=st.sampled_from(["driver", "executor", "migration"]), how=st.sampled_from(["evict", "kill"]), seconds=seconds)
     def pod_ends(self, role: str, how: str, seconds: int) -> None:

@@ -32,7 +32,10 @@ class Nodes:
     def __init__(self, server: Twin, now: Callable[[], datetime], start: Callable[[Json], Program]) -> None:
         self.server, self._now, self._start = server, now, start
         self.lost: dict[str, str] = {}
+        self.full: Callable[[Json], bool] = lambda _pod: False
         self.programs: dict[str, tuple[str, Program]] = {}
+        self.sidecars: set[str] = set()
+        """Pods with a container that does not end with the others."""
         self._turn = 0
 
     def tick(self) -> None:
@@ -50,9 +53,15 @@ class Nodes:
                 self._kubelet(pod)
 
     def _schedule(self, pod: Json) -> None:
+        if self.full(pod):
+            if not pod.get("status", {}).get("conditions"):
+                why = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/2 nodes are available"}
+                self.server.set_status("Pod", *_place(pod), {"phase": "Pending", "conditions": [why]})
+            return
         self._turn += 1
         node = next((name for name in "aba"[self._turn % 2 :] if name not in self.lost), None)
         if node:
+            self.server.set_status("Pod", *_place(pod), {"conditions": []})
             self.server.edit(pod, {"spec": {"nodeName": node}})
 
     def _kubelet(self, pod: Json) -> None:
@@ -81,6 +90,8 @@ class Nodes:
 
     def _ended(self, pod: Json, code: int, words: Json) -> None:
         state = pod["status"]["containerStatuses"][0]["state"]
+        if "terminated" in state and pod["metadata"]["uid"] in self.sidecars and "deletionTimestamp" not in pod["metadata"]:
+            return
         if "terminated" in state:  # the phase follows a moment later, as with a real kubelet
             self.server.set_status("Pod", *_place(pod), {"phase": "Failed" if code else "Succeeded"})
             return

@@ -32,13 +32,24 @@ class Table:
 
 @dataclass
 class Habits:
-    """How programs behave for now. `source` is what a migrator finds: ok, active or bad; `exits` what the next drivers end with, once running."""
+    """How programs behave for now.
+
+    `source` is what a migrator finds: ok, active or bad; `exits` what the next drivers end with, once running, and `words` what they say then, if
+    anything else than usual. `executors` that are asked for come (ok), stay without a node (pending), or are refused. `hangs`: the open batch does
+    not end. `no_account`: the server refuses pods of drivers and migrations. `sidecar`: a webhook puts another container into new pods, which does
+    not end with them.
+    """
 
     source: str = "ok"
     exits: list[int] = field(default_factory=list)
     job_exits: list[int] = field(default_factory=list)
     drain: int = 3
     warnings: list[str] = field(default_factory=list)
+    executors: str = "ok"
+    hangs: bool = False
+    no_account: bool = False
+    words: Json = field(default_factory=dict)
+    sidecar: bool = False
 
 
 @dataclass
@@ -71,7 +82,7 @@ class Driver:
         self.leaving: dict[str, datetime] = {}
         self.said: Json = {"number": 0}
         self.said_at: datetime | None = None
-        self.number = 0
+        self.number = self.batch = 0
 
     @property
     def working(self) -> bool:
@@ -111,7 +122,7 @@ class Driver:
         since = self.place.now - self.since
         if self.step == "Starting" and since >= timedelta(seconds=2):
             self._go("TakingOver")
-        elif self.step == "TakingOver" and since >= timedelta(seconds=2):
+        elif self.step == "TakingOver" and since >= timedelta(seconds=4):
             self._go("Running")
         if pod is None:
             return
@@ -119,11 +130,11 @@ class Driver:
             self._go("Draining")
         if self.step == "Draining":
             self._drain(pod)
-        elif self.step == "Running":
+        elif self.step in {"TakingOver", "Running"}:
             self._follow(pod)
-            if self.place.habits.exits:
+            if self.step == "Running" and self.place.habits.exits:
                 code = self.place.habits.exits.pop(0)
-                self.ended = (code, {"message": f"exit {code}"} if code != 137 else {})
+                self.ended = (code, self.place.habits.words or {"message": f"exit {code}"} if code != 137 else {})
 
     def _drain(self, pod: Json) -> None:
         if self.place.now - self.since >= timedelta(seconds=self.place.habits.drain):
@@ -133,7 +144,7 @@ class Driver:
             self.ended = (0, {"reason": "Drained", "message": f"{pod['metadata']['name']} drained"})
 
     def _executors(self) -> list[Json]:
-        ours = (pod for pod in self.place.server.all("Pod") if pod["metadata"].get("ownerReferences", [{}])[0].get("uid") == self.uid)
+        ours = (pod for pod in self.place.server.all("Pod") if (pod["metadata"].get("ownerReferences") or [{}])[0].get("uid") == self.uid)
         return [pod for pod in ours if "deletionTimestamp" not in pod["metadata"]]
 
     def _delete(self, pod: Json) -> None:
@@ -152,7 +163,7 @@ class Driver:
         staying = [executor for executor in self._executors() if executor["metadata"]["name"] not in self.leaving]
         for executor in staying[target:]:
             self.leaving[executor["metadata"]["name"]] = self.place.now + LEAVING
-        for _ in range(target - len(staying)):
+        for _ in range(0 if self.place.habits.executors == "refused" else target - len(staying)):
             self._executor(pod)
 
     def _executor(self, pod: Json) -> None:
@@ -174,15 +185,21 @@ class Driver:
     def _report(self, pod: Json) -> None:
         report = self._figures()
         same = {**report, "number": 0} == {**self.said, "number": 0}
-        shown = {key: report[key] for key in ("phase", "heldShards", "draining", "warnings")}
+        report["openBatch"] = self.batch
+        shown = {key: report[key] for key in ("phase", "executors", "heldShards", "draining", "warnings")}
         at_once = shown != {key: self.said.get(key) for key in shown}
         waited = self.place.now - self.said_at if self.said_at else FIGURES
         if not at_once and (waited < FIGURES or (same and waited < 5 * FIGURES)):
             return
         report["number"] = int(self.said["number"]) + 1
         self.said, self.said_at = report, self.place.now
+        self.batch += not self.place.habits.hangs
         self.place.ledger.hears(self.uid, report, self.place.now)
         self.place.server.edit(pod, {"metadata": {"annotations": {"sluice.dev/report": json.dumps(report)}}})
+
+    def _registered(self, executor: Json) -> bool:
+        """It has dialled its driver: a program of this pod runs, and its node answers."""
+        return self.place.ledger.runs(executor["metadata"]["uid"]) and not self.place.ledger.out_of_sight(executor["metadata"]["uid"])
 
     def _figures(self) -> Json:
         held = {"TakingOver": SHARDS // 2, "Running": SHARDS, "Draining": SHARDS}.get(self.step, 0)
@@ -194,10 +211,22 @@ class Driver:
             "batch": int(self.place.now.timestamp()) // 5,
             "openShards": SHARDS,
             "heldShards": held,
-            "executors": len(self._executors()) if self.generation else 0,
+            "executors": len([pod for pod in self._executors() if self._registered(pod)]) if self.generation else 0,
             "draining": [{"pod": name, "since": since, "deadline": datetime_text(until)} for name, until in self.leaving.items()],
             "warnings": list(self.place.habits.warnings),
         }
+
+
+class Idle:
+    """A stranger's program: it runs until its pod goes."""
+
+    def __init__(self) -> None:
+        self.ended: tuple[int, Json] | None = None
+
+    def tick(self, pod: Json | None) -> None:
+        """See Program."""
+        if pod is not None and "deletionTimestamp" in pod["metadata"]:
+            self.ended = (143, {})
 
 
 class Executor:

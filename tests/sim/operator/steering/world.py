@@ -10,19 +10,23 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from steering import controllers
+from steering.admission import Admission
 from steering.leader import Leader
 from steering.ledger import Ledger, condition_of
+from steering.line import Guards
 from steering.nodes import Nodes, Program
-from steering.programs import PROGRAMS, Habits, Place, Table
+from steering.person import Person
+from steering.programs import PROGRAMS, Habits, Idle, Place, Table
 
 from sluice_operator.cache import Key
-from sluice_operator.cluster import CONSUMER_KIND
+from sluice_operator.cluster import CONSUMER_KIND, Refused
 from sluice_operator.twin import Twin, copied
 
 Json = dict[str, Any]
 KEY = Key("default", "orders")
 BEGIN = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)
 SPEC: Json = {
+    "progressDeadlineSeconds": 60,
     "stream": {"name": "orders", "region": "eu-west-1"},
     "replicas": 2,
     "pipeline": {"entrypoint": "orders.pipeline:process"},
@@ -43,11 +47,25 @@ class World:
         self.place = Place(self.twin, self.tables, self.habits, self.ledger, self.now)
         self.nodes = Nodes(self.twin, lambda: self.now, self._program)
         self.ledger.nodes = self.nodes
-        self.leaders = [Leader(self.twin, KEY, lambda: self.now, self.ledger.judge) for _ in range(leaders)]
+        self.nodes.full = lambda pod: self.habits.executors == "pending" and pod["metadata"]["labels"].get("sluice.dev/role") == "executor"
+        self.twin.admission = self._admit
+        self.person = Person(self)
+        self.admission = Admission(self.twin, lambda: self.now)
+        self.leaders = [Leader(self.twin, KEY, lambda: self.now, Guards(self.ledger.judge, self.admission)) for _ in range(leaders)]
         self.stalled: Leader | None = None
 
     def _program(self, pod: Json) -> Program:
-        return PROGRAMS[pod["metadata"]["labels"]["sluice.dev/role"]](self.place, pod)
+        uid, role = pod["metadata"]["uid"], pod["metadata"]["labels"]["sluice.dev/role"]
+        if uid in self.ledger.foreign:
+            return Idle()
+        if self.habits.sidecar and role != "executor":
+            self.nodes.sidecars.add(uid)
+        return PROGRAMS[role](self.place, pod)
+
+    def _admit(self, body: Json) -> None:
+        role = (body["metadata"].get("labels") or {}).get("sluice.dev/role")
+        if self.habits.no_account and body["kind"] == "Pod" and role in {"driver", "migration"} and "serviceAccountName" in body["spec"]:
+            raise Refused("Forbidden", "error looking up service account: serviceaccount 'sluice-consumer' not found")
 
     # what a user does
 
@@ -67,13 +85,13 @@ class World:
             self.twin.edit(present, {"metadata": {"annotations": {f"sluice.dev/{key}": value for key, value in notes.items()}}})
             self.ledger.given_up |= {notes["force"] or ""} if "force" in notes else set()
 
-    def delete(self, *, foreground: bool = False) -> None:
-        """`kubectl delete`."""
+    def delete(self, *, cascade: str = "background") -> None:
+        """`kubectl delete --cascade=…`."""
         if (present := self.resource()) is None:
             return
         meta = present["metadata"]
-        if foreground and "deletionTimestamp" not in meta:
-            self.twin.edit(present, {"metadata": {"finalizers": [*meta.get("finalizers", ()), controllers.FOREGROUND]}})
+        if cascade in controllers.FINALIZERS and "deletionTimestamp" not in meta:
+            self.twin.edit(present, {"metadata": {"finalizers": [*meta.get("finalizers", ()), controllers.FINALIZERS[cascade]]}})
         self.twin.remove(CONSUMER_KIND, *KEY, meta["uid"])
 
     def delete_pod(self, name: str, grace: int | None = None) -> None:
@@ -105,8 +123,12 @@ class World:
         return condition_of(self.status, kind)
 
     def pods(self, role: str) -> list[Json]:
-        """Pods of that role that exist."""
-        return [pod for pod in self.twin.all("Pod") if pod["metadata"].get("labels", {}).get("sluice.dev/role") == role]
+        """Pods of that role that exist, of ours."""
+        return [pod for pod in self.ours("Pod") if pod["metadata"].get("labels", {}).get("sluice.dev/role") == role]
+
+    def ours(self, kind: str) -> list[Json]:
+        """What of that kind exists and is no stranger's."""
+        return [body for body in self.twin.all(kind) if not self.ledger.is_foreign(body)]
 
     def drivers(self) -> list[Json]:
         """Driver pods that exist."""
@@ -141,7 +163,10 @@ class World:
                 leader.tick()
         if self.stalled or any(leader.down for leader in self.leaders):
             self.disturb()
+        if self.admission.policies.get(("status", CONSUMER_KIND), (self.now, ""))[0] > self.now:
+            self.disturb()  # nothing can be said in a status; an event says so
         self.ledger.tick(self.resource())
+        self.person.tick()
 
     def disturb(self) -> None:
         """Operators or watches do not work as they should: what stands may be old for a while."""

@@ -1,0 +1,320 @@
+"""What the chart's ValidatingAdmissionPolicy lets the operator and drivers do, decided by a real API server."""
+
+from __future__ import annotations
+
+import copy
+import json
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from chart import NAMESPACE, RELEASE, of, one, rendered
+from operator_world import SPEC
+
+from sluice_lab import apiserver, places
+from sluice_lab.processes import poll
+from sluice_operator.change import Wanted
+from sluice_operator.manifests import driver_pod, executor_template, migration_job
+from sluice_operator.model import Driver, Migration, Resource
+from sluice_operator.settings import Settings
+from sluice_operator.spec import parse
+
+Json = dict[str, Any]
+
+ADMIN, HERE = "admin", "a"
+OPERATOR = f"system:serviceaccount:{NAMESPACE}:{RELEASE}"
+CONSUMER = f"system:serviceaccount:{HERE}:sluice-consumer"
+PLURALS = {"Namespace": "namespaces", "Pod": "pods", "Job": "jobs"}
+POLICIES = "apis/admissionregistration.k8s.io/v1"
+RESOURCE = Resource(namespace=HERE, name="orders", uid="u", version="7", generation=3)
+RAW: Json = {**SPEC, "migrateFrom": {"table": "old-table"}}
+WANTED = Wanted(parse(RAW), RAW)
+SETTINGS = Settings(executor_account="sluice-executor")
+
+
+class Denied(Exception):
+    """403, with the server's words."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A user of an API server; `pod` is the uid of the pod whose token it shows."""
+
+    server: apiserver.ApiServer
+    user: str = ADMIN
+    pod: str = ""
+
+    def call(self, method: str, path: str, body: Json | None = None, kind: str = "application/json") -> Json:
+        """One call. The administrator lends the user its rights, so that nothing but the policy says no."""
+        headers = {"Authorization": f"Bearer {ADMIN}", "Content-Type": kind}
+        if self.user != ADMIN:
+            headers |= {"Impersonate-User": self.user, "Impersonate-Group": "system:masters"}
+            headers |= {f"Impersonate-Extra-{quote('authentication.kubernetes.io/pod-uid', safe='')}": self.pod} if self.pod else {}
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.server.url}/{path}", data, headers, method=method)  # noqa: S310 - ours, and https
+        try:
+            with urllib.request.urlopen(request, context=ssl.create_default_context(cafile=str(self.server.authority)), timeout=20) as reply:  # noqa: S310
+                found: Json = json.loads(reply.read())
+                return found
+        except urllib.error.HTTPError as error:
+            words = error.read().decode()
+            if error.code == 403:
+                raise Denied(words) from None
+            raise AssertionError(f"{method} {path}: {error.code} {words}") from None
+
+    def create(self, body: Json, *, dry: bool = False) -> Json:
+        """The object as stored; with `dry` it is only admitted."""
+        return self.call("POST", f"{where(body)}{'?dryRun=All' if dry else ''}", body)
+
+    def patch(self, body: Json, changes: Json) -> Json:
+        """As the operator and drivers do: a merge patch."""
+        return self.call("PATCH", f"{where(body)}/{body['metadata']['name']}", changes, "application/merge-patch+json")
+
+    def delete(self, body: Json) -> None:
+        """Only asked: nothing is to be gone for the next test."""
+        self.call("DELETE", f"{where(body)}/{body['metadata']['name']}?dryRun=All")
+
+
+def where(body: Json) -> str:
+    """The collection's path."""
+    group = "api/v1" if body["apiVersion"] == "v1" else f"apis/{body['apiVersion']}"
+    return f"{group}/namespaces/{body['metadata']['namespace']}/{PLURALS[body['kind']]}"
+
+
+def driver(name: str = "orders") -> Json:
+    """A driver's pod as the operator makes it."""
+    resource = Resource(namespace=HERE, name=name, uid="u", version="7", generation=3)
+    return driver_pod(resource, WANTED, Driver(attempt=1, pod=f"{name}-driver-1"), SETTINGS)
+
+
+def job() -> Json:
+    """A migration Job as the operator makes it."""
+    return migration_job(RESOURCE, WANTED, Migration(job="orders-migrate-1", hash="h", spec_hash="s", tries=1), SETTINGS)
+
+
+def executor(of_driver: Json, name: str = "orders-1-exec-1") -> Json:
+    """An executor on the operator's template; Spark adds the name, the image and the owner."""
+    body = executor_template(RESOURCE, WANTED, SETTINGS)
+    meta = of_driver["metadata"]
+    ref = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"], "controller": True}
+    body["metadata"] |= {"namespace": HERE, "name": name, "ownerReferences": [ref]}
+    body["spec"]["containers"][0]["image"] = "sluice-consumer:dev"
+    return body
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A server with the policy, two drivers, and an executor of the first; pods and callers that are none of Sluice's."""
+
+    admin: Caller
+    operator: Caller
+    mine: Json
+    theirs: Json
+    executor: Json
+    web: Json
+
+    @property
+    def driver(self) -> Caller:
+        """The first driver, with its pod's token."""
+        return Caller(self.admin.server, CONSUMER, self.mine["metadata"]["uid"])
+
+
+@pytest.fixture(scope="module")
+def scene() -> Iterator[Scene]:
+    """One API server for all; the policy works as soon as it refuses something."""
+    with apiserver.running(places.work(), (ADMIN,)) as server:
+        admin, operator = Caller(server), Caller(server, OPERATOR)
+        admin.call("POST", "api/v1/namespaces", {"metadata": {"name": HERE}})
+        mine, theirs = admin.create(driver()), admin.create(driver("payments"))
+        web = admin.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": HERE, "name": "web"}, "spec": plain()})
+        first = admin.create(executor(mine))
+        objects = rendered(admissionPolicy={"enabled": True})
+        admin.call("POST", f"{POLICIES}/validatingadmissionpolicies", one("ValidatingAdmissionPolicy", objects))
+        admin.call("POST", f"{POLICIES}/validatingadmissionpolicybindings", one("ValidatingAdmissionPolicyBinding", objects))
+        assert poll(lambda: refused(lambda: operator.delete(web)), 30), "the policy has no effect"
+        yield Scene(admin, operator, mine, theirs, first, web)
+
+
+def plain() -> Json:
+    """The least pod."""
+    return {"containers": [{"name": "web", "image": "web:1"}]}
+
+
+def refused(call: Callable[[], object]) -> bool:
+    """Whether the server says no."""
+    try:
+        call()
+    except Denied:
+        return True
+    return False
+
+
+def changed(body: Json, path: str, value: Any) -> Json:
+    """A copy with one place set; numbers in the path are places in lists, and a list is joined to what is there."""
+    found = copy.deepcopy(body)
+    *parts, last = path.split(".")
+    at: Any = found
+    for part in parts:
+        at = at[int(part)] if part.isdigit() else at.setdefault(part, {})
+    at[last] = [*at.get(last, ()), *value] if isinstance(value, list) else value
+    return found
+
+
+cluster = pytest.mark.cluster
+
+
+@cluster
+def test_all_that_operator_and_drivers_do_is_let_through(scene: Scene) -> None:
+    """With the objects that the code makes."""
+    scene.operator.create(changed(driver(), "metadata.name", "orders-driver-2"), dry=True)
+    scene.operator.create(job(), dry=True)
+    scene.operator.patch(scene.mine, {"metadata": {"uid": scene.mine["metadata"]["uid"], "annotations": {"sluice.dev/executors": "3"}}})
+    scene.operator.delete(scene.mine)
+    scene.driver.create(executor(scene.mine, "orders-1-exec-2"), dry=True)
+    scene.driver.patch(scene.mine, {"metadata": {"annotations": {"sluice.dev/report": "{}"}}})
+    scene.driver.patch(scene.executor, {"metadata": {"labels": {"spark-exec-inactive": "true"}}})
+    scene.driver.delete(scene.executor)
+    scene.driver.call(
+        "DELETE", f"api/v1/namespaces/{HERE}/pods?labelSelector={quote('sluice.dev/role=executor,sluice.dev/consumer=orders')}&dryRun=All"
+    )
+
+
+FORBIDDEN = {
+    "spec.serviceAccountName": RELEASE,
+    "spec.hostNetwork": True,
+    "spec.hostPID": True,
+    "spec.hostIPC": True,
+    "spec.nodeName": "control-plane",
+    "spec.priorityClassName": "system-node-critical",
+    "spec.volumes": [{"name": "root", "hostPath": {"path": "/"}}],
+    "spec.containers.0.securityContext": {"privileged": True},
+    "spec.containers.0.securityContext.capabilities": {"add": ["SYS_ADMIN"]},
+    "spec.initContainers": [{"name": "init", "image": "i", "securityContext": {"privileged": True}}],
+}
+
+
+@cluster
+@pytest.mark.parametrize(("path", "value"), FORBIDDEN.items(), ids=FORBIDDEN)
+def test_what_leads_out_of_a_pod_is_refused(scene: Scene, path: str, value: Any) -> None:
+    """In drivers, in the Job's template and in executors; the same by somebody else is none of its business."""
+    bodies = [changed(driver(), "metadata.name", "orders-driver-9"), executor(scene.mine, "orders-1-exec-9")]
+    for caller, body in zip((scene.operator, scene.driver), bodies, strict=True):
+        with pytest.raises(Denied):
+            caller.create(changed(body, path, value), dry=True)
+        Caller(scene.admin.server, "somebody").create(changed(body, path, value), dry=True)
+    with pytest.raises(Denied):
+        scene.operator.create(changed(job(), f"spec.template.{path}", value), dry=True)
+
+
+@cluster
+def test_a_refusal_says_whose_account_it_was(scene: Scene) -> None:
+    """403, which the operator shows as ApiRefused, and not 422."""
+    with pytest.raises(Denied, match="not as cluster-admin-bot") as caught:
+        scene.operator.create(changed(changed(driver(), "metadata.name", "x"), "spec.serviceAccountName", "cluster-admin-bot"), dry=True)
+    assert "sluice-consumer" in str(caught.value)
+
+
+@cluster
+def test_pods_of_others_are_left_alone(scene: Scene) -> None:
+    """Neither made, nor changed, nor deleted; and not made to look like ours."""
+    stranger = {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": HERE, "name": "miner"}, "spec": plain()}
+    ours = {"labels": {"app.kubernetes.io/managed-by": "sluice", "sluice.dev/consumer": "orders", "sluice.dev/role": "executor"}}
+    for caller in (scene.operator, scene.driver):
+        assert refused(lambda caller=caller: caller.create(stranger, dry=True))
+        assert refused(lambda caller=caller: caller.create(changed(stranger, "metadata.labels", ours["labels"]), dry=True))
+        assert refused(lambda caller=caller: caller.patch(scene.web, {"metadata": ours}))
+        assert refused(lambda caller=caller: caller.delete(scene.web))
+
+
+@cluster
+@pytest.mark.parametrize("place", ["name", "kind", "apiVersion", "controller"])
+def test_the_operator_makes_nothing_without_its_owner(scene: Scene, place: str) -> None:
+    """A pod that is not of the KinesisConsumer it is labelled with would outlive it, and nobody asked for it."""
+    fresh = changed(driver(), "metadata.name", "orders-driver-8")
+    scene.operator.create(fresh, dry=True)
+    for body in (fresh, job()):
+        other = {"name": "payments", "kind": "Deployment", "apiVersion": "apps/v1", "controller": False}[place]
+        assert refused(lambda body=body, other=other: scene.operator.create(changed(body, f"metadata.ownerReferences.0.{place}", other), dry=True))
+
+
+@cluster
+def test_a_driver_cannot_touch_another_consumers_pods(scene: Scene) -> None:
+    """Though it runs as the same account: its report, its executors' template, its life, an executor under its name."""
+    other = Caller(scene.admin.server, CONSUMER, scene.theirs["metadata"]["uid"])
+    forged = {"metadata": {"annotations": {"sluice.dev/report": '{"phase": "Running"}'}}}
+    assert refused(lambda: other.patch(scene.mine, forged))
+    assert refused(lambda: other.patch(scene.executor, forged))
+    assert refused(lambda: other.delete(scene.mine))
+    assert refused(lambda: other.delete(scene.executor))
+    assert refused(lambda: other.create(executor(scene.mine, "orders-1-exec-3"), dry=True))
+    assert refused(lambda: other.call("DELETE", f"api/v1/namespaces/{HERE}/pods?dryRun=All"))
+    without_pod = Caller(scene.admin.server, CONSUMER)
+    assert refused(lambda: without_pod.delete(scene.executor))
+
+
+@cluster
+def test_a_driver_makes_no_driver_and_no_job(scene: Scene) -> None:
+    """Only the operator does."""
+    assert refused(lambda: scene.driver.create(changed(driver(), "metadata.name", "orders-driver-3"), dry=True))
+    assert refused(lambda: scene.driver.create(job(), dry=True))
+
+
+@cluster
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"spec": {"activeDeadlineSeconds": 1}},
+        {"metadata": {"ownerReferences": None}},
+        {"metadata": {"labels": {"sluice.dev/consumer": "payments"}}},
+        {"metadata": {"labels": {"sluice.dev/role": None}}},
+    ],
+    ids=json.dumps,
+)
+def test_what_a_pod_is_stays(scene: Scene, changes: Json) -> None:
+    """Annotations and other labels may change, and nothing else."""
+    assert refused(lambda: scene.operator.patch(scene.mine, changes))
+    assert refused(lambda: scene.driver.patch(scene.mine, changes))
+
+
+@cluster
+def test_everybody_else_works_as_before(scene: Scene) -> None:
+    """The policy is about Sluice's accounts only."""
+    user = Caller(scene.admin.server, "somebody")
+    user.patch(scene.web, {"metadata": {"labels": {"a": "b"}}})
+    user.delete(scene.mine)
+
+
+def test_the_policy_is_an_option() -> None:
+    """Of Kubernetes 1.30 and later, and it refuses: a policy without a binding does nothing."""
+    assert of("ValidatingAdmissionPolicy", rendered()) == []
+    objects = rendered(admissionPolicy={"enabled": True})
+    policy, binding = one("ValidatingAdmissionPolicy", objects), one("ValidatingAdmissionPolicyBinding", objects)
+    assert binding["spec"] == {"policyName": policy["metadata"]["name"], "validationActions": ["Deny"]}
+    assert {rule.get("reason") for rule in policy["spec"]["validations"]} == {"Forbidden"}  # else 422, which looks like a lost race
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        rendered("--kube-version=1.29.9", admissionPolicy={"enabled": True})
+    assert "1.30" in caught.value.stderr
+
+
+def policy(**values: Any) -> str:
+    """As text."""
+    return json.dumps(one("ValidatingAdmissionPolicy", rendered(admissionPolicy={"enabled": True}, **values)))
+
+
+def test_accounts_of_the_policy_are_those_that_the_operator_allows() -> None:
+    """The usual two, whatever they are called, and those of `policy.serviceAccounts`."""
+    assert "['sluice-consumer','sluice-executor']" in policy()
+    names: Json = {"serviceAccount": {"name": "drivers"}, "executorServiceAccount": {"name": ""}}
+    assert "['drivers','orders']" in policy(consumer=names, policy={"serviceAccounts": ["orders"]})
+
+
+def test_privileged_pods_are_allowed_by_the_same_value() -> None:
+    """Operator and API server say the same."""
+    assert "hostPath" in policy()
+    assert "hostPath" not in policy(policy={"privilegedPods": True})

@@ -1,0 +1,154 @@
+"""Of several operators in a cluster, each looks after the resources of its class; those of others it neither writes nor remembers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from chart import one, rendered
+from http_twin import HttpTwin
+from operator_world import BEGIN, KEY, SPEC, World, ready
+
+from sluice_operator.belonging import CLASS, belongs, selector
+from sluice_operator.cache import Cache
+from sluice_operator.client import ApiServer
+from sluice_operator.cluster import CONSUMER_KIND
+from sluice_operator.handlers import Eyes
+from sluice_operator.health import Freshness
+from sluice_operator.loops import Loops
+from sluice_operator.metrics import Metrics
+from sluice_operator.office import Office
+from sluice_operator.reconcile import reconcile
+from sluice_operator.settings import Settings, read
+from sluice_operator.track import Event
+from sluice_operator.twin import Twin
+
+Json = dict[str, Any]
+
+BLUE = {CLASS: "blue"}
+
+
+class Noted(Loops):
+    """Loops that only note whom they would wake."""
+
+    def __init__(self, office: Office) -> None:
+        super().__init__(office, leading=False)
+        self.woken: list[object] = []
+
+    def wake(self, key: object, *, matters: bool = True) -> None:
+        """See Loops."""
+        del matters
+        self.woken.append(key)
+
+
+def eyes(own: str = "") -> tuple[Eyes, Noted]:
+    """Those of an operator of this class."""
+    office = Office(Twin(lambda: BEGIN), Cache(), Settings(resource_class=own))
+    loops = Noted(office)
+    return Eyes(office.cache, loops, Freshness(resource_class=own), Metrics(), own), loops
+
+
+def resource(labels: Json, version: str = "1") -> Json:
+    """A KinesisConsumer."""
+    return {"metadata": {"namespace": KEY.namespace, "name": KEY.name, "uid": "u", "resourceVersion": version, "labels": labels}, "spec": SPEC}
+
+
+def pod(name: str = "orders-driver-1") -> Json:
+    """A driver's pod."""
+    labels = {"sluice.dev/consumer": KEY.name, "sluice.dev/role": "driver"}
+    meta = {"namespace": KEY.namespace, "name": name, "uid": name, "resourceVersion": "2", "labels": labels}
+    return {"metadata": {**meta, "annotations": {"sluice.dev/report": json.dumps({"number": 1})}}}
+
+
+@pytest.mark.parametrize(("own", "labels"), [("", BLUE), ("blue", {}), ("blue", {CLASS: "green"})])
+@pytest.mark.parametrize("pod_first", [False, True])
+def test_a_stranger_is_not_remembered(own: str, labels: Json, *, pod_first: bool) -> None:
+    """Nor its pods, whichever watch is first; nobody is woken for it, and no metric tells of it."""
+    found, loops = eyes(own)
+    events = [("Pod", pod()), (CONSUMER_KIND, resource(labels))]
+    for kind, body in events if pod_first else reversed(events):
+        found.see(kind, Event(body))
+    before = len(loops.woken)
+    found.see("Pod", Event(pod("orders-driver-2")))
+    assert found.cache.known() == []
+    assert found.cache.told() == []
+    assert len(loops.woken) == before == int(pod_first)  # a pod alone says nothing of a class; its loop ends at once
+
+
+@pytest.mark.parametrize(("own", "labels"), [("", {}), ("", {CLASS: ""}), ("blue", BLUE)])
+def test_its_own_are(own: str, labels: Json) -> None:
+    """By the label, or by having none."""
+    found, loops = eyes(own)
+    found.see(CONSUMER_KIND, Event(resource(labels)))
+    found.see("Pod", Event(pod()))
+    assert found.cache.known() == loops.woken[:1] == [KEY]
+    assert belongs(resource(labels), own)
+
+
+def test_a_resource_changes_hands_with_its_label() -> None:
+    """Who had it forgets it, who has it now takes it over, pods and all; and back again."""
+    (old, loops), (new, _) = eyes(), eyes("blue")
+    for version, labels in (("1", {}), ("2", BLUE), ("3", {})):
+        for each in (old, new):
+            each.see(CONSUMER_KIND, Event(resource(labels, version)))
+            each.see("Pod", Event(pod()))
+        owner, other = (new, old) if labels else (old, new)
+        assert owner.cache.known() == [KEY]
+        assert owner.cache.observed(KEY).drivers
+        assert other.cache.known() == []
+    assert loops.woken.count(KEY) >= 2  # its loop has to notice that it is over
+
+
+def test_the_name_of_a_stranger_that_is_gone_is_free() -> None:
+    """A resource of ours under its name is seen with its pods, also if they are told of first."""
+    found, _ = eyes()
+    found.see(CONSUMER_KIND, Event(resource(BLUE)))
+    found.see(CONSUMER_KIND, Event(resource(BLUE), gone=True))
+    assert found.strangers == set()
+    found.see("Pod", Event(pod()))
+    found.see(CONSUMER_KIND, Event(resource({})))
+    assert found.cache.observed(KEY).drivers
+
+
+def test_a_pass_that_finds_a_stranger_writes_nothing() -> None:
+    """The cache may be behind; a live look is not."""
+    world = World()
+    world.apply(SPEC)
+    assert world.run(60, lambda: ready(world))
+    world.twin.edit(world.must(), {"metadata": {"labels": BLUE}})
+    world.twin.delete("Pod", KEY.namespace, world.drivers()[0]["metadata"]["name"], world.drivers()[0]["metadata"]["uid"])
+    before, version = world.writes, world.twin.version
+    assert reconcile(world.office, KEY, world.now, thorough=True).wake is not None
+    assert reconcile(world.office, KEY, world.now, thorough=True).wake is None
+    assert (world.writes, world.twin.version) == (before, version)
+    assert world.office.cache.known() == []
+
+
+def test_an_audit_asks_for_its_own_only() -> None:
+    """Else a watch that passes strangers over would look stuck, and end the process."""
+    http = HttpTwin(Twin(lambda: BEGIN))
+    for name, labels in (("ours", BLUE), ("plain", {}), ("theirs", {CLASS: "green"})):
+        http.twin.create({"kind": CONSUMER_KIND, "metadata": {"namespace": "a", "name": name, "labels": labels}, "spec": SPEC})
+    server = ApiServer(http)  # type: ignore[arg-type]  # it stands where ApiClient stands
+    found = {own: set(server.versions(CONSUMER_KIND, "", selector(own))) for own in ("", "blue", "green", "red")}
+    assert [len(uids) for uids in found.values()] == [1, 1, 1, 0]
+    for own, uids in found.items():
+        fresh = Freshness(resource_class=own)
+        for uid in uids:
+            fresh.shown(CONSUMER_KIND, uid, server.versions(CONSUMER_KIND, "", "")[uid])
+        fresh.audit(server, ())
+        assert not any(fresh._owed.values())
+
+
+def test_the_chart_hands_the_class_on() -> None:
+    """Two releases elect a leader each: their Leases have their names."""
+
+    def environment(**values: Any) -> Settings:
+        (container,) = one("Deployment", rendered(**values))["spec"]["template"]["spec"]["containers"]
+        return read({item["name"]: item["value"] for item in container["env"] if "value" in item})
+
+    assert environment().resource_class == ""
+    blue = environment(**{"class": "blue"}, fullnameOverride="sluice-blue")
+    assert blue.resource_class == "blue"
+    assert blue.lease != environment().lease

@@ -1,0 +1,210 @@
+"""What kstatus (Flux and others) and Argo CD's health check read in the resting state of each rule is what a person would say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from argo_health import argo_health
+from kstatus import CURRENT, FAILED, IN_PROGRESS, TERMINATING, kstatus
+from operator_world import MIGRATING, SPEC, World
+
+from sluice_operator.cluster import Refused
+
+Json = dict[str, Any]
+SHORT = {"progressDeadlineSeconds": 60}
+
+
+def running(spec: Json = SPEC) -> World:
+    """A consumer that works."""
+    world = World()
+    world.apply({**spec, **SHORT})
+    assert world.run(60, until=lambda: world.condition("Ready").get("status") == "True")
+    world.run(20)
+    return world
+
+
+def suspended() -> World:
+    """On purpose, and nothing runs."""
+    world = running()
+    world.apply({**SPEC, **SHORT, "suspend": True})
+    return world
+
+
+def scaled_to_zero() -> World:
+    """As an autoscaler does it."""
+    world = running()
+    world.apply({**SPEC, **SHORT, "replicas": 0})
+    return world
+
+
+def paused() -> World:
+    """Hands off, and nothing is to be done."""
+    world = running()
+    world.annotate(paused="true")
+    return world
+
+
+def paused_and_suspended() -> World:
+    """Hands off, at rest."""
+    world = suspended()
+    world.run(60)
+    world.annotate(paused="true")
+    return world
+
+
+def paused_with_a_new_spec() -> World:
+    """Hands off, while git says something else."""
+    world = paused()
+    world.run(5)
+    world.apply({**SPEC, **SHORT, "batch": {"intervalSeconds": 9}})
+    return world
+
+
+def never_valid() -> World:
+    """Nothing was ever started."""
+    world = World()
+    world.apply({**SPEC, "replicas": -1})
+    return world
+
+
+def no_more_valid() -> World:
+    """The last good spec goes on, and scales."""
+    world = running()
+    world.apply({**SPEC, **SHORT, "pipelin": {}, "replicas": 3})
+    return world
+
+
+def source_active() -> World:
+    """Somebody has to stop the consumer that is replaced."""
+    world = World()
+    world.job_exits = [75] * 99
+    world.apply({**MIGRATING, **SHORT})
+    return world
+
+
+def migration_failed() -> World:
+    """A row cannot be read."""
+    world = World()
+    world.job_exits = [65]
+    world.apply({**MIGRATING, **SHORT})
+    return world
+
+
+def pod_refused() -> World:
+    """The service account is not there; the Job controller would say so in events only."""
+    world = World()
+
+    def admission(body: Json) -> None:
+        if body["kind"] == "Pod":
+            raise Refused("Forbidden", "serviceaccount sluice-consumer not found")
+
+    world.twin.admission = admission
+    world.apply({**MIGRATING, **SHORT})
+    return world
+
+
+def crash_loop() -> World:
+    """Each driver ends at once."""
+    world = World()
+    world.driver_exits = [1] * 99
+    world.apply({**SPEC, **SHORT})
+    return world
+
+
+def node_lost() -> World:
+    """The driver is silent."""
+    world = running()
+    world.lost_nodes = True
+    world.twin.patch = lambda *_: {}  # type: ignore[method-assign]  # its reports do not arrive
+    return world
+
+
+def overdue() -> World:
+    """A driver that was asked to end, on a node that is lost."""
+    world = running()
+    world.lost_nodes = True
+    world.delete_pod("orders-driver-1")
+    return world
+
+
+def deleted() -> World:
+    """A deletion that waits for that."""
+    world = running()
+    world.lost_nodes = True
+    world.delete()
+    return world
+
+
+STATES = {
+    running: (CURRENT, "Healthy", "Consuming"),
+    suspended: (CURRENT, "Suspended", "Suspended"),
+    scaled_to_zero: (CURRENT, "Healthy", "ScaledToZero"),
+    paused: (CURRENT, "Suspended", "Paused"),
+    paused_and_suspended: (CURRENT, "Suspended", "Paused"),
+    paused_with_a_new_spec: (IN_PROGRESS, "Suspended", "Paused"),
+    never_valid: (FAILED, "Degraded", "SpecInvalid"),
+    no_more_valid: (FAILED, "Degraded", "Consuming"),
+    source_active: (FAILED, "Degraded", "SourceActive"),
+    migration_failed: (FAILED, "Degraded", "MigrationFailed"),
+    pod_refused: (FAILED, "Degraded", "ApiRefused"),
+    crash_loop: (FAILED, "Degraded", "Failed"),
+    node_lost: (FAILED, "Degraded", "ReportStale"),
+    overdue: (FAILED, "Degraded", "DriverOverdue"),
+    deleted: (TERMINATING, "Progressing", "DriverOverdue"),
+}
+
+
+@pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)
+def test_kstatus_and_argo_cd_say_what_a_person_would_say(state: Callable[[], World]) -> None:
+    """After ten minutes in which nobody does anything. Ready is True where all is as the spec asks, or the last good spec goes on."""
+    world = state()
+    world.run(600)
+    body = world.must()
+    assert (kstatus(body), argo_health(body), world.condition("Ready")["reason"]) == STATES[state]
+    both = {item["type"] for item in world.status["conditions"] if item["status"] == "True"} & {"Reconciling", "Stalled"}
+    assert len(both) <= 1, "clients take whichever comes first"
+
+
+def test_a_deadline_that_is_over_is_told_with_what_to_do_and_the_work_goes_on() -> None:
+    """As a Deployment does. A changed spec begins anew, and the consumer is Ready as soon as it works."""
+    world = source_active()
+    assert world.run(70, until=lambda: world.condition("Stalled").get("reason") == "SourceActive")
+    assert "not done within 60 s (spec.progressDeadlineSeconds)" in world.condition("Stalled")["message"]
+    assert world.condition("Stalled")["message"].endswith("Stop the consumer that still writes to the source table.")
+    world.apply({**MIGRATING, **SHORT, "batch": {"intervalSeconds": 3}})
+    assert world.run(5, until=lambda: bool(world.condition("Reconciling")))
+    assert not world.condition("Stalled")
+    world.job_exits = []
+    assert world.run(400, until=lambda: world.condition("Ready")["status"] == "True")
+    assert kstatus(world.must()) == CURRENT
+
+
+def test_a_migration_whose_pod_is_refused_says_so_in_the_servers_words_before_there_is_a_job() -> None:
+    """Nobody reads the Job's events."""
+    world = pod_refused()
+    assert world.run(5, until=lambda: bool(world.condition("Stalled")))
+    assert "serviceaccount sluice-consumer not found" in world.condition("Stalled")["message"]
+    assert not list(world.twin.all("Job"))
+    world.twin.admission = lambda _body: None
+    assert world.run(90, until=lambda: world.condition("Ready").get("status") == "True")
+
+
+def test_a_job_that_has_no_pod_for_a_minute_is_made_anew_and_then_the_server_is_asked() -> None:
+    """A quota may be used up in between."""
+    world = World()
+
+    def admission(body: Json) -> None:
+        if body["kind"] == "Pod" and list(world.twin.all("Job")):
+            raise Refused("Forbidden", "exceeded quota")
+
+    world.twin.admission = admission
+    world._jobs = lambda: None  # type: ignore[method-assign]  # its controller gets nowhere
+    world.apply(MIGRATING)
+    assert world.run(10, until=lambda: bool(list(world.twin.all("Job"))))
+    assert world.run(90, until=lambda: "had no pod for 60 s" in world.status["migration"]["message"])
+    del world._jobs  # type: ignore[attr-defined]
+    world.twin.admission = lambda _body: None
+    assert world.run(120, until=lambda: world.condition("Ready").get("status") == "True")
+    assert world.status["migration"]["tries"] == 2

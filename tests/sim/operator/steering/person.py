@@ -1,0 +1,99 @@
+"""What a person who sees everything would say of the resource, held against what kstatus and Argo CD read in it: the invariant `health_is_true`."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from argo_health import argo_health
+from kstatus import CURRENT, FAILED, IN_PROGRESS, kstatus
+from steering.ledger import BELIEVED, HEARD, claim
+
+from sluice_operator.change import Wanted
+from sluice_operator.spec import InvalidSpec, parse
+
+if TYPE_CHECKING:
+    from steering.world import World
+
+Json = dict[str, Any]
+SAME = {CURRENT: {"Healthy", "Suspended"}, FAILED: {"Degraded"}, IN_PROGRESS: {"Progressing"}}
+HANGS = "a batch does not end"  # which is none of the driver's troubles before that batch
+PERIODS = timedelta(seconds=400)  # drains, leases and pauses that have an end of their own
+
+
+class Person:
+    """Looks every second, and says after a while that kstatus is wrong."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.about: object = None
+        self.since: datetime = world.now
+        self.version = ""
+
+    def tick(self) -> None:
+        """Done is Current, soon. What is not done is never Current for long, and Failed when nothing has come of it within the deadline."""
+        world, body = self.world, self.world.resource()
+        if body is None or "deletionTimestamp" in body["metadata"]:
+            self.about = None
+            return
+        notes = body["metadata"].get("annotations") or {}
+        problem, paused = undone(world, body), "sluice.dev/paused" in notes
+        meta, asked = body["metadata"], (notes.get("sluice.dev/retry"), notes.get("sluice.dev/force"))
+        about = (meta["uid"], meta["generation"], paused, asked, problem if problem in {None, HANGS} else "", self._migrated())
+        if about != self.about:
+            self.about, self.since = about, world.now
+        lasted, says = world.now - max(self.since, world.ledger.calm_since), kstatus(body)
+        if lasted < BELIEVED:
+            return
+        self._argo(body, says, paused=paused)
+        if problem is None:
+            claim("health_is_true", says == CURRENT, f"{says}, and all is as it should be for {lasted}: {world.status}")
+            return
+        claim("health_is_true", says != CURRENT, f"{says} for {lasted}, but {problem}: {world.status}")
+        limit = timedelta(seconds=body["spec"].get("progressDeadlineSeconds", 600)) + PERIODS
+        claim("health_is_true", paused or lasted < limit or says == FAILED, f"{says} for {lasted}, and {problem}: {world.status}")
+
+    def _argo(self, body: Json, says: str, *, paused: bool) -> None:
+        """The same as kstatus, in other words. What somebody holds is Suspended, whether it waits or not."""
+        version = body["metadata"]["resourceVersion"]
+        if version != self.version:
+            self.version, shown = version, argo_health(body)
+            allowed = SAME[says] | ({"Suspended"} if paused else set())
+            claim("health_is_true", shown in allowed, f"Argo CD says {shown}, kstatus {says}: {body.get('status')}")
+
+    def _migrated(self) -> int:
+        return sum(table.migrated for table in self.world.tables.values())
+
+
+def undone(world: World, body: Json) -> str | None:
+    """What is not as the spec asks; None if nothing."""
+    spec, status = body["spec"], body.get("status") or {}
+    try:
+        wanted = Wanted(parse(spec), spec)
+    except InvalidSpec as error:
+        return str(error)
+    if spec.get("migrateFrom") and (status.get("driver") or {}).get("attempt") and not status.get("migration"):
+        return "a source is added too late"
+    if not wanted.spec.suspend and wanted.spec.migrate_from and (status.get("migration") or {}).get("state") != "Complete":
+        return "the source is not taken over"
+    if wanted.spec.suspend or not wanted.spec.replicas:
+        return "something runs" if world.drivers() or world.executors() else None
+    drivers = world.drivers()
+    if len(drivers) != 1 or "deletionTimestamp" in drivers[0]["metadata"]:
+        return f"{len(drivers)} drivers, or one that leaves"
+    return _working(world, drivers[0], wanted)
+
+
+def _working(world: World, driver: Json, wanted: Wanted) -> str | None:
+    meta = driver["metadata"]
+    said_at, report = world.ledger.reports.get(meta["uid"], (None, {}))
+    if meta["annotations"]["sluice.dev/spec-hash"] != wanted.driver_hash:
+        return "the driver has another spec"
+    if said_at is None or world.now - said_at > HEARD or not world.ledger.runs(meta["uid"]):
+        return "the driver is silent"
+    if report["phase"] not in {"Running", "Idle"} or report["heldShards"] < report["openShards"] or report["draining"]:
+        return f"the driver is {report['phase']}"
+    staying = [pod for pod in world.executors() if "deletionTimestamp" not in pod["metadata"]]  # others may be on a lost node
+    if report["executors"] != wanted.spec.replicas or len(staying) != wanted.spec.replicas:
+        return f"{report['executors']} executors have registered"
+    return HANGS if world.habits.hangs else None

@@ -1,0 +1,65 @@
+"""Sabotages of what the conditions say: each makes kstatus and a person disagree, or Ready untrue."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from steering.sabotage import Patch, do, sabotage
+
+from sluice_operator import plan, running
+from sluice_operator.view import Rule, Step, View
+
+
+def _instead(patch: Patch, rule: Rule, other: Rule) -> None:
+    patch.setattr(plan, "RULES", tuple(other if each is rule else each for each in plan.RULES))
+
+
+@sabotage("what is suspended is not Ready", "health_is_true", do("suspend", seconds=9), do("linger", seconds=200))
+def rest_is_not_ready(patch: Patch) -> None:
+    """Clients wait for a state that nobody asked for."""
+
+    def suspended(view: View) -> Step | None:
+        step = plan.suspend(view)
+        return step and replace(step, ready=False)
+
+    _instead(patch, plan.suspend, suspended)
+
+
+@sabotage(
+    "what is under way is so for ever",
+    "health_is_true",
+    do("executors_come", executors="pending", seconds=9),
+    do("linger", seconds=700),
+    run=0,
+)
+def no_deadline(patch: Patch) -> None:
+    """Executors wait for nodes, and nobody is called."""
+    patch.setattr(plan, "limited", lambda _before, _view, step: step)
+
+
+@sabotage("a driver without executors is Ready", "status_is_true", do("executors_come", executors="refused", seconds=9), run=0)
+def executors_do_not_matter(patch: Patch) -> None:
+    """It holds every shard, and nobody reads them."""
+    patch.setattr(running, "_without_executors", lambda _view, _report: None)
+
+
+@sabotage("a batch that does not end is Ready", "health_is_true", do("batch", hangs=True, seconds=9), do("linger", seconds=400))
+def batches_may_hang(patch: Patch) -> None:
+    """Its driver reports as ever."""
+    patch.setattr(running, "_with_one_batch", lambda _view, _pod, _report: None)
+
+
+@sabotage(
+    "a resource on hold is as its spec says",
+    "health_is_true",
+    do("pause", paused=True, seconds=1),
+    do("edit", edit="batch 9", seconds=9),
+    do("linger", seconds=200),
+)
+def hold_hides(patch: Patch) -> None:
+    """Somebody waits for the new spec, and is told that it works."""
+
+    def held(view: View) -> Step | None:
+        return replace(running.running(view), reason="Paused", progressing=False) if view.resource.paused else None
+
+    _instead(patch, plan.hold, held)
