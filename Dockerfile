@@ -89,14 +89,14 @@ RUN apt-get update -q \
  && useradd --uid 185 --gid 185 --home-dir /tmp --no-create-home --shell /usr/sbin/nologin spark \
  && install -d -o spark -g spark /opt/sluice/work && install -d /opt/sluice/app
 COPY --from=consumer-dependencies /opt/venv /opt/venv
-COPY lab/image/ /opt/sluice/
+COPY consumer/image/root/ /opt/sluice/
 RUN ln -s /opt/venv/lib/python3.11/site-packages/pyspark /opt/sluice/spark
 ENV SPARK_HOME=/opt/sluice/spark PYSPARK_PYTHON=/opt/venv/bin/python PYTHONPATH=/opt/sluice/app HOME=/tmp
 
 
-# Spark's classes as the JVMs need them in memory, so that drivers and executors start in half the CPU (lab/training/train.py).
+# Spark's classes as the JVMs need them in memory, so that drivers and executors start in half the CPU (consumer/image/training/train.py).
 FROM spark AS trained
-COPY lab/training/ /training/
+COPY consumer/image/training/ /training/
 RUN mkdir /trained && python /training/train.py /trained/spark.jsa && cp --preserve /opt/sluice/spark/classpath.jar /trained/
 
 

@@ -19,8 +19,8 @@ venv: .venv/installed ## make .venv with everything in it
 	@touch $@
 
 generate: venv ## write generated files (CRD, docs)
-	@$(BIN)/python -m sluice_operator.crd crds/kinesisconsumers.sluice.dev.yaml charts/sluice/files/crd.yaml
-	@$(BIN)/python -m sluice_operator.reference docs/operations.md
+	@$(BIN)/python -m sluice_operator.generate.crd crds/kinesisconsumers.sluice.dev.yaml charts/sluice/files/crd.yaml
+	@$(BIN)/python -m sluice_operator.generate.reference docs/operations.md
 
 hashes: venv ## write hashes/ from constraints.txt: what the images install, on both processors
 	@$(BIN)/python -m sluice_lab.hashes
@@ -31,7 +31,7 @@ format: venv ## format the code
 lint: venv ## ruff, mypy, import-linter
 	@echo "== ruff";  $(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@echo "== mypy";  $(BIN)/mypy
-	@echo "== import-linter"; PYTHONPATH=consumer:operator $(BIN)/lint-imports
+	@echo "== import-linter"; PYTHONPATH=consumer:operator:lab $(BIN)/lint-imports
 
 check: lint ## everything but the cluster (about 10 minutes)
 	@echo "== tests without a cluster"

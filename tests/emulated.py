@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from sluice_lab import emulators, places
+from sluice_lab import places
+from sluice_lab.aws import emulators
 from sluice_lab.errors import LabError
 
 

@@ -13,14 +13,14 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from sluice_consumer import spark_conf
-from sluice_consumer.config import Checkpoints, Config, Pipeline, Stream
+from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
+from sluice_consumer.spark import conf
 
 REGION = "us-east-1"
 IMPORTED = Path(__file__).parent / "contract" / "spark"  # functions that are sent to workers by name
 ENDED_EARLY = ExitStack()
 """Ends the session before the first test of a cluster, which needs the memory."""
-ANY = Config(Stream("any", REGION), Checkpoints("any"), Pipeline("any:process"), name="any")
+ANY = Config(StreamConfig("any", REGION), CheckpointsConfig("any"), PipelineConfig("any:process"), name="any")
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +31,7 @@ def spark(credentials: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         patch.setenv("PYTHONPATH", os.pathsep.join([str(IMPORTED), os.environ.get("PYTHONPATH", "")]))
         patch.setenv("AWS_DEFAULT_REGION", REGION)
         ours = {"spark.master": "local[2]", "spark.log.level": "OFF", "spark.local.dir": str(tmp_path_factory.mktemp("spark"))}
-        session = SparkSession.builder.config(map=dict[str, Any](spark_conf.settings(ANY, None) | ours)).getOrCreate()
+        session = SparkSession.builder.config(map=dict[str, Any](conf.settings(ANY, None) | ours)).getOrCreate()
     ENDED_EARLY.callback(_end, session)
     yield session
     ENDED_EARLY.close()

@@ -13,18 +13,18 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PURE = [
     "sluice_checkpoints.position",
-    "sluice_checkpoints.store",
-    "sluice_checkpoints.memory",
-    "sluice_checkpoints.migrator",
-    "sluice_consumer.planner",
-    "sluice_consumer.life",
-    "sluice_consumer.binding",
-    "sluice_consumer.bootstrap",
+    "sluice_checkpoints.protocol.store",
+    "sluice_checkpoints.memory.table",
+    "sluice_checkpoints.migrate.migrator",
+    "sluice_consumer.batches.bootstrap",
+    "sluice_consumer.batches.consumer",
+    "sluice_consumer.batches.loop",
+    "sluice_consumer.batches.planner",
     "sluice_consumer.config",
-    "sluice_consumer.loop",
-    "sluice_consumer.spark_conf",
-    "sluice_operator.model",
-    "sluice_operator.plan",
+    "sluice_consumer.shards.bind",
+    "sluice_consumer.spark.conf",
+    "sluice_operator.state.view",
+    "sluice_operator.plan.rules",
 ]
 # Clients are configured on the machine, never here.
 REGISTRIES = re.compile(rb"pypi\.org|npmjs\.org|repo1?\.maven|proxy\.golang|deb\.debian\.org|registry\.k8s\.io|quay\.io|ghcr\.io")

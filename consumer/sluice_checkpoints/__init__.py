@@ -1,5 +1,5 @@
 """The checkpoint table of a Sluice consumer: its rows, the conditional writes on them, and how other systems' tables become one.
 
-The shared contract of the Spark side and the migrator. It may import nothing else of ours, and its pure core (`model`, `planner`, `store`,
-`memory`) imports without any third-party package.
+The Spark side and the migrator share it. It imports nothing else of ours; `protocol`, `formats`, `migrate` and `memory` import without any
+third-party package.
 """

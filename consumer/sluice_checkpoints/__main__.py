@@ -1,5 +1,5 @@
 """`python -m sluice_checkpoints`."""
 
-from sluice_checkpoints.cli import main
+from sluice_checkpoints.cli.main import main
 
 main()

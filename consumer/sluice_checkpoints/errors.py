@@ -22,13 +22,13 @@ class SourceActive(SluiceError):
 
 
 class LeaseHeld(SluiceError):
-    """Another life, or another migrator, holds the lease and its heartbeat moves: come again later."""
+    """Another epoch, or another migrator, holds the lease and its heartbeat moves: come again later."""
 
     exit_code = 75
 
 
 class Fenced(SluiceError):
-    """A later life has taken over: stop at once, write nothing more."""
+    """A later epoch has taken over: stop at once, write nothing more."""
 
     exit_code = 76
 
@@ -38,7 +38,7 @@ class LostRace(SluiceError):
 
 
 class ProtocolViolation(SluiceError):
-    """The table holds what no correct writer leaves behind. Nothing is guessed: the life ends and a person has to look."""
+    """The table holds what no correct writer leaves behind. Nothing is guessed: the epoch ends and a person has to look."""
 
 
 class ServiceUnavailable(SluiceError):

@@ -10,39 +10,28 @@ from pathlib import Path
 
 import click
 
-from sluice_checkpoints.errors import Refused, SluiceError
-from sluice_checkpoints.lease import Watcher
-from sluice_consumer import child, entrypoint, logs, outcome, pod, ports, supervisor
-from sluice_consumer.config import Config, parse
-from sluice_consumer.outcome import Interrupted
-from sluice_consumer.supervisor import Stopped, Supervisor
-
-
-def configuration(path: Path) -> Config:
-    """Reads the configuration file.
-
-    Raises:
-        Refused: there is none, or it is wrong.
-    """
-    try:
-        return parse(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise Refused(f"--config {path}: {error.strerror}") from error
+from sluice_checkpoints.errors import SluiceError
+from sluice_checkpoints.protocol.lease import Watcher
+from sluice_consumer import logs
+from sluice_consumer.config import Config, configuration
+from sluice_consumer.process import child_process, ending, entrypoint_check, pod, supervisor, wiring
+from sluice_consumer.process.ending import Interrupted
+from sluice_consumer.process.supervisor import Stopped, Supervisor
 
 
 def supervise(config: Config, arguments: list[str]) -> int:
-    """Runs one life and returns its exit code."""
-    entrypoint.check(config.pipeline.entrypoint)
+    """Runs one epoch and returns its exit code."""
+    entrypoint_check.check(config.pipeline.entrypoint)
     here = pod.from_environment()
     reporter = pod.Reporter(pod.PodAnnotations(here) if here else None)
     reporter.update(phase="Starting")
     store = supervisor.open_table(config, made=pod.table_made())
-    keeper = Supervisor(config, store, ports.beating_store(config))
+    keeper = Supervisor(config, store, wiring.beating_store(config))
     signal.signal(signal.SIGTERM, keeper.on_term)
     signal.signal(signal.SIGINT, keeper.on_term)
-    with child.starting([sys.executable, "-m", "sluice_consumer.driver", *arguments]) as driver:
+    with child_process.starting([sys.executable, "-m", "sluice_consumer.process.driver", *arguments]) as driver:
         taken = keeper.take(Watcher(notify=_announce(reporter)))
-        child.order(driver, taken, reporter.hand_over(phase="Starting", deadline=None, generation=taken.life.generation))
+        child_process.order(driver, taken, reporter.hand_over(phase="Starting", deadline=None, generation=taken.epoch.generation))
         return supervisor.finish(keeper.watch(driver, taken))
 
 
@@ -66,10 +55,10 @@ def main(path: Path, master: str | None, until_tip: bool) -> None:  # noqa: FBT0
         code = supervise(configuration(path), arguments)
     except SluiceError as error:
         unfinished = until_tip and isinstance(error, Stopped)
-        code = supervisor.finish(outcome.of(Interrupted(str(error)) if unfinished else error))
+        code = supervisor.finish(ending.of(Interrupted(str(error)) if unfinished else error))
     except Exception as error:  # noqa: BLE001 - whatever it is, the container's last words must say it
         logs.log.exception("the supervisor failed")
-        code = supervisor.finish(outcome.of(error))
+        code = supervisor.finish(ending.of(error))
     sys.stdout.flush()
     os._exit(code)  # the heart's thread may be inside a call that has no end
 

@@ -11,6 +11,7 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 from sluice_checkpoints.errors import Refused
@@ -22,7 +23,7 @@ START_POSITIONS = ("TRIM_HORIZON", "LATEST", "AT_TIMESTAMP")
 
 
 @dataclass(frozen=True)
-class Stream:
+class StreamConfig:
     """Which stream, and where its services are if not at AWS's own addresses."""
 
     name: str
@@ -32,7 +33,7 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Start:
+class StartConfig:
     """Where a consumer without checkpoints begins. Has no effect once it was bootstrapped."""
 
     position: str = "TRIM_HORIZON"
@@ -59,21 +60,21 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Checkpoints:
+class CheckpointsConfig:
     """The consumer's own table."""
 
     table: str
 
 
 @dataclass(frozen=True)
-class MigrateFrom:
+class MigrateFromConfig:
     """Set when the table must have been filled by a migration."""
 
     table: str
 
 
 @dataclass(frozen=True)
-class Pipeline:
+class PipelineConfig:
     """The user's code: `module:function`, and arguments it finds in `info.args`."""
 
     entrypoint: str
@@ -81,7 +82,7 @@ class Pipeline:
 
 
 @dataclass(frozen=True)
-class Batch:
+class BatchConfig:
     """Size of a micro-batch. Limits count a shard's records and bytes of one batch; `interval_seconds` is from trigger to trigger."""
 
     interval_seconds: float = 5
@@ -91,7 +92,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class MetricsServer:
+class MetricsConfig:
     """Where the driver's metrics are served: a port (0: any that is free), and an address (default: all in a pod, else this machine's own)."""
 
     port: int
@@ -102,26 +103,38 @@ class MetricsServer:
 class Config:
     """Everything a driver is told."""
 
-    stream: Stream
-    checkpoints: Checkpoints
-    pipeline: Pipeline
+    stream: StreamConfig
+    checkpoints: CheckpointsConfig
+    pipeline: PipelineConfig
     format: int = 1
     name: str = ""
-    start: Start = field(default_factory=Start)
-    migrate_from: MigrateFrom | None = None
-    batch: Batch = field(default_factory=Batch)
+    start: StartConfig = field(default_factory=StartConfig)
+    migrate_from: MigrateFromConfig | None = None
+    batch: BatchConfig = field(default_factory=BatchConfig)
     lease_duration_seconds: float = 20
     drain_timeout_seconds: float = 120
     executors: int | None = None
     force: bool = False
     accept_loss_of_batch: int | None = None
-    metrics: MetricsServer | None = None
+    metrics: MetricsConfig | None = None
     spark_conf: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def lease_millis(self) -> int:
         """The promise this consumer's drivers make."""
         return round(self.lease_duration_seconds * 1000)
+
+
+def configuration(path: Path) -> Config:
+    """Reads the configuration file.
+
+    Raises:
+        Refused: there is none, or it is wrong.
+    """
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Refused(f"--config {path}: {error.strerror}") from error
 
 
 def parse(text: str) -> Config:

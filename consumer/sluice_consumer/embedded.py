@@ -1,7 +1,7 @@
 """A consumer in a Spark session that somebody else made: a notebook, a job of a managed platform (docs/plain-pyspark.md).
 
 Here supervisor and driver are threads of one process, for there is no process to start. What that costs: a lost lease cancels the Spark jobs of this
-life, but cannot end a `process` that does something else meanwhile. None of its writes counts after the next life's fence, and what it still emits
+epoch, but cannot end a `process` that does something else meanwhile. None of its writes counts after the next epoch's fence, and what it still emits
 is part of the same batch (docs/protocol.md, "Invariants").
 """
 
@@ -19,13 +19,15 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Fenced, Refused, SluiceError
-from sluice_checkpoints.lease import Taken, Watcher, take_over
+from sluice_checkpoints.protocol.lease import TakenLease, Watcher, take_over
 from sluice_consumer import config as configs
-from sluice_consumer import logs, pod, ports, spark_conf, supervisor
+from sluice_consumer import logs
 from sluice_consumer.config import Config
-from sluice_consumer.engine import load
-from sluice_consumer.supervisor import Heart
-from sluice_consumer.work import Lease, Work, deeper
+from sluice_consumer.process import pod, supervisor, wiring
+from sluice_consumer.process.session import Session, WorkLease, deeper
+from sluice_consumer.process.supervisor import Heartbeats
+from sluice_consumer.spark import conf
+from sluice_consumer.spark.engine import load
 
 INTERVAL, FAILURES = "spark.executor.heartbeatInterval", "spark.executor.heartbeat.maxFailures"
 SPARK_INTERVAL, SPARK_FAILURES = "10s", 60  # Spark's defaults
@@ -34,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class LeaseLost(SluiceError):
-    """No heartbeat was accepted for two thirds of the lease: whatever this life still does may no longer be its alone. Run it again."""
+    """No heartbeat was accepted for two thirds of the lease: whatever this epoch still does may no longer be its alone. Run it again."""
 
 
 def run(
@@ -69,11 +71,11 @@ def run(
 def _run(spark: SparkSession, config: Config, stop: threading.Event, *, until_tip: bool) -> None:
     store = supervisor.open_table(config)
     taken = take_over(store, supervisor.claim(config), Watcher(notify=notify))
-    heart = Heart.of(taken, config, ports.beating_store(config))
+    heart = Heartbeats.of(taken, config, wiring.beating_store(config))
     with _beating(spark, heart, stop):
         clean = _work(spark, config, taken, (heart, stop), until_tip=until_tip)
     if clean and heart.clock() >= heart.keep_promise_until:
-        store.release(taken.life)
+        store.release(taken.epoch)
 
 
 def notify(seconds: float) -> None:
@@ -81,10 +83,10 @@ def notify(seconds: float) -> None:
     logs.say(f"the lease was not released: watching it for {seconds:.0f} s before taking it")
 
 
-def _work(spark: SparkSession, config: Config, taken: Taken, life: tuple[Heart, threading.Event], *, until_tip: bool) -> bool:
-    """Whether it ended cleanly: nobody of this life can still be working."""
-    heart, stop = life
-    work = Work(config, Lease(taken.life, taken.how, taken.wait_out_millis), pod.Reporter(None), stop)
+def _work(spark: SparkSession, config: Config, taken: TakenLease, epoch: tuple[Heartbeats, threading.Event], *, until_tip: bool) -> bool:
+    """Whether it ended cleanly: nobody of this epoch can still be working."""
+    heart, stop = epoch
+    work = Session(config, WorkLease(taken.epoch, taken.how, taken.wait_out_millis), pod.Reporter(None), stop)
     try:
         work.begin(in_pod=False)
         work.wait_out()
@@ -102,19 +104,19 @@ def _work(spark: SparkSession, config: Config, taken: Taken, life: tuple[Heart, 
     return engine.quiet()
 
 
-def raise_if_lost(heart: Heart, error: Exception | None = None) -> None:
-    """Raises if this life may no longer work.
+def raise_if_lost(heart: Heartbeats, error: Exception | None = None) -> None:
+    """Raises if this epoch may no longer work.
 
     Raises:
-        Fenced: another life took the lease. LeaseLost: it may have.
+        Fenced: another epoch took the lease. LeaseLost: it may have.
     """
     if not heart.alive:
         raise (Fenced if heart.refused else LeaseLost)(heart.why) from error
 
 
 @contextlib.contextmanager
-def beating(heart: Heart, lost: Callable[[], None]) -> Iterator[None]:
-    """Beats in one thread and watches in another, which gives the life up and calls `lost`, again and again, once the lease is lost."""
+def beating(heart: Heartbeats, lost: Callable[[], None]) -> Iterator[None]:
+    """Beats in one thread and watches in another, which gives the epoch up and calls `lost`, again and again, once the lease is lost."""
     over = threading.Event()
 
     def watch() -> None:
@@ -134,7 +136,7 @@ def beating(heart: Heart, lost: Callable[[], None]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _beating(spark: SparkSession, heart: Heart, stop: threading.Event) -> Iterator[None]:
+def _beating(spark: SparkSession, heart: Heartbeats, stop: threading.Event) -> Iterator[None]:
     """All jobs begun in here belong to one group. It is cancelled when the lease is lost, and at the end; until it is over heartbeats go on."""
     group, context = f"sluice-{id(heart)}", spark.sparkContext
 
@@ -154,7 +156,7 @@ def _beating(spark: SparkSession, heart: Heart, stop: threading.Event) -> Iterat
 
 
 def end_jobs(context: SparkContext, group: str, patience: float) -> None:
-    """Cancels what a group still runs and waits until it is over: the next life may begin a lease after the last heartbeat.
+    """Cancels what a group still runs and waits until it is over: the next epoch may begin a lease after the last heartbeat.
 
     Spark may not know that a job is over (it drops events when it is busy), so the wait has an end.
     """
@@ -184,11 +186,11 @@ def check_session(spark: SparkSession, config: Config) -> None:
     settings: Any = context._jsc.sc().conf()  # noqa: SLF001 - it reads "10s" and "2222ms" as Spark does
     if settings.getBoolean("spark.speculation", False):  # noqa: FBT003 - py4j has no keyword arguments
         raise Refused("spark.speculation: must be false; two attempts of a task side by side would wait for each other's lease")
-    if spark_conf.is_local(str(context.master)):
+    if conf.is_local(str(context.master)):
         return
     silent = settings.getTimeAsMs(INTERVAL, SPARK_INTERVAL) * (settings.getInt(FAILURES, SPARK_FAILURES) + 1)
     if silent > config.lease_millis / 3:
-        wanted = ", ".join(f"{key}={value}" for key, value in spark_conf.cut_off(config).items())
+        wanted = ", ".join(f"{key}={value}" for key, value in conf.cut_off(config).items())
         raise Refused(
             f"{INTERVAL}, {FAILURES}: an executor that is cut off works on for {silent / 1000:g} s, and a third of leaseDurationSeconds is "
             f"{config.lease_millis / 3000:g} s; set {wanted} where the application is started, or leaseDurationSeconds to {-(-silent * 3 // 1000)}"

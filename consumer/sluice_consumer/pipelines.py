@@ -17,7 +17,7 @@ from sluice_consumer import folders
 
 
 class NotNow(SluiceError):
-    """`process` cannot deal with this batch now: nothing is committed, the life ends, and the next one is given the batch with the same content.
+    """`process` cannot deal with this batch now: nothing is committed, the epoch ends, and the next one is given the batch with the same content.
 
     To be raised by a pipeline whose sink is down, in maintenance or behind an open circuit breaker. Unlike other exceptions it does not count as a
     failure of the driver (exit code 75).
@@ -33,7 +33,7 @@ class BatchInfo:
     Attributes:
         consumer: the table's `consumerId`; with `batch` it is the idempotency key. The number alone is not: it begins at 1 in every table.
         batch: number of this micro-batch over the consumer's whole life.
-        replay: an earlier life had begun this batch; its content is the same.
+        replay: an earlier epoch had begun this batch; its content is the same.
         stream: name of the stream.
         shards: ids of the shards in it.
         args: `pipeline.args` of the resource.

@@ -8,8 +8,11 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from sluice_lab import cluster, docker, emulators, images, places, processes, pruning
+from sluice_lab import places
+from sluice_lab.aws import emulators
 from sluice_lab.errors import LabError
+from sluice_lab.machine import cluster, docker, images, processes, pruning
+from sluice_lab.machine.listening import LOOPBACK
 from sluice_lab.steps import console, step
 
 DEFAULT_CLUSTER = "sluice"
@@ -84,7 +87,7 @@ def status(name: str) -> None:
 def run_emulators(host: str | None, dynamodb_port: int, kinesis_port: int, name: str) -> None:
     """Run DynamoDB and Kinesis in the foreground until Ctrl-C. They forget everything then."""
     work = places.work()
-    host = host or _pod_address(name, work) or emulators.LOOPBACK
+    host = host or _pod_address(name, work) or LOOPBACK
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())

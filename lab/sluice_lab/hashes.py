@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from sluice_lab import places
-from sluice_lab.processes import run
+from sluice_lab.machine.processes import run
 from sluice_lab.steps import step
 
 FOLDER = places.REPO / "hashes"

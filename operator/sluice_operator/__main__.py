@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any, cast
 
 import kopf
 
-from sluice_operator.cache import Cache
-from sluice_operator.client import ApiServer, connect
-from sluice_operator.election import Election, LeaderOnly
-from sluice_operator.gauges import Gauges, Sources
-from sluice_operator.handlers import Eyes, registry
-from sluice_operator.health import Freshness
-from sluice_operator.leader import Candidate, Post, Terms
-from sluice_operator.loops import Loops
-from sluice_operator.metrics import Metered, Metrics
-from sluice_operator.office import Office
-from sluice_operator.recorder import Recorder
-from sluice_operator.services import Audits, Duty
-from sluice_operator.serving import Server
+from sluice_operator.apply.event_writer import EventWriter
+from sluice_operator.cluster.client import ApiServer, connect
+from sluice_operator.election.candidate import Candidate, ElectionTimings, LeaseRef
+from sluice_operator.election.thread import Election, LeaderOnly
+from sluice_operator.observe.cache import Cache
+from sluice_operator.observe.watch import Watches
+from sluice_operator.observe.watch_health import Freshness
+from sluice_operator.run.handlers import EventSink, registry
+from sluice_operator.run.loops import Loops
+from sluice_operator.run.services import Audits, LeaderService
+from sluice_operator.run.shared import ReconcileContext
 from sluice_operator.settings import Settings, read
-from sluice_operator.watch import Watches
+from sluice_operator.telemetry.gauges import Gauges, Sources
+from sluice_operator.telemetry.metrics import MeteredCluster, OperatorMetrics
+from sluice_operator.telemetry.serving import HttpServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,20 +50,20 @@ def main() -> None:
 
 def assembled(settings: Settings) -> kopf.OperatorRegistry:
     """All the parts, and what kopf has to call of them."""
-    cache, metrics, freshness, client = Cache(), Metrics(), Freshness(resource_class=settings.resource_class), connect()
+    cache, metrics, freshness, client = Cache(), OperatorMetrics(), Freshness(resource_class=settings.resource_class), connect()
     api = ApiServer(client)
     candidate = candidate_for(settings)
     leads = candidate.leads if candidate else lambda: True
-    port = LeaderOnly(Metered(api, metrics), leads)
-    recorder = Recorder(port)
-    loops = Loops(Office(recorder, cache, settings, notice=metrics.notice), metrics, leading=False)
+    port = LeaderOnly(MeteredCluster(api, metrics), leads)
+    recorder = EventWriter(port)
+    loops = Loops(ReconcileContext(recorder, cache, settings, notice=metrics.notice), metrics, leading=False)
     metrics.registry.register(Gauges(Sources(cache.told, leads, freshness.behind)))
-    eyes = Eyes(cache, loops, freshness, metrics, settings.resource_class)
+    eyes = EventSink(cache, loops, freshness, metrics, settings.resource_class)
     services = (
-        Server(settings.port, partial(problems, loops, freshness), freshness.cold, metrics.registry),
+        HttpServer(settings.port, partial(problems, loops, freshness), freshness.cold, metrics.registry),
         Watches(client, settings.namespaces, eyes.see),
         Audits(freshness, api, settings.namespaces),
-        Duty(loops, port, partial(Election, candidate) if candidate else None),
+        LeaderService(loops, port, partial(Election, candidate) if candidate else None),
         recorder,
     )
     return registry(eyes, services)
@@ -73,8 +73,8 @@ def candidate_for(settings: Settings) -> Candidate | None:
     """None where there is no election."""
     if settings.lease is None:
         return None
-    post = Post(*settings.lease, identity=f"{settings.identity}_{uuid.uuid4().hex[:8]}")
-    return Candidate(ApiServer(connect(), IMPATIENT), post, Terms())
+    post = LeaseRef(*settings.lease, identity=f"{settings.identity}_{uuid.uuid4().hex[:8]}")
+    return Candidate(ApiServer(connect(), IMPATIENT), post, ElectionTimings())
 
 
 def problems(loops: Loops, freshness: Freshness) -> Iterator[str]:

@@ -15,7 +15,8 @@ from consumer_run import CREDENTIALS
 from rich.console import Console
 from rich.table import Table
 
-from sluice_lab import emulators, places
+from sluice_lab import places
+from sluice_lab.aws import emulators
 
 SIZES = (200, 1000)
 FLOOR = "rows made of nothing"

@@ -22,9 +22,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from sluice_checkpoints.stream import Shard
-from sluice_checkpoints.stream_twin import StreamTwin
-from sluice_lab import emulators, places
+from sluice_checkpoints.memory.stream import MemoryStream
+from sluice_checkpoints.stream.model import Shard
+from sluice_lab import places
+from sluice_lab.aws import emulators
 
 SHARDS = 10_000
 PAGE = 1000  # ListShards' default
@@ -32,9 +33,9 @@ SOURCE, TARGET = "bench-kcl", "bench-sluice"
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench", "AWS_DEFAULT_REGION": "us-east-1"}
 
 
-def stream(shards: int) -> StreamTwin:
+def stream(shards: int) -> MemoryStream:
     """So many shards: a quarter of them closed, and each of these followed by two."""
-    twin = StreamTwin("bench", shards=shards // 2)
+    twin = MemoryStream("bench", shards=shards // 2)
     for shard in list(twin.shards)[: shards // 4]:
         twin.split(shard)
     return twin
@@ -52,7 +53,7 @@ def listed(shard: Shard) -> dict[str, Any]:
     return {"ShardId": shard.id, "HashKeyRange": hashes, "SequenceNumberRange": numbers} | parents
 
 
-def replies(twin: StreamTwin) -> Callable[[str, dict[str, Any]], dict[str, Any]]:
+def replies(twin: MemoryStream) -> Callable[[str, dict[str, Any]], dict[str, Any]]:
     """What the stub answers."""
     told, shards = twin.describe(), [listed(shard.shard) for shard in twin.shards.values()]
     summary = {"StreamName": told.name, "StreamARN": told.arn, "StreamStatus": "ACTIVE", "RetentionPeriodHours": 24, "EnhancedMonitoring": []}
@@ -71,7 +72,7 @@ def replies(twin: StreamTwin) -> Callable[[str, dict[str, Any]], dict[str, Any]]
 
 
 @contextmanager
-def kinesis(twin: StreamTwin) -> Iterator[str]:
+def kinesis(twin: MemoryStream) -> Iterator[str]:
     """The stub while the block lasts; gives its endpoint."""
     answer = replies(twin)
 

@@ -17,8 +17,8 @@ from typing import IO
 from process_tree import cpu_seconds
 from prometheus_client.parser import text_string_to_metric_families
 
-from sluice_lab.apiserver import ApiServer
-from sluice_lab.emulators import LOOPBACK, free_port
+from sluice_lab.machine.apiserver import ApiServer
+from sluice_lab.machine.listening import LOOPBACK, free_port
 
 MIB = 1024.0
 

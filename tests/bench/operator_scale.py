@@ -23,9 +23,10 @@ from operator_fleet import EXECUTORS, Fleet, begun, ready, suspended
 from operator_process import Operator
 from operator_report import Change, Figures, Steady, printed
 
-from sluice_lab import apiserver, places
+from sluice_lab import places
+from sluice_lab.machine import apiserver
 from sluice_lab.steps import step
-from sluice_operator.office import FIGURES_RATE
+from sluice_operator.run.shared import FIGURES_RATE
 
 USERS = ("admin", "operator", "nodes")
 STATES = {"quiet": 30, "busy": 5}  # seconds between two reports of a driver: docs/interfaces.md says at most, and at least

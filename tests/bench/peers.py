@@ -24,9 +24,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 from slab import Shape, records
 
-from sluice_consumer import spark_conf
-from sluice_consumer.arrow import DDL, ROWS, SCHEMA
-from sluice_consumer.config import Checkpoints, Config, Pipeline, Stream
+from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
+from sluice_consumer.spark import conf
+from sluice_consumer.spark.arrow import DDL, ROWS, SCHEMA
 
 
 @dataclass(frozen=True)
@@ -132,8 +132,8 @@ def _api(endpoint: str) -> Any:
 def main() -> None:
     """Runs and prints marks."""
     run = PeerRun(**json.loads(sys.argv[1]))
-    config = Config(Stream("bench", "us-east-1"), Checkpoints("bench"), Pipeline("a:b"), name="peer")
-    settings = dict[str, Any](spark_conf.settings(config, None, "local[2]") | {"spark.log.level": "ERROR"})
+    config = Config(StreamConfig("bench", "us-east-1"), CheckpointsConfig("bench"), PipelineConfig("a:b"), name="peer")
+    settings = dict[str, Any](conf.settings(config, None, "local[2]") | {"spark.log.level": "ERROR"})
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = SparkSession.builder.config(map=settings).getOrCreate()
     spark.dataSource.register(Peer)

@@ -14,13 +14,13 @@ import canned
 import consumer_run
 from slab import CBOR, JSON, Shape, records
 
-from sluice_checkpoints.kinesis_catalog import BotoStreamCatalog
 from sluice_checkpoints.position import TRIM_HORIZON, Position
-from sluice_consumer.arrow import to_arrow
-from sluice_consumer.kinesis_http import StreamAddress, connect
-from sluice_consumer.kinesis_packed import PackedRecords
-from sluice_consumer.ranges import BoundRange, Limits, Place
-from sluice_consumer.shard_reader import Reader
+from sluice_checkpoints.stream.catalog import BotoStreamCatalog
+from sluice_consumer.kinesis.http import StreamAddress, connect
+from sluice_consumer.kinesis.packed import PackedRecords
+from sluice_consumer.shards.ranges import BoundRange, FetchRequest, Limits
+from sluice_consumer.shards.reader import ShardReader
+from sluice_consumer.spark.arrow import to_arrow
 
 SHARD = "shardId-000000000001"
 SHAPE = Shape(25_000, 100, 1_700_000_000_000)
@@ -43,23 +43,23 @@ def endpoint(formats: tuple[str, ...]) -> Iterator[str]:
 
 
 @pytest.fixture
-def reader(endpoint: str) -> Reader:
+def reader(endpoint: str) -> ShardReader:
     """The consumer's own reader."""
     catalog = BotoStreamCatalog("bench", "us-east-1", endpoint)
-    return Reader(connect(StreamAddress("bench", "us-east-1", endpoint)), catalog, catalog.describe())
+    return ShardReader(connect(StreamAddress("bench", "us-east-1", endpoint)), catalog, catalog.describe())
 
 
-def test_every_record_comes_as_it_was_made(reader: Reader, formats: tuple[str, ...]) -> None:
+def test_every_record_comes_as_it_was_made(reader: ShardReader, formats: tuple[str, ...]) -> None:
     """Through the real client, range after range, to the tip; and a range comes again as it was."""
     expected = list(records(SHAPE))
-    place, found = Place(SHARD, TRIM_HORIZON), []
+    place, found = FetchRequest(SHARD, TRIM_HORIZON), []
     for _ in range(3):
         fetched = reader.fetch(place, Limits(10_500, 2**30))
         assert all(isinstance(part.records, PackedRecords) for part in fetched.columns.parts) == (CBOR in formats)
         again = reader.replay(BoundRange(SHARD, fetched.start, fetched.end, fetched.first, fetched.records))
         assert list(to_arrow([again], "bench")) == list(to_arrow([fetched], "bench"))
         found += [(row[0], row[3], row[2], row[4]) for row in fetched.columns.rows()]
-        place = Place(SHARD, fetched.end, fetched.read_to_millis)
+        place = FetchRequest(SHARD, fetched.end, fetched.read_to_millis)
     assert found == expected
     assert (place.position, fetched.behind_millis) == (Position.after(expected[-1][0]), 0)
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from sluice_checkpoints.snapshot import RawItem
-from sluice_checkpoints.stream import Place, Shard, ShardList, StreamIdentity
+from sluice_checkpoints.formats.snapshot import RawItem
+from sluice_checkpoints.stream.model import Shard, ShardList, ShardPlace, StreamIdentity
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "sim")]  # `migrating`, and `simulation.turnstile`: tests have no packages (importlib mode)
@@ -56,7 +56,7 @@ class Golden:
         """The stream's shards, as a catalog tells them."""
         return ShardList(tuple(map(_shard, self.stream["shards"])), 1_795_230_000_000)
 
-    def disowned(self, places: Iterable[Place]) -> dict[Place, str]:
+    def disowned(self, places: Iterable[ShardPlace]) -> dict[ShardPlace, str]:
         """Nothing: what a table's own stream says of its places."""
         del places
         return {}

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice_checkpoints.beating import Kept
 from sluice_checkpoints.errors import LeaseHeld
+from sluice_checkpoints.protocol.lease_keeper import LeaseKeeper
 
 LEASE = 30.0
 
@@ -33,7 +33,7 @@ class Time:
         self.now += seconds
 
 
-class Lease(Kept):
+class Lease(LeaseKeeper):
     """Notes when it beats; a beat takes `seconds`, and is refused once the lease is `lost`."""
 
     def __init__(self, time: Time, sent: float) -> None:
@@ -41,7 +41,7 @@ class Lease(Kept):
         self.time, self.at, self.seconds, self.lost = time, list[float](), 0.0, False
 
     def beat(self) -> None:
-        """See `Kept.beat`."""
+        """See `LeaseKeeper.beat`."""
         if self.lost:
             raise LeaseHeld("another's")
         self.at.append(self.time.now)

@@ -11,12 +11,13 @@ from migrating.bench import Bench
 from migrating.cases import CASES
 from migrating.stage import Case
 
-from sluice_checkpoints import formats, migrator
-from sluice_checkpoints.belonging import Compared
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.migration_world import Progress
-from sluice_checkpoints.migrator import Migrator
-from sluice_checkpoints.snapshot import Snapshot
+from sluice_checkpoints.formats import detect
+from sluice_checkpoints.formats.snapshot import Snapshot
+from sluice_checkpoints.migrate import migrator
+from sluice_checkpoints.migrate.migrator import Migrator
+from sluice_checkpoints.migrate.ports import MigrationProgress
+from sluice_checkpoints.migrate.stream_check import Compared
 
 UNBORN = "shardId-000000000009"
 EVERY_CASE = pytest.mark.parametrize("case", CASES, ids=str)
@@ -41,7 +42,7 @@ def refused(bench: Bench) -> str:
 def test_a_table_of_this_stream_is_not_contradicted(case: Case) -> None:
     """The checks know every format's keys and refuse nothing that is right."""
     bench = Bench(case)
-    chosen, snapshot = formats.take_snapshot(bench.sources, case.table)
+    chosen, snapshot = detect.take_snapshot(bench.sources, case.table)
     stream = bench.stream.describe()
     compared = Compared(chosen.parse(snapshot, stream), snapshot, stream, bench.stream.list_shards())
     assert compared.contradictions() == []
@@ -175,7 +176,7 @@ def test_who_asks_kinesis_says_so(run: Callable[[Migrator], Any]) -> None:
     """A table of thousands of shards takes a while."""
     bench, steps = Bench(), list[str]()
 
-    class Told(Progress):
+    class Told(MigrationProgress):
         def step(self, text: str) -> None:
             steps.append(text)
 
@@ -199,7 +200,7 @@ def test_many_checkpoints_are_asked_about_in_parts(monkeypatch: pytest.MonkeyPat
 def test_a_snapshot_without_such_a_row_names_the_shard() -> None:
     """What a format's key looks like is known here for all of today's formats; an unknown one is named by its shard."""
     bench = Bench()
-    chosen, snapshot = formats.take_snapshot(bench.sources, bench.case.table)
+    chosen, snapshot = detect.take_snapshot(bench.sources, bench.case.table)
     stream = bench.stream.describe()
     empty = Snapshot(snapshot.table, snapshot.keys, {})
     (problem,) = Compared(chosen.parse(snapshot, stream), empty, stream, bench.stream.list_shards()).disowned({(bench.one, "5"): "no"})

@@ -12,14 +12,14 @@ import pytest
 from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
-from sluice_checkpoints import cli_migrate, cli_show, cli_table
-from sluice_checkpoints.cli import main
+from sluice_checkpoints.cli import migrate, show, table
+from sluice_checkpoints.cli.main import main
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.memory import MemoryTable
-from sluice_checkpoints.migration_store import MigrationStore
-from sluice_checkpoints.model import CONSUMER, MIGRATION, SHARD_PREFIX
-from sluice_checkpoints.own_table import OwnTable
-from sluice_checkpoints.snapshot import Key
+from sluice_checkpoints.formats.snapshot import TableKey
+from sluice_checkpoints.memory.table import MemoryTable
+from sluice_checkpoints.migrate.store import MigrationStore
+from sluice_checkpoints.protocol.row_checks import OwnTable
+from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION, SHARD_PREFIX
 
 SOURCE, TARGET = "orders-kcl", "sluice-orders"
 REGION = ["--region", "us-east-1"]
@@ -34,9 +34,9 @@ ALL = [MIGRATE, SHOW, DIAGNOSE, EXPORT]
 def call(bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Runs `migrate` and `show` over a world of twins."""
     monkeypatch.setenv("SLUICE_TERMINATION_LOG", str(tmp_path / "termination-log"))
-    monkeypatch.setattr(cli_migrate, "_world", lambda _options, _output: bench.world())
-    monkeypatch.setattr(cli_show, "client", lambda _endpoint: None)
-    monkeypatch.setattr(cli_show, "own_table", lambda name, _api: OwnTable(bench.targets.tables.get(name) or MemoryTable(name)))
+    monkeypatch.setattr(migrate, "_world", lambda _options, _output: bench.world())
+    monkeypatch.setattr(show, "client", lambda _endpoint: None)
+    monkeypatch.setattr(show, "own_table", lambda name, _api: OwnTable(bench.targets.tables.get(name) or MemoryTable(name)))
     return lambda *arguments: CliRunner().invoke(main, [*arguments, *REGION, "--json"])
 
 
@@ -171,7 +171,7 @@ def test_a_fault_of_this_program_has_a_document_too(call: Callable[..., Result],
         raise ZeroDivisionError("a bug")
 
     del bench
-    monkeypatch.setattr(cli_migrate, "_world", broken)
+    monkeypatch.setattr(migrate, "_world", broken)
     result = call(*MIGRATE)
     assert told(result) == (1, "ZeroDivisionError", "a bug")
     assert "Traceback" in result.stderr
@@ -193,7 +193,7 @@ def test_what_the_service_will_say_again_is_a_refusal(
     def answer(*_: Any) -> Any:
         raise ClientError({"Error": {"Code": code, "Message": "no"}, "ResponseMetadata": {"HTTPStatusCode": 400}}, "Scan")
 
-    monkeypatch.setattr(cli_migrate, "_world", lambda _options, _output: replace(bench.world(), token=answer, targets=bench.targets))
+    monkeypatch.setattr(migrate, "_world", lambda _options, _output: replace(bench.world(), token=answer, targets=bench.targets))
     monkeypatch.setattr(bench.targets, "find", answer)
     result = told(call(*MIGRATE))
     assert (result[0], word in result[2]) == (exit_code, True)
@@ -205,7 +205,7 @@ def test_what_the_service_will_say_again_is_a_refusal(
 class Described:
     """A DynamoDB that only says which key a table has."""
 
-    def __init__(self, key: tuple[Key, ...] | None) -> None:
+    def __init__(self, key: tuple[TableKey, ...] | None) -> None:
         self.key = key
 
     def describe_table(self, **_: Any) -> Any:
@@ -216,12 +216,14 @@ class Described:
         return {"Table": {"AttributeDefinitions": attributes, "KeySchema": [{"AttributeName": k.name, "KeyType": k.kind} for k in self.key]}}
 
 
-@pytest.mark.parametrize(("key", "word"), [((Key("leaseKey", "HASH", "S"),), r"leaseKey HASH S\), not \(id HASH S"), (None, "there is no table")])
+@pytest.mark.parametrize(
+    ("key", "word"), [((TableKey("leaseKey", "HASH", "S"),), r"leaseKey HASH S\), not \(id HASH S"), (None, "there is no table")]
+)
 def test_a_table_of_another_system_is_refused_by_its_key(key: Any, word: str) -> None:
     """`show` and `export --table` on a KCL table: the wrong table was named."""
     with pytest.raises(Refused, match=word):
-        cli_table.own_table("orders-kcl", Described(key))
-    assert cli_table.own_table(TARGET, Described((Key("id", "HASH", "S"),))).name == TARGET
+        table.own_table("orders-kcl", Described(key))
+    assert table.own_table(TARGET, Described((TableKey("id", "HASH", "S"),))).name == TARGET
 
 
 def test_options_that_differ_from_those_of_a_complete_migration_are_told(call: Callable[..., Result], bench: Any) -> None:

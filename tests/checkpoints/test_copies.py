@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice_checkpoints import copies
 from sluice_checkpoints.errors import LeaseHeld, Refused
-from sluice_checkpoints.memory import MemoryTable
-from sluice_checkpoints.model import ConsumerRow
-from sluice_checkpoints.store import ADOPTED, CheckpointStore, Life
+from sluice_checkpoints.memory.table import MemoryTable
+from sluice_checkpoints.protocol import copies
+from sluice_checkpoints.protocol.rows import ConsumerRow
+from sluice_checkpoints.protocol.store import ADOPTED, CheckpointStore, Epoch
 
 ORIGINAL, COPY = "arn:t@1", "arn:t@2"
 
@@ -75,14 +75,14 @@ def test_a_mark_is_refused_when_the_consumer_is_another_or_the_row_is_marked() -
     assert not store.mark(consumer(store), COPY)
 
 
-def test_an_adopted_copy_is_another_consumer_and_fences_every_life_of_the_original() -> None:
-    """Also lives that the original had after the copy was made."""
+def test_an_adopted_copy_is_another_consumer_and_fences_every_epoch_of_the_original() -> None:
+    """Also epochs that the original had after the copy was made."""
     copy = copied(table(table_id=ORIGINAL))
     before, after = copies.adopt(copy, COPY, lambda: "id-2")
     assert (before.consumer_id, after.consumer_id, after.table_id, after.committed) == ("id-1", "id-2", COPY, 2)
     assert after.generation == before.generation + ADOPTED
     copies.check(copy, consumer(copy), COPY)
-    assert not copy.beat(Life(before.generation, "t"))
+    assert not copy.beat(Epoch(before.generation, "t"))
 
 
 def test_adopting_twice_changes_nothing_more() -> None:
@@ -106,7 +106,7 @@ def test_a_copy_that_a_driver_works_on_is_not_adopted() -> None:
     copy = copied(table(table_id=ORIGINAL))
 
     def token() -> str:
-        assert copy.beat(Life(4, "t"))
+        assert copy.beat(Epoch(4, "t"))
         return "id-2"
 
     with pytest.raises(LeaseHeld, match="row consumer"):
@@ -129,7 +129,7 @@ def test_a_sink_that_is_idempotent_by_consumer_and_batch_stores_all_that_an_adop
             row = consumer(store)
             sink.setdefault((row.consumer_id, row.committed + 1), tuple(put[position:]))
             position = len(put)
-            store.commit(Life(row.generation, ""), row.committed + 1)
+            store.commit(Epoch(row.generation, ""), row.committed + 1)
         return position
 
     original = table(table_id=ORIGINAL)

@@ -11,11 +11,11 @@ from botocore.credentials import Credentials as Fixed
 from botocore.credentials import DeferredRefreshableCredentials, RefreshableCredentials
 from botocore.exceptions import ClientError, CredentialRetrievalError, NoCredentialsError, ReadTimeoutError
 
-from sluice_checkpoints import credentials as subject
-from sluice_checkpoints.credentials import Credentials, unavailable
-from sluice_checkpoints.dynamodb import attempt
+from sluice_checkpoints.aws import credentials as subject
+from sluice_checkpoints.aws.credentials import Credentials, unavailable
+from sluice_checkpoints.aws.retry import Again
+from sluice_checkpoints.dynamodb.table import attempt
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.retrying import Again
 
 BEGIN = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 HOUR = 3600.0

@@ -7,26 +7,26 @@ from typing import Any
 
 import pytest
 
-from sluice_checkpoints.diagnose import SHARD_RULES, TABLE_RULES, diagnose
-from sluice_checkpoints.diagnosis import Finding, Observed, Severity
+from sluice_checkpoints.diagnose.model import Finding, Observation, Severity
+from sluice_checkpoints.diagnose.rules import SHARD_RULES, TABLE_RULES, diagnose
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.kcl import KEY, Kcl, read_leases
-from sluice_checkpoints.nifi import Interrupted
+from sluice_checkpoints.formats.kcl import KEY, Kcl, read_leases
+from sluice_checkpoints.formats.nifi import InterruptedMigration
+from sluice_checkpoints.formats.reader import OtherStream, Problem, Reading, SourceShard, StoredPosition
+from sluice_checkpoints.formats.snapshot import Snapshot
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_checkpoints.snapshot import Snapshot
-from sluice_checkpoints.source import OtherStream, Problem, Reading, SourceShard, Stored
-from sluice_checkpoints.stream import Shard, ShardList, StreamIdentity
+from sluice_checkpoints.stream.model import Shard, ShardList, StreamIdentity
 
 A, B, C, D = (f"shardId-{i:012d}" for i in range(4))
 LOST, WILL_BE_LOST, SUSPECTED, WARNING, INFO = Severity
 SYSTEMS = ("kcl", "nifi", "vmware-go-kcl", "kinsumer", "sluice")
-FINISHED, CREATED, LATEST = Stored("SHARD_END", END), Stored("TRIM_HORIZON", TRIM_HORIZON), Stored("LATEST")
-NONE, AT_TIME = Stored("no Checkpoint"), Stored("AT_TIMESTAMP", at_timestamp=True)
+FINISHED, CREATED, LATEST = StoredPosition("SHARD_END", END), StoredPosition("TRIM_HORIZON", TRIM_HORIZON), StoredPosition("LATEST")
+NONE, AT_TIME = StoredPosition("no Checkpoint"), StoredPosition("AT_TIMESTAMP", at_timestamp=True)
 
 
-def at(number: int) -> Stored:
+def at(number: int) -> StoredPosition:
     """A checkpoint."""
-    return Stored(str(number), Position.after(str(number)))
+    return StoredPosition(str(number), Position.after(str(number)))
 
 
 def listed(shard: str, *parents: str, closed: bool = False) -> Shard:
@@ -41,18 +41,18 @@ def table(system: str = "kcl", /, **more: Any) -> Reading:
     return Reading(system, (), finished_rows_vanish=system == "kcl", **more)
 
 
-def seen(stream: tuple[Shard, ...], rows: dict[str, Stored], system: str = "kcl", /, **more: Any) -> Observed:
+def seen(stream: tuple[Shard, ...], rows: dict[str, StoredPosition], system: str = "kcl", /, **more: Any) -> Observation:
     """A table with these rows, and the stream."""
     reading = replace(table(system), shards=tuple(SourceShard(i, stored) for i, stored in rows.items()))
-    return Observed(reading, ShardList(stream, 0), **more)
+    return Observation(reading, ShardList(stream, 0), **more)
 
 
-def said(observed: Observed) -> list[tuple[str, Severity, str | None]]:
+def said(observed: Observation) -> list[tuple[str, Severity, str | None]]:
     """What was found, without its words."""
     return [(finding.kind, finding.severity, finding.shard) for finding in diagnose(observed)]
 
 
-def only(observed: Observed) -> Finding:
+def only(observed: Observation) -> Finding:
     """The one finding there is."""
     (finding,) = diagnose(observed)
     return finding
@@ -75,7 +75,7 @@ def test_a_table_in_order_has_nothing_wrong(system: str) -> None:
     ("stored", "closed"),
     [(at(99), False), (at(99), True), (at(201), True), (FINISHED, False)],
 )
-def test_a_place_that_cannot_be_in_its_shard_is_of_another_stream(stored: Stored, *, closed: bool) -> None:
+def test_a_place_that_cannot_be_in_its_shard_is_of_another_stream(stored: StoredPosition, *, closed: bool) -> None:
     """Before its first number, after its last, or at an end it has not got."""
     finding = only(seen((listed(A, closed=closed),), {A: stored}))
     assert (finding.kind, finding.severity, finding.shard) == ("other-stream", WILL_BE_LOST, A)
@@ -86,7 +86,7 @@ def test_a_place_that_cannot_be_in_its_shard_is_of_another_stream(stored: Stored
     ("system", "stored", "severity"),
     [("kcl", at(150), LOST), ("kcl", CREATED, LOST), ("kinsumer", NONE, LOST), ("nifi", at(150), WARNING), ("kcl", FINISHED, None)],
 )
-def test_a_row_that_outlived_its_shard_is_a_loss_unless_finished(system: str, stored: Stored, severity: Severity | None) -> None:
+def test_a_row_that_outlived_its_shard_is_a_loss_unless_finished(system: str, stored: StoredPosition, severity: Severity | None) -> None:
     """NiFi stores no ends, so there it may have been finished."""
     assert said(seen((), {A: stored}, system)) == ([("expired", severity, A)] if severity else [])
 
@@ -138,7 +138,7 @@ def test_a_parent_behind_a_started_child_breaks_the_order(system: str, severity:
 def test_a_lost_parent_is_told_once() -> None:
     """There is no rest to be read any more, so the order is nobody's concern."""
     reading = replace(table(), shards=(SourceShard(A, at(150)), SourceShard(B, at(160), frozenset({A}))))
-    assert said(Observed(reading, ShardList((listed(B, A),), 0))) == [("expired", LOST, A)]
+    assert said(Observation(reading, ShardList((listed(B, A),), 0))) == [("expired", LOST, A)]
 
 
 def test_a_child_that_waits_for_its_parent_is_in_order() -> None:
@@ -149,21 +149,21 @@ def test_a_child_that_waits_for_its_parent_is_in_order() -> None:
 def test_a_child_that_only_the_row_of_its_parent_knows_is_lost() -> None:
     """No row, and gone from the stream."""
     reading = replace(table(), shards=(SourceShard(A, FINISHED, children=frozenset({B, C})), SourceShard(B, at(150))))
-    assert said(Observed(reading, ShardList((listed(B, A),), 0))) == [("expired", LOST, C)]
+    assert said(Observation(reading, ShardList((listed(B, A),), 0))) == [("expired", LOST, C)]
 
 
 def test_a_child_whose_row_was_refused_is_not_gone() -> None:
     """It is there, and told of as a row."""
     problem = Problem("app", C, Refused("unknown attribute mark"))
     reading = replace(table(problems=(problem,)), shards=(SourceShard(A, FINISHED, children=frozenset({C})),))
-    assert said(Observed(reading, ShardList((listed(A, closed=True),), 0))) == [("unreadable", SUSPECTED, None)]
+    assert said(Observation(reading, ShardList((listed(A, closed=True),), 0))) == [("unreadable", SUSPECTED, None)]
 
 
 def test_what_was_left_behind_is_a_warning() -> None:
     """A prepared checkpoint, a hand-off, a claim: the reader's words."""
     reading = replace(table(), shards=(SourceShard(A, at(150), notes=("a prepared checkpoint", "was being handed over")),))
-    assert [f.text for f in diagnose(Observed(reading, ShardList((listed(A),), 0)))] == ["a prepared checkpoint", "was being handed over"]
-    assert {f.severity for f in diagnose(Observed(reading, ShardList((listed(A),), 0)))} == {WARNING}
+    assert [f.text for f in diagnose(Observation(reading, ShardList((listed(A),), 0)))] == ["a prepared checkpoint", "was being handed over"]
+    assert {f.severity for f in diagnose(Observation(reading, ShardList((listed(A),), 0)))} == {WARNING}
 
 
 def test_an_open_batch_is_told() -> None:
@@ -193,7 +193,7 @@ def test_hash_keys_that_no_row_answers_for_are_a_hole(system: str, initial: str 
 
 
 @pytest.mark.parametrize("stored", [at(150), FINISHED, CREATED, NONE])
-def test_what_descends_from_a_row_is_no_hole(stored: Stored) -> None:
+def test_what_descends_from_a_row_is_no_hole(stored: StoredPosition) -> None:
     """The child is closed and has children of its own, all without rows."""
     stream = (listed(A, closed=True), listed(B, A, closed=True), listed(C, B))
     assert "hole" not in {kind for kind, _, _ in said(seen(stream, {A: stored}))}
@@ -210,7 +210,7 @@ def test_what_descends_from_a_row_is_no_hole(stored: Stored) -> None:
         ("sluice", CREATED, {("hole", INFO)}),
     ],
 )
-def test_a_closed_shard_before_the_first_row_was_meant_or_not(system: str, follower: Stored, kinds: set[tuple[str, Severity]]) -> None:
+def test_a_closed_shard_before_the_first_row_was_meant_or_not(system: str, follower: StoredPosition, kinds: set[tuple[str, Severity]]) -> None:
     """KCL does not come back for it, unless it had been finished; one that started late never wanted it."""
     found = said(seen((listed(A, closed=True), listed(B, A)), {B: follower}, system, initial="latest"))
     assert {(kind, severity) for kind, severity, _ in found} == kinds
@@ -247,7 +247,7 @@ def test_only_kcl_deletes_rows_of_finished_shards(system: str, kinds: list[Any])
         ("kinsumer", at(150), WILL_BE_LOST),
     ],
 )
-def test_a_child_without_a_row_starts_at_its_beginning_or_as_configured(system: str, parent: Stored, found: Severity | None) -> None:
+def test_a_child_without_a_row_starts_at_its_beginning_or_as_configured(system: str, parent: StoredPosition, found: Severity | None) -> None:
     """KCL makes it in time as long as the parent's row is there; the others apply LATEST to it."""
     rows = seen((listed(A, closed=True), listed(B, A)), {A: parent}, system)
     assert said(rows) == ([("child-without-row", found, B)] if found else [])
@@ -260,26 +260,26 @@ def test_rows_that_are_not_understood_are_all_told_and_hide_nothing() -> None:
     """Every one of 30, and the loss beside them; a shard whose row was refused is no hole."""
     problems = tuple(Problem("app", f"shardId-{i:012d}", Refused("unknown attribute mark")) for i in range(1, 31))
     reading = replace(table(problems=problems), shards=(SourceShard(A, LATEST),))
-    found = said(Observed(reading, ShardList((listed(A), listed(B), listed(C)), 0)))
+    found = said(Observation(reading, ShardList((listed(A), listed(B), listed(C)), 0)))
     assert found == [("never-acknowledged", WILL_BE_LOST, A), *([("unreadable", SUSPECTED, None)] * 30)]
 
 
 def test_what_descends_from_a_row_that_was_refused_is_no_hole() -> None:
     """KCL knows the row, whatever it says."""
     reading = table(problems=(Problem("app", A, Refused("unknown attribute mark")),))
-    assert said(Observed(reading, ShardList(SPLIT, 0))) == [("unreadable", SUSPECTED, None)]
+    assert said(Observation(reading, ShardList(SPLIT, 0))) == [("unreadable", SUSPECTED, None)]
 
 
 def test_a_kcl_table_beside_nifi_s_half_made_one_keeps_kcl_s_ways() -> None:
     """Its rows of finished shards vanish, and children start at their beginning."""
     reading = replace(table("nifi"), finished_rows_vanish=True, shards=(SourceShard(A, at(150)),))
-    assert diagnose(Observed(reading, ShardList(SPLIT, 0))) == ()
+    assert diagnose(Observation(reading, ShardList(SPLIT, 0))) == ()
 
 
 def test_rows_of_another_stream_are_a_loss_to_come() -> None:
     """A row of an earlier epoch, or the whole table."""
     rows = Problem("app", f"1:orders:7:{A}", OtherStream("created at 7")), Problem("app", None, OtherStream("table app is of stream x"))
-    found = diagnose(Observed(table(problems=rows), ShardList((listed(A),), 0)))
+    found = diagnose(Observation(table(problems=rows), ShardList((listed(A),), 0)))
     assert [(f.kind, f.severity) for f in found] == [("other-stream", WILL_BE_LOST)] * 2
     assert {f.text for f in found} == {f"table app, row 1:orders:7:{A}: created at 7", "table app is of stream x"}
 
@@ -287,7 +287,7 @@ def test_rows_of_another_stream_are_a_loss_to_come() -> None:
 def test_what_is_wrong_with_the_table_alone_is_a_warning() -> None:
     """Exported, never bootstrapped, a migration that is not complete; and what the reader warns of."""
     reading = table("sluice", problems=(Problem("app", None, Refused("table app has no consumer row")),), notes=("no _clients",))
-    assert said(Observed(reading, ShardList((), 0))) == [("table", WARNING, None)] * 2
+    assert said(Observation(reading, ShardList((), 0))) == [("table", WARNING, None)] * 2
 
 
 @pytest.mark.parametrize(
@@ -304,8 +304,8 @@ def test_nifi_s_next_start_is_foretold(
     main: str, only_there: tuple[str, ...], not_there: tuple[str, ...], severity: Severity, words: tuple[str, ...]
 ) -> None:
     """NIFI-16003, one step earlier (the KCL table deleted for an empty copy), and a rest that does no harm."""
-    stopped = Interrupted(main, "app_migration", 2, complete=True, only_there=only_there, not_there=not_there)
-    finding = only(Observed(table("nifi", notes=("interrupted",)), ShardList((), 0), interrupted=stopped))
+    stopped = InterruptedMigration(main, "app_migration", 2, complete=True, only_there=only_there, not_there=not_there)
+    finding = only(Observation(table("nifi", notes=("interrupted",)), ShardList((), 0), interrupted=stopped))
     assert (finding.kind, finding.severity) == ("interrupted-migration", severity)
     assert all(word in finding.text for word in words)
 
@@ -313,8 +313,8 @@ def test_nifi_s_next_start_is_foretold(
 @pytest.mark.parametrize(("main", "complete", "loss"), [("gone", False, True), ("nifi", False, True), ("kcl", False, False), ("gone", True, False)])
 def test_a_kcl_table_deleted_before_its_copy_was_complete_is_a_loss(main: str, *, complete: bool, loss: bool) -> None:
     """As long as it is there, nothing is."""
-    stopped = Interrupted(main, "app_migration", 0, complete, (), ())
-    found = diagnose(Observed(table("nifi"), ShardList((), 0), interrupted=stopped))
+    stopped = InterruptedMigration(main, "app_migration", 0, complete, (), ())
+    found = diagnose(Observation(table("nifi"), ShardList((), 0), interrupted=stopped))
     assert (LOST in {f.severity for f in found}) is loss
 
 

@@ -12,15 +12,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from sluice_checkpoints import cli_diagnose, kcl, kinsumer, nifi, sluice
-from sluice_checkpoints.cli import main
-from sluice_checkpoints.encoding import item_to_wire
+from sluice_checkpoints.cli import diagnose
+from sluice_checkpoints.cli.main import main
 from sluice_checkpoints.errors import ServiceUnavailable
-from sluice_checkpoints.migration_twin import MemorySources
-from sluice_checkpoints.model import ConsumerRow, MigrationRow, ShardRow
+from sluice_checkpoints.formats import kcl, kinsumer, nifi, sluice
+from sluice_checkpoints.formats.snapshot import TableKey
+from sluice_checkpoints.memory.migration import MemorySources
+from sluice_checkpoints.memory.stream import MemoryStream
 from sluice_checkpoints.position import Position
-from sluice_checkpoints.snapshot import Key
-from sluice_checkpoints.stream_twin import StreamTwin
+from sluice_checkpoints.protocol.encoding import item_to_wire
+from sluice_checkpoints.protocol.rows import ConsumerRow, MigrationRow, ShardRow
 
 TABLE = "orders-app"
 DIAGNOSE = ["diagnose", "--table", TABLE, "--stream", "orders", "--region", "us-east-1"]
@@ -29,7 +30,7 @@ DIAGNOSE = ["diagnose", "--table", TABLE, "--stream", "orders", "--region", "us-
 class TwinRecords:
     """`OldestRecords` over a stream in memory; remembers what it was asked."""
 
-    def __init__(self, stream: StreamTwin) -> None:
+    def __init__(self, stream: MemoryStream) -> None:
         self.stream, self.asked = stream, list[str]()
 
     def oldest(self, shard_ids: Iterable[str]) -> Mapping[str, str]:
@@ -47,7 +48,7 @@ class Scene:
     """A stream of two shards, three records each, and a KCL table that stands at the second ones."""
 
     def __init__(self) -> None:
-        self.stream = StreamTwin("orders", shards=2)
+        self.stream = MemoryStream("orders", shards=2)
         self.a, self.b = self.stream.shards
         self.places = [[self.stream.put_in(shard, b"x") for _ in range(3)][1] for shard in (self.a, self.b)]
         rows = [lease(shard, place, leaseOwner={"S": "w1"}) for shard, place in zip((self.a, self.b), self.places, strict=True)]
@@ -59,13 +60,13 @@ class Scene:
         """The table's rows, to be changed."""
         return self.sources.tables[TABLE][1]
 
-    def holds(self, keys: tuple[Key, ...], *rows: Any, table: str = TABLE) -> None:
+    def holds(self, keys: tuple[TableKey, ...], *rows: Any, table: str = TABLE) -> None:
         """Makes a table another one."""
         self.sources.tables[table] = (keys, list(rows))
 
-    def sight(self, options: cli_diagnose.Options) -> cli_diagnose.Sight:
+    def sight(self, options: diagnose.DiagnoseOptions) -> diagnose.DiagnosePorts:
         """The ports."""
-        return cli_diagnose.Sight(self.sources, self.stream, self.records if options.records else None)
+        return diagnose.DiagnosePorts(self.sources, self.stream, self.records if options.records else None)
 
 
 @pytest.fixture
@@ -79,7 +80,7 @@ def call(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Calla
     """Runs the command over the scene; it leaves no termination message and changes no table."""
     log = tmp_path / "termination-log"
     monkeypatch.setenv("SLUICE_TERMINATION_LOG", str(log))
-    monkeypatch.setattr(cli_diagnose, "_sight", scene.sight)
+    monkeypatch.setattr(diagnose, "_sight", scene.sight)
 
     def run(*arguments: str) -> Result:
         before = copy.deepcopy(scene.sources.tables)
@@ -249,7 +250,7 @@ def test_an_empty_table_is_told_shard_by_shard(call: Callable[..., Result], scen
     assert json.loads(result.stdout)["counts"]["WILL_BE_LOST"] == 2
 
 
-def own(stream: StreamTwin, **changes: Any) -> dict[str, Any]:
+def own(stream: MemoryStream, **changes: Any) -> dict[str, Any]:
     """Sluice's consumer row."""
     told = stream.describe()
     return item_to_wire(replace(ConsumerRow("c", told.arn, told.created_millis, committed=7, bootstrapped=True), **changes).to_item())
@@ -351,7 +352,7 @@ def test_what_the_reader_warns_of_is_a_finding(call: Callable[..., Result], scen
     ("spoil", "arguments", "named"),
     [
         (lambda s: s.sources.tables.clear(), [], TABLE),
-        (lambda s: s.holds((Key("pk", "HASH", "S"),)), [], "pk HASH S"),
+        (lambda s: s.holds((TableKey("pk", "HASH", "S"),)), [], "pk HASH S"),
         (lambda _: None, ["--format", "nifi"], "format nifi was named"),
         (lambda s: setattr(s.stream, "exists", False), [], "stream orders does not exist"),
     ],
@@ -379,6 +380,8 @@ def test_a_service_that_does_not_answer_is_no_finding(call: Callable[..., Result
 
 def test_the_ports_are_made_without_a_call() -> None:
     """Credentials and endpoints are asked for when they are needed."""
-    options = cli_diagnose.Options("t", "s", "us-east-1", "auto", None, records=True, kinesis_endpoint="http://127.0.0.1:9", dynamodb_endpoint=None)
-    assert cli_diagnose._sight(options).records is not None
-    assert cli_diagnose._sight(replace(options, records=False)).records is None
+    options = diagnose.DiagnoseOptions(
+        "t", "s", "us-east-1", "auto", None, records=True, kinesis_endpoint="http://127.0.0.1:9", dynamodb_endpoint=None
+    )
+    assert diagnose._sight(options).records is not None
+    assert diagnose._sight(replace(options, records=False)).records is None

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from sluice_checkpoints import formats, nifi
-from sluice_checkpoints.diagnose import diagnose
-from sluice_checkpoints.diagnosis import Finding, Observed, Severity
-from sluice_checkpoints.kinesis_catalog import shard_from_reply
-from sluice_checkpoints.migration_twin import MemorySources
-from sluice_checkpoints.snapshot import RawItem
-from sluice_checkpoints.source_dynamodb import key_schema
-from sluice_checkpoints.stream import ShardList, StreamIdentity
+from sluice_checkpoints.diagnose.model import Finding, Observation, Severity
+from sluice_checkpoints.diagnose.rules import diagnose
+from sluice_checkpoints.dynamodb.source_tables import key_schema
+from sluice_checkpoints.formats import detect, nifi
+from sluice_checkpoints.formats.snapshot import RawItem
+from sluice_checkpoints.memory.migration import MemorySources
+from sluice_checkpoints.stream.catalog import shard_from_reply
+from sluice_checkpoints.stream.model import ShardList, StreamIdentity
 
 LOST, WILL_BE_LOST, SUSPECTED, WARNING, INFO = Severity
 OURS = Path(__file__).parent / "golden"
@@ -75,11 +75,11 @@ def findings(folder: Path, dump: str, **more: Any) -> tuple[Finding, ...]:
     told = next(iter(document["streams"].values()))
     created = round(told["summary"]["StreamCreationTimestamp"] * 1000)
     stream = StreamIdentity(told["summary"]["StreamName"], told["summary"]["StreamARN"], created, 86_400_000, "ACTIVE")
-    chosen, snapshot = formats.take_snapshot(MemorySources(tables), dump + ("_checkpoints" if dump.startswith("kinsumer") else ""))
+    chosen, snapshot = detect.take_snapshot(MemorySources(tables), dump + ("_checkpoints" if dump.startswith("kinsumer") else ""))
     shards = ShardList(tuple(map(shard_from_reply, told["shards"])), 0)
     oldest = {shard: records[0]["seq"] for shard, records in told["records"].items() if records}
     stopped = nifi.interrupted(snapshot, stream) if chosen.name == "nifi" else None
-    return diagnose(Observed(chosen.read(snapshot, stream), shards, oldest=oldest, interrupted=stopped, **more))
+    return diagnose(Observation(chosen.read(snapshot, stream), shards, oldest=oldest, interrupted=stopped, **more))
 
 
 def named(found: tuple[Finding, ...]) -> Wrong:

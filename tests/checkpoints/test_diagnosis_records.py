@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from sluice_checkpoints.diagnosis_records import CALLS, PAUSE_SECONDS, BotoOldestRecords
+from sluice_checkpoints.aws.retry import Patience
+from sluice_checkpoints.diagnose.oldest_records import CALLS, PAUSE_SECONDS, BotoOldestRecords
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.kinesis_catalog import BotoStreamCatalog
-from sluice_checkpoints.retrying import Patience
+from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 
 A, B = "shardId-000000000000", "shardId-000000000001"
 

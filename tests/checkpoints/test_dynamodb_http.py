@@ -10,12 +10,12 @@ import pytest
 import urllib3
 from botocore.session import Session
 
-from sluice_checkpoints.dynamodb import DynamoTable
-from sluice_checkpoints.dynamodb_http import DYNAMODB, DynamoHttp
+from sluice_checkpoints.aws.retry import Patience
+from sluice_checkpoints.aws.signed_http import SignedHttp, Signer
+from sluice_checkpoints.dynamodb.http import DYNAMODB, DynamoHttp
+from sluice_checkpoints.dynamodb.table import DynamoTable
 from sluice_checkpoints.errors import Refused, ServiceUnavailable, SluiceError
-from sluice_checkpoints.retrying import Patience
-from sluice_checkpoints.signed_http import SignedHttp, Signer
-from sluice_checkpoints.table import Update, equals
+from sluice_checkpoints.protocol.table import Update, equals
 
 ROW = {"Item": {"id": {"S": "a"}, "n": {"N": "1"}}}
 

@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.formats import FORMATS, choose, take_snapshot
-from sluice_checkpoints.migration_twin import MemorySources
-from sluice_checkpoints.snapshot import Key, KeySchema
+from sluice_checkpoints.formats.detect import FORMATS, choose, take_snapshot
+from sluice_checkpoints.formats.snapshot import KeySchema, TableKey
+from sluice_checkpoints.memory.migration import MemorySources
 
-KCL, GO, SHARD, OURS = ((Key(name, "HASH", "S"),) for name in ("leaseKey", "ShardID", "Shard", "id"))
-NIFI = (Key("streamName", "HASH", "S"), Key("shardId", "RANGE", "S"))
+KCL, GO, SHARD, OURS = ((TableKey(name, "HASH", "S"),) for name in ("leaseKey", "ShardID", "Shard", "id"))
+NIFI = (TableKey("streamName", "HASH", "S"), TableKey("shardId", "RANGE", "S"))
 
 
 @pytest.mark.parametrize(
@@ -38,10 +38,10 @@ def test_a_kcl_table_may_be_named_so_though_nifi_had_begun_to_copy_it() -> None:
 @pytest.mark.parametrize(
     "keys",
     [
-        (Key("leaseKey", "HASH", "N"),),
-        (Key("leaseKey", "HASH", "S"), Key("shardId", "RANGE", "S")),
-        (Key("streamName", "HASH", "S"),),
-        (Key("customer", "HASH", "S"), Key("order", "RANGE", "N")),
+        (TableKey("leaseKey", "HASH", "N"),),
+        (TableKey("leaseKey", "HASH", "S"), TableKey("shardId", "RANGE", "S")),
+        (TableKey("streamName", "HASH", "S"),),
+        (TableKey("customer", "HASH", "S"), TableKey("order", "RANGE", "N")),
     ],
 )
 def test_a_table_of_an_unknown_key_is_refused_naming_it(keys: KeySchema) -> None:

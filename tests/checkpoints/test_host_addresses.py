@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sluice_checkpoints.host_addresses import Names
+from sluice_checkpoints.aws.host_addresses import Names
 
 
 class System:
@@ -29,7 +29,7 @@ class System:
 def system(monkeypatch: pytest.MonkeyPatch) -> System:
     """One that does not answer yet."""
     made = System()
-    monkeypatch.setattr("sluice_checkpoints.host_addresses.socket.getaddrinfo", made.getaddrinfo)
+    monkeypatch.setattr("sluice_checkpoints.aws.host_addresses.socket.getaddrinfo", made.getaddrinfo)
     return made
 
 

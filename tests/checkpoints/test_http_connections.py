@@ -14,13 +14,13 @@ import trustme
 from botocore.auth import _host_from_url
 from urllib3.exceptions import HTTPError, ProtocolError
 
-from sluice_checkpoints.http_connections import Connections, Waits, connections, host_header
+from sluice_checkpoints.aws.connections import Connections, TimeLimits, connections, host_header
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-WAITS = Waits(connect=5, read=5)
+WAITS = TimeLimits(connect=5, read=5)
 Answers = list[bytes]  # one a request; the connection is closed after the last
 
 
@@ -86,7 +86,7 @@ def serving(*conversations: Answers, context: ssl.SSLContext | None = None) -> I
         service.stop()
 
 
-def plain(service: Service, keep: int = 8, waits: Waits = WAITS) -> Callable[[], bytes]:
+def plain(service: Service, keep: int = 8, waits: TimeLimits = WAITS) -> Callable[[], bytes]:
     """Makes a call; what the service said."""
     client = connections(f"http://127.0.0.1:{service.port}/", waits, keep, "")
     return lambda: call(client, f"http://127.0.0.1:{service.port}/")
@@ -173,7 +173,7 @@ def test_a_connection_that_broke_is_not_used_again() -> None:
 def test_who_does_not_answer_is_not_waited_for_for_ever() -> None:
     """The wait is that for a reply, not that for a connection."""
     with serving([b""] * 2, [OK]) as service:
-        ask = plain(service, waits=Waits(connect=5, read=0.05))
+        ask = plain(service, waits=TimeLimits(connect=5, read=0.05))
         with pytest.raises(TimeoutError):
             ask()
 
@@ -188,7 +188,7 @@ def test_nobody_there_is_an_error_that_urllib3_names() -> None:
 
 def test_the_addresses_of_a_host_are_tried_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """One of them may not be reached from here."""
-    monkeypatch.setattr("sluice_checkpoints.http_connections.NAMES.addresses", lambda *_: ["127.0.0.2", "127.0.0.1"])
+    monkeypatch.setattr("sluice_checkpoints.aws.connections.NAMES.addresses", lambda *_: ["127.0.0.2", "127.0.0.1"])
     with serving([OK]) as service:
         assert plain(service)() == b"ok"
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from urllib3.exceptions import ProtocolError
 
-from sluice_checkpoints.http_reply import LONGEST_BODY, Reply, read
+from sluice_checkpoints.aws.response import LONGEST_BODY, HttpReply, read
 
 OK = b"HTTP/1.1 200 OK\r\n"
 
@@ -38,7 +38,7 @@ class Arriving:
         return self._sent
 
 
-def reply(sent: bytes, *sizes: int) -> Reply:
+def reply(sent: bytes, *sizes: int) -> HttpReply:
     """What is read of it."""
     return read(Arriving(sent, list(sizes) or [2**20]))
 
@@ -95,7 +95,7 @@ def test_only_after_a_whole_reply_that_says_so_another_may_come() -> None:
 
 def test_some_replies_have_no_content() -> None:
     """Nothing is waited for."""
-    assert reply(b"HTTP/1.1 204 No Content\r\n\r\n") == Reply(204, "No Content", {}, b"", last=False)
+    assert reply(b"HTTP/1.1 204 No Content\r\n\r\n") == HttpReply(204, "No Content", {}, b"", last=False)
     assert reply(OK + b"Content-Length: 0\r\n\r\n").data == b""
 
 
@@ -129,7 +129,7 @@ def test_what_is_no_whole_reply_is_refused(sent: bytes, why: str) -> None:
 
 def test_endless_content_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a broken service sends, it does not fill the memory."""
-    monkeypatch.setattr("sluice_checkpoints.http_reply.LONGEST_BODY", 10)
+    monkeypatch.setattr("sluice_checkpoints.aws.response.LONGEST_BODY", 10)
     with pytest.raises(ProtocolError, match="a reply of 11 bytes"):
         reply(OK + b"\r\n" + b"x" * 11)
     with pytest.raises(ProtocolError, match="a reply of 12 bytes"):

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
+from sluice_checkpoints.dynamodb.source_tables import key_schema
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.formats import take_snapshot
-from sluice_checkpoints.kcl import Kcl
-from sluice_checkpoints.migration_twin import MemorySources
+from sluice_checkpoints.formats.detect import take_snapshot
+from sluice_checkpoints.formats.kcl import Kcl
+from sluice_checkpoints.formats.reader import Reading
+from sluice_checkpoints.formats.snapshot import KeySchema, RawItem, Snapshot, TableKey
+from sluice_checkpoints.memory.migration import MemorySources
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_checkpoints.snapshot import Key, KeySchema, RawItem, Snapshot
-from sluice_checkpoints.source import Reading
-from sluice_checkpoints.source_dynamodb import key_schema
-from sluice_checkpoints.stream import StreamIdentity
+from sluice_checkpoints.stream.model import StreamIdentity
 
-KEYS = (Key("leaseKey", "HASH", "S"),)
+KEYS = (TableKey("leaseKey", "HASH", "S"),)
 STREAM = StreamIdentity("orders", "arn:aws:kinesis:us-east-1:0:stream/orders", 1, 86_400_000, "ACTIVE")
 SHARD, OTHER = "shardId-000000000007", "shardId-000000000008"
 DIGITS = "49680415687250373589358353577612873132379619787452448802"

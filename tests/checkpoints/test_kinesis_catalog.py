@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError, NoCredentialsError, ReadTimeoutError
 
+from sluice_checkpoints.aws.retry import Patience
 from sluice_checkpoints.errors import Refused, ServiceUnavailable
-from sluice_checkpoints.kinesis_catalog import BotoStreamCatalog, shard_from_reply
-from sluice_checkpoints.retrying import Patience
-from sluice_checkpoints.stream import Shard, StreamIdentity, StreamNotFound
+from sluice_checkpoints.stream.catalog import BotoStreamCatalog, shard_from_reply
+from sluice_checkpoints.stream.model import Shard, StreamIdentity, StreamNotFound
 
 FIRST, SECOND = "Fri, 21 Nov 2025 05:00:00 GMT", "Fri, 21 Nov 2025 05:00:07 GMT"
 SECOND_MILLIS = 1_763_701_207_000

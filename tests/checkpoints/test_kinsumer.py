@@ -5,14 +5,13 @@ from typing import Any
 import pytest
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.formats import take_snapshot
-from sluice_checkpoints.kinsumer import KEY, Kinsumer
-from sluice_checkpoints.migration_twin import MemorySources
+from sluice_checkpoints.formats.detect import take_snapshot
+from sluice_checkpoints.formats.kinsumer import KEY, Kinsumer
+from sluice_checkpoints.formats.reader import Reading
+from sluice_checkpoints.formats.snapshot import RawItem, Snapshot, TableKey
+from sluice_checkpoints.memory.migration import MemorySources
 from sluice_checkpoints.position import END, Position
-from sluice_checkpoints.snapshot import Key, RawItem, Snapshot
-from sluice_checkpoints.snapshot import Key as TableKey
-from sluice_checkpoints.source import Reading
-from sluice_checkpoints.stream import StreamIdentity
+from sluice_checkpoints.stream.model import StreamIdentity
 
 STREAM = StreamIdentity("orders", "arn:aws:kinesis:us-east-1:0:stream/orders", 1, 86_400_000, "ACTIVE")
 SHARD = "shardId-000000000007"
@@ -27,7 +26,7 @@ def row(sequence: dict[str, Any], **more: dict[str, Any]) -> RawItem:
 
 def read(*rows: RawItem) -> Reading:
     """What the reader makes of these rows, with its clients beside."""
-    keys = {"app_checkpoints": KEY, "app_clients": (Key("ID", "HASH", "S"),)}
+    keys = {"app_checkpoints": KEY, "app_clients": (TableKey("ID", "HASH", "S"),)}
     return Kinsumer().parse(Snapshot("app_checkpoints", keys, {"app_checkpoints": rows, "app_clients": []}), STREAM)
 
 
@@ -75,7 +74,7 @@ def test_a_client_that_beats_is_a_sign_of_life() -> None:
 
     def tables(beat: str) -> dict[str, tuple[tuple[TableKey, ...], list[RawItem]]]:
         client = {"ID": {"S": "w1-id"}, "LastUpdate": {"N": beat}}
-        return {"app_checkpoints": (KEY, [row({"S": "150"})]), "app_clients": ((Key("ID", "HASH", "S"),), [client])}
+        return {"app_checkpoints": (KEY, [row({"S": "150"})]), "app_clients": ((TableKey("ID", "HASH", "S"),), [client])}
 
     before, after = (take_snapshot(MemorySources(tables(beat)), "app_checkpoints")[1] for beat in ("1", "2"))
     assert before.moved(after) == ("w1-id: LastUpdate 1 → 2",)

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
+from sluice_checkpoints.aws.retry import Again, Patience
 from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation, Refused, ServiceUnavailable
-from sluice_checkpoints.lease import Claim, Heartbeat, Watcher, take_over
-from sluice_checkpoints.memory import MemoryTable
-from sluice_checkpoints.model import CONSUMER, ConsumerRow
-from sluice_checkpoints.retrying import Again, Patience
-from sluice_checkpoints.store import CheckpointStore, Life
-from sluice_checkpoints.table import Put
+from sluice_checkpoints.memory.table import MemoryTable
+from sluice_checkpoints.protocol.lease import Heartbeat, LeaseRequest, Watcher, take_over
+from sluice_checkpoints.protocol.rows import CONSUMER, ConsumerRow
+from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
+from sluice_checkpoints.protocol.table import Put
 
 HELD = ConsumerRow("id-1", "arn:orders", 5, generation=4, token="t4", counter=9, lease_millis=20_000, committed=7)
-CLAIM = Claim(5000, "pod-2", "now")
+CLAIM = LeaseRequest(5000, "pod-2", "now")
 
 
 @dataclass
@@ -57,9 +57,9 @@ def stored(row: ConsumerRow) -> CheckpointStore:
 
 
 def test_a_released_lease_is_taken_at_once(time: Time) -> None:
-    """The last life said that it is silent."""
+    """The last epoch said that it is silent."""
     taken = take_over(stored(replace(HELD, released=True)), CLAIM, time.watcher())
-    assert (taken.life.generation, taken.row.lease_millis, taken.wait_out_millis) == (5, 5000, 0)
+    assert (taken.epoch.generation, taken.row.lease_millis, taken.wait_out_millis) == (5, 5000, 0)
     assert (time.now, time.told) == (0, [])
 
 
@@ -79,7 +79,7 @@ def test_a_silent_lease_is_waited_out_for_all_its_holder_promised(store: Checkpo
 @pytest.mark.parametrize("at", [0.5, 10, 19.5])
 def test_one_beat_at_any_moment_keeps_the_lease(store: CheckpointStore, time: Time, at: float) -> None:
     """The holder lives; nothing was written."""
-    beat = Life(4, "t4")
+    beat = Epoch(4, "t4")
 
     def visit() -> None:
         if time.now >= at:
@@ -98,7 +98,7 @@ def test_a_release_during_the_wait_ends_it(store: CheckpointStore, time: Time) -
 
     def visit() -> None:
         if time.now >= 3:
-            store.release(Life(4, "t4"))
+            store.release(Epoch(4, "t4"))
 
     time.visit = visit
     take_over(store, CLAIM, time.watcher())

@@ -8,22 +8,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice_checkpoints.diagnose import diagnose
-from sluice_checkpoints.diagnosis import Observed as Diagnosed
+from sluice_checkpoints.diagnose.model import Observation as Diagnosed
+from sluice_checkpoints.diagnose.rules import diagnose
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.kcl import Kcl
-from sluice_checkpoints.migration_plan import Observed, Plan, as_document, digest_of, plan
-from sluice_checkpoints.model import Child
-from sluice_checkpoints.placement import Choices
+from sluice_checkpoints.formats.kcl import Kcl
+from sluice_checkpoints.formats.reader import Reading, SourceShard, StoredPosition
+from sluice_checkpoints.formats.snapshot import Snapshot, TableKey
+from sluice_checkpoints.migrate.placement import Choices
+from sluice_checkpoints.migrate.plan import MigrationPlan, PlanInput, as_document, digest_of, plan
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_checkpoints.snapshot import Key, Snapshot
-from sluice_checkpoints.source import Reading, SourceShard, Stored
-from sluice_checkpoints.stream import Shard, ShardList
+from sluice_checkpoints.protocol.rows import Child
+from sluice_checkpoints.stream.model import Shard, ShardList
 
 T0 = 1_700_000_000_000
 A, B, C, D, E = (f"shardId-{i:012d}" for i in range(5))
-UNSTARTED, AT_TIMESTAMP = Stored("LATEST"), Stored("AT_TIMESTAMP", at_timestamp=True)
-STARTED, FINISHED, CREATED = Stored("150", Position.after("150", 0)), Stored("SHARD_END", END), Stored("TRIM_HORIZON", TRIM_HORIZON)
+UNSTARTED, AT_TIMESTAMP = StoredPosition("LATEST"), StoredPosition("AT_TIMESTAMP", at_timestamp=True)
+STARTED, FINISHED, CREATED = (
+    StoredPosition("150", Position.after("150", 0)),
+    StoredPosition("SHARD_END", END),
+    StoredPosition("TRIM_HORIZON", TRIM_HORIZON),
+)
 
 
 def listed(shard_id: str, *parents: str, closed: bool = False) -> Shard:
@@ -31,13 +35,13 @@ def listed(shard_id: str, *parents: str, closed: bool = False) -> Shard:
     return Shard(shard_id, parents, 0, 1, "100", "200" if closed else None)
 
 
-def made(rows: dict[str, Stored], shards: tuple[Shard, ...], *, vanish: bool = True, **choices: Any) -> Plan:
+def made(rows: dict[str, StoredPosition], shards: tuple[Shard, ...], *, vanish: bool = True, **choices: Any) -> MigrationPlan:
     """The plan for these rows and this stream."""
     reading = Reading("kcl", tuple(SourceShard(i, stored) for i, stored in rows.items()), finished_rows_vanish=vanish)
-    return plan(Observed(reading, ShardList(shards, T0), "app"), Choices(T0, **choices))
+    return plan(PlanInput(reading, ShardList(shards, T0), "app"), Choices(T0, **choices))
 
 
-def start(result: Plan, shard_id: str = A) -> Position:
+def start(result: MigrationPlan, shard_id: str = A) -> Position:
     """Where a shard starts."""
     return next(p.row.start for p in result.shards if p.id == shard_id)
 
@@ -60,7 +64,9 @@ def start(result: Plan, shard_id: str = A) -> Position:
         (AT_TIMESTAMP, False, {"timestamp_millis": 5}, Position.timestamp(5), False),
     ],
 )
-def test_a_row_decides_where_its_shard_starts(stored: Stored, *, closed: bool, choices: dict[str, Any], position: Position, warned: bool) -> None:
+def test_a_row_decides_where_its_shard_starts(
+    stored: StoredPosition, *, closed: bool, choices: dict[str, Any], position: Position, warned: bool
+) -> None:
     """Digits and SHARD_END as they are; what names no place starts at the beginning unless the user said otherwise."""
     result = made({A: stored}, (listed(A, closed=closed),), **choices)
     assert start(result) == position
@@ -86,7 +92,7 @@ def test_a_finished_shard_that_expired_stays_finished_and_loses_nothing() -> Non
 def test_a_shard_that_an_earlier_try_planned_and_that_expired_since_is_ended() -> None:
     """Its row is in the target already and nothing is ever deleted there."""
     reading = Reading("kcl", (SourceShard(A, STARTED),))
-    result = plan(Observed(reading, ShardList((listed(A),), T0), "app", frozenset({B})), Choices(T0))
+    result = plan(PlanInput(reading, ShardList((listed(A),), T0), "app", frozenset({B})), Choices(T0))
     assert start(result, B) == END
     assert result.counts["possiblyLost"] == 1
 
@@ -113,7 +119,7 @@ MERGE = (listed(A, closed=True), listed(B, closed=True), listed(C, A, B))
     ids=["its parent has a row", "its parent was not started", "a child was not started", "a child has no row", "the other parent has a row"],
 )
 def test_a_missing_row_that_kcl_cannot_have_deleted_is_no_finished_shard(
-    shards: tuple[Shard, ...], rows: dict[str, Stored], missing: tuple[str, ...]
+    shards: tuple[Shard, ...], rows: dict[str, StoredPosition], missing: tuple[str, ...]
 ) -> None:
     """It is a hole, or a person deleted it: no record of it may ever have been read."""
     result = made(rows, shards, unstarted="trim-horizon")
@@ -126,14 +132,14 @@ def test_a_missing_row_that_kcl_cannot_have_deleted_is_no_finished_shard(
 
 
 @pytest.mark.parametrize("late", [UNSTARTED, AT_TIMESTAMP], ids=["at the tip", "at a time"])
-def test_a_shard_that_was_passed_over_on_purpose_is_not_read(late: Stored) -> None:
+def test_a_shard_that_was_passed_over_on_purpose_is_not_read(late: StoredPosition) -> None:
     """Its consumer began at the tip or at a time, after the shard was closed."""
     result = made({B: late, C: STARTED}, (listed(A, closed=True), listed(B, A), listed(C, A)))
     assert start(result) == END
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> tuple[list[Shard], dict[str, Stored], set[str]]:
+def histories(draw: st.DrawFn) -> tuple[list[Shard], dict[str, StoredPosition], set[str]]:
     """A stream that was split and merged, what KCL read of it, and the rows that KCL's cleaner has deleted since."""
     shards: dict[str, Shard] = {f"shardId-{i:012d}": listed(f"shardId-{i:012d}") for i in range(draw(st.integers(1, 3)))}
     opened = list(shards)
@@ -146,7 +152,7 @@ def histories(draw: st.DrawFn) -> tuple[list[Shard], dict[str, Stored], set[str]
         for parent in parents:
             shards[parent] = listed(parent, *shards[parent].parents, closed=True)
             opened.remove(parent)
-    rows: dict[str, Stored] = {}
+    rows: dict[str, StoredPosition] = {}
     for shard in shards.values():  # parents come before their children
         ready = all(rows.get(parent) == FINISHED for parent in shard.parents)
         states = [CREATED, STARTED, FINISHED] if shard.closed else [CREATED, STARTED]
@@ -159,7 +165,7 @@ def histories(draw: st.DrawFn) -> tuple[list[Shard], dict[str, Stored], set[str]
     return list(shards.values()), rows, deleted
 
 
-def cleanable(shard: Shard, shards: dict[str, Shard], rows: dict[str, Stored], deleted: set[str]) -> bool:
+def cleanable(shard: Shard, shards: dict[str, Shard], rows: dict[str, StoredPosition], deleted: set[str]) -> bool:
     """KCL's rule (`LeaseCleanupManager.cleanupLeaseForCompletedShard`)."""
     children = [other.id for other in shards.values() if shard.id in other.parents]
     started = all(child in deleted or rows.get(child) not in {None, CREATED, AT_TIMESTAMP} for child in children)
@@ -170,7 +176,7 @@ def cleanable(shard: Shard, shards: dict[str, Shard], rows: dict[str, Stored], d
 @settings(max_examples=300)
 @given(history=histories())
 def test_whatever_kcl_deletes_by_its_rule_is_finished_and_what_it_has_not_read_is_never_taken_for_finished(
-    history: tuple[list[Shard], dict[str, Stored], set[str]],
+    history: tuple[list[Shard], dict[str, StoredPosition], set[str]],
 ) -> None:
     """Rows that KCL deleted are ended; of a row that was never there, or that KCL would have kept, nothing is passed over."""
     shards, rows, deleted = history
@@ -184,7 +190,7 @@ def test_whatever_kcl_deletes_by_its_rule_is_finished_and_what_it_has_not_read_i
         assert start(result, shard) != END
 
 
-def _before_progress(shard: str, shards: list[Shard], left: dict[str, Stored]) -> bool:
+def _before_progress(shard: str, shards: list[Shard], left: dict[str, StoredPosition]) -> bool:
     """Whether something that follows a shard has a row with progress."""
     children = [other.id for other in shards if shard in other.parents]
     return any((child in left and left[child].progress) or _before_progress(child, shards, left) for child in children)
@@ -246,14 +252,14 @@ def test_without_a_word_of_the_user_every_such_shard_is_refused_by_name() -> Non
 def test_a_checkpoint_outside_its_shard_is_another_streams(sequence: str, *, closed: bool) -> None:
     """A stream that was made again repeats shard ids, never sequence numbers."""
     with pytest.raises(Refused) as refused:
-        made({A: Stored(sequence, Position.after(sequence, 0))}, (listed(A, closed=closed),))
+        made({A: StoredPosition(sequence, Position.after(sequence, 0))}, (listed(A, closed=closed),))
     assert f"row {A}: checkpoint {sequence} is outside the shard's range [100, {'200' if closed else '…'}]" in str(refused.value)
 
 
 @pytest.mark.parametrize("sequence", ["100", "200"])
 def test_both_ends_of_the_range_are_inside(sequence: str) -> None:
     """The first and the last record of a shard have these numbers."""
-    assert start(made({A: Stored(sequence, Position.after(sequence, 0))}, (listed(A, closed=True),))).sequence == sequence
+    assert start(made({A: StoredPosition(sequence, Position.after(sequence, 0))}, (listed(A, closed=True),))).sequence == sequence
 
 
 def test_an_ending_number_below_the_starting_one_bounds_nothing() -> None:
@@ -271,7 +277,7 @@ def test_a_finished_row_of_an_open_shard_is_another_streams() -> None:
 def test_where_the_source_keeps_no_row_by_nature_a_shard_starts_at_its_beginning() -> None:
     """With the reason as a warning, and unless the user says otherwise."""
     reading = Reading("nifi", (SourceShard(A, STARTED),), rowless="NiFi drops rows")
-    observed = Observed(reading, ShardList((listed(A), listed(B, closed=True)), T0), "app")
+    observed = PlanInput(reading, ShardList((listed(A), listed(B, closed=True)), T0), "app")
     result = plan(observed, Choices(T0))
     assert start(result, B) == TRIM_HORIZON
     assert result.counts["readAgain"] == 1
@@ -281,7 +287,7 @@ def test_where_the_source_keeps_no_row_by_nature_a_shard_starts_at_its_beginning
 
 def test_what_a_source_processed_after_its_place_is_said_to_come_again() -> None:
     """An open batch of Sluice's own; what is lost is counted apart."""
-    open_batch = Stored("AFTER 150", Position.after("150"), again="batch 7 was open and not committed")
+    open_batch = StoredPosition("AFTER 150", Position.after("150"), again="batch 7 was open and not committed")
     result = made({A: open_batch, B: STARTED}, (listed(A), listed(B)))
     assert (result.counts["readAgain"], result.counts["possiblyLost"]) == (1, 0)
     assert result.warnings == (f"{A}: batch 7 was open and not committed: its records are read again",)
@@ -289,13 +295,13 @@ def test_what_a_source_processed_after_its_place_is_said_to_come_again() -> None
 
 def test_a_pinned_time_is_kept() -> None:
     """Sluice's own table holds times that LATEST once meant."""
-    assert start(made({A: Stored("TIMESTAMP 5", Position.timestamp(5))}, (listed(A),))) == Position.timestamp(5)
+    assert start(made({A: StoredPosition("TIMESTAMP 5", Position.timestamp(5))}, (listed(A),))) == Position.timestamp(5)
 
 
 def test_warnings_about_the_table_come_first() -> None:
     """They concern every shard."""
     reading = Reading("nifi", (SourceShard(A, UNSTARTED),), notes=("interrupted",))
-    assert plan(Observed(reading, ShardList((listed(A),), T0), "app"), Choices(T0)).warnings[0] == "interrupted"
+    assert plan(PlanInput(reading, ShardList((listed(A),), T0), "app"), Choices(T0)).warnings[0] == "interrupted"
 
 
 def test_rows_know_their_parents_and_the_finished_ones_their_children() -> None:
@@ -316,7 +322,7 @@ def test_every_row_is_one_the_first_batch_may_use() -> None:
 def test_a_stored_child_that_is_nowhere_is_reported() -> None:
     """KCL never deletes a child before its parent, so its records were lost or never were."""
     reading = Reading("kcl", (SourceShard(A, FINISHED, children=frozenset({E})), SourceShard(B, STARTED)))
-    result = plan(Observed(reading, ShardList((listed(A, closed=True), listed(B)), T0), "app"), Choices(T0))
+    result = plan(PlanInput(reading, ShardList((listed(A, closed=True), listed(B)), T0), "app"), Choices(T0))
     assert E in result.warnings[0]
 
 
@@ -344,7 +350,7 @@ STORED = st.sampled_from([STARTED, FINISHED, CREATED, UNSTARTED, AT_TIMESTAMP, N
 
 
 @given(stored=st.lists(STORED, min_size=4, max_size=4), seed=st.booleans(), vanish=st.booleans())
-def test_every_shard_has_a_place_or_the_plan_is_refused(*, stored: list[Stored | None], seed: bool, vanish: bool) -> None:
+def test_every_shard_has_a_place_or_the_plan_is_refused(*, stored: list[StoredPosition | None], seed: bool, vanish: bool) -> None:
     """A was split into B and C, and C into D: whatever the rows say, no shard is left out and none starts later than its row says."""
     shards = (listed(A, closed=True), listed(B, A), listed(C, A, closed=True), listed(D, C))
     rows = {shard.id: one for shard, one in zip(shards, stored, strict=True) if one}
@@ -364,9 +370,9 @@ def test_every_shard_has_a_place_or_the_plan_is_refused(*, stored: list[Stored |
 def test_the_plan_of_a_real_table_delivers_what_is_missing_and_nothing_else(golden: Callable[[str], Any], name: str) -> None:
     """From each planned position to the tip, the user records are those that a correct take-over must deliver."""
     dump = golden(name)
-    snapshot = Snapshot(name, {name: (Key("leaseKey", "HASH", "S"),)}, {name: dump.rows})
+    snapshot = Snapshot(name, {name: (TableKey("leaseKey", "HASH", "S"),)}, {name: dump.rows})
     reading = Kcl().parse(snapshot, dump.describe())
-    result = plan(Observed(reading, dump.list_shards(), name), Choices(T0))
+    result = plan(PlanInput(reading, dump.list_shards(), name), Choices(T0))
     assert {p.id for p in result.shards} == set(dump.stands)
     for planned in result.shards:
         assert delivered(dump.stream["records"].get(planned.id, []), planned.row.start) == expected(dump, planned.id)

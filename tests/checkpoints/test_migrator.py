@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation, Refused, ServiceUnavailable, SourceActive
-from sluice_checkpoints.memory import MemoryTable
-from sluice_checkpoints.migration_world import Progress
-from sluice_checkpoints.migrator import Migrator, Result
-from sluice_checkpoints.model import CONSUMER, MIGRATION, SHARD_PREFIX, ConsumerRow, MigrationRow
-from sluice_checkpoints.snapshot import Key
+from sluice_checkpoints.formats.snapshot import TableKey
+from sluice_checkpoints.memory.table import MemoryTable
+from sluice_checkpoints.migrate.migrator import MigrationResult, Migrator
+from sluice_checkpoints.migrate.ports import MigrationProgress
+from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION, SHARD_PREFIX, ConsumerRow, MigrationRow
 
 SOURCE, TARGET = "orders-kcl", "sluice-orders"
 
@@ -23,7 +23,7 @@ def migration(bench: Any) -> MigrationRow:
     return MigrationRow.from_item(bench.table.rows[MIGRATION])
 
 
-def refusal(run: Callable[[], Result]) -> str:
+def refusal(run: Callable[[], MigrationResult]) -> str:
     """Why it is refused."""
     with pytest.raises(Refused) as refused:
         run()
@@ -102,7 +102,7 @@ def test_a_large_table_is_written_in_transactions_of_99_rows(bench: Any) -> None
     bench.sources.tables[SOURCE] = (bench.sources.tables[SOURCE][0], [row_of(f"shardId-{i:012d}") for i in range(250)])
     wrote: list[tuple[int, int]] = []
 
-    class Told(Progress):
+    class Told(MigrationProgress):
         def wrote(self, rows: int, of: int) -> None:
             wrote.append((rows, of))
 
@@ -198,7 +198,7 @@ def test_a_source_that_does_not_exist_is_refused(bench: Any) -> None:
 
 def test_a_source_of_an_unknown_schema_is_refused_naming_it(bench: Any) -> None:
     """And nothing is made."""
-    bench.sources.tables[SOURCE] = ((Key("customer", "HASH", "S"),), [])
+    bench.sources.tables[SOURCE] = ((TableKey("customer", "HASH", "S"),), [])
     assert "customer HASH S" in refusal(bench.migrator().run)
     assert not bench.targets.tables
 

@@ -13,7 +13,7 @@ from migrating.cases import CASES
 from migrating.sabotage import SABOTAGES, SNOWPLOW, Sabotage
 from migrating.stage import Case
 
-from sluice_checkpoints import migration_store
+from sluice_checkpoints.migrate import store
 
 DEEP = os.environ.get("SLUICE_SIM") == "deep"
 every_source = pytest.mark.parametrize("case", CASES, ids=str)
@@ -22,7 +22,7 @@ every_source = pytest.mark.parametrize("case", CASES, ids=str)
 @pytest.fixture(autouse=True)
 def small_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two rows a transaction, so that four or five rows can be written in part."""
-    monkeypatch.setattr(migration_store, "MEMBERS", 2)
+    monkeypatch.setattr(store, "MEMBERS", 2)
 
 
 @every_source

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice_checkpoints.encoding import Expressions, from_wire, item_from_wire, item_to_wire, to_wire
 from sluice_checkpoints.errors import ProtocolViolation, Refused
-from sluice_checkpoints.model import Child, ConsumerRow, MigrationRow, ShardRow
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_checkpoints.table import Absent, AnyOf, AtMost, Below, Equals, Update, chunks
+from sluice_checkpoints.protocol.encoding import Expressions, from_wire, item_from_wire, item_to_wire, to_wire
+from sluice_checkpoints.protocol.rows import Child, ConsumerRow, MigrationRow, ShardRow
+from sluice_checkpoints.protocol.table import Absent, AnyOf, AtMost, Below, Equals, Update, chunks
 
 TEXT = st.text(max_size=8)
 COUNTS = st.integers(min_value=0, max_value=2**53)

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from sluice_checkpoints import kcl
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.nifi import HALF_MADE, KEY, Nifi
+from sluice_checkpoints.formats import kcl
+from sluice_checkpoints.formats.nifi import HALF_MADE, KEY, Nifi
+from sluice_checkpoints.formats.reader import Reading, SourceShard
+from sluice_checkpoints.formats.snapshot import RawItem, Snapshot
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_checkpoints.snapshot import RawItem, Snapshot
-from sluice_checkpoints.source import Reading, SourceShard
-from sluice_checkpoints.stream import StreamIdentity
+from sluice_checkpoints.stream.model import StreamIdentity
 
 STREAM = StreamIdentity("orders", "arn:aws:kinesis:us-east-1:0:stream/orders", 1, 86_400_000, "ACTIVE")
 SHARD, OTHER = "shardId-000000000007", "shardId-000000000008"

@@ -10,8 +10,8 @@ from migrating.bench import Bench
 from migrating.cases import CASES
 
 from sluice_checkpoints.errors import Refused, SourceActive
-from sluice_checkpoints.promises import LONGEST_SECONDS, latest
-from sluice_checkpoints.snapshot import Key, Snapshot
+from sluice_checkpoints.formats.lease_expiry import LONGEST_SECONDS, latest
+from sluice_checkpoints.formats.snapshot import Snapshot, TableKey
 
 NOW = datetime.fromtimestamp(1_700_000_000, UTC)  # of a bench
 GO = [case for case in CASES if case.name.startswith("vmware")]
@@ -92,7 +92,7 @@ def test_a_time_that_is_none_is_refused_naming_the_row(written: str) -> None:
     """It may be the sign of life."""
     row: Any = {"ShardID": {"S": "shardId-000000000000"}, "AssignedTo": {"S": "w"}, "LeaseTimeout": {"S": written}}
     with pytest.raises(Refused, match=f"row shardId-000000000000: LeaseTimeout '{written}' is no time"):
-        latest(Snapshot("t", {"t": (Key("ShardID", "HASH", "S"),)}, {"t": (row,)}))
+        latest(Snapshot("t", {"t": (TableKey("ShardID", "HASH", "S"),)}, {"t": (row,)}))
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case not in {*GO, NIFI}], ids=str)

@@ -11,8 +11,8 @@ from botocore.credentials import ReadOnlyCredentials
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice_checkpoints.http_connections import host_header
-from sluice_checkpoints.signature import Post, signed
+from sluice_checkpoints.aws.connections import host_header
+from sluice_checkpoints.aws.signature import SignableRequest, signed
 
 NOW = datetime(2026, 11, 22, 23, 59, 59, tzinfo=UTC)
 VISIBLE = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=40)
@@ -38,6 +38,6 @@ def test_headers_are_botocores(url: str, kind: str, target: str, body: bytes, cr
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(auth, "get_current_datetime", lambda: NOW)
         auth.SigV4Auth(credentials, "kinesis", "eu-west-1").add_auth(theirs)
-        ours = signed(Post(url, host_header(url), dict(asked), body), credentials, "kinesis", "eu-west-1")
+        ours = signed(SignableRequest(url, host_header(url), dict(asked), body), credentials, "kinesis", "eu-west-1")
     assert ours == dict(theirs.headers.items())
     assert "20261122/eu-west-1/kinesis/aws4_request" in ours["Authorization"]

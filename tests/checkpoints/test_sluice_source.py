@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from sluice_checkpoints.encoding import item_to_wire
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.model import EXPORTED, Child, ConsumerRow, MigrationRow, ShardRow
+from sluice_checkpoints.formats.reader import Reading
+from sluice_checkpoints.formats.sluice import KEY, Sluice
+from sluice_checkpoints.formats.snapshot import Snapshot
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_checkpoints.sluice import KEY, Sluice
-from sluice_checkpoints.snapshot import Snapshot
-from sluice_checkpoints.source import Reading
-from sluice_checkpoints.stream import StreamIdentity
+from sluice_checkpoints.protocol.encoding import item_to_wire
+from sluice_checkpoints.protocol.rows import EXPORTED, Child, ConsumerRow, MigrationRow, ShardRow
+from sluice_checkpoints.stream.model import StreamIdentity
 
 STREAM = StreamIdentity("orders", "arn:aws:kinesis:us-east-1:0:stream/orders", 1, 86_400_000, "ACTIVE")
 CONSUMER = ConsumerRow("c", STREAM.arn, 1, generation=3, lease_millis=20_000, committed=7, bootstrapped=True)

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.formats import take_snapshot
-from sluice_checkpoints.migration_twin import MemorySources
+from sluice_checkpoints.formats.detect import take_snapshot
+from sluice_checkpoints.formats.reader import StoredPosition, refuse_all
+from sluice_checkpoints.formats.snapshot import RawItem, Snapshot, TableKey
+from sluice_checkpoints.memory.migration import MemorySources
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_checkpoints.snapshot import Key, RawItem, Snapshot
-from sluice_checkpoints.source import Stored, refuse_all
 
-KEYS = (Key("leaseKey", "HASH", "S"),)
+KEYS = (TableKey("leaseKey", "HASH", "S"),)
 ROW: dict[str, Any] = {
     "leaseKey": {"S": "a"},
     "n": {"N": "1"},
@@ -53,7 +53,7 @@ def test_rows_that_come_and_go_are_movement() -> None:
 
 def test_tables_that_come_go_or_change_their_key_are_movement() -> None:
     """Also where no row tells: an empty table beside, a main table made anew."""
-    other = (Key("id", "HASH", "S"),)
+    other = (TableKey("id", "HASH", "S"),)
     beside = Snapshot("app", {"app": KEYS, "app_migration": KEYS}, {"app": (ROW,), "app_migration": ()})
     anew = Snapshot("app", {"app": other}, {"app": ()})
     for later, named in ((beside, "app_migration"), (anew, "app")):
@@ -71,7 +71,7 @@ def test_nothing_moved_between_equal_scans() -> None:
 def test_progress_is_what_was_acknowledged(stored: str | None, *, progress: bool) -> None:
     """A row that merely exists is none."""
     places = {"150": Position.after("150"), "END": END, "TRIM_HORIZON": TRIM_HORIZON}
-    assert Stored("x", places.get(stored) if stored else None).progress is progress
+    assert StoredPosition("x", places.get(stored) if stored else None).progress is progress
 
 
 def test_problems_are_named_up_to_ten_and_counted() -> None:

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.formats.reader import Reading
+from sluice_checkpoints.formats.snapshot import RawItem, Snapshot
+from sluice_checkpoints.formats.vmware_go_kcl import KEY, VmwareGoKcl
 from sluice_checkpoints.position import END, Position
-from sluice_checkpoints.snapshot import RawItem, Snapshot
-from sluice_checkpoints.source import Reading
-from sluice_checkpoints.stream import StreamIdentity
-from sluice_checkpoints.vmware_go_kcl import KEY, VmwareGoKcl
+from sluice_checkpoints.stream.model import StreamIdentity
 
 STREAM = StreamIdentity("orders", "arn:aws:kinesis:us-east-1:0:stream/orders", 1, 86_400_000, "ACTIVE")
 SHARD, OTHER = "shardId-000000000007", "shardId-000000000008"

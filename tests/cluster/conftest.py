@@ -7,10 +7,12 @@ from collections.abc import Iterator
 import pytest
 from cluster_bench import Bench
 
-from sluice_lab import cluster as clusters
-from sluice_lab import emulators, places
-from sluice_lab.demo import before, clean, installing
+from sluice_lab import places
+from sluice_lab.aws import emulators
+from sluice_lab.demo import clean
 from sluice_lab.errors import LabError
+from sluice_lab.machine import cluster as clusters
+from sluice_lab.scenario import installing, setting
 
 NAME = "sluice"
 
@@ -25,6 +27,6 @@ def bench() -> Iterator[Bench]:
     work, listen = places.work(), clusters.meeting(found).listen
     try:
         with emulators.dynamodb_local(work, listen) as dynamodb, emulators.kinesis_local(work, listen) as kinesis:
-            yield Bench(found, before.aws(kinesis, dynamodb))
+            yield Bench(found, setting.aws(kinesis, dynamodb))
     finally:
         clean.clean(NAME, with_images=False)

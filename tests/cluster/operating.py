@@ -8,8 +8,9 @@ from typing import Any
 
 from cluster_bench import Bench
 
-from sluice_lab import places, processes
-from sluice_lab.demo.installing import CHART, OPERATOR_NAMESPACE, RELEASE
+from sluice_lab import places
+from sluice_lab.machine import processes
+from sluice_lab.scenario.installing import CHART, OPERATOR_NAMESPACE, RELEASE
 
 IN = f"--namespace={OPERATOR_NAMESPACE}"
 # The operator's process in a pod, as the node sees it, ended by a signal that it cannot answer.

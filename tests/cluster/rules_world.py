@@ -13,11 +13,11 @@ from typing import Any
 
 from cluster_bench import Bench, condition, consumer, is_ready
 
-from sluice_lab.demo import kcl_table, records
-from sluice_lab.demo.checkpoints import Checkpoints
-from sluice_lab.demo.installing import NAMESPACE
-from sluice_lab.demo.producer import Producer, furthest
-from sluice_lab.demo.topology import Stream
+from sluice_lab.scenario import kcl_table, records
+from sluice_lab.scenario.checkpoints import Checkpoints
+from sluice_lab.scenario.installing import NAMESPACE
+from sluice_lab.scenario.producer import Producer, furthest
+from sluice_lab.scenario.topology import Stream
 
 MODULE = "rules_pipeline"
 APP = "/opt/sluice/app"  # where the image looks for the user's code

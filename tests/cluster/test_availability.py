@@ -8,9 +8,9 @@ import pytest
 from cluster_bench import Bench, condition, consumer, is_ready
 from operating import IN, get, helm, holder, kill, leader, pods, ready, taken_over
 
-from sluice_lab.demo import kcl_table
-from sluice_lab.demo.installing import NAMESPACE, RELEASE
-from sluice_lab.demo.topology import Stream
+from sluice_lab.scenario import kcl_table
+from sluice_lab.scenario.installing import NAMESPACE, RELEASE
+from sluice_lab.scenario.topology import Stream
 
 pytestmark = pytest.mark.cluster
 

@@ -1,4 +1,4 @@
-"""A consumer's life on a real cluster, beside the main job: a change of its spec, suspension, a wrong image."""
+"""A consumer's epoch on a real cluster, beside the main job: a change of its spec, suspension, a wrong image."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from cluster_bench import Bench, consumer, is_ready
 
-from sluice_lab.demo import before
-from sluice_lab.demo.topology import Stream
+from sluice_lab.scenario import setting
+from sluice_lab.scenario.topology import Stream
 
 pytestmark = pytest.mark.cluster
 NAME = "steady"
@@ -17,8 +17,8 @@ NAME = "steady"
 @pytest.fixture(scope="module", autouse=True)
 def _stream(bench: Bench) -> None:
     """A stream of its own name may be left from other tests; the emulator makes one once."""
-    if before.STREAM not in bench.aws.kinesis.list_streams()["StreamNames"]:
-        Stream(bench.aws.kinesis, before.STREAM).create(4)
+    if setting.STREAM not in bench.aws.kinesis.list_streams()["StreamNames"]:
+        Stream(bench.aws.kinesis, setting.STREAM).create(4)
 
 
 def ready(bench: Bench) -> dict[str, Any] | None:

@@ -6,7 +6,7 @@ import pytest
 from cluster_bench import Bench
 
 from sluice_lab.demo import story
-from sluice_lab.demo.installing import NAMESPACE
+from sluice_lab.scenario.installing import NAMESPACE
 
 pytestmark = pytest.mark.cluster
 

@@ -39,10 +39,10 @@ def test_an_idempotent_sink_holds_every_record_once_and_in_order(judged: Judgeme
     assert judged.account.total.produced > 5_000
 
 
-def test_no_two_lives_and_no_two_attempts_worked_on_a_shard_within_a_lease(judged: Judgement) -> None:
+def test_no_two_epochs_and_no_two_attempts_worked_on_a_shard_within_a_lease(judged: Judgement) -> None:
     """By the times in a sink that keeps everything; and there were some to compare."""
     assert [str(pair) for pair in judged.clashes] == []
-    assert {"two lives", "two attempts of a task"} <= judged.closest.keys()
+    assert {"two epochs", "two attempts of a task"} <= judged.closest.keys()
 
 
 def test_a_batch_is_the_same_for_all_who_read_it(judged: Judgement) -> None:

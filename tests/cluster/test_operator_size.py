@@ -7,8 +7,8 @@ import re
 import pytest
 from cluster_bench import Bench, consumer
 
-from sluice_lab import processes
-from sluice_lab.demo.installing import OPERATOR_NAMESPACE, RELEASE
+from sluice_lab.machine import processes
+from sluice_lab.scenario.installing import OPERATOR_NAMESPACE, RELEASE
 
 pytestmark = pytest.mark.cluster
 RESOURCES = 10

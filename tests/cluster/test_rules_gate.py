@@ -11,7 +11,7 @@ from cluster_bench import Bench
 from operating import kill, taken_over
 from rules_world import Subject, World, table, world
 
-from sluice_lab.demo import kcl_table
+from sluice_lab.scenario import kcl_table
 
 pytestmark = pytest.mark.cluster
 

@@ -12,9 +12,9 @@ from cluster_bench import Bench
 from operating import kill, ready, taken_over
 from rules_world import Subject, World, world
 
-from sluice_lab import cluster as clusters
-from sluice_lab import workers
-from sluice_lab.processes import answers, run
+from sluice_lab.machine import cluster as clusters
+from sluice_lab.machine import workers
+from sluice_lab.machine.processes import answers, run
 
 pytestmark = pytest.mark.cluster
 

@@ -10,7 +10,7 @@ from cluster_bench import Bench
 from operating import kill, taken_over
 from rules_world import World, world
 
-from sluice_lab.processes import run
+from sluice_lab.machine.processes import run
 
 pytestmark = pytest.mark.cluster
 

@@ -12,8 +12,8 @@ from cluster_bench import Bench
 from rules_world import Subject, World, world
 
 from sluice_lab import places
-from sluice_lab.demo.installing import NAMESPACE
 from sluice_lab.errors import CommandFailedError
+from sluice_lab.scenario.installing import NAMESPACE
 
 pytestmark = pytest.mark.cluster
 

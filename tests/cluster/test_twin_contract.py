@@ -18,9 +18,9 @@ from urllib.parse import urlencode
 import pytest
 from cluster_bench import Bench
 
-from sluice_operator.client import ApiServer, connect
-from sluice_operator.cluster import CONSUMER_KIND, PATHS, Cluster, Conflict, Exists
-from sluice_operator.twin import Expired, Twin
+from sluice_operator.cluster.client import ApiServer, connect
+from sluice_operator.cluster.memory import JournalExpired, MemoryCluster
+from sluice_operator.cluster.port import CONSUMER_KIND, PATHS, Cluster, Conflict, Exists
 
 Json = dict[str, Any]
 PLACES = [pytest.param("twin"), pytest.param("server", marks=pytest.mark.cluster)]
@@ -85,7 +85,7 @@ def owned_by(body: Json) -> list[Json]:
 
 def twin_place() -> Place:
     """The one in memory."""
-    twin = Twin(lambda: datetime.now(UTC).replace(microsecond=0))
+    twin = MemoryCluster(lambda: datetime.now(UTC).replace(microsecond=0))
 
     def settle(so: Callable[[], bool]) -> bool:
         twin.collect_garbage()
@@ -123,7 +123,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
         raw = bench.cluster.kubectl("get", "--raw", f"/{group}/namespaces/{name}/{plural}?{query}")
         events = [json.loads(line) for line in raw.splitlines() if line]
         if any(event["type"] == "ERROR" and event["object"].get("code") == 410 for event in events):
-            raise Expired(str(events))
+            raise JournalExpired(str(events))
         return [(event["type"], event["object"]["metadata"]["name"]) for event in events]
 
     yield Place(ApiServer(api), name, settle, watch)
@@ -251,9 +251,9 @@ def test_a_watch_tells_what_happened_since_a_version_in_order(place: Place) -> N
 
 def test_a_watch_of_long_ago_is_told_that_it_missed_something() -> None:
     """The twin forgets when it is told to; a real server after minutes, so this half is the twin's only."""
-    twin = Twin(lambda: datetime.now(UTC))
+    twin = MemoryCluster(lambda: datetime.now(UTC))
     twin.create({"kind": "Pod", "metadata": {"namespace": "default", "name": "p"}})
     twin.compact()
-    with pytest.raises(Expired):
+    with pytest.raises(JournalExpired):
         twin.watch("Pod", 0)
     assert twin.watch("Pod", twin.version) == ()

@@ -15,9 +15,10 @@ from cluster_bench import Bench
 from operating import helm, holder, ready
 from rules_world import Subject, World, world
 
-from sluice_lab import cluster as clusters
-from sluice_lab import images, places
-from sluice_lab.demo import kcl_table
+from sluice_lab import places
+from sluice_lab.machine import cluster as clusters
+from sluice_lab.machine import images
+from sluice_lab.scenario import kcl_table
 
 pytestmark = pytest.mark.cluster
 

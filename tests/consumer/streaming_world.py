@@ -6,18 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sluice_checkpoints.memory import MemoryTable
-from sluice_checkpoints.store import CheckpointStore, Life, Reader
-from sluice_checkpoints.stream_twin import StreamTwin
-from sluice_consumer import bootstrap, shard_reader
-from sluice_consumer.binding import Task, read_shard
-from sluice_consumer.config import Start
-from sluice_consumer.kinesis_twin import KinesisTwin
-from sluice_consumer.life import Committed, Consumer
-from sluice_consumer.planner import BatchPlan
-from sluice_consumer.ranges import Limits, Place
-from sluice_consumer.streaming_offsets import Offset
-from sluice_consumer.streaming_planner import StreamPlanner, Surroundings
+from sluice_checkpoints.memory.stream import MemoryStream
+from sluice_checkpoints.memory.table import MemoryTable
+from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
+from sluice_consumer.batches import bootstrap
+from sluice_consumer.batches.consumer import Committed, Consumer
+from sluice_consumer.batches.planner import BatchPlan
+from sluice_consumer.config import StartConfig
+from sluice_consumer.kinesis.memory import MemoryKinesis
+from sluice_consumer.shards import reader
+from sluice_consumer.shards.bind import Task, read_shard
+from sluice_consumer.shards.ranges import FetchRequest, Limits
+from sluice_consumer.streaming.offsets import Offset
+from sluice_consumer.streaming.planner import StreamPlanner, Surroundings
 
 Content = tuple[tuple[str, tuple[bytes, ...]], ...]
 
@@ -69,14 +70,14 @@ class World:
 
     def __post_init__(self) -> None:
         self.now = 1_700_000_000_000
-        self.stream = StreamTwin("s", 2, now=self._clock)
+        self.stream = MemoryStream("s", 2, now=self._clock)
         self.store = CheckpointStore(self.table)
         shards = [shard.id for shard in self.stream.list_shards().shards]
         self.put(shards, 7)
         children = self.stream.split(shards[0])
         self.put([shards[1], *children], 5)
-        bootstrap.prepare(self.store, bootstrap.Seed("p", "id", self.stream.describe(), self.stream.list_shards()), Start())
-        self.source = shard_reader.Reader(KinesisTwin(self.stream), self.stream, self.stream.describe())
+        bootstrap.prepare(self.store, bootstrap.Seed("p", "id", self.stream.describe(), self.stream.list_shards()), StartConfig())
+        self.source = reader.ShardReader(MemoryKinesis(self.stream), self.stream, self.stream.describe())
         self.table.hook = lambda when, operation, _: self.steps(f"{when} {operation}") if operation in {"write", "transact"} else None
 
     def _clock(self) -> int:
@@ -89,13 +90,13 @@ class World:
             for _ in range(count):
                 self.stream.put_in(shard, f"{shard}/{self.now}".encode())
 
-    def life(self) -> StreamPlanner:
-        """The next life, and what answers its query."""
+    def epoch(self) -> StreamPlanner:
+        """The next epoch, and what answers its query."""
         before = self.store.consumer()
         assert before is not None
         after = self.store.take(before, replace(before, token=f"t{before.generation}", lease_millis=1))
         assert after is not None
-        consumer = Consumer(self.store, self.stream, Life(after.generation, after.token))
+        consumer = Consumer(self.store, self.stream, Epoch(after.generation, after.token))
         consumer.begin()
         self.generation = after.generation
         engine = type("Engine", (), {"run": lambda _self, plan: self.check(plan)})()
@@ -104,7 +105,7 @@ class World:
 
     def news(self, rows: Any) -> bool:
         """Whether a shard has more, or has ended."""
-        return any(len(self.source.fetch(Place(row.id, row.end), Limits(1, 100)).columns) or self.closed(row.id) for row in rows)
+        return any(len(self.source.fetch(FetchRequest(row.id, row.end), Limits(1, 100)).columns) or self.closed(row.id) for row in rows)
 
     def closed(self, shard: str) -> bool:
         """Whether a shard was split or merged."""
@@ -112,7 +113,7 @@ class World:
 
     def query(self) -> None:
         """Spark's micro-batches until there is nothing to read: what MicroBatchExecution does, in its order."""
-        planner = self.life()
+        planner = self.epoch()
         log = self.spark
         initial = planner.initial()
         offsets = [initial, *map(Offset.from_map, log.offsets)]
@@ -143,7 +144,7 @@ class World:
 
     def read(self, plan: BatchPlan) -> Content:
         """What the tasks of a batch do."""
-        task = Task(Life(self.generation, ""), plan.number, Reader(f"{self.generation}.0.0", 1), Limits(3, 1000), 1, lambda _: None)
+        task = Task(Epoch(self.generation, ""), plan.number, TaskAttempt(f"{self.generation}.0.0", 1), Limits(3, 1000), 1, lambda _: None)
         rows = self.store.read(row.id for row in plan.rows if self.reads(row.id))
         return tuple((i, tuple(read_shard(self.store, self.source, task, row).columns.data)) for i, row in rows.items())
 

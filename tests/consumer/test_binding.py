@@ -5,16 +5,16 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from sluice_checkpoints.errors import Fenced, LostRace, ProtocolViolation
-from sluice_checkpoints.memory import MemoryTable
-from sluice_checkpoints.model import Child, ShardRow
+from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_checkpoints.store import CheckpointStore, Life, Reader
-from sluice_consumer.binding import Task, read_shard
-from sluice_consumer.gathering import Columns, Part
-from sluice_consumer.kinesis import Records
-from sluice_consumer.ranges import BoundRange, Fetched, Limits, Place
+from sluice_checkpoints.protocol.rows import Child, ShardRow
+from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
+from sluice_consumer.kinesis.client import Records
+from sluice_consumer.shards.bind import Task, read_shard
+from sluice_consumer.shards.collect import RecordColumnSet, RecordSlice
+from sluice_consumer.shards.ranges import BoundRange, Fetched, FetchRequest, Limits
 
-LIFE = Life(4, "token")
+EPOCH = Epoch(4, "token")
 LEASE = 20.0
 ROW = ShardRow("s", TRIM_HORIZON, Position.after("10"), generation=4, batch=5, read_to=900)
 
@@ -33,7 +33,7 @@ class Source:
     iterator: str | None = None
     asked: list[object] = field(default_factory=list)
 
-    def fetch(self, place: Place, limits: Limits) -> Fetched:
+    def fetch(self, place: FetchRequest, limits: Limits) -> Fetched:
         """See `ShardSource`."""
         self.asked.append((place, limits))
         return self._fetched(place.position, self.end)
@@ -45,7 +45,7 @@ class Source:
 
     def _fetched(self, start: Position, end: Position) -> Fetched:
         count = len(self.sequences)
-        columns = Columns([Part(Records(list(self.sequences), ["key"] * count, [b""] * count, [0] * count))] if count else [])
+        columns = RecordColumnSet([RecordSlice(Records(list(self.sequences), ["key"] * count, [b""] * count, [0] * count))] if count else [])
         first = self.sequences[0] if self.sequences else None
         return Fetched("s", start, end, columns, first, 2, 3, self.read_to, self.children, iterator=self.iterator)
 
@@ -61,7 +61,7 @@ class Bench:
 
     def read(self, source: Source, row: ShardRow | None = None, key: str = "4.0.0", attempt: int = 1, batch: int = 6) -> Fetched:
         """Reads the shard as an attempt of a task."""
-        task = Task(LIFE, batch, Reader(key, attempt), Limits(10, 100), LEASE, self.waited.append)
+        task = Task(EPOCH, batch, TaskAttempt(key, attempt), Limits(10, 100), LEASE, self.waited.append)
         return read_shard(self.store, source, task, row or self.row)
 
     @property
@@ -74,7 +74,7 @@ def test_a_new_range_goes_on_where_the_last_one_ended_and_is_bound_before_it_is_
     """Fetch has no side effect; the bind fixes what was fetched."""
     bench, source = Bench(), Source()
     fetched = bench.read(source)
-    assert source.asked == [(Place("s", Position.after("10"), 900), Limits(10, 100))]
+    assert source.asked == [(FetchRequest("s", Position.after("10"), 900), Limits(10, 100))]
     assert (bench.row.batch, bench.row.start, bench.row.end) == (6, Position.after("10"), fetched.end)
     assert (bench.row.first, bench.row.records, bench.row.size, bench.row.behind, bench.row.read_to) == ("11", 2, 2, 3, 1000)
     assert bench.row.readers == {"4.0.0": 1}
@@ -82,13 +82,13 @@ def test_a_new_range_goes_on_where_the_last_one_ended_and_is_bound_before_it_is_
 
 
 def test_each_range_goes_on_with_the_iterator_that_the_last_one_left() -> None:
-    """Whichever worker reads it, of whichever life: it stands in the row."""
+    """Whichever worker reads it, of whichever epoch: it stands in the row."""
     bench, source = Bench(), Source(iterator="AAAA")
     bench.read(source)
     assert bench.row.iterator == "AAAA"
     source.iterator = None
     bench.read(source, batch=7)
-    assert source.asked[-1] == (Place("s", Position.after("12"), 1000, "AAAA"), Limits(10, 100))
+    assert source.asked[-1] == (FetchRequest("s", Position.after("12"), 1000, "AAAA"), Limits(10, 100))
     assert bench.row.iterator is None
 
 
@@ -107,7 +107,7 @@ def test_a_shard_whose_row_is_older_than_the_reading_of_its_parents_is_younger_t
     if parent:
         bench.store.put_new(parent.to_item())
     bench.read(source)
-    assert source.asked[0] == (Place("s", TRIM_HORIZON, younger_than_millis=millis), Limits(10, 100))
+    assert source.asked[0] == (FetchRequest("s", TRIM_HORIZON, earliest_arrival_millis=millis), Limits(10, 100))
     assert bench.row.read_to == source.read_to
 
 
@@ -120,7 +120,7 @@ def test_parents_are_asked_for_only_by_a_shard_that_nobody_has_read(row: ShardRo
     bench, source = Bench(row), Source()
     bench.store.put_new(replace(PARENT, read_to=800).to_item())
     bench.read(source)
-    assert source.asked[0] == (Place("s", row.end, row.read_to), Limits(10, 100))
+    assert source.asked[0] == (FetchRequest("s", row.end, row.read_to), Limits(10, 100))
 
 
 def test_an_empty_range_is_bound_too() -> None:
@@ -144,7 +144,7 @@ def test_read_to_never_goes_back() -> None:
     assert bench.row.read_to == 900
 
 
-def test_a_further_action_of_the_same_life_replays_at_once() -> None:
+def test_a_further_action_of_the_same_epoch_replays_at_once() -> None:
     """Another task of the same DataFrame: there is nothing to steal."""
     bench, source = Bench(), Source()
     bench.read(source)
@@ -181,7 +181,7 @@ def test_a_bind_that_lost_to_another_task_discards_what_it_fetched() -> None:
     assert bench.row.end == Position.after("11")
 
 
-def test_what_an_earlier_life_bound_is_replayed_at_once() -> None:
+def test_what_an_earlier_epoch_bound_is_replayed_at_once() -> None:
     """Its lease was waited out at the take-over."""
     bench = Bench(replace(ROW, start=Position.after("8"), first="9", records=2, batch=6, readers={"3.7.0": 70}))
     source = Source()
@@ -199,7 +199,7 @@ def test_what_an_earlier_life_bound_is_replayed_at_once() -> None:
         ({"batch": 7}, LostRace),
         ({"end": Position.after("11")}, ProtocolViolation),
     ],
-    ids=["a later life fenced the row", "a later life replays the batch", "a later batch is open", "the row ends elsewhere"],
+    ids=["a later epoch fenced the row", "a later epoch replays the batch", "a later batch is open", "the row ends elsewhere"],
 )
 def test_nothing_is_handed_over_when(changed: dict[str, object], error: type[Exception]) -> None:
     """The task had read the row before it changed."""
@@ -217,7 +217,7 @@ def test_a_task_of_a_past_batch_fetches_nothing() -> None:
 
 
 def test_a_row_that_nobody_fenced_yet_is_fenced_and_bound_again() -> None:
-    """A row put by an earlier life after this one read them."""
+    """A row put by an earlier epoch after this one read them."""
     bench = Bench(replace(ROW, generation=3))
     bench.read(Source())
     assert (bench.row.generation, bench.row.batch) == (4, 6)

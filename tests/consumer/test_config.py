@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.config import Batch, Config, MetricsServer, Start, parse
+from sluice_consumer.config import BatchConfig, Config, MetricsConfig, StartConfig, parse
 
 LEAST: dict[str, Any] = {
     "stream": {"name": "orders", "region": "eu-central-1"},
@@ -29,7 +29,7 @@ def changed(path: str, value: object) -> str:
 def test_the_least_configuration_gets_the_defaults() -> None:
     """Stream, table and code are all that must be said."""
     config = parse(json.dumps(LEAST))
-    assert (config.name, config.start, config.batch) == ("orders", Start("TRIM_HORIZON"), Batch(5, 10_000, 8 * 1024 * 1024, 8))
+    assert (config.name, config.start, config.batch) == ("orders", StartConfig("TRIM_HORIZON"), BatchConfig(5, 10_000, 8 * 1024 * 1024, 8))
     assert (config.lease_millis, config.drain_timeout_seconds, config.executors, config.force) == (20_000, 120, None, False)
     assert (config.accept_loss_of_batch, config.metrics) == (None, None)
 
@@ -42,19 +42,19 @@ def test_the_least_configuration_gets_the_defaults() -> None:
         ("stream.dynamodbEndpoint", "http://d", lambda c: c.stream.dynamodb_endpoint == "http://d"),
         ("migrateFrom", {"table": "old"}, lambda c: c.migrate_from.table == "old"),
         ("migrateFrom", None, lambda c: c.migrate_from is None),
-        ("batch", {"intervalSeconds": 0.5}, lambda c: c.batch == Batch(interval_seconds=0.5)),
+        ("batch", {"intervalSeconds": 0.5}, lambda c: c.batch == BatchConfig(interval_seconds=0.5)),
         ("leaseDurationSeconds", 4.5, lambda c: c.lease_millis == 4500),
         ("executors", 3, lambda c: c.executors == 3),
         ("force", True, lambda c: c.force),
         ("acceptLossOfBatch", 41, lambda c: c.accept_loss_of_batch == 41),
         ("acceptLossOfBatch", None, lambda c: c.accept_loss_of_batch is None),
-        ("metrics", {"port": 9404}, lambda c: c.metrics == MetricsServer(9404)),
-        ("metrics", {"port": 0, "address": "::1"}, lambda c: c.metrics == MetricsServer(0, "::1")),
+        ("metrics", {"port": 9404}, lambda c: c.metrics == MetricsConfig(9404)),
+        ("metrics", {"port": 0, "address": "::1"}, lambda c: c.metrics == MetricsConfig(0, "::1")),
         ("sparkConf", {"spark.x": "1"}, lambda c: c.spark_conf == {"spark.x": "1"}),
         ("pipeline.args", {"path": "s3a://b"}, lambda c: c.pipeline.args == {"path": "s3a://b"}),
         ("start", {"position": "AT_TIMESTAMP", "timestamp": "1970-01-01T01:00:01+01:00"}, lambda c: c.start.millis == 1000),
         ("start", {"position": "LATEST"}, lambda c: c.start.millis is None),
-        ("start", None, lambda c: c.start == Start()),
+        ("start", None, lambda c: c.start == StartConfig()),
     ],
 )
 def test_a_setting_is_read(path: str, value: object, read: Any) -> None:

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from sluice_checkpoints.memory import MemoryTable
-from sluice_checkpoints.model import ConsumerRow, ShardRow
+from sluice_checkpoints.memory.stream import MemoryStream
+from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import TRIM_HORIZON
-from sluice_checkpoints.store import CheckpointStore, Life, Reader
-from sluice_checkpoints.stream_twin import StreamTwin
-from sluice_consumer.binding import Task
-from sluice_consumer.datasource import BatchRead, BatchReader, Group
-from sluice_consumer.kinesis_twin import KinesisTwin
-from sluice_consumer.ranges import Fetched, Limits, Place
-from sluice_consumer.shard_reader import Reader as Source
+from sluice_checkpoints.protocol.rows import ConsumerRow, ShardRow
+from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
+from sluice_consumer.kinesis.memory import MemoryKinesis
+from sluice_consumer.shards.bind import Task
+from sluice_consumer.shards.ranges import Fetched, FetchRequest, Limits
+from sluice_consumer.shards.reader import ShardReader as Source
+from sluice_consumer.spark.batch_reader import BatchRead, BatchReader, Group
 
 SHARDS = 3
 
@@ -32,7 +32,7 @@ class Ordered:
     def __post_init__(self) -> None:
         self.ended = {shard: threading.Event() for shard in self.order}
 
-    def fetch(self, place: Place, limits: Limits) -> Fetched:
+    def fetch(self, place: FetchRequest, limits: Limits) -> Fetched:
         """See `ShardSource`."""
         for before, shard in pairwise(self.order):
             if shard == place.shard_id:
@@ -47,7 +47,7 @@ def test_the_rows_of_a_task_come_in_the_order_of_its_shards_whichever_is_fetched
     monkeypatch: pytest.MonkeyPatch, order: tuple[int, ...]
 ) -> None:
     """Spark repeats single tasks and takes their rows for the same rows in the same order."""
-    stream = StreamTwin("s", SHARDS)
+    stream = MemoryStream("s", SHARDS)
     ids = [shard.id for shard in stream.list_shards().shards]
     for shard in ids:
         stream.put_in(shard, shard.encode())
@@ -55,8 +55,8 @@ def test_the_rows_of_a_task_come_in_the_order_of_its_shards_whichever_is_fetched
     store.create_consumer(ConsumerRow("id", "arn", 1, generation=1))
     for shard in ids:
         store.put_new(ShardRow(shard, TRIM_HORIZON, TRIM_HORIZON, generation=1).to_item())
-    source = Ordered(Source(KinesisTwin(stream), stream, stream.describe()), [ids[i] for i in order])
-    task = Task(Life(1, ""), 1, Reader("1.0.0", 1), Limits(10, 2**20), 1.0, lambda _seconds: None)
+    source = Ordered(Source(MemoryKinesis(stream), stream, stream.describe()), [ids[i] for i in order])
+    task = Task(Epoch(1, ""), 1, TaskAttempt("1.0.0", 1), Limits(10, 2**20), 1.0, lambda _seconds: None)
     monkeypatch.setattr(BatchReader, "_ports", lambda _self: (store, source, task))
     read: Any = BatchRead("r", None, None, "t", stream.describe(), 1, 1, 1.0, Limits(10, 2**20), (tuple(ids),))
     rows = [row for batch in BatchReader(read).read(Group(tuple(ids))) for row in batch.to_pylist()]

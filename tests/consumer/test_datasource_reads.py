@@ -8,20 +8,20 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from sluice_checkpoints.errors import SluiceError
-from sluice_checkpoints.memory import MemoryTable
-from sluice_checkpoints.model import ShardRow
+from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import TRIM_HORIZON
-from sluice_checkpoints.store import CheckpointStore, Life
-from sluice_consumer.datasource import MOST_READERS, in_order, with_room
-from sluice_consumer.gathering import Columns
-from sluice_consumer.ranges import Fetched
+from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
+from sluice_consumer.shards.collect import RecordColumnSet
+from sluice_consumer.shards.ranges import Fetched
+from sluice_consumer.spark.batch_reader import MOST_READERS, in_order, with_room
 
 NAMES = ("a", "b", "c")
 
 
 def fetched(name: str) -> Fetched:
     """An empty range."""
-    return Fetched(name, TRIM_HORIZON, TRIM_HORIZON, Columns())
+    return Fetched(name, TRIM_HORIZON, TRIM_HORIZON, RecordColumnSet())
 
 
 @pytest.mark.parametrize("fastest", [NAMES, NAMES[::-1], ("b", "c", "a")])
@@ -59,14 +59,14 @@ def test_nothing_of_a_task_goes_on_after_it() -> None:
     assert ended == ["b"]
 
 
-def test_a_batch_that_is_read_too_often_is_refused_with_advice_until_the_next_life() -> None:
+def test_a_batch_that_is_read_too_often_is_refused_with_advice_until_the_next_epoch() -> None:
     """Before its row has no room for another reader: then no replay of it could be registered any more."""
     row = ShardRow("a", TRIM_HORIZON, TRIM_HORIZON, generation=3, batch=7, readers={f"3.{n}.0": n for n in range(MOST_READERS)})
     store = CheckpointStore(MemoryTable())
     store.put_new(row.to_item())
     with pytest.raises(SluiceError, match=r"a: `process` has read batch 7 in 5000 tasks.*batch\.persist"):
-        with_room(store, Life(3, "t"), row)
-    heir = Life(4, "u")
+        with_room(store, Epoch(3, "t"), row)
+    heir = Epoch(4, "u")
     store.fence(heir, "a")
     assert with_room(store, heir, store.read(["a"])["a"]).readers == {}
     assert store.read(["a"])["a"].readers == {}

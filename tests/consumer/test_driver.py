@@ -18,13 +18,14 @@ from click.testing import CliRunner
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer import __main__ as main_module
-from sluice_consumer import child, driver, outcome, supervisor
-from sluice_consumer.config import Checkpoints, Config, Pipeline, Stream
-from sluice_consumer.driver import Driver, attempt, finish
-from sluice_consumer.outcome import Ending, understood
+from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
 from sluice_consumer.pipelines import NotNow
+from sluice_consumer.process import child_process, driver, supervisor
+from sluice_consumer.process import ending as outcome
+from sluice_consumer.process.driver import Driver, attempt, finish
+from sluice_consumer.process.ending import Ending, understood
 
-CONFIG = Config(Stream("s", "r"), Checkpoints("t"), Pipeline("m:f"))
+CONFIG = Config(StreamConfig("s", "r"), CheckpointsConfig("t"), PipelineConfig("m:f"))
 
 
 def made(*, until_tip: bool = False) -> Driver:
@@ -127,7 +128,7 @@ def test_only_a_run_that_reached_the_tip_ends_with_code_0(until_tip: bool, told:
 
 @pytest.mark.parametrize("quiet", [True, False])
 def test_a_process_that_asks_for_its_batch_later_lets_the_lease_be_released_if_nobody_works(quiet: bool) -> None:  # noqa: FBT001
-    """It is no failure (75), and the next life is given the same batch."""
+    """It is no failure (75), and the next epoch is given the same batch."""
 
     def loop(_engine: object, *, until_tip: bool) -> None:
         assert not until_tip
@@ -140,7 +141,7 @@ def test_a_process_that_asks_for_its_batch_later_lets_the_lease_be_released_if_n
 
 DRIVER = """
 import sys, threading
-from sluice_consumer.term import set_on_term
+from sluice_consumer.process.sigterm import set_on_term
 print("started", flush=True)
 assert sys.stdin.readline() == "go\\n"
 told = threading.Event()
@@ -155,10 +156,10 @@ def test_a_sigterm_that_comes_before_a_driver_can_hear_it_is_heard_later(monkeyp
     with FileIO(reading) as said, FileIO(writing, "w") as out:
         real = subprocess.Popen
         monkeypatch.setattr(subprocess, "Popen", lambda *args, **more: real(*args, stdout=out, **more))
-        with child.starting([sys.executable, "-c", DRIVER]) as process:
+        with child_process.starting([sys.executable, "-c", DRIVER]) as process:
             assert said.readline() == b"started\n"
             process.send_signal(signal.SIGTERM)
-            child._hand_down(process, "go")
+            child_process._hand_down(process, "go")
             assert process.wait(60) == 7
     assert signal.SIGTERM not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 

@@ -1,4 +1,4 @@
-"""A life inside of somebody else's session ends once its lease is lost, and says so."""
+"""An epoch inside of somebody else's session ends once its lease is lost, and says so."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any, cast
 import pytest
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer import embedded, supervisor
-from sluice_consumer.config import Checkpoints, Config, Pipeline, Stream
+from sluice_consumer import embedded
+from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
 from sluice_consumer.embedded import LeaseLost
-from sluice_consumer.supervisor import Heart
+from sluice_consumer.process import supervisor
+from sluice_consumer.process.supervisor import Heartbeats
 
 
 def test_work_that_was_stopped_was_lost_also_if_a_beat_is_accepted_later() -> None:
@@ -25,7 +26,7 @@ def test_work_that_was_stopped_was_lost_also_if_a_beat_is_accepted_later() -> No
             raise TimeoutError("the table does not answer")
         return True
 
-    heart = Heart(beat, lease=0.2, accepted=time.monotonic() - 0.2)
+    heart = Heartbeats(beat, lease=0.2, accepted=time.monotonic() - 0.2)
     with embedded.beating(heart, stopped.set):
         assert stopped.wait(60)
         heart.once()
@@ -34,9 +35,9 @@ def test_work_that_was_stopped_was_lost_also_if_a_beat_is_accepted_later() -> No
             embedded.raise_if_lost(heart)
 
 
-def test_a_beat_that_is_accepted_in_time_keeps_the_life() -> None:
+def test_a_beat_that_is_accepted_in_time_keeps_the_epoch() -> None:
     """Nothing is stopped, whatever was refused before."""
-    heart = Heart(lambda _promise: True, lease=60.0, accepted=time.monotonic() - 30)
+    heart = Heartbeats(lambda _promise: True, lease=60.0, accepted=time.monotonic() - 30)
     with embedded.beating(heart, lambda: pytest.fail("stopped")):
         heart.once()
         embedded.raise_if_lost(heart)
@@ -88,6 +89,6 @@ def test_a_mistyped_entrypoint_is_refused_before_a_notebook_has_a_table_or_a_lea
     """Whoever corrects it and runs the cell again would wait for the lease."""
     monkeypatch.setattr(embedded, "check_session", lambda *_: None)
     monkeypatch.setattr(supervisor, "open_table", lambda *_: pytest.fail("too late"))
-    config = Config(Stream("s", "r"), Checkpoints("abc"), Pipeline("math:florr"))
+    config = Config(StreamConfig("s", "r"), CheckpointsConfig("abc"), PipelineConfig("math:florr"))
     with pytest.raises(Refused, match=r"pipeline\.entrypoint: module math has no florr"):
         embedded.run(cast("Any", None), config)

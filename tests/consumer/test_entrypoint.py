@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer import __main__ as main_module
-from sluice_consumer import child, entrypoint, outcome, supervisor
+from sluice_consumer.process import child_process, ending, entrypoint_check, supervisor
 
 MODULES = {
     "orders.py": """
@@ -63,14 +63,14 @@ BOUND = ("process", "later", "Callable", "made", "writer", "where", "first", "re
 def test_what_is_there_is_accepted_and_not_run(there: str) -> None:
     """Also below packages, and without a source."""
     before = set(sys.modules)
-    entrypoint.check(there)
+    entrypoint_check.check(there)
     assert set(sys.modules) == before
 
 
 @pytest.mark.parametrize("there", ["starred:process", "lazy:anything", "grown.up:process", "os.path:join"])
 def test_what_cannot_be_judged_from_a_source_is_left_to_the_driver(there: str) -> None:
     """A working pipeline must never be refused."""
-    entrypoint.check(there)
+    entrypoint_check.check(there)
 
 
 @pytest.mark.parametrize(
@@ -90,15 +90,15 @@ def test_what_cannot_be_judged_from_a_source_is_left_to_the_driver(there: str) -
 def test_a_mistyped_entrypoint_is_refused(mistyped: str, found: str) -> None:
     """The message says which part of it is not there."""
     with pytest.raises(Refused, match=rf"pipeline\.entrypoint: .*{found}"):
-        entrypoint.check(mistyped)
+        entrypoint_check.check(mistyped)
 
 
 def test_a_mistyped_entrypoint_ends_a_program_before_there_is_a_table_or_a_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table of a pipeline that never ran, and a lease to wait for, would be left behind."""
-    for module, name in ((supervisor, "open_table"), (child, "starting")):
+    for module, name in ((supervisor, "open_table"), (child_process, "starting")):
         monkeypatch.setattr(module, name, lambda *_: pytest.fail("too late"))
     monkeypatch.setattr(os, "_exit", sys.exit)
-    monkeypatch.setenv(outcome.LOG, str(tmp_path / "log"))
+    monkeypatch.setenv(ending.LOG, str(tmp_path / "log"))
     path = tmp_path / "consumer.json"
     path.write_text(
         json.dumps({"stream": {"name": "s", "region": "r"}, "checkpoints": {"table": "abc"}, "pipeline": {"entrypoint": "orders:proces"}})

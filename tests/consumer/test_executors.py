@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from sluice_consumer.executors import Draining, ExecutorTarget, described
+from sluice_consumer.spark.executors import Draining, ExecutorTarget, described
 
 DRAIN = 60.0
 

@@ -116,7 +116,7 @@ def played(home: Path, schedule: str) -> None:
 
 
 def test_two_attempts_in_any_order_leave_one_complete_output(tmp_path: Path) -> None:
-    """A life that stood still may go on with its write or its rename while the next life replays the batch."""
+    """An epoch that stood still may go on with its write or its rename while the next epoch replays the batch."""
     for n, schedule in enumerate(schedules()):
         played(tmp_path / str(n), schedule)
 

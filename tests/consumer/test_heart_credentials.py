@@ -13,14 +13,14 @@ import urllib3
 from botocore.credentials import RefreshableCredentials
 from botocore.session import Session
 
-from sluice_checkpoints.batches import Life
-from sluice_checkpoints.credentials import Credentials
-from sluice_checkpoints.dynamodb import DynamoTable
-from sluice_checkpoints.dynamodb_http import DYNAMODB, DynamoHttp
-from sluice_checkpoints.retrying import Patience
-from sluice_checkpoints.signed_http import SignedHttp, Signer
-from sluice_checkpoints.store import CheckpointStore
-from sluice_consumer.supervisor import Heart
+from sluice_checkpoints.aws.credentials import Credentials
+from sluice_checkpoints.aws.retry import Patience
+from sluice_checkpoints.aws.signed_http import SignedHttp, Signer
+from sluice_checkpoints.dynamodb.http import DYNAMODB, DynamoHttp
+from sluice_checkpoints.dynamodb.table import DynamoTable
+from sluice_checkpoints.protocol.batch_writes import Epoch
+from sluice_checkpoints.protocol.store import CheckpointStore
+from sluice_consumer.process.supervisor import Heartbeats
 
 LEASE, HOUR = 6.0, datetime.timedelta(hours=1)
 
@@ -54,12 +54,12 @@ def test_a_heart_beats_while_sts_does_not_answer(asleep: threading.Event, monkey
         raise TimeoutError("STS")
 
     held = RefreshableCredentials("key", "s", "t", begin + HOUR, renew, "sts", lambda: begin + passed[0])
-    monkeypatch.setattr("sluice_checkpoints.credentials.PATIENCE", 60.0)
+    monkeypatch.setattr("sluice_checkpoints.aws.credentials.PATIENCE", 60.0)
     pool: Any = Service()
     http = SignedHttp(Signer(DYNAMODB, Session(), "eu-west-1", "https://dynamodb.example", Credentials(lambda: held)), pool)
     clock = iter(range(1000))
     store = CheckpointStore(DynamoTable("orders", DynamoHttp(http), Patience(limit=LEASE / 6)))
-    heart = Heart(lambda promise: store.beat(Life(1, "token"), promise), LEASE, accepted=-1.0, clock=lambda: float(next(clock)))
+    heart = Heartbeats(lambda promise: store.beat(Epoch(1, "token"), promise), LEASE, accepted=-1.0, clock=lambda: float(next(clock)))
     heart.once()
     passed[0] = HOUR - datetime.timedelta(minutes=14)
     beats: list[float] = []

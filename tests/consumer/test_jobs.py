@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 from py4j.protocol import Py4JError
 
-from sluice_consumer.jobs import LISTENER_SECONDS, Clock, Jobs, JobsNotDone
-from sluice_consumer.spark_status import FAILED, FORGOTTEN, RUNNING, SUCCEEDED, Execution, Facts, last_words
+from sluice_consumer.spark.jobs import LISTENER_SECONDS, Clock, Jobs, JobsNotDone
+from sluice_consumer.spark.status import FAILED, FORGOTTEN, RUNNING, SUCCEEDED, Execution, Facts, last_words
 
 LEASE = 20.0
 QUERY = Execution(3, "save at pipeline.py:9", ended=2000, clean=True, nested=False)

@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import pytest
 
-from sluice_checkpoints.model import ShardRow
 from sluice_checkpoints.position import END, Position
-from sluice_consumer import loop
-from sluice_consumer.life import Committed, Consumer, Engine
-from sluice_consumer.loop import Loop, Rhythm
-from sluice_consumer.planner import BatchPlan, View
+from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_consumer.batches import loop
+from sluice_consumer.batches.consumer import Committed, Consumer, Engine
+from sluice_consumer.batches.loop import Loop, LoopTimings
+from sluice_consumer.batches.planner import BatchPlan, TableView
 
 ROW = ShardRow("a", Position.after("1"), Position.after("2"))
 
@@ -47,7 +47,7 @@ class FakeConsumer:
 
     def __init__(self, clock: SimpleNamespace, *batches: ShardRow | None, seconds: float = 0.0, replay: bool = False) -> None:
         self.clock, self.batches, self.seconds, self.replay = clock, list(batches), seconds, replay
-        self.view = View({} if batches[0] is None else {"a": ROW}, 0, frozenset())
+        self.view = TableView({} if batches[0] is None else {"a": ROW}, 0, frozenset())
         self.audits: list[float] = []
         self.on_audit: Callable[[], None] = lambda: None
 
@@ -60,7 +60,7 @@ class FakeConsumer:
         self.clock.value += self.seconds
         batch = self.batches.pop(0) if len(self.batches) > 1 else self.batches[0]
         assert batch is not None
-        self.view = View({"a": batch}, 1, frozenset())
+        self.view = TableView({"a": batch}, 1, frozenset())
         return Committed(1, (batch,))
 
     def audit(self) -> None:
@@ -79,7 +79,7 @@ class Bench:
         self.news: Callable[[], bool] = lambda: False
         self.on_tell: Callable[[], None] = lambda: None
         self.drain = Drain(clock, waits)
-        rhythm = Rhythm(5.0, until, self._news, self._tell, self._rest, clock=lambda: clock.value, begun=self.begun.append)
+        rhythm = LoopTimings(5.0, until, self._news, self._tell, self._rest, clock=lambda: clock.value, begun=self.begun.append)
         self.loop = Loop(cast("Consumer", consumer), cast("Engine", None), rhythm, cast("Any", self.drain))
 
     def _news(self, rows: Sequence[ShardRow]) -> bool:

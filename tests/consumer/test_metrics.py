@@ -16,16 +16,16 @@ from prometheus_client import generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from sluice_checkpoints.model import ShardRow
+from sluice_checkpoints.memory.stream import DAY_MILLIS, MemoryStream
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_checkpoints.store import Life
-from sluice_checkpoints.stream_twin import DAY_MILLIS, StreamTwin
-from sluice_consumer.config import MetricsServer
-from sluice_consumer.life import Committed, Consumer
-from sluice_consumer.metrics import FAMILIES, Family, Metrics
-from sluice_consumer.metrics_calls import Calls
-from sluice_consumer.metrics_rows import Rows
-from sluice_consumer.planner import View
+from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_checkpoints.protocol.store import Epoch
+from sluice_consumer.batches.consumer import Committed, Consumer
+from sluice_consumer.batches.planner import TableView
+from sluice_consumer.config import MetricsConfig
+from sluice_consumer.metrics.driver import FAMILIES, DriverMetrics, Family
+from sluice_consumer.metrics.requests import RequestFigures
+from sluice_consumer.metrics.rows import RowFigures
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 ROW = re.compile(r"^\| `(?P<name>sluice_\w+)` \| (?P<kind>\w+) \|(?P<labels>[^|]*)\| (?P<help>[^|]+) \|", re.MULTILINE)
@@ -39,15 +39,15 @@ ROWS = (
 
 
 class Bench:
-    """The metrics of a life of generation 3, in virtual time, and whatever a driver tells them."""
+    """The metrics of an epoch of generation 3, in virtual time, and whatever a driver tells them."""
 
     def __init__(self, *rows: ShardRow) -> None:
         self.now = 0.0
-        self.metrics = Metrics(lambda: self.now)
-        self.calls = Calls()
-        view, identity = View({row.id: row for row in rows}, 9, frozenset()), StreamTwin("s").describe()
-        self.consumer = SimpleNamespace(view=view, identity=identity, life=Life(3, "t"))
-        for collector in (self.calls, Rows(cast("Consumer", self.consumer), lambda: NOW)):
+        self.metrics = DriverMetrics(lambda: self.now)
+        self.calls = RequestFigures()
+        view, identity = TableView({row.id: row for row in rows}, 9, frozenset()), MemoryStream("s").describe()
+        self.consumer = SimpleNamespace(view=view, identity=identity, epoch=Epoch(3, "t"))
+        for collector in (self.calls, RowFigures(cast("Consumer", self.consumer), lambda: NOW)):
             self.metrics.registry.register(collector)
 
     def batch(self, committed: Committed, **seconds: float) -> None:
@@ -205,11 +205,11 @@ def taken() -> Iterator[int]:
 @pytest.fixture
 def serve() -> Iterator[Callable[..., int | None]]:
     """Serves metrics for as long as a test lasts."""
-    served: list[Metrics] = []
+    served: list[DriverMetrics] = []
 
-    def start(metrics: Metrics, port: int = 0, *, everywhere: bool = False) -> int | None:
+    def start(metrics: DriverMetrics, port: int = 0, *, everywhere: bool = False) -> int | None:
         served.append(metrics)
-        return metrics.serve(MetricsServer(port), everywhere)
+        return metrics.serve(MetricsConfig(port), everywhere)
 
     yield start
     for metrics in served:
@@ -233,29 +233,29 @@ def test_the_metrics_are_served_over_http(serve: Callable[..., int | None]) -> N
 
 def test_a_server_that_was_closed_gives_its_port_back(serve: Callable[..., int | None]) -> None:
     """A notebook runs a consumer again in the same process."""
-    first = Metrics()
-    port = first.serve(MetricsServer(0), everywhere=False)
+    first = DriverMetrics()
+    port = first.serve(MetricsConfig(0), everywhere=False)
     first.close()
-    assert serve(Metrics(), port) == port
+    assert serve(DriverMetrics(), port) == port
 
 
 def test_in_a_pod_the_metrics_are_served_on_every_address(serve: Callable[..., int | None]) -> None:
     """Prometheus and `kubectl port-forward` come by different ones."""
-    port = serve(Metrics(), everywhere=True)
+    port = serve(DriverMetrics(), everywhere=True)
     addresses = ["127.0.0.1", "127.0.0.2", *(["[::1]"] if socket.has_dualstack_ipv6() else [])]
     assert all(b"sluice_records_total" in urllib.request.urlopen(f"http://{address}:{port}/metrics").read() for address in addresses)
 
 
-def test_a_port_that_is_taken_is_a_warning_and_no_end_of_a_life(taken: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_port_that_is_taken_is_a_warning_and_no_end_of_an_epoch(taken: int, caplog: pytest.LogCaptureFixture) -> None:
     """Nothing of the protocol depends on metrics."""
-    assert Metrics().serve(MetricsServer(taken), everywhere=False) is None
+    assert DriverMetrics().serve(MetricsConfig(taken), everywhere=False) is None
     assert f"metrics are not served on 127.0.0.1, port {taken}" in caplog.text
 
 
 def test_rows_may_change_while_they_are_scraped() -> None:
     """The view is replaced as a whole, never changed."""
     bench = Bench(*ROWS)
-    rows = Rows(cast("Consumer", bench.consumer), lambda: NOW).collect()
+    rows = RowFigures(cast("Consumer", bench.consumer), lambda: NOW).collect()
     first = next(iter(rows))
     bench.consumer.view = replace(bench.consumer.view, rows={}, committed=10)
     assert first.samples[0].value == 3

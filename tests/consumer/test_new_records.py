@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from sluice_checkpoints.model import ShardRow
 from sluice_checkpoints.position import Position
-from sluice_consumer.new_records import STALE_MILLIS, Every, NewRecords
+from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_consumer.shards.new_records import STALE_MILLIS, Every, NewRecords
 
 ROW = ShardRow("a", Position.after("1"), Position.after("2"), read_to=1_700_000_000_000)
 

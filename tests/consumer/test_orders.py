@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice_consumer.orders import Guard, Orders, standard_input
+from sluice_consumer.process.lease_handoff import Guard, LeaseHandoff, standard_input
 
 LEASE = 6.0
 
@@ -30,13 +30,13 @@ def pipe() -> Iterator[tuple[FileIO, FileIO]]:
 
 
 @pytest.mark.parametrize("said", [b"", b'{"generation": 1}'], ids=["none", "cut"])
-def test_without_orders_no_life_begins(pipe: tuple[FileIO, FileIO], said: bytes) -> None:
+def test_without_orders_no_epoch_begins(pipe: tuple[FileIO, FileIO], said: bytes) -> None:
     """The supervisor has died, or does not hold the lease."""
     driver, supervisor = pipe
     supervisor.write(said)
     supervisor.close()
     with pytest.raises(SystemExit):
-        Orders.read(driver)
+        LeaseHandoff.read(driver)
 
 
 def test_programs_of_the_users_function_find_standard_input_empty(pipe: tuple[FileIO, FileIO]) -> None:
@@ -102,9 +102,9 @@ def test_a_driver_ends_when_it_cannot_watch_its_lease(pipe: tuple[FileIO, FileIO
 DRIVER = """
 import os
 import signal, subprocess
-from sluice_consumer.orders import Guard, Orders, standard_input
+from sluice_consumer.process.lease_handoff import Guard, LeaseHandoff, standard_input
 pipe = standard_input()
-orders = Orders.read(pipe)
+orders = LeaseHandoff.read(pipe)
 jvm = subprocess.Popen(["sleep", "60"])
 Guard(pipe, {lease}, orders.sent).start()
 print(os.getpid(), jvm.pid, flush=True)
@@ -113,19 +113,19 @@ signal.pause()
 """
 SUPERVISOR = """
 import os, sys, time
-from sluice_checkpoints.lease import Claim, Watcher, take_over
-from sluice_checkpoints.memory import MemoryTable
-from sluice_checkpoints.model import ConsumerRow
-from sluice_checkpoints.store import CheckpointStore
-from sluice_consumer import child
-from sluice_consumer.config import Checkpoints, Config, Pipeline, Stream
-from sluice_consumer.supervisor import Supervisor
+from sluice_checkpoints.protocol.lease import LeaseRequest, Watcher, take_over
+from sluice_checkpoints.memory.table import MemoryTable
+from sluice_checkpoints.protocol.rows import ConsumerRow
+from sluice_checkpoints.protocol.store import CheckpointStore
+from sluice_consumer.process import child_process
+from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
+from sluice_consumer.process.supervisor import Supervisor
 store = CheckpointStore(MemoryTable())
 store.create_consumer(ConsumerRow("id", "arn", 1))
-config = Config(Stream("s", "r"), Checkpoints("t"), Pipeline("m:f"), lease_duration_seconds={lease})
-with child.starting([sys.executable, "-c", sys.argv[1]]) as driver:
-    taken = take_over(store, Claim(config.lease_millis, "me", ""), Watcher())
-    child.order(driver, taken, 0)
+config = Config(StreamConfig("s", "r"), CheckpointsConfig("t"), PipelineConfig("m:f"), lease_duration_seconds={lease})
+with child_process.starting([sys.executable, "-c", sys.argv[1]]) as driver:
+    taken = take_over(store, LeaseRequest(config.lease_millis, "me", ""), Watcher())
+    child_process.order(driver, taken, 0)
     ending = Supervisor(config, store, store).watch(driver, taken)
 print(ending.code, ending.reason, store.consumer().released, flush=True)
 """
@@ -169,7 +169,7 @@ def test_a_driver_lives_for_as_long_as_its_supervisor_beats(tree: Tree) -> None:
 
 
 def test_a_driver_and_its_jvm_end_within_the_lease_of_a_supervisor_that_is_stopped(tree: Tree) -> None:
-    """A debugger or a signal stops the supervisor alone, and the driver would work on beside the next life."""
+    """A debugger or a signal stops the supervisor alone, and the driver would work on beside the next epoch."""
     tree.process.send_signal(signal.SIGSTOP)
     assert tree.wait_below(LEASE)
     tree.process.send_signal(signal.SIGCONT)

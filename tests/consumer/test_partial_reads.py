@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from sluice_checkpoints.batches import Range
-from sluice_checkpoints.memory import MemoryTable
-from sluice_checkpoints.model import ShardRow
+from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import TRIM_HORIZON, Position
-from sluice_checkpoints.store import CheckpointStore, Life, Reader
-from sluice_checkpoints.stream import StreamIdentity
-from sluice_consumer import datasource
-from sluice_consumer.arrow import ENOUGH
-from sluice_consumer.binding import Task
-from sluice_consumer.datasource import BatchRead, BatchReader, Group
-from sluice_consumer.gathering import Columns, Part
-from sluice_consumer.kinesis import Records
-from sluice_consumer.ranges import BoundRange, Fetched, Limits, Place
+from sluice_checkpoints.protocol.batch_writes import Range
+from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
+from sluice_checkpoints.stream.model import StreamIdentity
+from sluice_consumer.kinesis.client import Records
+from sluice_consumer.shards.bind import Task
+from sluice_consumer.shards.collect import RecordColumnSet, RecordSlice
+from sluice_consumer.shards.ranges import BoundRange, Fetched, FetchRequest, Limits
+from sluice_consumer.spark import batch_reader
+from sluice_consumer.spark.arrow import ENOUGH
+from sluice_consumer.spark.batch_reader import BatchRead, BatchReader, Group
 
 PATIENCE = 30.0  # seconds, of a test that would hang
 
@@ -33,7 +33,7 @@ class Source:
     go_on: threading.Event = field(default_factory=threading.Event)
     replayed: list[str] = field(default_factory=list)
 
-    def fetch(self, place: Place, _limits: Limits) -> Fetched:
+    def fetch(self, place: FetchRequest, _limits: Limits) -> Fetched:
         """See `ShardSource`."""
         if place.shard_id == "slow":
             assert self.go_on.wait(PATIENCE)
@@ -46,7 +46,7 @@ class Source:
 
     def _fetched(self, shard: str) -> Fetched:
         numbers = [str(1000 + n) for n in range(ENOUGH)]
-        columns = Columns([Part(Records(numbers, ["key"] * ENOUGH, [b""] * ENOUGH, [0] * ENOUGH))])
+        columns = RecordColumnSet([RecordSlice(Records(numbers, ["key"] * ENOUGH, [b""] * ENOUGH, [0] * ENOUGH))])
         return Fetched(shard, TRIM_HORIZON, Position.after(numbers[-1]), columns, numbers[0], ENOUGH, ENOUGH, 1000)
 
 
@@ -57,9 +57,9 @@ class Bench:
         self.store, self.source = CheckpointStore(MemoryTable()), Source()
         for shard in ("fast", "slow"):
             self.store.put_new(ShardRow(shard, TRIM_HORIZON, TRIM_HORIZON, generation=4, batch=5).to_item())
-        task = Task(Life(4, ""), 6, Reader("4.0.0", 2), Limits(10, 100), PATIENCE, threading.Event().wait)
+        task = Task(Epoch(4, ""), 6, TaskAttempt("4.0.0", 2), Limits(10, 100), PATIENCE, threading.Event().wait)
         monkeypatch.setattr(BatchReader, "_ports", lambda _: (self.store, self.source, task))
-        monkeypatch.setattr(datasource, "wait", self._wait)
+        monkeypatch.setattr(batch_reader, "wait", self._wait)
         self.task = task
 
     def _wait(self, futures: Any) -> None:
@@ -78,7 +78,7 @@ class Bench:
 
 
 def test_a_shard_that_nobody_waits_for_any_more_is_not_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its range would be committed though Spark never saw it, or end the life between the last look at the rows and the close."""
+    """Its range would be committed though Spark never saw it, or end the epoch between the last look at the rows and the close."""
     bench = Bench(monkeypatch)
     assert bench.take() == ENOUGH
     assert {row.id: row.batch for row in bench.store.shards().values()} == {"fast": 6, "slow": 5}
@@ -88,6 +88,6 @@ def test_a_task_that_is_over_does_not_wait_out_the_lease_of_its_former_attempt(m
     """Nothing would be emitted after that; the worker is free at once."""
     bench = Bench(monkeypatch)
     range_ = Range("slow", TRIM_HORIZON, Position.after("1999"), "1000", ENOUGH)
-    assert bench.store.bind(bench.task.life, 6, range_, Reader("4.0.0", 1)) is None
+    assert bench.store.bind(bench.task.epoch, 6, range_, TaskAttempt("4.0.0", 1)) is None
     assert bench.take() == ENOUGH
     assert bench.source.replayed == []

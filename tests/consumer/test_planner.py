@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice_checkpoints.model import Child, ShardRow
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_consumer import planner
-from sluice_consumer.planner import View
+from sluice_checkpoints.protocol.rows import Child, ShardRow
+from sluice_consumer.batches import planner
+from sluice_consumer.batches.planner import TableView
 
 HERE = Position.after("7")
 
@@ -19,9 +19,9 @@ def row(name: str, end: Position = HERE, **values: object) -> ShardRow:
     return ShardRow(name, start=values.pop("start", end), end=end, **values)  # type: ignore[arg-type]  # literals of a test
 
 
-def view(*rows: ShardRow, committed: int = 5, listed: str = "", asked: str = "", own: bool = False) -> View:
-    """What a life sees; `listed` and `asked` are ids of one letter each."""
-    return View({r.id: r for r in rows}, committed, frozenset(listed), frozenset(asked), own_commits=own)
+def view(*rows: ShardRow, committed: int = 5, listed: str = "", asked: str = "", own: bool = False) -> TableView:
+    """What an epoch sees; `listed` and `asked` are ids of one letter each."""
+    return TableView({r.id: r for r in rows}, committed, frozenset(listed), frozenset(asked), own_commits=own)
 
 
 def ids(rows: tuple[ShardRow, ...]) -> str:
@@ -56,7 +56,7 @@ PLANS = [
 
 
 @pytest.mark.parametrize(("seen", "expected", "replay"), [case[1:] for case in PLANS], ids=[case[0] for case in PLANS])
-def test_a_batch_is(seen: View, expected: str, replay: bool) -> None:  # noqa: FBT001 - a table's column
+def test_a_batch_is(seen: TableView, expected: str, replay: bool) -> None:  # noqa: FBT001 - a table's column
     """The next batch takes these rows and no others."""
     plan = planner.next_batch(seen)
     assert (plan.number, ids(plan.rows), plan.replay) == (6, expected, replay)
@@ -70,8 +70,8 @@ def test_no_child_joins_the_batch_in_which_its_parent_was_bound_to_end() -> None
 
 
 @pytest.mark.parametrize(("own", "joins"), [(True, 6), (False, 7)])
-def test_children_join_the_batch_after_next_until_this_life_has_committed(own: bool, joins: int) -> None:  # noqa: FBT001
-    """What an earlier life may have issued must not change."""
+def test_children_join_the_batch_after_next_until_this_epoch_has_committed(own: bool, joins: int) -> None:  # noqa: FBT001
+    """What an earlier epoch may have issued must not change."""
     created = planner.missing_children(view(A_ENDED, own=own), generation=3)
     assert [(c.id, c.joins, c.generation, c.parents) for c in created] == [("c", joins, 3, frozenset("ab")), ("d", joins, 3, frozenset("a"))]
 
@@ -106,7 +106,7 @@ def test_a_child_of_a_shard_that_begins_at_a_time_is_younger_than_that() -> None
     ],
     ids=["the parent's END is not committed", "the children have rows", "no children are known"],
 )
-def test_no_children_are_created_when(seen: View) -> None:
+def test_no_children_are_created_when(seen: TableView) -> None:
     """A child is created once, after its parent stands at END."""
     assert planner.missing_children(seen, 3) == ()
 
@@ -119,7 +119,7 @@ def test_a_child_of_two_ended_parents_is_created_once() -> None:
 
 @pytest.mark.parametrize("own", [True, False])
 def test_what_an_audit_finds_always_joins_the_batch_after_next(own: bool) -> None:  # noqa: FBT001
-    """An audit may find what an earlier life had not seen."""
+    """An audit may find what an earlier epoch had not seen."""
     listed = [Child("a", frozenset()), Child("x", frozenset("a"))]
     assert [(r.id, r.joins, r.parents) for r in planner.unaccounted(view(row("a"), own=own), listed, 3)] == [("x", 7, frozenset("a"))]
 
@@ -137,7 +137,7 @@ ROWLESS = [
 
 
 @pytest.mark.parametrize(("seen", "done", "needed"), [case[1:] for case in ROWLESS], ids=[case[0] for case in ROWLESS])
-def test_a_parent_without_a_row_is_waited_for_until_a_listing_that_knows_better(seen: View, done: bool, needed: bool) -> None:  # noqa: FBT001
+def test_a_parent_without_a_row_is_waited_for_until_a_listing_that_knows_better(seen: TableView, done: bool, needed: bool) -> None:  # noqa: FBT001
     """Where the stream split while a shard was read far behind, a merge may be known before one of its parents is."""
     assert ("c" in ids(planner.next_batch(seen).rows)) is done
     assert planner.needs_audit(seen) is needed

@@ -17,11 +17,11 @@ from kubernetes.client import ApiException
 from kubernetes.config import incluster_config
 from urllib3.exceptions import HTTPError
 
-from sluice_consumer import pod
-from sluice_consumer.pod import PodAnnotations, Report, Reporter
-from sluice_consumer.spark_conf import Pod
+from sluice_consumer.process import pod
+from sluice_consumer.process.pod import PodAnnotations, ReportDraft, Reporter
+from sluice_consumer.spark.conf import PodAddress
 
-HERE = Pod("driver-1", "space", "10.0.0.7", "uid-1")
+HERE = PodAddress("driver-1", "space", "10.0.0.7", "uid-1")
 
 
 @dataclass
@@ -118,7 +118,7 @@ class Bench:
     """Reports in virtual time."""
 
     def __init__(self, number: int = 0) -> None:
-        self.report, self.texts = Report(number), list[dict[str, Any]]()
+        self.report, self.texts = ReportDraft(number), list[dict[str, Any]]()
 
     def at(self, now: float, **values: object) -> int:
         """How many reports were written after an update at a time."""
@@ -165,7 +165,7 @@ def test_what_was_held_back_is_written_when_it_is_time() -> None:
 
 def test_before_anything_was_said_nothing_is_written() -> None:
     """An operator that read an empty report would take it for one without shards."""
-    assert Report().wait(1e9) > 0
+    assert ReportDraft().wait(1e9) > 0
 
 
 def test_the_number_of_a_report_goes_on_where_the_supervisor_stopped() -> None:

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from sluice_checkpoints.http_connections import Waits
-from sluice_consumer import ports
-from sluice_consumer.config import Checkpoints, Config, Pipeline, Stream
+from sluice_checkpoints.aws.connections import TimeLimits
+from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
+from sluice_consumer.process import wiring
 
-CONFIG = Config(Stream("s", "eu-west-1", dynamodb_endpoint="http://127.0.0.1:1"), Checkpoints("t"), Pipeline("m:f"), lease_duration_seconds=12)
+CONFIG = Config(
+    StreamConfig("s", "eu-west-1", dynamodb_endpoint="http://127.0.0.1:1"), CheckpointsConfig("t"), PipelineConfig("m:f"), lease_duration_seconds=12
+)
 
 
 @pytest.fixture(autouse=True)
@@ -22,16 +24,16 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_process_has_one_client_of_tables_and_one_of_rows_but_for_its_heartbeats() -> None:
     """Another of boto3's costs a tenth of a second and 10 MB (measured)."""
-    assert api(ports.targets(CONFIG)) is api(ports.sources(CONFIG))
-    assert api(ports.store(CONFIG).table) is api(ports.store(CONFIG).table)
-    assert api(ports.beating_store(CONFIG).table) is not api(ports.store(CONFIG).table)
+    assert api(wiring.targets(CONFIG)) is api(wiring.sources(CONFIG))
+    assert api(wiring.store(CONFIG).table) is api(wiring.store(CONFIG).table)
+    assert api(wiring.beating_store(CONFIG).table) is not api(wiring.store(CONFIG).table)
 
 
 def test_a_heartbeat_is_answered_within_a_sixth_of_the_lease_or_not_at_all() -> None:
     """Connecting and reading each have half of it, and no try starts later."""
-    table: Any = ports.beating_store(CONFIG).table
+    table: Any = wiring.beating_store(CONFIG).table
     waits = api(table)._http._http._make.args[-1]
-    assert (waits, table._patience.limit) == (Waits(connect=1.0, read=1.0), 2.0)
+    assert (waits, table._patience.limit) == (TimeLimits(connect=1.0, read=1.0), 2.0)
 
 
 def api(adapter: Any) -> Any:

@@ -3,11 +3,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-from sluice_checkpoints.model import ShardRow
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_consumer.life import Committed, Consumer
-from sluice_consumer.planner import View
-from sluice_consumer.progress import WARNINGS, Backfill, Progress
+from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_consumer.batches.consumer import Committed, Consumer
+from sluice_consumer.batches.planner import TableView
+from sluice_consumer.metrics.progress import WARNINGS, Backfill, BatchProgress
 
 
 class Bench:
@@ -15,9 +15,9 @@ class Bench:
 
     def __init__(self, *rows: ShardRow, committed: int = 0) -> None:
         self.now = 0.0
-        view = View({row.id: row for row in rows}, committed, frozenset())
+        view = TableView({row.id: row for row in rows}, committed, frozenset())
         consumer = cast("Consumer", type("Consumer", (), {"view": view}))
-        self.progress = Progress(consumer, 4, clock=lambda: self.now)
+        self.progress = BatchProgress(consumer, 4, clock=lambda: self.now)
 
     def report(self, *names: str) -> tuple[Any, ...]:
         """Some fields of the report."""
@@ -103,7 +103,7 @@ def backfill(*reads: tuple[float, int]) -> list[str]:
     made: Backfill | None = None
     for now, read_to in reads:
         rows = (row("a", read_to=GOAL), row("b", read_to=read_to), row("c", end=END))
-        consumer = cast("Consumer", SimpleNamespace(view=View({r.id: r for r in rows}, 1, frozenset())))
+        consumer = cast("Consumer", SimpleNamespace(view=TableView({r.id: r for r in rows}, 1, frozenset())))
         made = made or Backfill(consumer, GOAL)
         made.consumer, made.clock = consumer, lambda now=now: now
         lines.append(made.line())

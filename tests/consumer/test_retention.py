@@ -5,22 +5,22 @@ from dataclasses import replace
 import pytest
 
 from sluice_checkpoints.errors import ProtocolViolation
-from sluice_checkpoints.memory import MemoryTable
-from sluice_checkpoints.model import ShardRow
+from sluice_checkpoints.memory.stream import DAY_MILLIS, MemoryStream
+from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_checkpoints.store import CheckpointStore, Life, Reader
-from sluice_checkpoints.stream_twin import DAY_MILLIS, StreamTwin
-from sluice_consumer import bootstrap, retention
-from sluice_consumer.binding import Task, read_shard
-from sluice_consumer.config import Start
-from sluice_consumer.kinesis import ShardNotFound
-from sluice_consumer.kinesis_twin import KinesisTwin, Manners
-from sluice_consumer.life import Committed, Consumer
-from sluice_consumer.planner import BatchPlan, View
-from sluice_consumer.ranges import Limits
-from sluice_consumer.retention import DataLost
-from sluice_consumer.shard_reader import Reader as Source
-from sluice_consumer.shard_reader import ReplayShort
+from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
+from sluice_consumer.batches import bootstrap, retention
+from sluice_consumer.batches.consumer import Committed, Consumer
+from sluice_consumer.batches.planner import BatchPlan, TableView
+from sluice_consumer.batches.retention import DataLost
+from sluice_consumer.config import StartConfig
+from sluice_consumer.kinesis.client import ShardNotFound
+from sluice_consumer.kinesis.memory import FakeBehaviour, MemoryKinesis
+from sluice_consumer.shards.bind import Task, read_shard
+from sluice_consumer.shards.ranges import Limits
+from sluice_consumer.shards.reader import ReplayShort
+from sluice_consumer.shards.reader import ShardReader as Source
 
 HOUR = 3_600_000
 S0, S1 = "shardId-000000000000", "shardId-000000000001"
@@ -30,9 +30,9 @@ S0, S1 = "shardId-000000000000", "shardId-000000000001"
 NOW = 100 * HOUR
 
 
-def seen(*rows: ShardRow) -> View:
-    """What a life knows, with batch 3 committed."""
-    return View({row.id: row for row in rows}, 3, frozenset())
+def seen(*rows: ShardRow) -> TableView:
+    """What an epoch knows, with batch 3 committed."""
+    return TableView({row.id: row for row in rows}, 3, frozenset())
 
 
 def row(name: str, hours_ago: float, end: Position = TRIM_HORIZON, batch: int = 3) -> ShardRow:
@@ -61,7 +61,7 @@ def row(name: str, hours_ago: float, end: Position = TRIM_HORIZON, batch: int = 
         "no shard",
     ],
 )
-def test_retention_is_near_after(view: View, expected: bool) -> None:  # noqa: FBT001 - a table's column
+def test_retention_is_near_after(view: TableView, expected: bool) -> None:  # noqa: FBT001 - a table's column
     """Four fifths of the retention since the time up to which a shard was read; records are kept for a day here."""
     assert (retention.near(view, DAY_MILLIS, NOW) is not None) == expected
 
@@ -94,16 +94,16 @@ def test_the_warning_names_the_shard_that_is_farthest_behind_and_counts_the_othe
 
 
 class Bench:
-    """A consumer of two shards whose first life bound a batch of five records each, and died."""
+    """A consumer of two shards whose first epoch bound a batch of five records each, and died."""
 
-    def __init__(self, manners: Manners | None = None, shards: int = 2) -> None:
+    def __init__(self, manners: FakeBehaviour | None = None, shards: int = 2) -> None:
         self.now = 1_700_000_000_000
-        self.stream = StreamTwin("s", shards, now=lambda: self.now)
-        self.client = KinesisTwin(self.stream, manners)
+        self.stream = MemoryStream("s", shards, now=lambda: self.now)
+        self.client = MemoryKinesis(self.stream, manners)
         self.table = MemoryTable()
         self.store = CheckpointStore(self.table)
         self.attempt = 0
-        bootstrap.prepare(self.store, bootstrap.Seed("p", "id", self.stream.describe(), self.stream.list_shards()), Start())
+        bootstrap.prepare(self.store, bootstrap.Seed("p", "id", self.stream.describe(), self.stream.list_shards()), StartConfig())
         self.put(5)
         first = self.begin()
         for shard in first.view.rows:
@@ -123,20 +123,20 @@ class Bench:
             self.now += HOUR
 
     def begin(self) -> Consumer:
-        """The next life, ready."""
+        """The next epoch, ready."""
         before = self.store.consumer()
         assert before is not None
         after = self.store.take(before, replace(before, token=f"t{before.generation}", lease_millis=1))
         assert after is not None
-        consumer = Consumer(self.store, self.stream, Life(after.generation, after.token))
+        consumer = Consumer(self.store, self.stream, Epoch(after.generation, after.token))
         consumer.begin()
         return consumer
 
     def read(self, consumer: Consumer, batch: int, shard: str) -> list[bytes]:
         """What a task reads."""
         self.attempt += 1
-        reader = Reader(f"{consumer.life.generation}.0.0", self.attempt)
-        task = Task(consumer.life, batch, reader, Limits(5, 1000), 1.0, lambda _seconds: None)
+        reader = TaskAttempt(f"{consumer.epoch.generation}.0.0", self.attempt)
+        task = Task(consumer.epoch, batch, reader, Limits(5, 1000), 1.0, lambda _seconds: None)
         return read_shard(self.store, self.source, task, self.store.read([shard])[shard]).columns.data
 
     def settle(self, consumer: Consumer, accepted: int | None = None) -> tuple[retention.Loss, ...]:
@@ -180,7 +180,7 @@ def test_without_an_open_batch_nothing_is_looked_at() -> None:
 
 
 @pytest.mark.parametrize("accepted", [None, 2, 41], ids=["nobody said anything", "another batch was accepted", "a number left over"])
-def test_an_overtaken_batch_ends_the_life_with_the_procedure_and_changes_nothing(accepted: int | None) -> None:
+def test_an_overtaken_batch_ends_the_epoch_with_the_procedure_and_changes_nothing(accepted: int | None) -> None:
     """Exit 65: no restart helps. The message says what is lost, and how to go on."""
     bench = Bench()
     bench.stream.trim(S0, 2)
@@ -233,7 +233,7 @@ def test_the_loss_of_a_shard_that_is_gone_as_a_whole_can_be_accepted() -> None:
 
 def test_sparse_replies_are_followed_before_anything_is_called_lost() -> None:
     """Empty replies far from the tip say nothing."""
-    bench = Bench(Manners(empty_pages=3))
+    bench = Bench(FakeBehaviour(empty_pages=3))
     assert bench.settle(bench.begin()) == ()
 
 

@@ -8,8 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 from sluice_checkpoints.errors import ServiceUnavailable
-from sluice_checkpoints.stream import ShardList, StreamIdentity
-from sluice_consumer.shared_catalog import SharedCatalog
+from sluice_checkpoints.stream.model import ShardList, StreamIdentity
+from sluice_consumer.kinesis.shared_catalog import SharedCatalog
 
 CALLERS = 8
 

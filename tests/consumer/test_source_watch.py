@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sluice_checkpoints.formats import take_snapshot
-from sluice_checkpoints.model import MigrationRow
-from sluice_checkpoints.snapshot import Key, KeySchema
-from sluice_consumer.source_watch import moved
+from sluice_checkpoints.formats.detect import take_snapshot
+from sluice_checkpoints.formats.snapshot import KeySchema, TableKey
+from sluice_checkpoints.protocol.rows import MigrationRow
+from sluice_consumer.process.source_watch import moved
 
 
 class Tables:
@@ -18,7 +18,7 @@ class Tables:
 
     def key_schema(self, table: str) -> KeySchema | None:
         """KCL's, for the table of that name."""
-        return (Key("leaseKey", "HASH", "S"),) if table == "old" and self.counter is not None else None
+        return (TableKey("leaseKey", "HASH", "S"),) if table == "old" and self.counter is not None else None
 
     def scan(self, _table: str) -> list[dict[str, dict[str, str]]]:
         """The lease."""

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from sluice_consumer.config import Checkpoints, Config, Pipeline, Stream
-from sluice_consumer.spark_conf import CLASS_PATH, NO_BOUNDS_CHECKS, SHARED_CLASSES, Pod, settings
+from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
+from sluice_consumer.spark.conf import CLASS_PATH, NO_BOUNDS_CHECKS, SHARED_CLASSES, PodAddress, settings
 
-CONFIG = Config(Stream("s", "r"), Checkpoints("t"), Pipeline("m:f"), name="orders")
-POD = Pod("driver-1", "space", "10.0.0.7", "uid")
+CONFIG = Config(StreamConfig("s", "r"), CheckpointsConfig("t"), PipelineConfig("m:f"), name="orders")
+POD = PodAddress("driver-1", "space", "10.0.0.7", "uid")
 
 
 @pytest.mark.parametrize("lease", [3, 7.7, 20, 600])
@@ -102,7 +102,7 @@ def test_a_pod_starts_from_the_images_archive_of_classes_unless_the_user_says_ot
 
 @pytest.mark.parametrize("process", ["driver", "executor"])
 @pytest.mark.parametrize("pod", [None, POD])
-def test_every_jvm_reads_arrow_without_looking_at_bounds_unless_the_user_says_otherwise(process: str, pod: Pod | None) -> None:
+def test_every_jvm_reads_arrow_without_looking_at_bounds_unless_the_user_says_otherwise(process: str, pod: PodAddress | None) -> None:
     """In local mode the driver is the one that reads."""
     key = f"spark.{process}.defaultJavaOptions"
     assert NO_BOUNDS_CHECKS in settings(CONFIG, pod)[key].split()

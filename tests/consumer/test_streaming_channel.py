@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.streaming_channel import Caller, Failed, Server, serving
+from sluice_consumer.spark.stream_channel import ChannelClient, ChannelFailed, ChannelServer, serving
 
 
 def refuse(*_: Any) -> None:
@@ -29,17 +29,17 @@ def address() -> Iterator[str]:
 
 def test_an_answer_is_what_the_other_side_returned(address: str) -> None:
     """As JSON says it."""
-    caller = Caller(address)
+    caller = ChannelClient(address)
     assert caller.ask("echo", {"batch": 1}, None) == [{"batch": 1}, None]
     caller.close()
 
 
 def test_an_error_keeps_its_name_and_words_and_the_conversation_goes_on(address: str) -> None:
     """Also that of a call nobody answers."""
-    caller = Caller(address)
-    with pytest.raises(Failed, match="Refused: the table is another's"):
+    caller = ChannelClient(address)
+    with pytest.raises(ChannelFailed, match="Refused: the table is another's"):
         caller.ask("refuse")
-    with pytest.raises(Failed, match="KeyError"):
+    with pytest.raises(ChannelFailed, match="KeyError"):
         caller.ask("what")
     assert caller.ask("echo") == []
     caller.close()
@@ -47,9 +47,9 @@ def test_an_error_keeps_its_name_and_words_and_the_conversation_goes_on(address:
 
 def test_two_at_a_time_are_refused(address: str) -> None:
     """A union of the stream with itself; the first goes on."""
-    first, second = Caller(address), Caller(address)
+    first, second = ChannelClient(address), ChannelClient(address)
     first.ask("echo")
-    with pytest.raises(Failed, match="read this source once"):
+    with pytest.raises(ChannelFailed, match="read this source once"):
         second.ask("echo")
     assert first.ask("echo", 1) == [1]
     first.close()
@@ -59,14 +59,14 @@ def test_two_at_a_time_are_refused(address: str) -> None:
 def test_one_after_the_other_is_answered(address: str) -> None:
     """Spark may start its planner again."""
     for n in range(3):
-        caller = Caller(address)
+        caller = ChannelClient(address)
         while True:  # the server may hear of the end of the last one a moment later
             try:
                 assert caller.ask("echo", n) == [n]
                 break
-            except Failed:
+            except ChannelFailed:
                 caller.close()
-                caller = Caller(address)
+                caller = ChannelClient(address)
         caller.close()
 
 
@@ -74,7 +74,7 @@ def test_no_thread_stays_behind() -> None:
     """A notebook may open many sources one after the other."""
     before = set(threading.enumerate())
     with serving({"echo": lambda: 1}) as address:
-        caller = Caller(address)
+        caller = ChannelClient(address)
         caller.ask("echo")
         caller.close()
     for thread in set(threading.enumerate()) - before:
@@ -84,7 +84,7 @@ def test_no_thread_stays_behind() -> None:
 
 def test_it_closes_though_a_client_came_at_that_very_moment(tmp_path: Path) -> None:
     """Then its thread has ended already, and its socket is gone."""
-    server = Server({}, str(tmp_path / "planner"))
+    server = ChannelServer({}, str(tmp_path / "planner"))
     server._over.set()
     Client(server._address, "AF_UNIX").close()
     server._thread.join(30)
@@ -99,4 +99,4 @@ def test_only_this_user_can_reach_it_and_nothing_stays_behind() -> None:
         assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     assert not directory.exists()
     with pytest.raises(OSError, match="No such file"):
-        Caller(address).ask("echo")
+        ChannelClient(address).ask("echo")

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from streaming_world import Checkpoint, Steps, World
 
 from sluice_checkpoints.errors import Fenced, LostRace, Refused
-from sluice_consumer.jobs import JobsNotDone
-from sluice_consumer.planner import BatchPlan
-from sluice_consumer.streaming_offsets import Offset
+from sluice_consumer.batches.planner import BatchPlan
+from sluice_consumer.spark.jobs import JobsNotDone
+from sluice_consumer.streaming.offsets import Offset
 
 
 def steps_of_a_run() -> list[str]:
@@ -46,7 +46,7 @@ def test_a_query_that_dies_at_any_step_goes_on_without_loss_or_repetition(at: in
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, len(STEPS)), min_size=2, max_size=6))
 def test_a_query_that_dies_again_and_again_does_so_too(crashes: list[int]) -> None:
-    """Each life dies at a step of its own."""
+    """Each epoch dies at a step of its own."""
     world = World()
     for at in crashes:
         world.steps = Steps(at)
@@ -84,7 +84,7 @@ def test_a_batch_from_an_offset_to_itself_holds_nothing() -> None:
     world = World()
     world.query()
     last = Offset.from_map(world.spark.offsets[-1])
-    assert world.life().partitions(last, last) is None
+    assert world.epoch().partitions(last, last) is None
 
 
 def test_a_lost_directory_starts_where_the_table_stands() -> None:
@@ -175,12 +175,12 @@ def test_a_query_that_finds_nothing_begins_with_a_batch_of_nothing() -> None:
     assert world.told[-1] is None
 
 
-def test_a_later_life_ends_the_query() -> None:
+def test_a_later_epoch_ends_the_query() -> None:
     """Its first write is refused."""
     world = World()
-    planner = world.life()
+    planner = world.epoch()
     end = planner.latest(planner.initial())
-    world.life()
+    world.epoch()
     with pytest.raises(Fenced):
         planner.latest(end)
 
@@ -188,7 +188,7 @@ def test_a_later_life_ends_the_query() -> None:
 def test_a_lost_lease_ends_the_query_before_anything_is_answered() -> None:
     """Whatever is asked."""
     world = World()
-    planner = world.life()
+    planner = world.epoch()
 
     def lost() -> None:
         raise Fenced("the lease was taken")
@@ -203,7 +203,7 @@ def test_a_lost_lease_ends_the_query_before_anything_is_answered() -> None:
 def test_available_now_ends_though_records_keep_coming() -> None:
     """Only what had arrived before counts."""
     world = World()
-    planner = world.life()
+    planner = world.epoch()
     world.now += 5000
     planner.until_now()
     start = planner.initial()
@@ -223,7 +223,7 @@ def test_a_batch_read_late_after_it_was_closed_gives_nothing() -> None:
     """A task of a thread that foreachBatch left behind: its range is the closed, empty one; after the next bind it is told so."""
     world = World()
     world.reads = lambda _shard: False
-    planner = world.life()
+    planner = world.epoch()
     start = planner.initial()
     end = planner.latest(start)
     plan = planner.partitions(start, end)

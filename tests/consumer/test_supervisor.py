@@ -13,23 +13,23 @@ from typing import Any, cast
 import pytest
 
 from sluice_checkpoints.errors import LeaseHeld, Refused, ServiceUnavailable
-from sluice_checkpoints.lease import Claim, Taken, Watcher, take_over
-from sluice_checkpoints.memory import MemoryTable
-from sluice_checkpoints.migration_world import Prepared
-from sluice_checkpoints.model import ConsumerRow, MigrationRow
-from sluice_checkpoints.store import CheckpointStore
-from sluice_checkpoints.stream_twin import StreamTwin
-from sluice_consumer import child as children
-from sluice_consumer import ports, supervisor
-from sluice_consumer.child import die_with_parent, end_group
-from sluice_consumer.config import Checkpoints, Config, MigrateFrom, Pipeline, Start, Stream
-from sluice_consumer.orders import Orders
-from sluice_consumer.outcome import QUIET, UNCLEAN
-from sluice_consumer.supervisor import Heart, Supervisor
-from sluice_operator import spark_settings
+from sluice_checkpoints.memory.stream import MemoryStream
+from sluice_checkpoints.memory.table import MemoryTable
+from sluice_checkpoints.migrate.ports import PreparedTarget
+from sluice_checkpoints.protocol.lease import LeaseRequest, TakenLease, Watcher, take_over
+from sluice_checkpoints.protocol.rows import ConsumerRow, MigrationRow
+from sluice_checkpoints.protocol.store import CheckpointStore
+from sluice_consumer.config import CheckpointsConfig, Config, MigrateFromConfig, PipelineConfig, StartConfig, StreamConfig
+from sluice_consumer.process import child_process as children
+from sluice_consumer.process import supervisor, wiring
+from sluice_consumer.process.child_process import die_with_parent, end_group
+from sluice_consumer.process.ending import QUIET, UNCLEAN
+from sluice_consumer.process.lease_handoff import LeaseHandoff
+from sluice_consumer.process.supervisor import Heartbeats, Supervisor
+from sluice_operator.apply import spark_settings
 
 LEASE = 30.0
-CONFIG = Config(Stream("s", "r"), Checkpoints("t"), Pipeline("m:f"), lease_duration_seconds=LEASE)
+CONFIG = Config(StreamConfig("s", "r"), CheckpointsConfig("t"), PipelineConfig("m:f"), lease_duration_seconds=LEASE)
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Stop:
         self.heart.time[0] += seconds
 
 
-class Beating(Heart):
+class Beating(Heartbeats):
     """A heart in virtual time; `answers` are what beats come to, the last one for ever."""
 
     def __init__(self, *answers: bool | Exception, keep: float = 0.0, limit: int = 10, seconds: float = 0.0) -> None:
@@ -86,7 +86,7 @@ def test_after_a_failure_a_heart_tries_sooner() -> None:
     assert heart.waits == [10.0, 1.25, 1.25, 10.0]
 
 
-def test_a_life_ends_when_no_beat_sent_in_the_last_two_thirds_was_accepted() -> None:
+def test_an_epoch_ends_when_no_beat_sent_in_the_last_two_thirds_was_accepted() -> None:
     """The watchdog asks; it kills then."""
     heart = Beating(GONE)
     heart.time[0] = 20.0
@@ -96,7 +96,7 @@ def test_a_life_ends_when_no_beat_sent_in_the_last_two_thirds_was_accepted() -> 
 
 
 def test_what_counts_is_when_a_beat_was_sent_not_when_it_was_answered() -> None:
-    """The next life counts from the moment it saw the counter move."""
+    """The next epoch counts from the moment it saw the counter move."""
     heart = Beating(YES, seconds=15.0)
     heart.once()
     assert (heart.accepted, heart.alive) == (0.0, True)
@@ -104,7 +104,7 @@ def test_what_counts_is_when_a_beat_was_sent_not_when_it_was_answered() -> None:
     assert not heart.alive
 
 
-def test_a_refused_beat_ends_the_life_at_once_and_no_other_is_sent() -> None:
+def test_a_refused_beat_ends_the_epoch_at_once_and_no_other_is_sent() -> None:
     """The lease is another's."""
     heart = Beating(NO)
     heart.run()
@@ -113,7 +113,7 @@ def test_a_refused_beat_ends_the_life_at_once_and_no_other_is_sent() -> None:
     assert len(heart.promises) == 1
 
 
-def test_a_heart_that_stood_still_for_too_long_does_not_revive_its_life() -> None:
+def test_a_heart_that_stood_still_for_too_long_does_not_revive_its_epoch() -> None:
     """Its driver has ended itself by then, even if the table still accepts the beat."""
     heart = Beating(YES)
     heart.time[0] = 20.1
@@ -163,7 +163,7 @@ def test_the_lease_is_released_only_after(code: int, at: float, released: bool, 
     store, taken = leased()
     heart = Beating(YES, keep=25.0)
     heart.time[0] = at
-    ending = Supervisor(CONFIG, store, store)._ended(code, heart, taken.life)
+    ending = Supervisor(CONFIG, store, store)._ended(code, heart, taken.epoch)
     row = store.consumer()
     assert row is not None
     assert (row.released, ending.reason) == (released, reason)
@@ -174,12 +174,12 @@ def test_a_clean_drain_stays_one_although_its_lease_could_not_be_released() -> N
     store, taken = leased()
     beating = CheckpointStore(MemoryTable())
     cast("MemoryTable", beating.table).hook = lambda *_: (_ for _ in ()).throw(GONE)
-    ending = Supervisor(CONFIG, store, beating)._ended(0, Beating(YES), taken.life)
+    ending = Supervisor(CONFIG, store, beating)._ended(0, Beating(YES), taken.epoch)
     assert (ending.code, ending.reason) == (0, "Drained")
     assert "was not released: no answer" in ending.message
 
 
-def test_everything_of_a_life_is_silent_before_the_next_one_takes_its_lease() -> None:
+def test_everything_of_an_epoch_is_silent_before_the_next_one_takes_its_lease() -> None:
     """Two thirds until the watchdog looks, one third until executors have noticed; clocks run at the same rate within one percent."""
     heart, seen = Beating(GONE), []
     while heart.alive:
@@ -187,7 +187,7 @@ def test_everything_of_a_life_is_silent_before_the_next_one_takes_its_lease() ->
     silent = (heart.time[0] + LEASE / 3) * 1.01
     store, _ = leased(round(LEASE * 1000))
     virtual = Time()
-    take_over(store, Claim(1000, "me", ""), replace(virtual.watcher(), notify=seen.append))
+    take_over(store, LeaseRequest(1000, "me", ""), replace(virtual.watcher(), notify=seen.append))
     assert silent <= seen[0] * 0.99 + 1e-9
     assert virtual.now == pytest.approx(seen[0])
 
@@ -260,20 +260,20 @@ def test_a_pod_is_not_killed_before_its_supervisor_has_ended_the_drain() -> None
 
 
 def test_a_driver_dies_when_its_lease_is_not_taken() -> None:
-    """With all that it has started: it has no life to work for."""
+    """With all that it has started: it has no epoch to work for."""
     with pytest.raises(LeaseHeld), children.starting(["sleep", "60"]) as child:
         raise LeaseHeld("it beats")
     assert child.poll() == -signal.SIGKILL
 
 
-def test_a_driver_gets_its_life_once_the_lease_is_taken(tmp_path: Path) -> None:
+def test_a_driver_gets_its_epoch_once_the_lease_is_taken(tmp_path: Path) -> None:
     """On standard input, and nothing before."""
     _, taken = leased()
     with children.starting(["sh", "-c", f"head -n 1 >{tmp_path}/said"]) as child:
         children.order(child, replace(taken, wait_out_millis=7, how="forced"), number=5)
         assert child.wait(60) == 0
     with FileIO(tmp_path / "said") as said:
-        assert Orders.read(said) == Orders(taken.life.generation, taken.life.token, "forced", 7, 5, taken.sent)
+        assert LeaseHandoff.read(said) == LeaseHandoff(taken.epoch.generation, taken.epoch.token, "forced", 7, 5, taken.sent)
 
 
 def test_a_driver_that_died_while_the_lease_was_waited_for_is_judged_by_its_exit_code() -> None:
@@ -318,19 +318,19 @@ class Time:
             self.at.pop(moment)()
 
 
-def leased(lease_millis: int = 30_000) -> tuple[CheckpointStore, Taken]:
+def leased(lease_millis: int = 30_000) -> tuple[CheckpointStore, TakenLease]:
     """A table whose lease is held."""
     store = CheckpointStore(MemoryTable())
     store.create_consumer(ConsumerRow("id", "arn", 1))
-    return store, take_over(store, Claim(lease_millis, "me", ""), Time().watcher())
+    return store, take_over(store, LeaseRequest(lease_millis, "me", ""), Time().watcher())
 
 
 def test_a_new_table_and_a_released_lease_are_taken_at_once() -> None:
     """Nobody can be working."""
     store, taken = leased()
-    store.release(taken.life)
+    store.release(taken.epoch)
     virtual = Time()
-    again = take_over(store, Claim(1000, "me", ""), virtual.watcher())
+    again = take_over(store, LeaseRequest(1000, "me", ""), virtual.watcher())
     assert (taken.how, again.how, again.row.generation, virtual.slept) == ("new", "released", 2, 0)
     assert not store.consumer().released  # type: ignore[union-attr]  # it is there
 
@@ -339,7 +339,7 @@ def test_a_lease_that_was_not_released_is_watched_for_all_of_what_its_holder_pro
     """The holder's promise counts, not the taker's."""
     store, _ = leased()
     virtual = Time()
-    taken = take_over(store, Claim(1000, "me", ""), virtual.watcher())
+    taken = take_over(store, LeaseRequest(1000, "me", ""), virtual.watcher())
     assert virtual.slept >= LEASE
     assert (taken.row.lease_millis, taken.wait_out_millis, taken.how) == (1000, 0, "expired")
 
@@ -347,9 +347,9 @@ def test_a_lease_that_was_not_released_is_watched_for_all_of_what_its_holder_pro
 def test_a_lease_that_beats_is_held() -> None:
     """Even with the very last look."""
     store, taken = leased()
-    virtual = Time(at={LEASE - 0.1: lambda: store.beat(taken.life)})
+    virtual = Time(at={LEASE - 0.1: lambda: store.beat(taken.epoch)})
     with pytest.raises(LeaseHeld):
-        take_over(store, Claim(1000, "me", ""), virtual.watcher())
+        take_over(store, LeaseRequest(1000, "me", ""), virtual.watcher())
 
 
 def test_a_forced_take_keeps_the_larger_promise_and_waits_it_out() -> None:
@@ -357,15 +357,15 @@ def test_a_forced_take_keeps_the_larger_promise_and_waits_it_out() -> None:
     for mine, larger in ((1000, 30_000), (60_000, 60_000)):
         store, _ = leased()
         virtual = Time()
-        taken = take_over(store, Claim(mine, "me", "", force=True), virtual.watcher())
+        taken = take_over(store, LeaseRequest(mine, "me", "", force=True), virtual.watcher())
         assert (taken.row.lease_millis, taken.wait_out_millis, taken.how, virtual.slept) == (larger, larger, "forced", 0)
 
 
 def test_a_forced_take_of_a_released_lease_waits_for_nobody() -> None:
     """There is nothing to force."""
     store, taken = leased()
-    store.release(taken.life)
-    assert take_over(store, Claim(1000, "me", "", force=True), Time().watcher()).wait_out_millis == 0
+    store.release(taken.epoch)
+    assert take_over(store, LeaseRequest(1000, "me", "", force=True), Time().watcher()).wait_out_millis == 0
 
 
 @pytest.mark.parametrize("force", [True, False])
@@ -374,7 +374,7 @@ def test_an_exported_table_is_refused(force: bool) -> None:  # noqa: FBT001
     store = CheckpointStore(MemoryTable())
     store.create_consumer(ConsumerRow("id", "arn", 1, state="EXPORTED"))
     with pytest.raises(Refused, match="EXPORTED"):
-        take_over(store, Claim(1000, "me", "", force=force), Time().watcher())
+        take_over(store, LeaseRequest(1000, "me", "", force=force), Time().watcher())
 
 
 # -- a table that is gone ---------------------------------------------------------------------------------------------------------
@@ -391,25 +391,25 @@ class Targets:
         return self.id
 
     def find(self, _name: str) -> MemoryTable | None:
-        """See `provision.Targets`."""
+        """See `migrate.ports.Targets`."""
         return self.table
 
-    def ensure(self, name: str) -> Prepared:
-        """See `provision.Targets`."""
+    def ensure(self, name: str) -> PreparedTarget:
+        """See `migrate.ports.Targets`."""
         self.asked.append(name)
-        return Prepared(MemoryTable(), ())
+        return PreparedTarget(MemoryTable(), ())
 
 
 @pytest.fixture
 def services(monkeypatch: pytest.MonkeyPatch) -> Targets:
     """A stream, and no table."""
-    targets, table, stream = Targets(None), CheckpointStore(MemoryTable()), StreamTwin("s")
+    targets, table, stream = Targets(None), CheckpointStore(MemoryTable()), MemoryStream("s")
     for name, made in (("store", table), ("catalog", stream), ("targets", targets)):
-        monkeypatch.setattr(ports, name, lambda _config, made=made: made)
+        monkeypatch.setattr(wiring, name, lambda _config, made=made: made)
     return targets
 
 
-@pytest.mark.parametrize("config", [CONFIG, replace(CONFIG, migrate_from=MigrateFrom("old"))], ids=["begun here", "migrated"])
+@pytest.mark.parametrize("config", [CONFIG, replace(CONFIG, migrate_from=MigrateFromConfig("old"))], ids=["begun here", "migrated"])
 def test_a_table_that_was_deleted_is_not_made_again(config: Config, services: Targets) -> None:
     """The new one would begin at start.position, and what lies between would be lost without a word."""
     with pytest.raises(Refused, match=r"checkpoints\.table: t does not exist, .* Restore it from a backup; or, to begin again, delete"):
@@ -430,10 +430,10 @@ def test_a_table_that_is_there_is_opened_and_one_that_never_was_is_made(made: bo
 
 def test_preparing_a_fresh_table_writes_one_plan_and_preparing_it_again_changes_nothing() -> None:
     """Where each shard begins is decided once."""
-    stream, table = StreamTwin("s", 2), MemoryTable()
+    stream, table = MemoryStream("s", 2), MemoryTable()
     supervisor.prepare(CONFIG, CheckpointStore(table), stream)
     before = dict(table.rows)
-    supervisor.prepare(replace(CONFIG, start=Start("LATEST")), CheckpointStore(table), stream)
+    supervisor.prepare(replace(CONFIG, start=StartConfig("LATEST")), CheckpointStore(table), stream)
     assert table.rows == before
     assert {key.split("/")[0] for key in before} == {"consumer", "bootstrap"}
 
@@ -453,7 +453,7 @@ def test_nothing_starts_when_the_migration_that_was_asked_for(row: MigrationRow 
     if row:
         store.put_new(row.to_item())
     with pytest.raises(Refused, match=rf"migrateFrom\.table.*{found}"):
-        supervisor.prepare(replace(CONFIG, migrate_from=MigrateFrom("old")), store, StreamTwin("s"))
+        supervisor.prepare(replace(CONFIG, migrate_from=MigrateFromConfig("old")), store, MemoryStream("s"))
     assert store.consumer() is None
 
 
@@ -462,13 +462,13 @@ def test_nothing_starts_on_the_target_of_an_unfinished_migration() -> None:
     store = CheckpointStore(MemoryTable())
     store.put_new(MigrationRow("old", "kcl", 1).to_item())
     with pytest.raises(Refused, match=r"checkpoints\.table"):
-        supervisor.prepare(CONFIG, store, StreamTwin("s"))
+        supervisor.prepare(CONFIG, store, MemoryStream("s"))
 
 
 def test_nothing_starts_on_a_recreated_stream() -> None:
     """Refused before the lease is taken."""
     now = [1000]
-    stream, store = StreamTwin("s", now=lambda: now[0]), CheckpointStore(MemoryTable())
+    stream, store = MemoryStream("s", now=lambda: now[0]), CheckpointStore(MemoryTable())
     supervisor.prepare(CONFIG, store, stream)
     now[0] += 1
     stream.recreate()
@@ -507,10 +507,10 @@ def test_sigterm_while_the_lease_is_waited_for_ends_the_wait() -> None:
 
 @pytest.mark.parametrize("force", [False, True])
 def test_sigterm_in_the_middle_of_a_take_releases_what_was_taken(force: bool) -> None:  # noqa: FBT001
-    """Nobody else would. After a forced take a former life may still be working, and nothing is released."""
+    """Nobody else would. After a forced take a former epoch may still be working, and nothing is released."""
     store, taken = leased()
     if not force:
-        store.release(taken.life)
+        store.release(taken.epoch)
     keeper = Supervisor(replace(CONFIG, force=force), store, store)
     table = cast("MemoryTable", store.table)
     table.hook = lambda when, operation, _: keeper.on_term() if (when, operation) == ("after", "write") and not keeper._told else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sluice_checkpoints.errors import ServiceUnavailable
-from sluice_consumer.tally import BIND, Counts, Tally
+from sluice_consumer.shards.request_counts import BIND, Counts, RequestCounter
 
 GET = "kinesis/GetRecords"
 
@@ -13,7 +13,7 @@ GET = "kinesis/GetRecords"
 class Row:
     """A row that is bound again and again; each bind is a call that the table hears of."""
 
-    def __init__(self, tally: Tally) -> None:
+    def __init__(self, tally: RequestCounter) -> None:
         self._tally, self.carried = tally, list[dict[str, int]]()
         self.table = tally.listener("dynamodb")
 
@@ -53,23 +53,23 @@ class Row:
 
 
 @pytest.fixture
-def tally() -> Tally:
+def tally() -> RequestCounter:
     """Of one process."""
-    return Tally()
+    return RequestCounter()
 
 
 @pytest.fixture
-def row(tally: Tally) -> Row:
+def row(tally: RequestCounter) -> Row:
     """A row of that process."""
     return Row(tally)
 
 
-def left(tally: Tally) -> dict[str, int]:
+def left(tally: RequestCounter) -> dict[str, int]:
     """What no row has carried yet."""
     return {key: number for key, number in tally.counts().items() if number}
 
 
-def test_a_bind_carries_what_was_called_before_it_and_itself(tally: Tally, row: Row) -> None:
+def test_a_bind_carries_what_was_called_before_it_and_itself(tally: RequestCounter, row: Row) -> None:
     """A worker that ends after its last bind takes nothing with it."""
     tally.add(GET)
     tally.add(GET)
@@ -77,7 +77,7 @@ def test_a_bind_carries_what_was_called_before_it_and_itself(tally: Tally, row: 
     assert (row.carried, left(tally)) == ([{GET: 2, BIND: 1}], {})
 
 
-def test_what_was_carried_is_not_carried_again(tally: Tally, row: Row) -> None:
+def test_what_was_carried_is_not_carried_again(tally: RequestCounter, row: Row) -> None:
     """Each row has its own."""
     tally.add(GET)
     row.bind()
@@ -85,7 +85,7 @@ def test_what_was_carried_is_not_carried_again(tally: Tally, row: Row) -> None:
     assert row.carried == [{GET: 1, BIND: 1}, {BIND: 1}]
 
 
-def test_the_tries_of_a_bind_come_with_the_next_one(tally: Tally, row: Row) -> None:
+def test_the_tries_of_a_bind_come_with_the_next_one(tally: RequestCounter, row: Row) -> None:
     """They were made after the counts had been written down."""
     row.bind(tries=3)
     row.bind()
@@ -93,7 +93,7 @@ def test_the_tries_of_a_bind_come_with_the_next_one(tally: Tally, row: Row) -> N
     assert left(tally) == {}
 
 
-def test_a_bind_that_lost_leaves_its_counts_to_the_next(tally: Tally, row: Row) -> None:
+def test_a_bind_that_lost_leaves_its_counts_to_the_next(tally: RequestCounter, row: Row) -> None:
     """The row that it found carries those of whoever bound it."""
     tally.add(GET)
     row.lose()
@@ -101,7 +101,7 @@ def test_a_bind_that_lost_leaves_its_counts_to_the_next(tally: Tally, row: Row) 
     assert (row.carried, left(tally)) == ([{GET: 1, BIND: 2}], {})
 
 
-def test_a_bind_without_an_answer_leaves_its_counts_to_the_next(tally: Tally, row: Row) -> None:
+def test_a_bind_without_an_answer_leaves_its_counts_to_the_next(tally: RequestCounter, row: Row) -> None:
     """Retries are never more interesting than then."""
     tally.add(GET)
     row.fail()
@@ -109,7 +109,7 @@ def test_a_bind_without_an_answer_leaves_its_counts_to_the_next(tally: Tally, ro
     assert row.carried == [{GET: 1, BIND: 4, f"{BIND}/Throttled": 2}]
 
 
-def test_threads_that_bind_at_once_share_the_counts(tally: Tally) -> None:
+def test_threads_that_bind_at_once_share_the_counts(tally: RequestCounter) -> None:
     """Each carries its own bind, whoever is heard of first; in all, every call is carried once."""
     seen: list[dict[str, int]] = []
     table = tally.listener("dynamodb")

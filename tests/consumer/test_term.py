@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sluice_consumer.term import set_on_term
+from sluice_consumer.process.sigterm import set_on_term
 
 
 @pytest.fixture(autouse=True)

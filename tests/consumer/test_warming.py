@@ -8,7 +8,7 @@ from threading import Event
 
 import pytest
 
-from sluice_consumer.warming import WarmUp
+from sluice_consumer.spark.warmup import WarmUp
 
 
 @dataclass
@@ -159,7 +159,7 @@ def test_nobody_counts_as_warm_once_spark_cannot_be_asked(spark: Spark, warm_up:
 
 def test_it_looks_while_no_batch_can_run(spark: Spark, warm_up: WarmUp, monkeypatch: pytest.MonkeyPatch) -> None:
     """And not afterwards: then the loop does, between batches."""
-    monkeypatch.setattr("sluice_consumer.warming.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("sluice_consumer.spark.warmup.LOOK_SECONDS", 0.0)
     spark.come("1")
     with warm_up.meanwhile():
         assert spark.started.wait(10)

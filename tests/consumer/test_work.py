@@ -1,4 +1,4 @@
-"""The work of a life over twins: where it begins, how it ends, and what is told about it. With Spark: tests/contract/spark and tests/lab."""
+"""The work of an epoch over twins: where it begins, how it ends, and what is told about it. With Spark: tests/contract/spark and tests/lab."""
 
 from __future__ import annotations
 
@@ -12,43 +12,45 @@ import pytest
 from prometheus_client import generate_latest
 
 from sluice_checkpoints.errors import ServiceUnavailable
-from sluice_checkpoints.memory import MemoryTable
-from sluice_checkpoints.store import CheckpointStore, Life, Reader
-from sluice_checkpoints.stream import StreamIdentity
-from sluice_checkpoints.stream_twin import DAY_MILLIS, StreamTwin
-from sluice_consumer import bootstrap, outcome, ports, work
-from sluice_consumer.binding import Task, read_shard
-from sluice_consumer.config import Batch, Checkpoints, Config, Pipeline, Start, Stream
-from sluice_consumer.engine import SparkEngine
-from sluice_consumer.kinesis_twin import KinesisTwin
-from sluice_consumer.life import Consumer
-from sluice_consumer.planner import BatchPlan
-from sluice_consumer.pod import Reporter
-from sluice_consumer.ranges import Limits
-from sluice_consumer.retention import DataLost
-from sluice_consumer.shard_reader import Reader as Source
-from sluice_consumer.tally import Tally
-from sluice_consumer.work import Lease, Work, deeper
+from sluice_checkpoints.memory.stream import DAY_MILLIS, MemoryStream
+from sluice_checkpoints.memory.table import MemoryTable
+from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
+from sluice_checkpoints.stream.model import StreamIdentity
+from sluice_consumer.batches import bootstrap
+from sluice_consumer.batches.consumer import Consumer
+from sluice_consumer.batches.planner import BatchPlan
+from sluice_consumer.batches.retention import DataLost
+from sluice_consumer.config import BatchConfig, CheckpointsConfig, Config, PipelineConfig, StartConfig, StreamConfig
+from sluice_consumer.kinesis.memory import MemoryKinesis
+from sluice_consumer.process import ending as outcome
+from sluice_consumer.process import session, wiring
+from sluice_consumer.process.pod import Reporter
+from sluice_consumer.process.session import Session, WorkLease, deeper
+from sluice_consumer.shards.bind import Task, read_shard
+from sluice_consumer.shards.ranges import Limits
+from sluice_consumer.shards.reader import ShardReader as Source
+from sluice_consumer.shards.request_counts import RequestCounter
+from sluice_consumer.spark.engine import SparkEngine
 
 
 class Bench:
-    """A life that is ready, and what may happen to it behind its back."""
+    """An epoch that is ready, and what may happen to it behind its back."""
 
     def __init__(self) -> None:
         self.now = 1_700_000_000_000
-        self.stream, self.table = StreamTwin("s", now=lambda: self.now), MemoryTable()
+        self.stream, self.table = MemoryStream("s", now=lambda: self.now), MemoryTable()
         self.store = CheckpointStore(self.table)
-        bootstrap.prepare(self.store, bootstrap.Seed("p", "id", self.stream.describe(), self.stream.list_shards()), Start())
+        bootstrap.prepare(self.store, bootstrap.Seed("p", "id", self.stream.describe(), self.stream.list_shards()), StartConfig())
         self.consumer = Consumer(self.store, self.stream, self.take())
         self.consumer.begin()
 
-    def take(self) -> Life:
-        """A later life takes the lease."""
+    def take(self) -> Epoch:
+        """A later epoch takes the lease."""
         before = self.store.consumer()
         assert before is not None
         after = self.store.take(before, replace(before, token="t", lease_millis=1))
         assert after is not None
-        return Life(after.generation, after.token)
+        return Epoch(after.generation, after.token)
 
     def recreate(self) -> None:
         """The stream is deleted and made again."""
@@ -78,7 +80,7 @@ class Bench:
         (Bench.cut, 1, "RuntimeError"),
         (lambda _bench: None, 1, "RuntimeError"),
     ],
-    ids=["a later life took over", "the stream was made again", "the stream is gone", "nothing answers", "of itself"],
+    ids=["a later epoch took over", "the stream was made again", "the stream is gone", "nothing answers", "of itself"],
 )
 def test_a_batch_failed_because(behind: Callable[[Bench], object], code: int, reason: str) -> None:
     """Spark's words for it would hide the reason, and the exit code would promise that a restart helps."""
@@ -96,16 +98,16 @@ class Engine:
     """Reads every shard of a batch; `act` happens meanwhile."""
 
     world: World
-    life: Life
+    epoch: Epoch
     identity: StreamIdentity
     act: Callable[[], object] = lambda: None
     read: list[bytes] = field(default_factory=list)
 
     def run(self, plan: BatchPlan) -> None:
-        """See `life.Engine`."""
+        """See `batches.consumer.Engine`."""
         store, source = self.world.store, Source(self.world.client, self.world.stream, self.identity)
-        reader = Reader(f"{self.life.generation}.0.0", 1)
-        task = Task(self.life, plan.number, reader, Limits(4, 1000), 1.0, lambda _seconds: None, self.world.tally)
+        reader = TaskAttempt(f"{self.epoch.generation}.0.0", 1)
+        task = Task(self.epoch, plan.number, reader, Limits(4, 1000), 1.0, lambda _seconds: None, self.world.tally)
         for row in plan.rows:
             self.read += read_shard(store, source, task, store.read([row.id])[row.id]).columns.data
         self.act()
@@ -115,17 +117,17 @@ class Engine:
 
 
 class World:
-    """A stream with records, a table, and lives that work on them."""
+    """A stream with records, a table, and epochs that work on them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.ago = 0
-        self.stream = StreamTwin("s", 2, now=lambda: round(time.time() * 1000) - self.ago)
-        self.tally = Tally()
-        self.client, self.store = KinesisTwin(self.stream), CheckpointStore(MemoryTable())
-        monkeypatch.setattr(ports, "store", lambda *_: self.store)
-        monkeypatch.setattr(ports, "catalog", lambda *_: self.stream)
-        monkeypatch.setattr(work, "connect", lambda *_: self.client)
-        bootstrap.prepare(self.store, bootstrap.Seed("p", "id", self.stream.describe(), self.stream.list_shards()), Start())
+        self.stream = MemoryStream("s", 2, now=lambda: round(time.time() * 1000) - self.ago)
+        self.tally = RequestCounter()
+        self.client, self.store = MemoryKinesis(self.stream), CheckpointStore(MemoryTable())
+        monkeypatch.setattr(wiring, "store", lambda *_: self.store)
+        monkeypatch.setattr(wiring, "catalog", lambda *_: self.stream)
+        monkeypatch.setattr(session, "connect", lambda *_: self.client)
+        bootstrap.prepare(self.store, bootstrap.Seed("p", "id", self.stream.describe(), self.stream.list_shards()), StartConfig())
         self.reports: list[dict[str, Any]] = []
 
     def put(self, shard: int, *data: bytes) -> None:
@@ -133,24 +135,24 @@ class World:
         for each in data:
             self.stream.put_in(f"shardId-{shard:012d}", each)
 
-    def life(self, **config: Any) -> Work:
-        """The next life."""
+    def epoch(self, **config: Any) -> Session:
+        """The next epoch."""
         before = self.store.consumer()
         assert before is not None
         after = self.store.take(before, replace(before, token=f"t{before.generation}", lease_millis=1))
         assert after is not None
         reporter = Reporter(None)
         reporter.update = lambda **values: self.reports.append(values)  # type: ignore[method-assign]  # what the operator would read
-        whole = Config(Stream("s", "r"), Checkpoints("t"), Pipeline("m:f"), batch=Batch(interval_seconds=0), **config)
-        return Work(whole, Lease(Life(after.generation, after.token), "released"), reporter, threading.Event())
+        whole = Config(StreamConfig("s", "r"), CheckpointsConfig("t"), PipelineConfig("m:f"), batch=BatchConfig(interval_seconds=0), **config)
+        return Session(whole, WorkLease(Epoch(after.generation, after.token), "released"), reporter, threading.Event())
 
-    def engine(self, of: Work, act: Callable[[], object] = lambda: None) -> Engine:
-        """What runs a life's batches."""
-        return Engine(self, of.consumer.life, of.consumer.identify(), act)
+    def engine(self, of: Session, act: Callable[[], object] = lambda: None) -> Engine:
+        """What runs an epoch's batches."""
+        return Engine(self, of.consumer.epoch, of.consumer.identify(), act)
 
     def crash(self) -> None:
-        """A life binds its first batch, and dies in it."""
-        dead = self.life()
+        """An epoch binds its first batch, and dies in it."""
+        dead = self.epoch()
         dead.begin(in_pod=False)
 
         def die() -> None:
@@ -169,7 +171,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 def test_a_backfill_reads_what_was_there_and_ends_though_records_keep_coming(world: World) -> None:
     """Everything that had arrived at the start, in as many batches as it takes."""
     world.put(0, *(b"%d" % n for n in range(9)))
-    one = world.life()
+    one = world.epoch()
     one.begin(in_pod=False)
     engine = world.engine(one, lambda: world.put(1, b"late"))
     one.loop(cast("SparkEngine", engine), until_tip=True)
@@ -183,13 +185,13 @@ def test_a_backfill_reads_what_was_there_and_ends_though_records_keep_coming(wor
     assert 'sluice_takeovers_total{how="released"} 1.0' in page
 
 
-def test_what_tasks_called_is_counted_by_the_life_that_commits_their_batch(world: World) -> None:
-    """Also of a batch that an earlier life had bound."""
+def test_what_tasks_called_is_counted_by_the_epoch_that_commits_their_batch(world: World) -> None:
+    """Also of a batch that an earlier epoch had bound."""
     world.put(0, b"a")
     world.tally.add("kinesis/GetRecords")
     world.crash()
     world.tally.add("kinesis/GetRecords")  # of the replay: no row of this batch can carry it
-    heir = world.life()
+    heir = world.epoch()
     heir.begin(in_pod=False)
     heir.loop(cast("SparkEngine", world.engine(heir)), until_tip=True)
     batches = world.store.consumer().committed  # type: ignore[union-attr]  # it is there
@@ -198,12 +200,12 @@ def test_what_tasks_called_is_counted_by_the_life_that_commits_their_batch(world
     assert f'sluice_calls_total{{operation="UpdateItem",process="tasks",service="dynamodb"}} {2.0 * batches}' in page
 
 
-def test_an_open_batch_that_expired_ends_a_life_before_it_begins(world: World) -> None:
+def test_an_open_batch_that_expired_ends_an_epoch_before_it_begins(world: World) -> None:
     """Spark was not even started."""
     world.put(0, b"a", b"b", b"c")
     world.crash()
     world.stream.trim("shardId-000000000000", 2)
-    heir = world.life()
+    heir = world.epoch()
     with pytest.raises(DataLost) as lost:
         heir.begin(in_pod=False)
     assert outcome.of(lost.value).code == 65
@@ -215,7 +217,7 @@ def test_an_accepted_loss_is_reported_and_counted(world: World) -> None:
     world.put(0, b"a", b"b", b"c")
     world.crash()
     world.stream.trim("shardId-000000000000", 2)
-    heir = world.life(accept_loss_of_batch=1)
+    heir = world.epoch(accept_loss_of_batch=1)
     heir.begin(in_pod=False)
     engine = world.engine(heir)
     heir.loop(cast("SparkEngine", engine), until_tip=True)
@@ -227,7 +229,7 @@ def test_an_accepted_loss_is_reported_and_counted(world: World) -> None:
 def test_retention_that_is_near_is_reported_until_it_is_over(world: World, caplog: pytest.LogCaptureFixture) -> None:
     """It is said once in the log, and looked at even while a batch takes its time."""
     world.ago = round(DAY_MILLIS * 0.9)
-    one = world.life()
+    one = world.epoch()
     one.begin(in_pod=False)
     seen: list[Any] = []
 
@@ -247,7 +249,7 @@ def test_retention_that_is_near_is_reported_until_it_is_over(world: World, caplo
 
 def test_a_driver_whose_clock_is_wrong_warns_of_no_retention(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ages are a matter of the service's clock alone."""
-    one = world.life()
+    one = world.epoch()
     one.begin(in_pod=False)
     one.loop(cast("SparkEngine", world.engine(one)), until_tip=True)
     wrong = time.time() + 0.9 * DAY_MILLIS / 1000
@@ -258,7 +260,7 @@ def test_a_driver_whose_clock_is_wrong_warns_of_no_retention(world: World, monke
 def test_a_retention_that_was_changed_reaches_the_tasks(world: World) -> None:
     """They would suspect a loss where there is none."""
     world.put(0, b"a")
-    one = world.life()
+    one = world.epoch()
     one.begin(in_pod=False)
 
     def change() -> None:
@@ -270,16 +272,16 @@ def test_a_retention_that_was_changed_reaches_the_tasks(world: World) -> None:
     assert engine.identity.retention_millis == world.stream.retention_millis
 
 
-def test_a_loss_that_the_life_before_committed_and_did_not_report_is_reported(world: World) -> None:
+def test_a_loss_that_the_epoch_before_committed_and_did_not_report_is_reported(world: World) -> None:
     """It may have died between the commit and the report."""
     world.put(0, b"a", b"b", b"c")
     world.crash()
     world.stream.trim("shardId-000000000000", 2)
-    heir = world.life(accept_loss_of_batch=1)
+    heir = world.epoch(accept_loss_of_batch=1)
     heir.begin(in_pod=False)
     plan = heir.consumer.plan()
     assert plan is not None
     heir.consumer.run(plan, world.engine(heir))
-    last = world.life()
+    last = world.epoch()
     last.begin(in_pod=False)
     assert "DataLossSuspected: shardId-000000000000: accepted as lost" in last._progress.report()["warnings"][0]

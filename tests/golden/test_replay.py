@@ -12,8 +12,8 @@ from takeover import handmade
 from takeover.handmade import AGGREGATE, PARENTS, RECORDS, STREAM, arrival, sequence, shard_id
 from takeover.replay import AFTER_THE_LAST, Replay, serve
 
-from sluice_checkpoints.kinesis_catalog import BotoStreamCatalog
-from sluice_consumer.aggregation import MAGIC
+from sluice_checkpoints.stream.catalog import BotoStreamCatalog
+from sluice_consumer.shards.aggregation import MAGIC
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from takeover.expected import by_nifi_rules, expected, nifi_only, nothing_left
 from takeover.replay import Recorded, Replay, serve
 
 from sluice_checkpoints.position import END
-from sluice_consumer import ports
-from sluice_consumer.config import Stream
+from sluice_consumer.config import StreamConfig
+from sluice_consumer.process import wiring
 
 HANDMADE = [*handmade_nifi.DUMPS, *handmade_go.DUMPS, *handmade_sluice.DUMPS]
 REAL = dumps.found(folder for folder in (dumps.OURS, dumps.beside()) if folder.exists())
@@ -30,7 +30,9 @@ def test_a_take_over_delivers_exactly_what_it_must(dump: Dump, dynamodb_endpoint
     before = tables.contents()
     with serve(Replay(dump.streams)) as kinesis:
         for number, (name, must) in enumerate(expected(dump).items()):
-            config = configuration(Stream(name, REGION, kinesis, dynamodb_endpoint), tables.named(dump.source), tables.named(f"target-{number}"))
+            config = configuration(
+                StreamConfig(name, REGION, kinesis, dynamodb_endpoint), tables.named(dump.source), tables.named(f"target-{number}")
+            )
             code, result = migrate(config)
             assert code == 0, result
             consumed = consume(spark, config)
@@ -57,10 +59,10 @@ def test_tables_that_hold_no_place_are_refused(dump: Dump, dynamodb_endpoint: st
     before = tables.contents()
     with serve(Replay(dump.streams)) as kinesis:
         (name,) = dump.streams
-        config = configuration(Stream(name, REGION, kinesis, dynamodb_endpoint), tables.named(dump.source), tables.named("target"))
+        config = configuration(StreamConfig(name, REGION, kinesis, dynamodb_endpoint), tables.named(dump.source), tables.named("target"))
         code, result = migrate(config)
     assert (code, result["reason"]) == (65, "Refused")
-    assert ports.targets(config).find(config.checkpoints.table) is None
+    assert wiring.targets(config).find(config.checkpoints.table) is None
     assert tables.contents() == before
 
 

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from sluice_lab.demo import ledger
-from sluice_lab.demo.ledger import Books, Delivered, Line, Place, Record
+from sluice_lab.scenario import ledger
+from sluice_lab.scenario.ledger import Books, Delivered, Line, Place, Record
 
 A, B, CHILD = "shardId-000000000000", "shardId-000000000001", "shardId-000000000002"
 

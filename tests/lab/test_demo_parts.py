@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sluice_lab.demo import delivered, kcl_table, pauses
-from sluice_lab.demo.ledger import Place
-from sluice_lab.demo.pauses import Commit, Event, Sampler
-from sluice_lab.demo.topology import Shard, shard_id, short
+from sluice_lab.scenario import delivered, kcl_table, pauses
+from sluice_lab.scenario.ledger import Place
+from sluice_lab.scenario.pauses import Commit, Event, Sampler
+from sluice_lab.scenario.topology import Shard, shard_id, short
 
 SHARDS = {shard_id(n): Shard(shard_id(n), n * 10, n * 10 + 9) for n in range(7)}
 CHECKPOINTS = {shard_id(n): Place(10**55 + n, 4) for n in (3, 4, 5, 6)}
@@ -97,11 +97,11 @@ def write(folder: Path, part: str, numbers: list[int]) -> None:
 
 def test_the_sink_is_read_in_order_of_delivery(tmp_path: Path) -> None:
     """Batch by batch, file by file, row by row; a batch under its other name was never delivered."""
-    life = tmp_path / "b6b5"
-    write(life / "000000000010", "part-00000-x.snappy.parquet", [5])
-    write(life / "000000000009", "part-00001-x.snappy.parquet", [4, 3])
-    write(life / "000000000009", "part-00000-y.snappy.parquet", [1, 2])
-    write(life / "_000000000011", "part-00000-x.snappy.parquet", [6])
+    epoch = tmp_path / "b6b5"
+    write(epoch / "000000000010", "part-00000-x.snappy.parquet", [5])
+    write(epoch / "000000000009", "part-00001-x.snappy.parquet", [4, 3])
+    write(epoch / "000000000009", "part-00000-y.snappy.parquet", [1, 2])
+    write(epoch / "_000000000011", "part-00000-x.snappy.parquet", [6])
     found = delivered.read(tmp_path)
     assert [each.record.n for each in found] == [1, 2, 4, 3, 5]
     assert [each.batch for each in found] == [9, 9, 9, 9, 10]

@@ -4,8 +4,8 @@ import hashlib
 import itertools
 import json
 
-from sluice_lab.demo import records
-from sluice_lab.demo.records import AGGREGATE, HASH_KEYS, MAGIC, Packed, User
+from sluice_lab.scenario import records
+from sluice_lab.scenario.records import AGGREGATE, HASH_KEYS, MAGIC, Packed, User
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:

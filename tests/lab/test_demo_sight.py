@@ -5,9 +5,9 @@ from typing import Any
 
 from rich.console import Console
 
-from sluice_lab.demo import sight
-from sluice_lab.demo.sight import Sight
-from sluice_lab.demo.view import View
+from sluice_lab.scenario import observed
+from sluice_lab.scenario.observed import Sight
+from sluice_lab.scenario.view import View
 
 RESOURCE: dict[str, Any] = {
     "spec": {"replicas": 3},
@@ -47,8 +47,8 @@ def event(second: int, reason: str) -> dict[str, Any]:
 
 def test_a_running_consumer() -> None:
     """Everything the live view shows comes from status, pods and events."""
-    seen = sight.of_resource(RESOURCE, PODS, [event(5, "Scaling"), event(1, "Accepted")])
-    assert (seen.phase, seen.migration, seen.driver) == ("Running", "Complete · 7 rows · 1 warning", "demo-driver-2 · life 3")
+    seen = observed.of_resource(RESOURCE, PODS, [event(5, "Scaling"), event(1, "Accepted")])
+    assert (seen.phase, seen.migration, seen.driver) == ("Running", "Complete · 7 rows · 1 warning", "demo-driver-2 · epoch 3")
     assert seen.shards == "4 open · 5 ended · 9 held"
     assert seen.executors == "3 wanted · 2 running · 1 draining (4)"
     assert seen.running == ("demo-2-exec-1", "demo-2-exec-2")
@@ -60,29 +60,29 @@ def test_ready_is_not_settled_while_the_operator_has_work_left() -> None:
     """Reconciling counts only while it is True."""
     conditions = RESOURCE["status"]["conditions"]
     settled = RESOURCE | {"status": RESOURCE["status"] | {"conditions": conditions[:2]}}
-    assert not sight.of_resource(RESOURCE, PODS, []).settled
-    assert sight.of_resource(settled, PODS, []).settled
-    assert sight.of_resource(RESOURCE, PODS, []).migrated
+    assert not observed.of_resource(RESOURCE, PODS, []).settled
+    assert observed.of_resource(settled, PODS, []).settled
+    assert observed.of_resource(RESOURCE, PODS, []).migrated
 
 
 def test_a_resource_that_nobody_has_looked_at_yet() -> None:
     """No status is no error."""
-    seen = sight.of_resource({"spec": {"replicas": 1}}, [], [])
+    seen = observed.of_resource({"spec": {"replicas": 1}}, [], [])
     assert (seen.phase, seen.migrated, seen.settled, seen.executors) == ("Pending", False, False, "1 wanted · 0 running")
 
 
 def test_a_stalled_resource_says_why() -> None:
     """So that nobody waits for what will not come."""
     stalled = {"status": {"conditions": [{"type": "Stalled", "status": "True", "message": "the source has a row nobody knows"}]}}
-    assert sight.of_resource(stalled, [], []).stalled == "the source has a row nobody knows"
+    assert observed.of_resource(stalled, [], []).stalled == "the source has a row nobody knows"
 
 
 def test_a_consumer_without_kubernetes() -> None:
     """Its table says where it stands."""
     shards = {"shardId-000000000000": {"at": "END"}, "shardId-000000000004": {"at": "AFTER", "sequence": "1"}}
     migration = {"state": "COMPLETE", "rows": 7}
-    seen = sight.of_table({"released": False, "generation": 2, "committed": 9, "migration": migration, "shards": shards})
-    assert seen.state() == ("lease held", "migration COMPLETE, 7 rows", "driver life 2", "shards 1 open (4) · 1 ended")
+    seen = observed.of_table({"released": False, "generation": 2, "committed": 9, "migration": migration, "shards": shards})
+    assert seen.state() == ("lease held", "migration COMPLETE, 7 rows", "driver epoch 2", "shards 1 open (4) · 1 ended")
     assert seen.batch == 9
 
 

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from sluice_lab import hashes, images, places
+from sluice_lab import hashes, places
+from sluice_lab.machine import images
 
 DOCKERFILE = (places.REPO / "Dockerfile").read_text()
 ENTRY = re.compile(r"^([a-z0-9-]+)==(\S+)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)$", re.MULTILINE)

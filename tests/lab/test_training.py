@@ -13,10 +13,10 @@ from types import ModuleType
 
 import pytest
 
-from sluice_consumer import spark_conf
+from sluice_consumer.spark import conf
 from sluice_lab import places
 
-TRAINING = places.REPO / "lab" / "training"
+TRAINING = places.REPO / "consumer" / "image" / "training"
 
 
 @pytest.fixture
@@ -47,12 +47,12 @@ def test_the_class_path_names_every_jar_in_order(train: ModuleType, tmp_path: Pa
 
 def test_driver_executor_and_image_mean_the_same_files(train: ModuleType) -> None:
     """Else nothing fails: everything only starts slowly."""
-    dockerfile, entrypoint = ((places.REPO / name).read_text() for name in ("Dockerfile", "lab/image/entrypoint"))
-    spark, _, jar = spark_conf.CLASS_PATH.rpartition("/")
+    dockerfile, entrypoint = ((places.REPO / name).read_text() for name in ("Dockerfile", "consumer/image/root/entrypoint"))
+    spark, _, jar = conf.CLASS_PATH.rpartition("/")
     assert f"SPARK_HOME={spark} " in dockerfile
     assert jar == train.CLASS_PATH
     assert f'classpath="$SPARK_HOME/{jar}:' in entrypoint
-    archive = spark_conf.SHARED_CLASSES.split()[0]
+    archive = conf.SHARED_CLASSES.split()[0]
     assert archive in entrypoint
     folder, _, name = archive.partition("=")[2].rpartition("/")
     assert f"COPY --from=trained /trained/{name} {folder}/\n" in dockerfile

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
-from sluice_lab import places, tools
+from sluice_lab import places
 from sluice_lab.errors import LabError
+from sluice_lab.machine import tools
 
 Json = dict[str, Any]
 

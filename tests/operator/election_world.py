@@ -9,9 +9,9 @@ import itertools
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sluice_operator.cluster import Unavailable
-from sluice_operator.leader import Candidate, Deposed, Post, Terms
-from sluice_operator.twin import Twin
+from sluice_operator.cluster.memory import MemoryCluster
+from sluice_operator.cluster.port import Unavailable
+from sluice_operator.election.candidate import Candidate, ElectionTimings, LeaseRef, LostLeadership
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 WHERE = ("Lease", "sluice-system", "sluice")
-TERMS = Terms()
+TERMS = ElectionTimings()
 BEGIN = datetime(2026, 11, 21, 10, tzinfo=UTC)
 STEP = 0.5
 
@@ -28,9 +28,9 @@ STEP = 0.5
 class Process:
     """One operator process, with a clock of its own."""
 
-    def __init__(self, town: Town, number: int, make: type[Candidate], terms: Terms) -> None:
+    def __init__(self, town: Town, number: int, make: type[Candidate], terms: ElectionTimings) -> None:
         rate, offset = 0.9 + town.dice.random() / 5, town.dice.random() * 1e6
-        post = Post(*WHERE[1:], identity=f"operator-{number}")
+        post = LeaseRef(*WHERE[1:], identity=f"operator-{number}")
         self.candidate = make(Wire(town, self), post, terms, lambda: offset + rate * town.now)
         self.town, self.due, self.busy, self.alive = town, town.now + town.dice.random() * 2, False, True
 
@@ -39,7 +39,7 @@ class Process:
         self.busy = True
         try:
             self.due = self.town.now + self.candidate.turn()
-        except Deposed:
+        except LostLeadership:
             self.alive = False
         self.busy = False
 
@@ -77,10 +77,10 @@ class Wire:
 class Town:
     """Everything in it. `rough` makes calls slow and lossy."""
 
-    def __init__(self, dice: Random, make: type[Candidate] = Candidate, terms: Terms = TERMS) -> None:
+    def __init__(self, dice: Random, make: type[Candidate] = Candidate, terms: ElectionTimings = TERMS) -> None:
         self.dice, self.make, self.terms = dice, make, terms
         self.now, self.rough, self.led = 0.0, False, 0
-        self.twin = Twin(lambda: BEGIN + timedelta(seconds=self.now))
+        self.twin = MemoryCluster(lambda: BEGIN + timedelta(seconds=self.now))
         self.numbers = itertools.count(1)
         self.processes: list[Process] = []
 
@@ -137,7 +137,7 @@ class Town:
         return self.rough and self.dice.random() < 0.1
 
 
-def rough_hours(dice: Random, make: type[Candidate] = Candidate, terms: Terms = TERMS) -> Town:
+def rough_hours(dice: Random, make: type[Candidate] = Candidate, terms: ElectionTimings = TERMS) -> Town:
     """Two to three candidates, bad connections, deaths, a Lease that is missing at first or deleted once; then a calm minute."""
     town = Town(dice, make, terms)
     once = [town.unship]

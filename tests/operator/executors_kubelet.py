@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import pyspark
 
-from sluice_lab.apiserver import ApiServer
+from sluice_lab.machine.apiserver import ApiServer
 
 Json = dict[str, Any]
 

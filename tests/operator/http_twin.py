@@ -9,12 +9,12 @@ from urllib.parse import parse_qs, urlsplit
 
 from kubernetes.client.configuration import Configuration
 
-from sluice_operator.cluster import PATHS, Conflict, Exists, Refused, Unavailable
+from sluice_operator.cluster.port import PATHS, Conflict, Exists, Rejected, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sluice_operator.twin import Twin
+    from sluice_operator.cluster.memory import MemoryCluster
 
 Json = dict[str, Any]
 Right = tuple[str, str, str]  # verb, API group, resource or resource/subresource
@@ -24,7 +24,7 @@ VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"
 ANSWERS: dict[type[Exception], tuple[int, str]] = {
     Exists: (409, "AlreadyExists"),
     Conflict: (409, "Conflict"),
-    Refused: (403, "Forbidden"),
+    Rejected: (403, "Forbidden"),
     Unavailable: (503, "ServiceUnavailable"),
 }
 
@@ -75,7 +75,7 @@ def target(path: str) -> Target:
 class HttpTwin:
     """Stands where the official `ApiClient` stands."""
 
-    twin: Twin
+    twin: MemoryCluster
     rights: set[Right] = field(default_factory=set)
     requests: list[tuple[str, str]] = field(default_factory=list)
     page: int = 500

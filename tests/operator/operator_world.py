@@ -9,20 +9,20 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sluice_operator.cache import Cache, Key
-from sluice_operator.cluster import CONSUMER_KIND, ApiError, Unavailable
-from sluice_operator.observe import instant
-from sluice_operator.office import Office
-from sluice_operator.reconcile import reconcile
+from sluice_operator.cluster.memory import MemoryCluster, datetime_text
+from sluice_operator.cluster.port import CONSUMER_KIND, ApiError, Unavailable
+from sluice_operator.observe.cache import Cache, ResourceKey
+from sluice_operator.observe.parse import instant
+from sluice_operator.run.reconcile import reconcile
+from sluice_operator.run.shared import ReconcileContext
 from sluice_operator.settings import Settings
-from sluice_operator.twin import Twin, datetime_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 Json = dict[str, Any]
 
-KEY = Key("default", "orders")
+KEY = ResourceKey("default", "orders")
 BEGIN = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)
 SPEC: Json = {
     "stream": {"name": "orders", "region": "eu-west-1"},
@@ -43,7 +43,7 @@ class World:
 
     def __init__(self) -> None:
         self.now = BEGIN
-        self.twin = Twin(lambda: self.now)
+        self.twin = MemoryCluster(lambda: self.now)
         self.job_exits: list[int] = []
         self.job_warnings = 2
         self.driver_exits: list[int] = []
@@ -134,7 +134,7 @@ class World:
 
     def restart(self) -> None:
         """A new operator process with an empty cache."""
-        self.office = Office(self.twin, Cache(), Settings(image="sluice-consumer:test"))
+        self.office = ReconcileContext(self.twin, Cache(), Settings(image="sluice-consumer:test"))
         self._fed: dict[str, tuple[str, Json]] = {}
         self.wake = self.now
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from sluice_consumer.executors import ExecutorTarget, SparkBackend
+from sluice_consumer.spark.executors import ExecutorTarget, SparkBackend
 
 PATIENCE = 120.0
 

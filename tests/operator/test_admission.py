@@ -17,13 +17,15 @@ import pytest
 from chart import NAMESPACE, RELEASE, of, one, rendered
 from operator_world import SPEC
 
-from sluice_lab import apiserver, places
-from sluice_lab.processes import poll
-from sluice_operator.change import Wanted
-from sluice_operator.manifests import driver_pod, executor_template, migration_job
-from sluice_operator.model import Driver, Migration, Resource
+from sluice_lab import places
+from sluice_lab.machine import apiserver
+from sluice_lab.machine.processes import poll
+from sluice_operator.apply.manifests import driver_pod, executor_template, migration_job
 from sluice_operator.settings import Settings
-from sluice_operator.spec import parse
+from sluice_operator.spec.changes import DesiredSpec
+from sluice_operator.spec.fields import parse
+from sluice_operator.state.objects import Resource
+from sluice_operator.state.status import DriverStatus, MigrationStatus
 
 Json = dict[str, Any]
 
@@ -34,7 +36,7 @@ PLURALS = {"Namespace": "namespaces", "Pod": "pods", "Job": "jobs"}
 POLICIES = "apis/admissionregistration.k8s.io/v1"
 RESOURCE = Resource(namespace=HERE, name="orders", uid="u", version="7", generation=3)
 RAW: Json = {**SPEC, "migrateFrom": {"table": "old-table"}}
-WANTED = Wanted(parse(RAW), RAW)
+WANTED = DesiredSpec(parse(RAW), RAW)
 SETTINGS = Settings(executor_account="sluice-executor")
 
 
@@ -90,12 +92,12 @@ def where(body: Json) -> str:
 def driver(name: str = "orders") -> Json:
     """A driver's pod as the operator makes it."""
     resource = Resource(namespace=HERE, name=name, uid="u", version="7", generation=3)
-    return driver_pod(resource, WANTED, Driver(attempt=1, pod=f"{name}-driver-1"), SETTINGS)
+    return driver_pod(resource, WANTED, DriverStatus(attempt=1, pod=f"{name}-driver-1"), SETTINGS)
 
 
 def job() -> Json:
     """A migration Job as the operator makes it."""
-    return migration_job(RESOURCE, WANTED, Migration(job="orders-migrate-1", hash="h", spec_hash="s", tries=1), SETTINGS)
+    return migration_job(RESOURCE, WANTED, MigrationStatus(job="orders-migrate-1", hash="h", spec_hash="s", tries=1), SETTINGS)
 
 
 def executor(of_driver: Json, name: str = "orders-1-exec-1") -> Json:
@@ -245,7 +247,7 @@ def test_the_operator_makes_nothing_without_its_owner(scene: Scene, place: str) 
 
 @cluster
 def test_a_driver_cannot_touch_another_consumers_pods(scene: Scene) -> None:
-    """Though it runs as the same account: its report, its executors' template, its life, an executor under its name."""
+    """Though it runs as the same account: its report, its executors' template, its epoch, an executor under its name."""
     other = Caller(scene.admin.server, CONSUMER, scene.theirs["metadata"]["uid"])
     forged = {"metadata": {"annotations": {"sluice.dev/report": '{"phase": "Running"}'}}}
     assert refused(lambda: other.patch(scene.mine, forged))

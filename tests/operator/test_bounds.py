@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from operator_world import MIGRATING, SPEC, World, ready
 
-from sluice_operator import bounds
-from sluice_operator.bounds import Policy
-from sluice_operator.cache import Cache
-from sluice_operator.office import Office
+from sluice_operator.observe.cache import Cache
+from sluice_operator.run.shared import ReconcileContext
 from sluice_operator.settings import Settings, read
-from sluice_operator.spec import parse
+from sluice_operator.spec import policy as bounds
+from sluice_operator.spec.fields import parse
+from sluice_operator.spec.policy import Policy
 
 Json = dict[str, Any]
 
@@ -83,7 +83,7 @@ NEVER: dict[str, tuple[Json, str]] = {
     ),
     "a driver of a size that is none": (
         template(containers=[{"name": "driver", "resources": {"limits": {"memory": ["lots"]}}}]),
-        "spec.driver.podTemplate: spec.containers.driver.resources: could not convert",
+        "spec.driver.podTemplate: spec.containers.driver.resources: ['lots'] is no quantity",
     ),
     "a driver that cannot run": (
         {"driver": {"resources": {"limits": {"memory": "512Mi"}}}},
@@ -162,7 +162,7 @@ class Upgraded(World):
     def restart(self) -> None:
         """A new process, with the policy of the moment."""
         super().restart()
-        self.office = Office(self.twin, Cache(), Settings(image="sluice-consumer:test", policy=self.policy))
+        self.office = ReconcileContext(self.twin, Cache(), Settings(image="sluice-consumer:test", policy=self.policy))
 
 
 @pytest.mark.parametrize("name", BEFORE)

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from sluice_operator import observe
-from sluice_operator.cache import Cache, Key
+from sluice_operator.observe import parse
+from sluice_operator.observe.cache import Cache, ResourceKey
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-KEY = Key("default", "orders")
+KEY = ResourceKey("default", "orders")
 
 
 def executor(uid: str, phase: str = "Running") -> dict[str, Any]:
     """An executor pod."""
-    labels = {observe.CONSUMER: "orders", observe.ROLE: "executor"}
+    labels = {parse.CONSUMER: "orders", parse.ROLE: "executor"}
     meta = {"name": "orders-1-exec-4", "namespace": "default", "uid": uid, "labels": labels, "creationTimestamp": "2026-01-01T00:00:00Z"}
     return {"kind": "Pod", "metadata": meta, "status": {"phase": phase}}
 
@@ -67,8 +67,8 @@ def test_a_look_corrects_what_an_interrupted_watch_never_told(cache: Cache) -> N
 
 def driver(uid: str, number: int, phase: str = "Running") -> dict[str, Any]:
     """A driver pod that reports."""
-    labels = {observe.CONSUMER: "orders", observe.ROLE: "driver", observe.ATTEMPT: "1"}
-    notes = {observe.REPORT: f'{{"number": {number}, "phase": "Running"}}'}
+    labels = {parse.CONSUMER: "orders", parse.ROLE: "driver", parse.ATTEMPT: "1"}
+    notes = {parse.REPORT: f'{{"number": {number}, "phase": "Running"}}'}
     meta = {
         "name": f"driver-{uid}",
         "namespace": "default",
@@ -114,8 +114,8 @@ def test_a_resource_that_a_look_found_gone_is_gone_unless_it_was_made_anew(cache
 
 def reporting(**report: Any) -> dict[str, Any]:
     """A driver pod with a report."""
-    labels = {observe.CONSUMER: "orders", observe.ROLE: "driver"}
-    notes = {observe.REPORT: json.dumps({"number": 1, "phase": "Running", "openShards": 4, "heldShards": 4, **report})}
+    labels = {parse.CONSUMER: "orders", parse.ROLE: "driver"}
+    notes = {parse.REPORT: json.dumps({"number": 1, "phase": "Running", "openShards": 4, "heldShards": 4, **report})}
     meta = {"name": "orders-driver-1", "namespace": "default", "uid": "d", "labels": labels, "annotations": notes}
     return {"kind": "Pod", "metadata": {**meta, "creationTimestamp": "2026-01-01T00:00:00Z"}, "status": {"phase": "Running"}}
 

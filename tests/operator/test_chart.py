@@ -10,12 +10,13 @@ import pytest
 from chart import NAMESPACE, notes, of, one, rendered
 from operator_world import SPEC
 
-from sluice_operator.bounds import Policy
-from sluice_operator.change import Wanted
-from sluice_operator.manifests import driver_pod
-from sluice_operator.model import Driver, Resource
+from sluice_operator.apply.manifests import driver_pod
 from sluice_operator.settings import read
-from sluice_operator.spec import parse
+from sluice_operator.spec.changes import DesiredSpec
+from sluice_operator.spec.fields import parse
+from sluice_operator.spec.policy import Policy
+from sluice_operator.state.objects import Resource
+from sluice_operator.state.status import DriverStatus
 
 Json = dict[str, Any]
 
@@ -138,7 +139,7 @@ def test_drivers_are_scraped_in_every_namespace_that_is_looked_after(watched: li
     spec = one("PodMonitor", asked)["spec"]
     assert spec["namespaceSelector"] == where
     resource = Resource(namespace="a", name="orders", uid="u", version="7", generation=3)
-    pod = driver_pod(resource, Wanted(parse(SPEC), SPEC), Driver(attempt=3, pod="orders-driver-3"), read(settings(asked)))
+    pod = driver_pod(resource, DesiredSpec(parse(SPEC), SPEC), DriverStatus(attempt=3, pod="orders-driver-3"), read(settings(asked)))
     labels = pod["metadata"]["labels"]
     assert spec["selector"]["matchLabels"].items() <= labels.items()
     assert set(spec["podTargetLabels"]) <= set(labels)

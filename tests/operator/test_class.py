@@ -10,19 +10,19 @@ from chart import one, rendered
 from http_twin import HttpTwin
 from operator_world import BEGIN, KEY, SPEC, World, ready
 
-from sluice_operator.belonging import CLASS, belongs, selector
-from sluice_operator.cache import Cache
-from sluice_operator.client import ApiServer
-from sluice_operator.cluster import CONSUMER_KIND
-from sluice_operator.handlers import Eyes
-from sluice_operator.health import Freshness
-from sluice_operator.loops import Loops
-from sluice_operator.metrics import Metrics
-from sluice_operator.office import Office
-from sluice_operator.reconcile import reconcile
+from sluice_operator.cluster.client import ApiServer
+from sluice_operator.cluster.memory import MemoryCluster
+from sluice_operator.cluster.operator_class import CLASS, belongs, selector
+from sluice_operator.cluster.port import CONSUMER_KIND
+from sluice_operator.observe.cache import Cache
+from sluice_operator.observe.watch_health import Freshness
+from sluice_operator.observe.watch_state import WatchEvent
+from sluice_operator.run.handlers import EventSink
+from sluice_operator.run.loops import Loops
+from sluice_operator.run.reconcile import reconcile
+from sluice_operator.run.shared import ReconcileContext
 from sluice_operator.settings import Settings, read
-from sluice_operator.track import Event
-from sluice_operator.twin import Twin
+from sluice_operator.telemetry.metrics import OperatorMetrics
 
 Json = dict[str, Any]
 
@@ -32,7 +32,7 @@ BLUE = {CLASS: "blue"}
 class Noted(Loops):
     """Loops that only note whom they would wake."""
 
-    def __init__(self, office: Office) -> None:
+    def __init__(self, office: ReconcileContext) -> None:
         super().__init__(office, leading=False)
         self.woken: list[object] = []
 
@@ -42,11 +42,11 @@ class Noted(Loops):
         self.woken.append(key)
 
 
-def eyes(own: str = "") -> tuple[Eyes, Noted]:
+def eyes(own: str = "") -> tuple[EventSink, Noted]:
     """Those of an operator of this class."""
-    office = Office(Twin(lambda: BEGIN), Cache(), Settings(resource_class=own))
+    office = ReconcileContext(MemoryCluster(lambda: BEGIN), Cache(), Settings(resource_class=own))
     loops = Noted(office)
-    return Eyes(office.cache, loops, Freshness(resource_class=own), Metrics(), own), loops
+    return EventSink(office.cache, loops, Freshness(resource_class=own), OperatorMetrics(), own), loops
 
 
 def resource(labels: Json, version: str = "1") -> Json:
@@ -68,9 +68,9 @@ def test_a_stranger_is_not_remembered(own: str, labels: Json, *, pod_first: bool
     found, loops = eyes(own)
     events = [("Pod", pod()), (CONSUMER_KIND, resource(labels))]
     for kind, body in events if pod_first else reversed(events):
-        found.see(kind, Event(body))
+        found.see(kind, WatchEvent(body))
     before = len(loops.woken)
-    found.see("Pod", Event(pod("orders-driver-2")))
+    found.see("Pod", WatchEvent(pod("orders-driver-2")))
     assert found.cache.known() == []
     assert found.cache.told() == []
     assert len(loops.woken) == before == int(pod_first)  # a pod alone says nothing of a class; its loop ends at once
@@ -80,8 +80,8 @@ def test_a_stranger_is_not_remembered(own: str, labels: Json, *, pod_first: bool
 def test_its_own_are(own: str, labels: Json) -> None:
     """By the label, or by having none."""
     found, loops = eyes(own)
-    found.see(CONSUMER_KIND, Event(resource(labels)))
-    found.see("Pod", Event(pod()))
+    found.see(CONSUMER_KIND, WatchEvent(resource(labels)))
+    found.see("Pod", WatchEvent(pod()))
     assert found.cache.known() == loops.woken[:1] == [KEY]
     assert belongs(resource(labels), own)
 
@@ -91,8 +91,8 @@ def test_a_resource_changes_hands_with_its_label() -> None:
     (old, loops), (new, _) = eyes(), eyes("blue")
     for version, labels in (("1", {}), ("2", BLUE), ("3", {})):
         for each in (old, new):
-            each.see(CONSUMER_KIND, Event(resource(labels, version)))
-            each.see("Pod", Event(pod()))
+            each.see(CONSUMER_KIND, WatchEvent(resource(labels, version)))
+            each.see("Pod", WatchEvent(pod()))
         owner, other = (new, old) if labels else (old, new)
         assert owner.cache.known() == [KEY]
         assert owner.cache.observed(KEY).drivers
@@ -103,11 +103,11 @@ def test_a_resource_changes_hands_with_its_label() -> None:
 def test_the_name_of_a_stranger_that_is_gone_is_free() -> None:
     """A resource of ours under its name is seen with its pods, also if they are told of first."""
     found, _ = eyes()
-    found.see(CONSUMER_KIND, Event(resource(BLUE)))
-    found.see(CONSUMER_KIND, Event(resource(BLUE), gone=True))
+    found.see(CONSUMER_KIND, WatchEvent(resource(BLUE)))
+    found.see(CONSUMER_KIND, WatchEvent(resource(BLUE), gone=True))
     assert found.strangers == set()
-    found.see("Pod", Event(pod()))
-    found.see(CONSUMER_KIND, Event(resource({})))
+    found.see("Pod", WatchEvent(pod()))
+    found.see(CONSUMER_KIND, WatchEvent(resource({})))
     assert found.cache.observed(KEY).drivers
 
 
@@ -127,7 +127,7 @@ def test_a_pass_that_finds_a_stranger_writes_nothing() -> None:
 
 def test_an_audit_asks_for_its_own_only() -> None:
     """Else a watch that passes strangers over would look stuck, and end the process."""
-    http = HttpTwin(Twin(lambda: BEGIN))
+    http = HttpTwin(MemoryCluster(lambda: BEGIN))
     for name, labels in (("ours", BLUE), ("plain", {}), ("theirs", {CLASS: "green"})):
         http.twin.create({"kind": CONSUMER_KIND, "metadata": {"namespace": "a", "name": name, "labels": labels}, "spec": SPEC})
     server = ApiServer(http)  # type: ignore[arg-type]  # it stands where ApiClient stands

@@ -10,12 +10,13 @@ import operator_world
 import pytest
 from operator_world import KEY, MIGRATING, SPEC, World, ready
 
-from sluice_operator.cache import Key
-from sluice_operator.cluster import CONSUMER_KIND, Refused
-from sluice_operator.model import FINALIZER, Condition, Driver, Leaving, Phase, Status
-from sluice_operator.news import remembered, urgent
-from sluice_operator.reconcile import RESYNC, reconcile
-from sluice_operator.running import STALE
+from sluice_operator.cluster.port import CONSUMER_KIND, Rejected
+from sluice_operator.names import FINALIZER
+from sluice_operator.observe.cache import ResourceKey
+from sluice_operator.plan.running import STALE
+from sluice_operator.plan.urgency import remembered, urgent
+from sluice_operator.run.reconcile import RESYNC, reconcile
+from sluice_operator.state.status import Condition, DriverStatus, Leaving, Phase, Status
 
 STATUS = ("status", "KinesisConsumer")
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -117,7 +118,7 @@ def test_a_slow_restart_costs_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_restart_that_goes_wrong_is_no_old_news() -> None:
     """Only that the next driver starts was told before."""
     leaving = Leaving(attempt=1, pod="orders-driver-1", uid="1", why="SpecChanged")
-    old = Status(phase=Phase.STARTING, driver=Driver(attempt=2, pod="orders-driver-2", leaving=leaving))
+    old = Status(phase=Phase.STARTING, driver=DriverStatus(attempt=2, pod="orders-driver-2", leaving=leaving))
     for reason, told in [("DriverStarting", True), ("ImagePullBackOff", False)]:
         ready = Condition(type="Ready", status="False", reason=reason, message="", last_transition_time=NOW, observed_generation=1)
         first = replace(old, conditions=(replace(ready, reason="SpecChanged"),))
@@ -136,7 +137,7 @@ def test_a_suspension_costs_two_status_writes() -> None:
 def test_many_resources_write_their_figures_less_often(others: int, most: int) -> None:
     """Every ten seconds; of a thousand, every 333 s: 3 such writes a second in all, however many there are."""
     world = started()
-    world.office.looked |= {Key("elsewhere", str(number)): world.now for number in range(others)}
+    world.office.looked |= {ResourceKey("elsewhere", str(number)): world.now for number in range(others)}
     before = len(world.written)
     world.run(750)
     assert 2 <= len(world.written) - before <= most
@@ -146,7 +147,7 @@ def test_many_resources_write_their_figures_less_often(others: int, most: int) -
 def test_many_resources_do_not_delay_what_somebody_waits_for() -> None:
     """Only figures wait."""
     world = started()
-    world.office.looked |= {Key("elsewhere", str(number)): world.now for number in range(1000)}
+    world.office.looked |= {ResourceKey("elsewhere", str(number)): world.now for number in range(1000)}
     world.apply({**SPEC, "replicas": 5})
     assert world.run(15, until=lambda: ready(world) and world.status["replicas"] == 5), world.status
 
@@ -194,7 +195,7 @@ def test_only_a_driver_that_is_listened_to_puts_the_next_look_off() -> None:
 def test_many_resources_at_rest_are_looked_at_less_often(others: int, seconds: int) -> None:
     """Every five minutes; of a thousand, one a second in all."""
     world = started()
-    world.office.looked |= {Key("elsewhere", str(number)): world.now for number in range(others)}
+    world.office.looked |= {ResourceKey("elsewhere", str(number)): world.now for number in range(others)}
     assert reconcile(world.office, KEY, world.now).latest == world.now + timedelta(seconds=seconds)
 
 
@@ -253,7 +254,7 @@ def test_a_finalizer_that_is_refused_is_told_and_tried_again(monkeypatch: pytest
     patching = world.twin.patch
 
     def refused(*_: object) -> dict[str, object]:
-        raise Refused("Forbidden", "a policy says no")
+        raise Rejected("Forbidden", "a policy says no")
 
     monkeypatch.setattr(world.twin, "patch", refused)
     assert world.run(20, until=lambda: world.condition("Ready").get("reason") == "ApiRefused"), world.status
@@ -267,7 +268,7 @@ def test_many_resources_are_looked_at_less_often_while_nothing_happens(others: i
     """A driver that does not start is looked at every 30 s; a thousand of them would be a hundred reads a second. All of them get 12."""
     world = Counted()
     world.lost_nodes = True
-    world.office.looked |= {Key("elsewhere", str(number)): world.now for number in range(others)}
+    world.office.looked |= {ResourceKey("elsewhere", str(number)): world.now for number in range(others)}
     world.apply(SPEC)
     world.run(10)
     looks, listing = [], world.twin.list

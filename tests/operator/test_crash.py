@@ -1,4 +1,4 @@
-"""The operator dies after any write, or never hears that it happened: the same life is lived to its end."""
+"""The operator dies after any write, or never hears that it happened: the same epoch is lived to its end."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def reach(world: World) -> None:
 
 
 def undisturbed_writes() -> int:
-    """How many writes that life takes."""
+    """How many writes that epoch takes."""
     return live(World()).writes
 
 
@@ -65,7 +65,7 @@ def test_a_lost_reply_to_any_write_is_survived(at: int) -> None:
 
 @pytest.mark.parametrize("every", [2, 3, 5])
 def test_an_operator_that_keeps_crashing_still_gets_there(every: int) -> None:
-    """After every second, third or fifth write, all life long."""
+    """After every second, third or fifth write, all epoch long."""
     world = World()
     world.crash_at = multiples(every)
     assert live(world).crashes > WRITES // every - 2

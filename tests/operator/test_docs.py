@@ -7,19 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from sluice_operator import election, reference
-from sluice_operator.advice import FAILURES, OTHERS, WORDS, advised
-from sluice_operator.conditions import LONGEST, VERDICTS
-from sluice_operator.events import Reason
-from sluice_operator.leader import Terms
-from sluice_operator.model import Phase
-from sluice_operator.observe import EXITS, STUCK
-from sluice_operator.plan import RULES
+from sluice_operator.election import thread
+from sluice_operator.election.candidate import ElectionTimings
+from sluice_operator.generate import reference
+from sluice_operator.observe.parse import EXITS, STUCK
+from sluice_operator.plan.advice import FAILURES, OTHERS, WORDS, advised
+from sluice_operator.plan.conditions import LONGEST, VERDICTS
+from sluice_operator.plan.events import Reason
+from sluice_operator.plan.rules import RULES
 from sluice_operator.settings import Settings
+from sluice_operator.state.status import Phase
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operations.md").read_text()
-SOURCES = "\n".join(path.read_text() for path in (ROOT / "operator" / "sluice_operator").glob("*.py"))
+SOURCES = "\n".join(path.read_text() for path in (ROOT / "operator" / "sluice_operator").rglob("*.py"))
 
 
 def rows(heading: str, number: int = 1) -> list[list[str]]:
@@ -71,12 +72,12 @@ def test_every_annotation_has_its_line() -> None:
 def test_every_exit_code_has_its_line() -> None:
     """Of the programs, and of an operator that was deposed."""
     named = {int(row[0]): row[2] for row in rows("Exit codes") if row[0].isdigit()}
-    assert named == {**EXITS, election.DEPOSED: "deposed"}
+    assert named == {**EXITS, thread.DEPOSED: "deposed"}
 
 
 def test_the_election_takes_as_long_as_it_says() -> None:
     """Deadline, duration, and both with a look."""
-    terms = Terms()
+    terms = ElectionTimings()
     assert firsts("Replicas and the election")[0].endswith("(exit 70)")
     seconds = [row[1] for row in rows("Replicas and the election")]
     assert seconds == [f"{terms.deadline}", f"{terms.duration}", f"{terms.duration + terms.retry}, at most 20", f"{terms.retry}"]

@@ -23,16 +23,18 @@ from kubernetes.config import incluster_config
 from operator_world import SPEC
 
 from sluice_consumer import config as configs
-from sluice_consumer import spark_conf
-from sluice_consumer.pod import PodAnnotations
-from sluice_lab import apiserver, places, processes
+from sluice_consumer.process.pod import PodAnnotations
+from sluice_consumer.spark import conf
+from sluice_lab import places
 from sluice_lab.errors import LabError
-from sluice_operator.change import Wanted
-from sluice_operator.manifests import driver_pod
-from sluice_operator.model import Driver, Resource
+from sluice_lab.machine import apiserver, processes
+from sluice_operator.apply.manifests import driver_pod
+from sluice_operator.apply.spark_settings import UNNEEDED
 from sluice_operator.settings import Settings
-from sluice_operator.spark_settings import UNNEEDED
-from sluice_operator.spec import parse
+from sluice_operator.spec.changes import DesiredSpec
+from sluice_operator.spec.fields import parse
+from sluice_operator.state.objects import Resource
+from sluice_operator.state.status import DriverStatus
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
 
@@ -106,7 +108,7 @@ def server() -> Iterator[apiserver.ApiServer]:
 
 @pytest.fixture(scope="module")
 def calls(server: apiserver.ApiServer, tmp_path_factory: pytest.TempPathFactory) -> set[Right]:
-    """Of a life: executors start, come and go, crash, are taken away, hang, and are not wanted any more; reports; the end."""
+    """Of an epoch: executors start, come and go, crash, are taken away, hang, and are not wanted any more; reports; the end."""
     folder, admin = tmp_path_factory.mktemp("driver"), Admin(server)
     here, settings = made(admin, folder, 1)
     reached = access(server, here)
@@ -133,7 +135,7 @@ def running(settings: dict[str, str], admin: Admin, folder: Path) -> Iterator[tu
             driver.end()
 
 
-def access(server: apiserver.ApiServer, here: spark_conf.Pod) -> dict[str, str]:
+def access(server: apiserver.ApiServer, here: conf.PodAddress) -> dict[str, str]:
     """Where Spark finds the server, and who it is there: the account, by a token of this pod, as the kubelet asks for it."""
     bound = {"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": here.name, "uid": here.uid}}
     token = Admin(server).call("POST", f"api/v1/namespaces/{HOME}/serviceaccounts/{ACCOUNT}/token", {"spec": bound})["status"]["token"]
@@ -157,18 +159,18 @@ def is_refused(server: apiserver.ApiServer, token: str) -> bool:
         return "create, change and delete only what has" in error.read().decode()
 
 
-def made(admin: Admin, folder: Path, attempt: int) -> tuple[spark_conf.Pod, dict[str, str]]:
+def made(admin: Admin, folder: Path, attempt: int) -> tuple[conf.PodAddress, dict[str, str]]:
     """The driver's pod, which runs, and Spark's settings as it gets them."""
     name = f"orders-driver-{attempt}"
-    pod = driver_pod(RESOURCE, Wanted(parse(SPEC), SPEC), Driver(attempt=attempt, pod=name), Settings())
+    pod = driver_pod(RESOURCE, DesiredSpec(parse(SPEC), SPEC), DriverStatus(attempt=attempt, pod=name), Settings())
     pod["metadata"].pop("ownerReferences")  # of a resource that is not there
     there = admin.call("POST", f"api/v1/namespaces/{HOME}/pods", pod)
     status = {"phase": "Running", "podIP": ADDRESS, "conditions": [{"type": "Ready", "status": "True"}]}
     admin.call("PATCH", f"api/v1/namespaces/{HOME}/pods/{name}/status", {"status": status})
-    here = spark_conf.Pod(name, HOME, ADDRESS, there["metadata"]["uid"])
+    here = conf.PodAddress(name, HOME, ADDRESS, there["metadata"]["uid"])
     notes, template = pod["metadata"]["annotations"], folder / "executor.yaml"
     template.write_text(notes["sluice.dev/executor-template"])
-    settings = spark_conf.settings(configs.parse(notes["sluice.dev/config"]), here)
+    settings = conf.settings(configs.parse(notes["sluice.dev/config"]), here)
     for key in ("spark.driver.extraClassPath", "spark.driver.defaultJavaOptions"):
         settings.pop(key)  # of the image
     return here, settings | {"spark.kubernetes.executor.podTemplateFile": str(template)}
@@ -207,7 +209,7 @@ def replaced(driver: Told, kubelet: Kubelet, lost: str) -> None:
     driver.tell("live 2")
 
 
-def report(server: apiserver.ApiServer, token: str, here: spark_conf.Pod, folder: Path) -> None:
+def report(server: apiserver.ApiServer, token: str, here: conf.PodAddress, folder: Path) -> None:
     """What our own driver asks: the target, and its report."""
     (folder / "token").write_text(token)
     host, _, port = server.url.removeprefix("https://").partition(":")

@@ -10,17 +10,17 @@ import pytest
 from aiohttp.test_utils import unused_port
 from operator_world import KEY
 
-from sluice_operator import health
 from sluice_operator.__main__ import problems
-from sluice_operator.cache import Cache
-from sluice_operator.cluster import Refused, Unavailable
-from sluice_operator.health import LATE_AFTER, STUCK_AFTER, UNHEARD_AFTER, Freshness, audited
-from sluice_operator.loops import Loops
-from sluice_operator.metrics import Metrics
-from sluice_operator.office import Office
-from sluice_operator.services import Audits
-from sluice_operator.serving import Server
+from sluice_operator.cluster.port import Rejected, Unavailable
+from sluice_operator.observe import watch_health
+from sluice_operator.observe.cache import Cache
+from sluice_operator.observe.watch_health import LATE_AFTER, STUCK_AFTER, UNHEARD_AFTER, Freshness, audited
+from sluice_operator.run.loops import Loops
+from sluice_operator.run.services import Audits
+from sluice_operator.run.shared import ReconcileContext
 from sluice_operator.settings import Settings
+from sluice_operator.telemetry.metrics import OperatorMetrics
+from sluice_operator.telemetry.serving import HttpServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,16 +144,16 @@ def test_before_the_first_audit_nobody_is_ready() -> None:
 def test_a_namespace_that_may_not_be_read_is_passed_over(hours: Hours) -> None:
     """It is being deleted, perhaps; the others are looked after."""
     live = Live()
-    live.error.append(Refused("Forbidden", "no"))
+    live.error.append(Rejected("Forbidden", "no"))
     hours.now += UNHEARD_AFTER
     hours.audit(live, "a", "b")
-    assert len(live.asked) == 2 * len(health.SAMPLES)
+    assert len(live.asked) == 2 * len(watch_health.SAMPLES)
     assert hours.fresh.cold() == []
 
 
 def test_only_a_pass_that_hangs_and_a_stuck_watch_kill(hours: Hours) -> None:
     """Each in its own words."""
-    loops = Loops(Office(None, Cache(), Settings()))  # type: ignore[arg-type]  # no call is made
+    loops = Loops(ReconcileContext(None, Cache(), Settings()))  # type: ignore[arg-type]  # no call is made
     assert list(problems(loops, hours.fresh)) == []
     loops._passes[KEY] = -1e9
     hours.audit(Live(a="2"))
@@ -173,7 +173,7 @@ def test_probes_and_metrics_are_served_on_one_port() -> None:
 
     async def scene() -> None:
         port = unused_port()
-        server = Server(port, lambda: dead, lambda: ["cold"], Metrics().registry)
+        server = HttpServer(port, lambda: dead, lambda: ["cold"], OperatorMetrics().registry)
         await server.start()
         assert await asked(port, "healthz") == (200, "ok")
         assert await asked(port, "readyz") == (503, "cold")
@@ -182,7 +182,7 @@ def test_probes_and_metrics_are_served_on_one_port() -> None:
         status, text = await asked(port, "metrics")
         assert (status, "sluice_reconcile_queue" in text) == (200, True)
         with pytest.raises(OSError, match="in use"):
-            await Server(port, list, list, Metrics().registry).start()
+            await HttpServer(port, list, list, OperatorMetrics().registry).start()
         await server.stop()
 
     asyncio.run(scene())

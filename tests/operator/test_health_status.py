@@ -10,7 +10,7 @@ from argo_health import argo_health
 from kstatus import CURRENT, FAILED, IN_PROGRESS, TERMINATING, kstatus
 from operator_world import MIGRATING, SPEC, World
 
-from sluice_operator.cluster import Refused
+from sluice_operator.cluster.port import Rejected
 
 Json = dict[str, Any]
 SHORT = {"progressDeadlineSeconds": 60}
@@ -98,7 +98,7 @@ def pod_refused() -> World:
 
     def admission(body: Json) -> None:
         if body["kind"] == "Pod":
-            raise Refused("Forbidden", "serviceaccount sluice-consumer not found")
+            raise Rejected("Forbidden", "serviceaccount sluice-consumer not found")
 
     world.twin.admission = admission
     world.apply({**MIGRATING, **SHORT})
@@ -197,7 +197,7 @@ def test_a_job_that_has_no_pod_for_a_minute_is_made_anew_and_then_the_server_is_
 
     def admission(body: Json) -> None:
         if body["kind"] == "Pod" and list(world.twin.all("Job")):
-            raise Refused("Forbidden", "exceeded quota")
+            raise Rejected("Forbidden", "exceeded quota")
 
     world.twin.admission = admission
     world._jobs = lambda: None  # type: ignore[method-assign]  # its controller gets nowhere

@@ -11,11 +11,11 @@ from election_world import TERMS, WHERE, Process, Town, rough_hours
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice_operator import election as election_module
-from sluice_operator.cluster import Unavailable
-from sluice_operator.election import Election, LeaderOnly, NotLeader
-from sluice_operator.leader import Candidate, Deposed, Post, Terms
-from sluice_operator.twin import Twin
+from sluice_operator.cluster.memory import MemoryCluster
+from sluice_operator.cluster.port import Unavailable
+from sluice_operator.election import thread as election_module
+from sluice_operator.election.candidate import Candidate, ElectionTimings, LeaseRef, LostLeadership
+from sluice_operator.election.thread import Election, LeaderOnly, NotLeader
 
 Json = dict[str, Any]
 
@@ -90,18 +90,18 @@ class NeverDeposed(Candidate):
     def _see(self, there: Json | None) -> None:
         try:
             super()._see(there)
-        except Deposed:
+        except LostLeadership:
             self._until = self._clock() + self._terms.deadline
 
 
 SABOTAGES = [
-    pytest.param(Candidate, Terms(duration=8, deadline=40), id="gives up after others took over"),
+    pytest.param(Candidate, ElectionTimings(duration=8, deadline=40), id="gives up after others took over"),
     *(pytest.param(make, TERMS, id=make.__name__) for make in (FromTheReply, Unconditional, TrustsAbsence, Forgetful, NeverDeposed)),
 ]
 
 
 @pytest.mark.parametrize(("make", "terms"), SABOTAGES)
-def test_the_simulation_notices_each_rule_taken_out(make: type[Candidate], terms: Terms) -> None:
+def test_the_simulation_notices_each_rule_taken_out(make: type[Candidate], terms: ElectionTimings) -> None:
     """A simulation that cannot fail proves nothing."""
     with pytest.raises(AssertionError, match="lead at"):
         [rough_hours(dice(seed), make, terms) for seed in range(300)]
@@ -166,7 +166,7 @@ def test_a_leader_that_finds_another_name_is_deposed_for_good(town: Town) -> Non
     """It does not even fight for it."""
     leader, _ = pair(town)
     town.twin.patch(*WHERE, {"spec": {"holderIdentity": "another"}})
-    with pytest.raises(Deposed, match="another"):
+    with pytest.raises(LostLeadership, match="another"):
         leader.candidate.turn()
     assert leader.candidate.over()
     assert town.lease()["holderIdentity"] == "another"
@@ -212,7 +212,7 @@ def test_without_a_lease_the_first_one_waits_as_long_as_a_leader_may_last(town: 
 
 def test_who_does_not_lead_writes_nothing_and_reads_all() -> None:
     """Every write of a pass stands behind this."""
-    twin = Twin(lambda: None)  # type: ignore[arg-type, return-value]  # no clock is needed: nothing is written
+    twin = MemoryCluster(lambda: None)  # type: ignore[arg-type, return-value]  # no clock is needed: nothing is written
     port = LeaderOnly(twin, lambda: False)
     assert port.get("Pod", "a", "b") is None
     assert port.list("Pod", "a", {}) == []
@@ -231,7 +231,7 @@ def test_who_does_not_lead_writes_nothing_and_reads_all() -> None:
 class Silent:
     """An API server that stops answering, in real time."""
 
-    def __init__(self, twin: Twin) -> None:
+    def __init__(self, twin: MemoryCluster) -> None:
         self.twin, self.answers, self.asked = twin, threading.Event(), threading.Event()
         self.answers.set()
         self.create, self.patch = twin.create, twin.patch
@@ -244,7 +244,7 @@ class Silent:
         return self.twin.get(*name)
 
 
-def elect(town: Town, server: Any, terms: Terms, left: list[str]) -> tuple[Election, threading.Event]:
+def elect(town: Town, server: Any, terms: ElectionTimings, left: list[str]) -> tuple[Election, threading.Event]:
     """A real election, with threads."""
     elected, gone = threading.Event(), threading.Event()
 
@@ -252,7 +252,7 @@ def elect(town: Town, server: Any, terms: Terms, left: list[str]) -> tuple[Elect
         left.append(reason)
         gone.set()
 
-    election = Election(Candidate(server, Post(*WHERE[1:], identity="real"), terms), elected.set, leave)
+    election = Election(Candidate(server, LeaseRef(*WHERE[1:], identity="real"), terms), elected.set, leave)
     election.start()
     assert elected.wait(5)
     assert town.lease()["holderIdentity"] == "real"
@@ -262,7 +262,7 @@ def elect(town: Town, server: Any, terms: Terms, left: list[str]) -> tuple[Elect
 def test_a_process_whose_calls_hang_ends_all_the_same(town: Town) -> None:
     """The second thread waits for no reply."""
     server, left = Silent(town.twin), list[str]()
-    _, gone = elect(town, server, Terms(duration=3, deadline=0.6, retry=0.05), left)
+    _, gone = elect(town, server, ElectionTimings(duration=3, deadline=0.6, retry=0.05), left)
     server.answers.clear()
     assert gone.wait(2)
     assert "not renewed" in left[0]
@@ -272,7 +272,7 @@ def test_a_process_whose_calls_hang_ends_all_the_same(town: Town) -> None:
 class Faulty:
     """A twin behind a client with a defect that shows once."""
 
-    def __init__(self, twin: Twin) -> None:
+    def __init__(self, twin: MemoryCluster) -> None:
         self.twin, self.calls = twin, 0
         self.create, self.patch = twin.create, twin.patch
 
@@ -288,7 +288,7 @@ def test_a_candidate_stands_again_after_a_fault_of_its_own(town: Town, monkeypat
     """Else a replica that looks well would never take over."""
     monkeypatch.setattr(election_module, "AFTER_A_FAULT", 0.01)
     server = Faulty(town.twin)
-    election, _ = elect(town, server, Terms(retry=0.05), [])
+    election, _ = elect(town, server, ElectionTimings(retry=0.05), [])
     election.stop()
     assert server.calls > 1
     assert "a reply that nobody foresaw" in caplog.text
@@ -297,7 +297,7 @@ def test_a_candidate_stands_again_after_a_fault_of_its_own(town: Town, monkeypat
 def test_an_election_that_is_stopped_releases_and_leaves_nothing_behind(town: Town) -> None:
     """No thread, no name in the Lease, and no hasty end of the process."""
     left = list[str]()
-    election, _ = elect(town, town.twin, Terms(retry=0.05), left)
+    election, _ = elect(town, town.twin, ElectionTimings(retry=0.05), left)
     election.stop()
     assert town.lease()["holderIdentity"] == ""
     assert left == []

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from operator_world import KEY, MIGRATING, SPEC, World, assert_nothing_left, ready
 
-from sluice_operator.reconcile import reconcile
+from sluice_operator.run.reconcile import reconcile
 
 Json = dict[str, Any]
 

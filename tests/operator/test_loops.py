@@ -12,35 +12,35 @@ import kopf
 import pytest
 from operator_world import BEGIN, KEY, SPEC
 
-from sluice_operator import loops as loops_module
-from sluice_operator.cache import Cache
-from sluice_operator.cluster import CONSUMER_KIND, Unavailable
-from sluice_operator.handlers import Eyes, configure, registry, watcher
-from sluice_operator.health import Freshness
-from sluice_operator.loops import Loops
-from sluice_operator.metrics import Metrics
-from sluice_operator.office import Office
-from sluice_operator.reconcile import Outcome
+from sluice_operator.cluster.memory import MemoryCluster
+from sluice_operator.cluster.port import CONSUMER_KIND, Unavailable
+from sluice_operator.observe.cache import Cache
+from sluice_operator.observe.watch_health import Freshness
+from sluice_operator.run import loops as loops_module
+from sluice_operator.run.handlers import EventSink, configure, registry, watcher
+from sluice_operator.run.loops import Loops
+from sluice_operator.run.reconcile import ReconcileResult
+from sluice_operator.run.shared import ReconcileContext
 from sluice_operator.settings import Settings
-from sluice_operator.twin import Twin
+from sluice_operator.telemetry.metrics import OperatorMetrics
 
 if TYPE_CHECKING:
-    from sluice_operator.cluster import Json
+    from sluice_operator.cluster.port import Json
 
 
-def office() -> Office:
+def office() -> ReconcileContext:
     """A twin with one resource in it."""
-    twin = Twin(lambda: BEGIN)
+    twin = MemoryCluster(lambda: BEGIN)
     twin.create({"kind": CONSUMER_KIND, "metadata": {"namespace": KEY.namespace, "name": KEY.name}, "spec": SPEC})
-    return Office(twin, Cache(), Settings())
+    return ReconcileContext(twin, Cache(), Settings())
 
 
-def eyes(office: Office, loops: Loops) -> Eyes:
+def eyes(office: ReconcileContext, loops: Loops) -> EventSink:
     """Where the watch's events go."""
-    return Eyes(office.cache, loops, Freshness(), Metrics())
+    return EventSink(office.cache, loops, Freshness(), OperatorMetrics())
 
 
-async def tell(office: Office, loops: Loops, kind: str = "ADDED") -> None:
+async def tell(office: ReconcileContext, loops: Loops, kind: str = "ADDED") -> None:
     """An event of the watch."""
     body = office.cluster.get(CONSUMER_KIND, *KEY) or {
         "metadata": {"namespace": KEY.namespace, "name": KEY.name, "uid": "uid-1", "resourceVersion": "1"}
@@ -67,7 +67,7 @@ def test_an_event_wakes_the_loop_and_the_deletion_ends_it() -> None:
         await until(lambda: (place.cluster.get(CONSUMER_KIND, *KEY) or {})["metadata"].get("finalizers"))
         gone = place.cluster.get(CONSUMER_KIND, *KEY)
         assert gone is not None
-        assert isinstance(place.cluster, Twin)
+        assert isinstance(place.cluster, MemoryCluster)
         place.cluster.finish_deletion(gone)
         await watcher(eyes(place, loops))(event={"type": "DELETED", "object": gone})
         await until(lambda: not loops._tasks)
@@ -116,7 +116,7 @@ def test_passes_that_fail_for_a_minute_are_told_once(monkeypatch: pytest.MonkeyP
         await loops.stop()
 
     asyncio.run(scene())
-    assert isinstance(place.cluster, Twin)
+    assert isinstance(place.cluster, MemoryCluster)
     (told,) = [event for event in place.cluster.all("Event") if event["reason"] == "ReconcileFailed"]
     assert "a pod that nobody understands" in told["message"]
     assert told["type"] == "Warning"
@@ -203,9 +203,9 @@ def passes(monkeypatch: pytest.MonkeyPatch, wakes: list[float], figures: float, 
     """Whether each pass was thorough. One ends with the wish to be woken after so many seconds, and to hear of figures after so many."""
     seen: list[bool] = []
 
-    def reconcile(_office: Office, _key: Any, now: datetime, *, thorough: bool) -> Outcome:
+    def reconcile(_office: ReconcileContext, _key: Any, now: datetime, *, thorough: bool) -> ReconcileResult:
         seen.append(thorough)
-        return Outcome(now + timedelta(seconds=wakes.pop(0) if wakes else 60), now + timedelta(seconds=figures), acted)
+        return ReconcileResult(now + timedelta(seconds=wakes.pop(0) if wakes else 60), now + timedelta(seconds=figures), acted)
 
     monkeypatch.setattr(loops_module, "reconcile", reconcile)
     return seen
@@ -257,9 +257,9 @@ def test_a_report_puts_off_the_look_for_silence(monkeypatch: pytest.MonkeyPatch,
     place, seen, now = office(), list[bool](), datetime.now(UTC)
     until_then = None if latest is None else now + timedelta(seconds=latest)
 
-    def reconcile(*_: Any, thorough: bool) -> Outcome:
+    def reconcile(*_: Any, thorough: bool) -> ReconcileResult:
         seen.append(thorough)
-        return Outcome(now if len(seen) == 1 else now + timedelta(hours=1), latest=until_then)
+        return ReconcileResult(now if len(seen) == 1 else now + timedelta(hours=1), latest=until_then)
 
     monkeypatch.setattr(loops_module, "reconcile", reconcile)
     monkeypatch.setattr(place.cache, "heard", lambda _: now - timedelta(seconds=ago))

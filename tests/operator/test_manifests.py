@@ -8,17 +8,19 @@ from typing import Any
 import pytest
 from operator_world import MIGRATING, SPEC
 
-from sluice_operator import manifests, observe, spark_settings
-from sluice_operator.change import Wanted
-from sluice_operator.model import Driver, Migration, Resource
+from sluice_operator.apply import manifests, spark_settings
+from sluice_operator.observe import parse as observe
 from sluice_operator.settings import Settings, read
-from sluice_operator.spec import parse
-from sluice_operator.template import SCRATCH
+from sluice_operator.spec.changes import DesiredSpec
+from sluice_operator.spec.fields import parse
+from sluice_operator.spec.pod_template import SCRATCH
+from sluice_operator.state.objects import Resource
+from sluice_operator.state.status import DriverStatus, MigrationStatus
 
 Json = dict[str, Any]
 
 RESOURCE = Resource(namespace="default", name="orders", uid="u-1", version="7", generation=3)
-DRIVER = Driver(attempt=3, pod="orders-driver-3", spec_hash="abc")
+DRIVER = DriverStatus(attempt=3, pod="orders-driver-3", spec_hash="abc")
 SETTINGS = Settings(image="sluice-consumer:1")
 TEMPLATE: Json = {
     "metadata": {"labels": {"team": "x"}, "annotations": {"a": "b"}},
@@ -39,10 +41,10 @@ TEMPLATE: Json = {
 }
 
 
-def wanted(**change: Any) -> Wanted:
+def wanted(**change: Any) -> DesiredSpec:
     """A spec with changes."""
     raw = {**SPEC, **change}
-    return Wanted(parse(raw), raw)
+    return DesiredSpec(parse(raw), raw)
 
 
 def driver_pod(**change: Any) -> Json:
@@ -125,14 +127,14 @@ def test_the_executor_template_is_restricted_and_labelled() -> None:
 
 def test_a_driver_given_up_by_the_user_makes_the_next_one_forced() -> None:
     """The driver takes the lease at once, and waits its promise out."""
-    forced = Driver(attempt=4, pod="orders-driver-4", forced=True)
+    forced = DriverStatus(attempt=4, pod="orders-driver-4", forced=True)
     assert manifests.driver_config(RESOURCE, wanted(), forced, SETTINGS)["force"] is True
 
 
 @pytest.mark.parametrize(("generation", "told"), [(None, []), (7, ["true"])], ids=["no driver has reported", "a driver has"])
 def test_a_driver_is_told_that_there_was_a_table(generation: int | None, told: list[str]) -> None:
     """It would make a table that was deleted again, and leave out what lies between. Not in the configuration, which an older driver would refuse."""
-    pod = manifests.driver_pod(RESOURCE, wanted(), Driver(attempt=4, pod="orders-driver-4", generation=generation), SETTINGS)
+    pod = manifests.driver_pod(RESOURCE, wanted(), DriverStatus(attempt=4, pod="orders-driver-4", generation=generation), SETTINGS)
     assert [item["value"] for item in pod["spec"]["containers"][0]["env"] if item["name"] == "SLUICE_TABLE_MADE"] == told
     assert "tableMade" not in config(pod)
 
@@ -153,7 +155,7 @@ def test_an_accepted_loss_is_told_to_the_next_driver(said: str, told: object) ->
     """Only the number of a batch means anything; the driver refuses anything else, and nothing restarts for it."""
     meta = {"namespace": "default", "name": "orders", "uid": "u-1", "resourceVersion": "7", "annotations": {"sluice.dev/accept-loss": said}}
     resource = observe.resource({"metadata": meta})
-    assert manifests.driver_config(resource, wanted(), Driver(attempt=4), SETTINGS)["acceptLossOfBatch"] == told
+    assert manifests.driver_config(resource, wanted(), DriverStatus(attempt=4), SETTINGS)["acceptLossOfBatch"] == told
 
 
 def test_the_migration_job_runs_once_with_the_migrators_arguments() -> None:
@@ -164,8 +166,8 @@ def test_the_migration_job_runs_once_with_the_migrators_arguments() -> None:
         "migrateFrom": {"table": "old", "format": "KCL", "unstarted": "Now", "quietSeconds": 3},
         "driver": {"podTemplate": TEMPLATE},
     }
-    migration = Migration(hash="a1b2c3", spec_hash="s", job="orders-migrate-a1b2c3-1", tries=1)
-    job = manifests.migration_job(RESOURCE, Wanted(parse(raw), raw), migration, SETTINGS)
+    migration = MigrationStatus(hash="a1b2c3", spec_hash="s", job="orders-migrate-a1b2c3-1", tries=1)
+    job = manifests.migration_job(RESOURCE, DesiredSpec(parse(raw), raw), migration, SETTINGS)
     container = job["spec"]["template"]["spec"]["containers"][0]
     assert container["name"] == "migrate"
     assert container["resources"] == {"limits": {"memory": "3Gi"}}, "the template's, as for a driver"
@@ -193,14 +195,14 @@ def test_settings_come_from_the_environment() -> None:
 # what all three pods have in common
 
 TMP = "/tmp"  # noqa: S108 - a pod's own
-TRIED = Migration(hash="a1b2c3", spec_hash="s", job="orders-migrate-a1b2c3-1", tries=1)
+TRIED = MigrationStatus(hash="a1b2c3", spec_hash="s", job="orders-migrate-a1b2c3-1", tries=1)
 CONTAINERS = {"driver": "driver", "executor": "executor", "migrate": "driver"}  # and whose template each of them is laid over
 
 
 def pods(settings: Settings = SETTINGS, **change: Any) -> dict[str, Json]:
     """The specs of the three pods, by the name of their container. Spark has its say on the executor's: tests/contract/spark/test_executor_pod.py."""
     raw = {**MIGRATING, **change}
-    asked = Wanted(parse(raw), raw)
+    asked = DesiredSpec(parse(raw), raw)
     driver = manifests.driver_pod(RESOURCE, asked, DRIVER, settings)
     job = manifests.migration_job(RESOURCE, asked, TRIED, settings)
     template = json.loads(driver["metadata"]["annotations"]["sluice.dev/executor-template"])

@@ -10,15 +10,16 @@ import pytest
 from operator_world import BEGIN, KEY, MIGRATING, SPEC, World, ready
 from prometheus_client import generate_latest
 
-from sluice_operator import observe
-from sluice_operator.action import Event, Plan
-from sluice_operator.cache import Told
-from sluice_operator.cluster import Exists
-from sluice_operator.events import Reason
-from sluice_operator.gauges import Gauges, Sources
-from sluice_operator.metrics import Metered, Metrics
-from sluice_operator.model import Observed, Status
-from sluice_operator.office import Office
+from sluice_operator.cluster.port import Exists
+from sluice_operator.observe import parse
+from sluice_operator.observe.cache import ResourceSnapshot
+from sluice_operator.plan.events import Reason
+from sluice_operator.run.shared import ReconcileContext
+from sluice_operator.state.actions import EventToSend, Plan
+from sluice_operator.state.objects import Observed
+from sluice_operator.state.status import Status
+from sluice_operator.telemetry.gauges import Gauges, Sources
+from sluice_operator.telemetry.metrics import MeteredCluster, OperatorMetrics
 
 Json = dict[str, Any]
 
@@ -26,14 +27,14 @@ Json = dict[str, Any]
 class Counted(World):
     """The world with an operator that counts, and leads or not."""
 
-    metrics = Metrics()
+    metrics = OperatorMetrics()
     leads = True
 
     def restart(self) -> None:
         """A new process counts from zero."""
         super().restart()
-        self.metrics = Metrics()
-        self.office = Office(Metered(self.twin, self.metrics), self.office.cache, self.office.settings, notice=self.metrics.notice)
+        self.metrics = OperatorMetrics()
+        self.office = ReconcileContext(MeteredCluster(self.twin, self.metrics), self.office.cache, self.office.settings, notice=self.metrics.notice)
         cache = self.office.cache
         self.metrics.registry.register(Gauges(Sources(cache.told, lambda: self.leads, lambda: {"Pod": 7.0})))
 
@@ -79,10 +80,10 @@ def test_every_event_is_counted_by_its_reason(world: Counted) -> None:
 @pytest.mark.parametrize("reason", [Reason.DRAIN_CUT_SHORT, Reason.FORCED])
 def test_drains_that_were_forced_are_counted(reason: Reason) -> None:
     """Killed in its drain, or given up by annotation; an orderly exit is none."""
-    metrics = Metrics()
+    metrics = OperatorMetrics()
     body = {"metadata": {"namespace": "a", "name": "b", "uid": "u", "resourceVersion": "1"}, "spec": SPEC}
-    view = observe.view(body, Observed(), BEGIN)
-    metrics.notice(view, Plan(status=Status(), events=(Event(reason, ""), Event(Reason.DRIVER_EXITED, ""))))
+    view = parse.view(body, Observed(), BEGIN)
+    metrics.notice(view, Plan(status=Status(), events=(EventToSend(reason, ""), EventToSend(Reason.DRIVER_EXITED, ""))))
     assert metrics.registry.get_sample_value("sluice_drains_forced_total", {"reason": reason}) == 1
     assert metrics.registry.get_sample_value("sluice_drains_forced_total", {"reason": "DriverExited"}) is None
 
@@ -99,7 +100,7 @@ def test_calls_are_timed_by_verb_and_result(world: Counted) -> None:
     asked = world.value("sluice_api_request_seconds_count", verb="replace_status", result="ok")
     assert asked is not None
     assert asked > 5
-    port = Metered(world.twin, world.metrics)
+    port = MeteredCluster(world.twin, world.metrics)
     with pytest.raises(Exists):
         port.create(world.drivers()[0])
     assert world.value("sluice_api_request_seconds_count", verb="create", result="Exists") == 1
@@ -161,7 +162,7 @@ def test_a_report_of_somebody_elses_pod_is_not_the_drivers(world: Counted) -> No
 
 def test_a_report_is_counted_once_however_often_its_pod_is_seen() -> None:
     """A watch shows a pod again for other reasons."""
-    metrics = Metrics()
+    metrics = OperatorMetrics()
     for report in ("a", "a", "b", None, "b"):
         metrics.saw("Pod", "uid", report, gone=False)
     metrics.saw("Pod", "uid", "b", gone=True)
@@ -172,7 +173,7 @@ def test_a_report_is_counted_once_however_often_its_pod_is_seen() -> None:
 
 def test_a_resource_without_a_status_is_exported_without_figures() -> None:
     """It was made a moment ago."""
-    metrics, body = Metrics(), {"metadata": {"namespace": "a", "name": "b"}, "spec": SPEC}
-    metrics.registry.register(Gauges(Sources(lambda: [Told(body, None)], lambda: True, dict)))
+    metrics, body = OperatorMetrics(), {"metadata": {"namespace": "a", "name": "b"}, "spec": SPEC}
+    metrics.registry.register(Gauges(Sources(lambda: [ResourceSnapshot(body, None)], lambda: True, dict)))
     assert metrics.registry.get_sample_value("sluice_consumers", {"phase": "Pending"}) == 1
     assert b"sluice_consumer_lag_seconds{" not in generate_latest(metrics.registry)

@@ -6,18 +6,18 @@ from typing import Any
 
 from operator_world import BEGIN, KEY, SPEC
 
-from sluice_operator.cache import Cache
-from sluice_operator.cluster import CONSUMER_KIND, Refused
-from sluice_operator.model import FINALIZER
-from sluice_operator.office import Office
-from sluice_operator.reconcile import reconcile
+from sluice_operator.cluster.memory import MemoryCluster
+from sluice_operator.cluster.port import CONSUMER_KIND, Rejected
+from sluice_operator.names import FINALIZER
+from sluice_operator.observe.cache import Cache
+from sluice_operator.run.reconcile import reconcile
+from sluice_operator.run.shared import ReconcileContext
 from sluice_operator.settings import Settings
-from sluice_operator.twin import Twin
 
 Json = dict[str, Any]
 
 
-class Bereft(Twin):
+class Bereft(MemoryCluster):
     """The RoleBinding is gone: only what the small ClusterRole grants is answered."""
 
     bereft = False
@@ -25,17 +25,17 @@ class Bereft(Twin):
     def list(self, kind: str, namespace: str, labels: dict[str, str]) -> list[Json]:
         """Pods and Jobs are read by the Role in the namespace."""
         if self.bereft:
-            raise Refused("Forbidden", f"cannot list {kind}")
+            raise Rejected("Forbidden", f"cannot list {kind}")
         return super().list(kind, namespace, labels)
 
     def create(self, body: Json) -> Json:
         """So are Events written."""
         if self.bereft:
-            raise Refused("Forbidden", f"cannot create {body['kind']}")
+            raise Rejected("Forbidden", f"cannot create {body['kind']}")
         return super().create(body)
 
 
-def scene(*, dying: bool) -> tuple[Bereft, Office]:
+def scene(*, dying: bool) -> tuple[Bereft, ReconcileContext]:
     """A resource with a running driver, deleted; perhaps with its namespace."""
     twin = Bereft(lambda: BEGIN)
     name = {"namespace": KEY.namespace, "name": KEY.name}
@@ -48,12 +48,12 @@ def scene(*, dying: bool) -> tuple[Bereft, Office]:
     twin.delete(CONSUMER_KIND, *KEY, body["metadata"]["uid"])
     if dying:
         twin.delete("Namespace", KEY.namespace, "", space["metadata"]["uid"])
-    office = Office(twin, Cache(), Settings())
+    office = ReconcileContext(twin, Cache(), Settings())
     office.cache.see(CONSUMER_KIND, twin.get(CONSUMER_KIND, *KEY) or {}, BEGIN)
     return twin, office
 
 
-def passes(office: Office, number: int) -> None:
+def passes(office: ReconcileContext, number: int) -> None:
     """Some passes."""
     for _ in range(number):
         reconcile(office, KEY, BEGIN, thorough=True)

@@ -10,11 +10,12 @@ from chart import NAMESPACE, of, one, rendered
 from network import Place, Port, allowed
 from operator_world import SPEC
 
-from sluice_operator.change import Wanted
-from sluice_operator.manifests import driver_pod, executor_template, migration_job
-from sluice_operator.model import Driver, Migration, Resource
+from sluice_operator.apply.manifests import driver_pod, executor_template, migration_job
 from sluice_operator.settings import Settings
-from sluice_operator.spec import parse
+from sluice_operator.spec.changes import DesiredSpec
+from sluice_operator.spec.fields import parse
+from sluice_operator.state.objects import Resource
+from sluice_operator.state.status import DriverStatus, MigrationStatus
 
 Json = dict[str, Any]
 
@@ -32,10 +33,10 @@ def pods(namespace: str, name: str) -> tuple[Place, Place, Place]:
     """Driver, executor and migration of one consumer, as the operator makes them."""
     resource = Resource(namespace=namespace, name=name, uid="u", version="7", generation=3)
     raw = {**SPEC, "migrateFrom": {"table": "old-table"}}
-    wanted, settings = Wanted(parse(raw), raw), Settings(driver_metrics=METRICS)
-    job = migration_job(resource, wanted, Migration(job=f"{name}-migrate-1", hash="h", spec_hash="s", tries=1), settings)
+    wanted, settings = DesiredSpec(parse(raw), raw), Settings(driver_metrics=METRICS)
+    job = migration_job(resource, wanted, MigrationStatus(job=f"{name}-migrate-1", hash="h", spec_hash="s", tries=1), settings)
     bodies = (
-        driver_pod(resource, wanted, Driver(attempt=1, pod=f"{name}-driver-1"), settings),
+        driver_pod(resource, wanted, DriverStatus(attempt=1, pod=f"{name}-driver-1"), settings),
         executor_template(resource, wanted, settings),
         job["spec"]["template"],
     )

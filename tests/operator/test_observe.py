@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from operator_world import BEGIN
 
-from sluice_operator import observe
-from sluice_operator.cache import Cache, Key
-from sluice_operator.model import Drain, Status
-from sluice_operator.wire import dump_status, load_report, load_status
+from sluice_operator.observe import parse
+from sluice_operator.observe.cache import Cache, ResourceKey
+from sluice_operator.state.serialization import dump_status, load_report, load_status
+from sluice_operator.state.status import DrainStatus, Status
 
 Json = dict[str, Any]
 STAMP = "2026-11-21T10:00:00Z"
@@ -19,8 +19,8 @@ STAMP = "2026-11-21T10:00:00Z"
 
 def raw(state: Json | None = None, *, role: str = "driver", meta: Json | None = None, **status: Any) -> Json:
     """A pod with one container in that state."""
-    name = observe.CONTAINERS[role]
-    labels = {observe.CONSUMER: "orders", observe.ROLE: role, observe.ATTEMPT: "2"}
+    name = parse.CONTAINERS[role]
+    labels = {parse.CONSUMER: "orders", parse.ROLE: role, parse.ATTEMPT: "2"}
     head = {"name": "orders-driver-2", "namespace": "default", "uid": "u", "creationTimestamp": STAMP, "labels": labels}
     statuses = [{"name": name, "state": state}] if state else []
     return {"kind": "Pod", "metadata": head | (meta or {}), "status": {"phase": "Failed", "containerStatuses": statuses, **status}}
@@ -52,7 +52,7 @@ ENDS = [
 @pytest.mark.parametrize(("pod", "code", "reason", "message"), ENDS)
 def test_an_exit_is_told_by_the_driver_then_by_who_took_the_pod_then_by_the_kernel(pod: Json, code: int | None, reason: str, message: str) -> None:
     """In that order."""
-    end = observe.pod(pod).exit
+    end = parse.pod(pod).exit
     assert end is not None
     assert (end.code, end.reason, end.message) == (code, reason, message)
 
@@ -60,14 +60,14 @@ def test_an_exit_is_told_by_the_driver_then_by_who_took_the_pod_then_by_the_kern
 def test_an_evicted_pod_ended_when_its_conditions_last_changed() -> None:
     """It has no container that could tell; the time that it was made would make every eviction look like a failed start."""
     changed = [{"type": "DisruptionTarget", "status": "True", "lastTransitionTime": "2026-11-21T12:00:00Z"}]
-    end = observe.pod(raw(reason="Evicted", conditions=changed)).exit
+    end = parse.pod(raw(reason="Evicted", conditions=changed)).exit
     assert end is not None
     assert end.at == BEGIN.replace(hour=12)
 
 
 def test_a_running_pod_has_no_exit() -> None:
     """It started, by its container's clock."""
-    pod = observe.pod(raw({"running": {"startedAt": STAMP}}, phase="Running"))
+    pod = parse.pod(raw({"running": {"startedAt": STAMP}}, phase="Running"))
     assert pod.exit is None
     assert pod.started_at == BEGIN
 
@@ -75,7 +75,7 @@ def test_a_running_pod_has_no_exit() -> None:
 @pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff"])
 def test_a_missing_image_is_named_by_one_word(reason: str) -> None:
     """Kubernetes alternates between two."""
-    pod = observe.pod(raw({"waiting": {"reason": reason, "message": "not found"}}, phase="Pending"))
+    pod = parse.pod(raw({"waiting": {"reason": reason, "message": "not found"}}, phase="Pending"))
     assert pod.trouble is not None
     assert pod.trouble.reason == "ImagePullBackOff"
 
@@ -83,7 +83,7 @@ def test_a_missing_image_is_named_by_one_word(reason: str) -> None:
 def test_an_unschedulable_pod_says_what_the_scheduler_said() -> None:
     """Its condition's message."""
     told = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes: Insufficient cpu"}
-    pod = observe.pod(raw(phase="Pending", conditions=[told]))
+    pod = parse.pod(raw(phase="Pending", conditions=[told]))
     assert pod.trouble is not None
     assert "Insufficient cpu" in pod.trouble.message
 
@@ -91,7 +91,7 @@ def test_an_unschedulable_pod_says_what_the_scheduler_said() -> None:
 def test_a_migrations_figures_are_in_its_words() -> None:
     """Rows and warnings."""
     words = json.dumps({"message": "done", "shards": 7, "warnings": 2})
-    pod = observe.pod(raw(ended(0, words), role="migration", phase="Succeeded"))
+    pod = parse.pod(raw(ended(0, words), role="migration", phase="Succeeded"))
     assert (pod.rows, pod.warnings) == (7, 2)
 
 
@@ -101,7 +101,7 @@ def test_a_report_is_read_with_what_is_missing_null_or_new() -> None:
                          ' "draining": [{"pod": "x", "since": "2026-11-21T10:00:00Z"}]}')  # fmt: skip
     assert report is not None
     assert report.holds_all
-    assert report.draining == (Drain(pod="x", since=BEGIN),)
+    assert report.draining == (DrainStatus(pod="x", since=BEGIN),)
 
 
 @pytest.mark.parametrize("text", [None, "", "null", "[]", "{", '{"number": "x"}', "7"])
@@ -118,16 +118,16 @@ def test_a_status_survives_storage_to_the_letter() -> None:
 
 def test_a_reports_age_is_counted_by_our_clock_since_its_number_changed() -> None:
     """Clocks of drivers are not believed."""
-    cache, key = Cache(), Key("default", "orders")
+    cache, key = Cache(), ResourceKey("default", "orders")
     for second, number in ((0, 5), (9, 5), (20, 6)):
-        note = {"annotations": {observe.REPORT: json.dumps({"number": number, "phase": "Running"})}}
+        note = {"annotations": {parse.REPORT: json.dumps({"number": number, "phase": "Running"})}}
         cache.see("Pod", raw({"running": {}}, meta=note, phase="Running"), BEGIN.replace(second=second))
     assert cache.observed(key).drivers[0].reported_at == BEGIN.replace(second=20)
 
 
 def test_the_exit_of_a_pod_that_is_gone_is_remembered() -> None:
     """And its first word counts: that it was deleted afterwards is no reason for its end."""
-    cache, key = Cache(), Key("default", "orders")
+    cache, key = Cache(), ResourceKey("default", "orders")
     cache.see("KinesisConsumer", {"metadata": {"namespace": "default", "name": "orders", "uid": "r"}}, BEGIN)
     cache.see("Pod", raw({"running": {}}, phase="Running"), BEGIN)
     cache.see("Pod", raw(ended(1), phase="Running"), BEGIN)

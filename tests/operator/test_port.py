@@ -17,11 +17,12 @@ from kubernetes.client.api_client import ApiClient
 from kubernetes.client.configuration import Configuration
 from operator_world import BEGIN, SPEC
 
-from sluice_operator import crd, health
-from sluice_operator.client import ApiServer, connect
-from sluice_operator.cluster import CONSUMER_KIND, Cluster, Conflict, Exists, Refused, Unavailable
-from sluice_operator.leader import Candidate, Deposed, Post, Terms
-from sluice_operator.twin import Twin
+from sluice_operator.cluster.client import ApiServer, connect
+from sluice_operator.cluster.memory import MemoryCluster
+from sluice_operator.cluster.port import CONSUMER_KIND, Cluster, Conflict, Exists, Rejected, Unavailable
+from sluice_operator.election.candidate import Candidate, ElectionTimings, LeaseRef, LostLeadership
+from sluice_operator.generate import crd
+from sluice_operator.observe import watch_health
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,16 +92,16 @@ def _accounts(body: Json) -> None:
     account = body.get("spec", {}).get("serviceAccountName")
     if account == "none-such":
         name = f"{body['metadata']['namespace']}/{account}"
-        raise Refused("Forbidden", f'pods is forbidden: error looking up service account {name}: serviceaccount "{account}" not found')
+        raise Rejected("Forbidden", f'pods is forbidden: error looking up service account {name}: serviceaccount "{account}" not found')
     if "nodeselector" in body.get("spec", {}):
-        raise Refused("BadRequest", 'Pod in version "v1" cannot be handled as a Pod: strict decoding error: unknown field "spec.nodeselector"')
+        raise Rejected("BadRequest", 'Pod in version "v1" cannot be handled as a Pod: strict decoding error: unknown field "spec.nodeselector"')
 
 
 @pytest.fixture(params=PLACES)
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     """The twin, the client before the twin, or a fresh namespace of the cluster."""
     if request.param != "server":
-        twin = Twin(lambda: BEGIN)
+        twin = MemoryCluster(lambda: BEGIN)
         twin.admission = _accounts
         yield Place(twin if request.param == "twin" else through(HttpTwin(twin)), "default")
         return
@@ -134,7 +135,7 @@ def test_a_check_makes_nothing(place: Place) -> None:
 def test_a_check_is_refused_in_the_servers_words(place: Place) -> None:
     """An account that is not there, as in a namespace that nobody has prepared."""
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": place.namespace}}
-    with pytest.raises(Refused, match=r"service account .*none-such"):
+    with pytest.raises(Rejected, match=r"service account .*none-such"):
         place.cluster.check({**body, "spec": {"serviceAccountName": "none-such", "containers": [{"name": "c", "image": "i"}]}})
 
 
@@ -143,7 +144,7 @@ def test_a_field_that_the_api_does_not_know_is_refused_by_its_name(place: Place)
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": place.namespace}}
     pod = {**body, "spec": {"nodeselector": {"a": "b"}, "containers": [{"name": "c", "image": "i"}]}}
     for ask in (place.cluster.check, place.cluster.create):
-        with pytest.raises(Refused, match=r"unknown field \"spec\.nodeselector\""):
+        with pytest.raises(Rejected, match=r"unknown field \"spec\.nodeselector\""):
             ask(pod)
     assert place.get("Pod", "p") is None
 
@@ -238,15 +239,15 @@ def test_a_lease_is_renewed_only_as_it_was_seen(place: Place) -> None:
 
 def test_a_candidate_is_elected_and_releases(place: Place) -> None:
     """One after the other, without a pause."""
-    posts = [Post(place.namespace, "l", name) for name in ("a", "b")]
-    first, second = (Candidate(place.cluster, post, Terms(duration=1, deadline=60)) for post in posts)
+    posts = [LeaseRef(place.namespace, "l", name) for name in ("a", "b")]
+    first, second = (Candidate(place.cluster, post, ElectionTimings(duration=1, deadline=60)) for post in posts)
     place.cluster.create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l", "namespace": place.namespace}})
     first.turn()
     assert first.leads()
     first.release()
     second.turn()
     assert second.leads()
-    with pytest.raises(Deposed, match="b holds"):
+    with pytest.raises(LostLeadership, match="b holds"):
         first.turn()
 
 
@@ -267,12 +268,12 @@ def test_an_audit_reads_metadata_of_one_namespace_or_of_all(place: Place) -> Non
     own = {body["metadata"]["uid"]: body["metadata"]["resourceVersion"]}
     assert place.cluster.versions(CONSUMER_KIND, place.namespace, "") == own
     assert own.items() <= place.cluster.versions(CONSUMER_KIND, "", "").items()
-    assert place.cluster.versions("Pod", "", health.SAMPLES["Pod"]) is not None
+    assert place.cluster.versions("Pod", "", watch_health.SAMPLES["Pod"]) is not None
 
 
 def test_a_list_is_read_to_its_last_page() -> None:
     """Each page says where the next one begins."""
-    http = HttpTwin(Twin(lambda: BEGIN), page=2)
+    http = HttpTwin(MemoryCluster(lambda: BEGIN), page=2)
     place = Place(through(http), "default")
     for name in "abcde":
         place.pod(name)
@@ -281,10 +282,10 @@ def test_a_list_is_read_to_its_last_page() -> None:
     assert len([method for method, _ in http.requests if method == "GET"]) == 3
 
 
-@pytest.mark.parametrize(("status", "error"), [(401, Unavailable), (410, Unavailable), (429, Unavailable), (500, Unavailable), (403, Refused)])
+@pytest.mark.parametrize(("status", "error"), [(401, Unavailable), (410, Unavailable), (429, Unavailable), (500, Unavailable), (403, Rejected)])
 def test_an_error_is_named_by_what_to_do_next(status: int, error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
     """410 is a list that took so long that its next page is gone: begin anew."""
-    http = HttpTwin(Twin(lambda: BEGIN))
+    http = HttpTwin(MemoryCluster(lambda: BEGIN))
     monkeypatch.setattr(http, "call_api", lambda *_, **__: Reply(status, {"reason": "Some", "message": "words"}))
     with pytest.raises(error, match="words"):
         through(http).list("Pod", "default", {})
@@ -294,7 +295,7 @@ def test_an_error_is_named_by_what_to_do_next(status: int, error: type[Exception
 @pytest.mark.parametrize("place", ["server"], indirect=True)
 def test_the_real_server_refuses_what_cannot_be(place: Place) -> None:
     """A schema is what the twin has not."""
-    with pytest.raises(Refused):
+    with pytest.raises(Rejected):
         place.cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": place.namespace}})
 
 

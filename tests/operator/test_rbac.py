@@ -10,13 +10,13 @@ from http_twin import HttpTwin, Right, target
 from operator_world import BEGIN, World
 from test_crash import live
 
-from sluice_operator.client import ApiServer
-from sluice_operator.cluster import CONSUMER_KIND, PATHS
-from sluice_operator.health import Freshness
-from sluice_operator.leader import Candidate, Post, Terms
-from sluice_operator.office import Office
-from sluice_operator.twin import Twin
-from sluice_operator.watch import KINDS
+from sluice_operator.cluster.client import ApiServer
+from sluice_operator.cluster.memory import MemoryCluster
+from sluice_operator.cluster.port import CONSUMER_KIND, PATHS
+from sluice_operator.election.candidate import Candidate, ElectionTimings, LeaseRef
+from sluice_operator.observe.watch import KINDS
+from sluice_operator.observe.watch_health import Freshness
+from sluice_operator.run.shared import ReconcileContext
 
 Json = dict[str, Any]
 
@@ -38,7 +38,7 @@ class Remote(World):
         self.http = HttpTwin(self.twin, rights=getattr(self, "rights", set()))
         self.rights = self.http.rights
         server = ApiServer(self.http)  # type: ignore[arg-type]  # it stands where ApiClient stands
-        self.office = Office(server, self.office.cache, self.office.settings)
+        self.office = ReconcileContext(server, self.office.cache, self.office.settings)
 
 
 @pytest.fixture(scope="module")
@@ -47,10 +47,10 @@ def calls() -> set[Right]:
     world = Remote()
     live(world)
     http, server = elsewhere()
-    Candidate(server, Post(NAMESPACE, "none", "a"), Terms(duration=0)).turn()
+    Candidate(server, LeaseRef(NAMESPACE, "none", "a"), ElectionTimings(duration=0)).turn()
     shipped = {"kind": "Lease", "metadata": {"namespace": NAMESPACE, "name": RELEASE}}
     http.twin.create(shipped)
-    Candidate(server, Post(NAMESPACE, RELEASE, "a"), Terms()).turn()
+    Candidate(server, LeaseRef(NAMESPACE, RELEASE, "a"), ElectionTimings()).turn()
     Freshness().audit(server, ())
     for kind in ("Pod", "Job"):
         server.get(kind, "default", "taken")  # apply, when a name is taken
@@ -61,7 +61,7 @@ def calls() -> set[Right]:
 
 def elsewhere() -> tuple[HttpTwin, ApiServer]:
     """An empty server and a client of it."""
-    http = HttpTwin(Twin(lambda: BEGIN))
+    http = HttpTwin(MemoryCluster(lambda: BEGIN))
     return http, ApiServer(http)  # type: ignore[arg-type]  # it stands where ApiClient stands
 
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 from operator_world import BEGIN
 
-from sluice_operator.cluster import Unavailable
-from sluice_operator.recorder import Recorder
-from sluice_operator.twin import Twin
+from sluice_operator.apply.event_writer import EventWriter
+from sluice_operator.cluster.memory import MemoryCluster
+from sluice_operator.cluster.port import Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sluice_operator.cluster import Json
+    from sluice_operator.cluster.port import Json
 
 
 def event(number: int) -> Json:
@@ -27,7 +27,7 @@ def event(number: int) -> Json:
 POD: Json = {"kind": "Pod", "metadata": {"namespace": "shop", "name": "orders-driver-1"}}
 
 
-class Server(Twin):
+class Server(MemoryCluster):
     """One whose events wait for the test."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ def server() -> Iterator[Server]:
 
 def test_a_pod_does_not_wait_for_events(server: Server) -> None:
     """And they are written in their order, all of them, before the process ends."""
-    recorder = Recorder(server)
+    recorder = EventWriter(server)
     for number in range(3):
         recorder.create(event(number))
     assert server.begun[0].wait(10)
@@ -80,7 +80,7 @@ def test_an_event_that_is_not_written_keeps_none_back(server: Server, caplog: py
     """It is told in the log."""
     server.let(0, 1, 2, 3)
     server.fails = {"orders.0": Unavailable("not now"), "orders.1": RuntimeError("a fault of ours")}
-    recorder = Recorder(server)
+    recorder = EventWriter(server)
     for number in range(3):
         recorder.create(event(number))
     asyncio.run(recorder.stop())
@@ -91,7 +91,7 @@ def test_an_event_that_is_not_written_keeps_none_back(server: Server, caplog: py
 
 def test_no_more_wait_than_there_is_room_for(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     """An API server that takes no events does not eat the operator's memory; later there is room again."""
-    recorder = Recorder(server, most=2)
+    recorder = EventWriter(server, most=2)
     for number in range(3):
         recorder.create(event(number))
     assert "event Reason2 not written: 2 others wait" in caplog.text
@@ -105,8 +105,8 @@ def test_no_more_wait_than_there_is_room_for(server: Server, caplog: pytest.LogC
 
 def test_the_end_does_not_wait_for_ever(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """What an event says stands in the conditions, too; the one under way is left to itself."""
-    monkeypatch.setattr("sluice_operator.recorder.LAST_WORDS", 0.0)
-    recorder = Recorder(server)
+    monkeypatch.setattr("sluice_operator.apply.event_writer.LAST_WORDS", 0.0)
+    recorder = EventWriter(server)
     recorder.create(event(0))
     assert server.begun[0].wait(10)
     recorder.create(event(1))
@@ -122,7 +122,7 @@ def test_the_end_does_not_wait_for_ever(server: Server, monkeypatch: pytest.Monk
 def test_whoever_comes_after_the_end_writes_in_the_call(server: Server) -> None:
     """As does the last pass, while its operator still leads."""
     server.let(0, 1, 2, 3)
-    recorder = Recorder(server)
+    recorder = EventWriter(server)
     asyncio.run(recorder.stop())
     recorder.create(event(0))
     assert server.written == ["orders.0"]

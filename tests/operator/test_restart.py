@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from operator_world import SPEC, World, ready
 
-from sluice_operator.cluster import Refused
-from sluice_operator.twin import Twin
+from sluice_operator.cluster.memory import MemoryCluster
+from sluice_operator.cluster.port import Rejected
 
 CHANGED = {**SPEC, "batch": {"intervalSeconds": 9}}
 AGAIN = {**SPEC, "batch": {"intervalSeconds": 7}}
@@ -117,14 +117,14 @@ def test_a_driver_given_up_in_a_restart_is_followed_by_one_that_takes_the_lease(
 def test_a_next_driver_that_is_refused_is_told_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A quota stands against it: the status says so, and it is made when that is over."""
     world, full = draining(), True
-    real = Twin.create
+    real = MemoryCluster.create
 
-    def create(twin: Twin, body: dict[str, Any]) -> dict[str, Any]:
+    def create(twin: MemoryCluster, body: dict[str, Any]) -> dict[str, Any]:
         if full and body["kind"] == "Pod" and body["metadata"]["name"] == "orders-driver-2":
-            raise Refused("Forbidden", "exceeded quota")
+            raise Rejected("Forbidden", "exceeded quota")
         return real(twin, body)
 
-    monkeypatch.setattr(Twin, "create", create)
+    monkeypatch.setattr(MemoryCluster, "create", create)
     assert world.run(60, until=lambda: "exceeded quota" in world.condition("Ready")["message"]), world.status
     assert world.condition("Stalled")["reason"] == "ApiRefused"
     world.run(100)
@@ -139,12 +139,12 @@ def test_a_status_that_somebody_changed_meanwhile_lets_nothing_begin(monkeypatch
     world = World()
     world.apply(SPEC)
     assert world.run(60, until=lambda: ready(world))
-    real = Twin.replace_status
+    real = MemoryCluster.replace_status
 
-    def late(twin: Twin, body: dict[str, Any]) -> dict[str, Any]:
+    def late(twin: MemoryCluster, body: dict[str, Any]) -> dict[str, Any]:
         return real(twin, {**body, "metadata": {**body["metadata"], "resourceVersion": "1"}})
 
-    monkeypatch.setattr(Twin, "replace_status", late)
+    monkeypatch.setattr(MemoryCluster, "replace_status", late)
     world.apply(CHANGED)
     world.run(20)
     assert [pod["metadata"].get("deletionTimestamp") for pod in world.drivers()] == [None]

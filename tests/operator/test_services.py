@@ -10,23 +10,23 @@ import pytest
 from operator_world import BEGIN
 
 from sluice_operator import __main__ as main_module
-from sluice_operator import loops as loops_module
 from sluice_operator.__main__ import assembled, candidate_for
-from sluice_operator.cache import Cache
-from sluice_operator.election import LeaderOnly, NotLeader
-from sluice_operator.handlers import cleaner
-from sluice_operator.loops import Loops
-from sluice_operator.office import Office
-from sluice_operator.recorder import Recorder
-from sluice_operator.services import Duty
+from sluice_operator.apply.event_writer import EventWriter
+from sluice_operator.cluster.memory import MemoryCluster
+from sluice_operator.election.thread import LeaderOnly, NotLeader
+from sluice_operator.observe.cache import Cache
+from sluice_operator.run import loops as loops_module
+from sluice_operator.run.handlers import cleaner
+from sluice_operator.run.loops import Loops
+from sluice_operator.run.services import LeaderService
+from sluice_operator.run.shared import ReconcileContext
 from sluice_operator.settings import Settings, read
-from sluice_operator.twin import Twin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from sluice_operator.handlers import Service
+    from sluice_operator.run.handlers import BackgroundService
 
 
 class Vote:
@@ -49,16 +49,16 @@ class Vote:
             self.told.append("released while it acts")
 
 
-def duty(told: list[str]) -> tuple[Duty, Loops, list[Vote]]:
+def duty(told: list[str]) -> tuple[LeaderService, Loops, list[Vote]]:
     """One that stands for election."""
-    port, votes = LeaderOnly(Twin(lambda: BEGIN), lambda: True), list[Vote]()
-    loops = Loops(Office(port, Cache(), Settings()), leading=False)
+    port, votes = LeaderOnly(MemoryCluster(lambda: BEGIN), lambda: True), list[Vote]()
+    loops = Loops(ReconcileContext(port, Cache(), Settings()), leading=False)
 
     def stand(elected: Callable[[], None]) -> Any:
         votes.append(Vote(elected, told, port))
         return votes[0]
 
-    return Duty(loops, port, stand), loops, votes
+    return LeaderService(loops, port, stand), loops, votes
 
 
 def test_who_is_elected_acts_and_who_ends_hands_over_last() -> None:
@@ -101,9 +101,9 @@ def test_without_an_election_it_acts_at_once() -> None:
     """On a laptop."""
 
     async def scene() -> None:
-        port = LeaderOnly(Twin(lambda: BEGIN), lambda: True)
-        loops = Loops(Office(port, Cache(), Settings()), leading=False)
-        service = Duty(loops, port, None)
+        port = LeaderOnly(MemoryCluster(lambda: BEGIN), lambda: True)
+        loops = Loops(ReconcileContext(port, Cache(), Settings()), leading=False)
+        service = LeaderService(loops, port, None)
         await service.start()
         assert loops._leading
         await service.stop()
@@ -155,10 +155,10 @@ def test_the_process_is_complete() -> None:
 @pytest.mark.usefixtures("nowhere")
 def test_events_that_wait_are_written_while_the_process_still_leads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once its duty ends, no write is sent any more."""
-    made: list[Service] = []
+    made: list[BackgroundService] = []
     monkeypatch.setattr(main_module, "registry", lambda _eyes, services: made.extend(services))
     assembled(Settings())
-    assert [type(service) for service in made[-2:]] == [Duty, Recorder]
+    assert [type(service) for service in made[-2:]] == [LeaderService, EventWriter]
 
 
 def test_settings_come_from_the_environment() -> None:

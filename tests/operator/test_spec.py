@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from operator_world import SPEC
 
-from sluice_operator.change import CHANGES, Wanted, migration_hash
-from sluice_operator.sizes import executor_settings, quantity
-from sluice_operator.spec import ExecutorPod, InvalidSpec, Spec, parse
+from sluice_operator.spec.changes import CHANGES, DesiredSpec, migration_hash
+from sluice_operator.spec.fields import ExecutorSpec, InvalidSpec, Spec, parse
+from sluice_operator.spec.quantities import quantity
+from sluice_operator.spec.sizes import executor_settings
 
 Json = dict[str, Any]
 
@@ -112,7 +113,7 @@ def test_every_field_has_a_class_of_change() -> None:
 def hashed(**change: Any) -> str:
     """Driver hash of SPEC with changes."""
     raw = {**SPEC, **change}
-    return Wanted(parse(raw), raw).driver_hash
+    return DesiredSpec(parse(raw), raw).driver_hash
 
 
 @pytest.mark.parametrize(
@@ -142,7 +143,7 @@ def test_the_migration_is_named_by_source_format_and_target() -> None:
 
     def name(**change: Any) -> str | None:
         raw = {**SPEC, "migrateFrom": {"table": "old"}, **change}
-        return migration_hash("default", "orders", Wanted(parse(raw), raw))
+        return migration_hash("default", "orders", DesiredSpec(parse(raw), raw))
 
     same = {name(), name(pipeline={"entrypoint": "a:b", "image": "x"}), name(migrateFrom={"table": "old", "quietSeconds": 3})}
     others = {name(migrateFrom={"table": "older"}), name(migrateFrom={"table": "old", "format": "Auto"}), name(checkpoints={"table": "t-1"})}
@@ -159,7 +160,7 @@ def test_quantities_are_read_as_kubernetes_writes_them(text: str | int, value: i
 
 def test_heap_and_overhead_fill_the_executor_pod() -> None:
     """Users say what the pod may take."""
-    pod = ExecutorPod.model_validate({"cores": 2, "resources": {"requests": {"cpu": "1"}, "limits": {"memory": "2Gi"}}})
+    pod = ExecutorSpec.model_validate({"cores": 2, "resources": {"requests": {"cpu": "1"}, "limits": {"memory": "2Gi"}}})
     settings = executor_settings(pod)
     assert settings["spark.executor.memory"] == "1229m"
     assert settings["spark.executor.memoryOverhead"] == "819m"

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from operator_world import SPEC, World
 
-from sluice_operator import words
-from sluice_operator.client import failure
-from sluice_operator.cluster import ApiError, Conflict, Exists, Refused, Unavailable
-from sluice_operator.wire import load_report
+from sluice_operator.cluster.client import failure
+from sluice_operator.cluster.port import ApiError, Conflict, Exists, Rejected, Unavailable
+from sluice_operator.plan import known_words
+from sluice_operator.state.serialization import load_report
 
 Json = dict[str, Any]
 POLICY = "pods \"p\" is forbidden: ValidatingAdmissionPolicy 'theirs' with binding 'b' denied request: metadata.uid stays"
@@ -29,15 +29,15 @@ def causes(field: str) -> Json:
         ("PATCH", 422, causes("metadata.uid"), Conflict),
         ("PATCH", 422, causes("metadata.resourceVersion"), Conflict),
         ("PATCH", 422, causes("metadata.finalizers"), Conflict),
-        ("PATCH", 422, causes("spec.replicas"), Refused),
-        ("PATCH", 422, {"reason": "Invalid", "message": POLICY}, Refused),
-        ("POST", 422, causes("metadata.uid"), Refused),
+        ("PATCH", 422, causes("spec.replicas"), Rejected),
+        ("PATCH", 422, {"reason": "Invalid", "message": POLICY}, Rejected),
+        ("POST", 422, causes("metadata.uid"), Rejected),
         ("PUT", 409, {"reason": "Conflict", "message": "the object has been modified"}, Conflict),
-        ("PUT", 409, {"reason": "Conflict", "message": WEBHOOK}, Refused),
+        ("PUT", 409, {"reason": "Conflict", "message": WEBHOOK}, Rejected),
         ("POST", 409, {"reason": "AlreadyExists", "message": "x"}, Exists),
-        ("DELETE", 401, {"reason": "Unauthorized", "message": POLICY}, Refused),
+        ("DELETE", 401, {"reason": "Unauthorized", "message": POLICY}, Rejected),
         ("DELETE", 401, {"reason": "Unauthorized", "message": "Unauthorized"}, Unavailable),
-        ("POST", 500, {"message": WEBHOOK}, Refused),
+        ("POST", 500, {"message": WEBHOOK}, Rejected),
         ("POST", 503, {"message": "no endpoints"}, Unavailable),
         ("GET", 404, {"reason": "NotFound", "message": "x"}, Conflict),
     ],
@@ -50,14 +50,14 @@ def test_an_answer_is_a_lost_race_only_if_it_names_our_condition(method: str, st
 @pytest.mark.parametrize("said", ["Evicted", "DriverLost", "Scaling", "Consuming", "two words", "x" * 65, "", "1st", {"a": 1}, None])
 def test_a_program_has_no_word_for_what_others_did_nor_for_anything_but_a_word(said: object) -> None:
     """It would dodge the count of failures, or break the status; what was said stays in the message."""
-    assert words.reason(said, "Failed") == "Failed"
-    assert not said or str(said) in words.message(said, "text")
+    assert known_words.reason(said, "Failed") == "Failed"
+    assert not said or str(said) in known_words.message(said, "text")
 
 
 def test_a_program_has_words_of_its_own() -> None:
     """Sluice's, and a pipeline's."""
-    assert [words.reason(word, "Failed") for word in ("LeaseHeld", "SinkGone")] == ["LeaseHeld", "SinkGone"]
-    assert [words.cause(word) for word in ("LeaseHeld", "SinkGone", "Evicted")] == ["LeaseHeld", "Other", "Evicted"]
+    assert [known_words.reason(word, "Failed") for word in ("LeaseHeld", "SinkGone")] == ["LeaseHeld", "SinkGone"]
+    assert [known_words.cause(word) for word in ("LeaseHeld", "SinkGone", "Evicted")] == ["LeaseHeld", "Other", "Evicted"]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_typo_in_the_executors_template_is_refused_before_a_driver_is_made() -
     def admission(body: Json) -> None:
         if body["kind"] == "Pod" and body["metadata"]["labels"].get("sluice.dev/role") == "executor":
             asked.append(body)
-            raise Refused("BadRequest", 'strict decoding error: unknown field "spec.nodeselector"')
+            raise Rejected("BadRequest", 'strict decoding error: unknown field "spec.nodeselector"')
 
     world.twin.admission = admission
     world.apply({**SPEC, "executor": {"podTemplate": {"spec": {"nodeselector": {"disk": "fast"}}}}})

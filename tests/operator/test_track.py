@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice_operator.observe import CONSUMER
-from sluice_operator.track import Broken, Event, Expired, Lines, Track
+from sluice_operator.observe.parse import CONSUMER
+from sluice_operator.observe.watch_state import Lines, WatchBroken, WatchEvent, WatchExpired, WatchState
 
 Json = dict[str, Any]
 
@@ -27,7 +27,7 @@ def line(verb: str, body: Json) -> bytes:
     return json.dumps({"type": verb, "object": body}).encode()
 
 
-def listed(track: Track, *names: str, version: str = "10") -> list[Event]:
+def listed(track: WatchState, *names: str, version: str = "10") -> list[WatchEvent]:
     """What a list of these tells, a page for each."""
     track.begin()
     pages = [event for name in names for event in track.page({"items": [pod(name)]})]
@@ -35,14 +35,14 @@ def listed(track: Track, *names: str, version: str = "10") -> list[Event]:
 
 
 @pytest.fixture
-def track() -> Track:
+def track() -> WatchState:
     """Has listed x and y."""
-    found = Track()
+    found = WatchState()
     listed(found, "x", "y")
     return found
 
 
-def test_what_a_second_list_does_not_show_is_told_as_gone(track: Track) -> None:
+def test_what_a_second_list_does_not_show_is_told_as_gone(track: WatchState) -> None:
     """With all that is needed to forget it: no event will ever tell."""
     *_, gone = listed(track, "x", "z", version="20")
     meta = gone.body["metadata"]
@@ -51,14 +51,14 @@ def test_what_a_second_list_does_not_show_is_told_as_gone(track: Track) -> None:
     assert [event.gone for event in listed(track, "x", "z")] == [False, False]
 
 
-def test_what_the_watch_showed_counts_like_what_was_listed(track: Track) -> None:
+def test_what_the_watch_showed_counts_like_what_was_listed(track: WatchState) -> None:
     """It came between two lists, or went."""
     track.line(line("ADDED", pod("new")))
     track.line(line("DELETED", pod("x")))
     assert [event.body["metadata"]["name"] for event in listed(track, "y") if event.gone] == ["new"]
 
 
-def test_a_name_that_was_given_anew_is_another_object(track: Track) -> None:
+def test_a_name_that_was_given_anew_is_another_object(track: WatchState) -> None:
     """The old one went, the new one is there: both are told, the new one first, for pages come before their end."""
     track.begin()
     anew = pod("x")
@@ -67,26 +67,26 @@ def test_a_name_that_was_given_anew_is_another_object(track: Track) -> None:
     assert [(event.body["metadata"]["uid"], event.gone) for event in told] == [("uid-2", False), ("uid-y", False), ("uid-x", True)]
 
 
-def test_an_empty_list_may_be_null(track: Track) -> None:
+def test_an_empty_list_may_be_null(track: WatchState) -> None:
     """Go writes it so."""
     track.begin()
     assert list(track.page({"items": None})) == []
 
 
-def test_changes_go_on_after_the_last_one_that_was_shown(track: Track) -> None:
+def test_changes_go_on_after_the_last_one_that_was_shown(track: WatchState) -> None:
     """A bookmark counts and tells nothing; a list that was not finished does not."""
     assert track.version == "10"
-    assert track.line(line("MODIFIED", pod("x", 12))) == Event(pod("x", 12))
+    assert track.line(line("MODIFIED", pod("x", 12))) == WatchEvent(pod("x", 12))
     assert track.version == "12"
     assert track.line(line("BOOKMARK", {"metadata": {"resourceVersion": "15"}})) is None
     assert track.version == "15"
-    assert track.line(line("DELETED", pod("x", 16))) == Event(pod("x", 16), gone=True)
+    assert track.line(line("DELETED", pod("x", 16))) == WatchEvent(pod("x", 16), gone=True)
     track.begin()
     assert track.version is None
 
 
-@pytest.mark.parametrize(("code", "error"), [(410, Expired), (500, Broken)])
-def test_errors_are_named_by_what_follows(track: Track, code: int, error: type[Exception]) -> None:
+@pytest.mark.parametrize(("code", "error"), [(410, WatchExpired), (500, WatchBroken)])
+def test_errors_are_named_by_what_follows(track: WatchState, code: int, error: type[Exception]) -> None:
     """List anew; or go on where it stopped."""
     with pytest.raises(error, match="why"):
         track.line(line("ERROR", {"code": code, "message": "why"}))

@@ -9,8 +9,8 @@ import pytest
 from operator_world import MIGRATING, SPEC, World, assert_nothing_left, ready
 from test_lifecycle import started
 
-from sluice_operator.cluster import Refused
-from sluice_operator.twin import Twin
+from sluice_operator.cluster.memory import MemoryCluster
+from sluice_operator.cluster.port import Rejected
 
 Json = dict[str, Any]
 
@@ -147,7 +147,7 @@ def test_a_failing_driver_backs_off_longer_each_time() -> None:
 
 
 def test_a_held_lease_does_not_count_as_failure() -> None:
-    """75 and 76 are somebody else's life going on."""
+    """75 and 76 are somebody else's epoch going on."""
     world = started()
     world.driver_exits = [75, 76]
     assert world.run(200, until=lambda: world.status["driver"]["attempt"] == 3 and ready(world))
@@ -280,7 +280,7 @@ def test_a_status_that_the_server_refuses_is_tried_again_now_and_then(monkeypatc
     def refused(_body: Json) -> Json:
         nonlocal tries
         tries += 1
-        raise Refused("Invalid", "status.phase: unsupported value")
+        raise Rejected("Invalid", "status.phase: unsupported value")
 
     monkeypatch.setattr(world.twin, "replace_status", refused)
     world.apply({**SPEC, "replicas": 5})
@@ -293,7 +293,7 @@ def test_a_status_that_the_server_refuses_is_tried_again_now_and_then(monkeypatc
 
 def test_nothing_is_done_while_the_crd_is_older_than_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
     """It drops fields that it does not know in silence, and the status is the write-ahead log: what is not stored may not be done."""
-    world, real = started(), Twin.replace_status
+    world, real = started(), MemoryCluster.replace_status
 
     def pruned(body: Json) -> Json:
         status = {**body["status"], "driver": {key: value for key, value in body["status"]["driver"].items() if key != "leaving"}}

@@ -15,9 +15,10 @@ import yaml
 from executors_kubelet import Admin
 from operator_world import SPEC
 
-from sluice_lab import apiserver, places, processes
-from sluice_lab.emulators import LOOPBACK, free_port
-from sluice_operator.belonging import CLASS
+from sluice_lab import places
+from sluice_lab.machine import apiserver, processes
+from sluice_lab.machine.listening import LOOPBACK, free_port
+from sluice_operator.cluster.operator_class import CLASS
 
 pytestmark = pytest.mark.cluster
 

@@ -13,16 +13,16 @@ import yaml
 from crd_change import taken_away
 from operator_world import KEY
 
-from sluice_operator import crd
-from sluice_operator.cache import Cache
-from sluice_operator.change import Wanted, migration_hash
-from sluice_operator.cluster import CONSUMER_KIND
-from sluice_operator.observe import SPEC_HASH
-from sluice_operator.office import Office
-from sluice_operator.reconcile import reconcile
+from sluice_operator.cluster.memory import MemoryCluster
+from sluice_operator.cluster.port import CONSUMER_KIND
+from sluice_operator.generate import crd
+from sluice_operator.observe.cache import Cache
+from sluice_operator.observe.parse import SPEC_HASH
+from sluice_operator.run.reconcile import reconcile
+from sluice_operator.run.shared import ReconcileContext
 from sluice_operator.settings import Settings
-from sluice_operator.spec import parse
-from sluice_operator.twin import Twin
+from sluice_operator.spec.changes import DesiredSpec, migration_hash
+from sluice_operator.spec.fields import parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,11 +87,11 @@ def test_what_is_added_is_no_narrowing() -> None:
 def test_the_hashes_of_a_full_spec_are_what_they_were() -> None:
     """They decide whether a driver or a migration is still the wanted one."""
     raw, hashes = LAST["spec"]["raw"], LAST["spec"]["hashes"]
-    wanted = Wanted(parse(raw), raw)
+    wanted = DesiredSpec(parse(raw), raw)
     assert {"driver": wanted.driver_hash, "job": wanted.job_hash, "migration": migration_hash("default", "orders", wanted)} == hashes
 
 
-class Left(Twin):
+class Left(MemoryCluster):
     """A cluster as a release left it; every write of ours is noted."""
 
     def __init__(self, situation: Json) -> None:
@@ -101,7 +101,7 @@ class Left(Twin):
         for body in copy.deepcopy(situation["objects"]):
             self._objects[body["kind"], body["metadata"]["namespace"], body["metadata"]["name"]] = body
         self.version = 10_000
-        self.office = Office(self, Cache(), Settings(image="sluice-consumer:another"))
+        self.office = ReconcileContext(self, Cache(), Settings(image="sluice-consumer:another"))
         for body in situation["objects"]:
             self.office.cache.see(body["kind"], copy.deepcopy(body), self.now)
 

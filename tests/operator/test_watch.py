@@ -18,14 +18,16 @@ from http_twin import HttpTwin
 from operator_world import BEGIN
 from watch_world import Served, Watched, until, watching
 
-from sluice_lab import apiserver, places, processes
-from sluice_operator import crd, watch
-from sluice_operator.cache import Cache
-from sluice_operator.client import ApiServer, connect
-from sluice_operator.cluster import CONSUMER_KIND, ApiError
-from sluice_operator.health import LATE_AFTER, STUCK_AFTER, Freshness
-from sluice_operator.track import Event
-from sluice_operator.twin import Twin
+from sluice_lab import places
+from sluice_lab.machine import apiserver, processes
+from sluice_operator.cluster.client import ApiServer, connect
+from sluice_operator.cluster.memory import MemoryCluster
+from sluice_operator.cluster.port import CONSUMER_KIND, ApiError
+from sluice_operator.generate import crd
+from sluice_operator.observe import watch
+from sluice_operator.observe.cache import Cache
+from sluice_operator.observe.watch_health import LATE_AFTER, STUCK_AFTER, Freshness
+from sluice_operator.observe.watch_state import WatchEvent
 
 Json = dict[str, Any]
 Watching = Callable[[tuple[str, ...]], AbstractAsyncContextManager[Watched]]
@@ -62,7 +64,7 @@ def written(folder: Path, url: str, token: str, authority: Path | None = None) -
 
 def twin_place(folder: Path) -> Place:
     """The one in memory."""
-    twin = Twin(lambda: BEGIN)
+    twin = MemoryCluster(lambda: BEGIN)
     served, writer = Served(twin, {"away"}), ApiServer(HttpTwin(twin))  # type: ignore[arg-type]  # it stands where ApiClient stands
 
     @asynccontextmanager
@@ -282,7 +284,7 @@ def test_an_object_that_is_not_understood_hides_no_other(tmp_path: Path, caplog:
     async def scene(world: Watched) -> None:
         told = world.told
 
-        def tell(kind: str, event: Event) -> None:
+        def tell(kind: str, event: WatchEvent) -> None:
             if event.body["metadata"]["name"] == "odd":
                 raise ValueError("odd")
             cache.see(kind, event.body, BEGIN, gone=event.gone)
@@ -306,7 +308,9 @@ def test_what_comes_within_a_moment_is_taken_in_together(place: Place, monkeypat
     monkeypatch.setattr(watch, "GATHER", 0.5)
     taken: list[int] = []
 
-    def counted(self: watch.Watch, events: Iterable[Event], take: Callable[[watch.Watch, Iterable[Event]], None] = watch.Watch._take) -> None:
+    def counted(
+        self: watch.Watch, events: Iterable[WatchEvent], take: Callable[[watch.Watch, Iterable[WatchEvent]], None] = watch.Watch._take
+    ) -> None:
         found = list(events)
         taken.append(len(found))
         take(self, found)

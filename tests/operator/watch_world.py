@@ -15,11 +15,11 @@ import pytest
 from aiohttp import web
 from http_twin import KINDS, Target, target
 
-from sluice_operator.client import ApiServer, connect
-from sluice_operator.observe import CONSUMER
-from sluice_operator.track import Event
-from sluice_operator.twin import Expired, Twin
-from sluice_operator.watch import Watches
+from sluice_operator.cluster.client import ApiServer, connect
+from sluice_operator.cluster.memory import JournalExpired, MemoryCluster
+from sluice_operator.observe.parse import CONSUMER
+from sluice_operator.observe.watch import Watches
+from sluice_operator.observe.watch_state import WatchEvent
 
 Json = dict[str, Any]
 
@@ -86,7 +86,7 @@ async def _pass_on(source: asyncio.StreamReader, sink: asyncio.StreamWriter, flo
 class Served:
     """The twin, as an API server tells it: lists in pages, watches, and who may not read what."""
 
-    twin: Twin
+    twin: MemoryCluster
     forbidden: set[str] = field(default_factory=set)
     lists: int = 0
 
@@ -125,7 +125,7 @@ class Served:
             now = self.twin.version  # somebody may write while a line is sent
             try:
                 changes = [one for one in self.twin.watch(at.kind, since) if int(one.body["metadata"]["resourceVersion"]) <= now]
-            except Expired:
+            except JournalExpired:
                 await reply.write(_line("ERROR", {"code": 410, "message": "too old"}))
                 return reply
             for change in changes:
@@ -153,7 +153,7 @@ class Watched:
     home: str
     gate: Gate
     watches: Watches
-    told: list[tuple[str, Event]]
+    told: list[tuple[str, WatchEvent]]
 
     async def make(self, name: str, namespace: str = "", **labels: str) -> Json:
         """A pod; one of ours if nothing else is said."""
@@ -193,7 +193,7 @@ OURS_LABELS = {CONSUMER: "orders", "app.kubernetes.io/managed-by": "sluice"}
 @asynccontextmanager
 async def watching(cluster: ApiServer, url: str, kubeconfig: Callable[[str], Path], namespaces: tuple[str, ...]) -> AsyncIterator[Watched]:
     """A watcher through a gate, while the block lasts."""
-    gate, told = Gate(url), list[tuple[str, Event]]()
+    gate, told = Gate(url), list[tuple[str, WatchEvent]]()
     async with gate.standing() as through:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("KUBECONFIG", str(kubeconfig(through)))

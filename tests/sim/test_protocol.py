@@ -37,7 +37,7 @@ def test_the_protocol_keeps_its_invariants_through_anything() -> None:
 
 
 def test_a_table_begins_once_whatever_jobs_and_drivers_do() -> None:
-    """Pods of a migration Job, late, twice, crashed and paused, beside the first lives of a driver; then everything arrives, once."""
+    """Pods of a migration Job, late, twice, crashed and paused, beside the first epochs of a driver; then everything arrives, once."""
     run_state_machine_as_test(Beginning, settings=LONG if DEEP else settings(QUICK, max_examples=60))  # type: ignore[no-untyped-call]  # hypothesis
 
 

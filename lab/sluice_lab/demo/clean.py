@@ -2,12 +2,13 @@
 
 import shutil
 
-from sluice_lab import cluster, docker, places, processes, pruning
-from sluice_lab.cluster import Cluster
-from sluice_lab.demo import installing
-from sluice_lab.demo.installing import Note
-from sluice_lab.demo.stage import alone
+from sluice_lab import places
 from sluice_lab.errors import LabError
+from sluice_lab.machine import cluster, docker, processes, pruning
+from sluice_lab.machine.cluster import Cluster
+from sluice_lab.scenario import installing
+from sluice_lab.scenario.installing import Note
+from sluice_lab.scenario.stage import alone
 from sluice_lab.steps import console, step
 
 KEPT = "kept, so that the next run is quick: downloads and build caches in .work and of Go, npm, Maven; `make clean` removes .work"

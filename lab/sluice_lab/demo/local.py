@@ -12,18 +12,21 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from sluice_lab import emulators, places, processes
-from sluice_lab.demo import before, sight, tables
-from sluice_lab.demo.before import World
-from sluice_lab.demo.checkpoints import Checkpoints
-from sluice_lab.demo.ledger import Account
-from sluice_lab.demo.pauses import Sampler
-from sluice_lab.demo.producer import Stroll
-from sluice_lab.demo.sight import Sight
-from sluice_lab.demo.stage import Stage, alone, reckon
-from sluice_lab.demo.view import View
+from sluice_lab import places
+from sluice_lab.demo import tables
 from sluice_lab.errors import LabError
-from sluice_lab.processes import Program, Running
+from sluice_lab.machine import processes
+from sluice_lab.machine.listening import LOOPBACK
+from sluice_lab.machine.processes import Program, Running
+from sluice_lab.scenario import observed, setting
+from sluice_lab.scenario.checkpoints import Checkpoints
+from sluice_lab.scenario.ledger import Account
+from sluice_lab.scenario.observed import Sight
+from sluice_lab.scenario.pauses import Sampler
+from sluice_lab.scenario.producer import Stroll
+from sluice_lab.scenario.setting import World
+from sluice_lab.scenario.stage import Stage, alone, reckon
+from sluice_lab.scenario.view import View
 from sluice_lab.steps import console, step
 
 TABLE = "sluice_demo"
@@ -36,7 +39,7 @@ def tell() -> bool:
     with alone() as home:
         sink = home / "local"
         shutil.rmtree(sink, ignore_errors=True)
-        with before.world(emulators.LOOPBACK) as world:
+        with setting.world(LOOPBACK) as world:
             found = _tell(world, home, sink)
     console.print(f"what was delivered lies in {sink}, the consumers' logs in {places.work() / 'logs'}", soft_wrap=True)
     return found.right
@@ -57,9 +60,9 @@ def _tell(world: World, home: Path, sink: Path) -> Account:
 
 def _migrate(world: World) -> None:
     with step("python -m sluice_checkpoints migrate") as current:
-        options = {"--source": before.TABLE, "--stream": before.STREAM, "--target": TABLE, "--quiet-seconds": "1"}
+        options = {"--source": setting.TABLE, "--stream": setting.STREAM, "--target": TABLE, "--quiet-seconds": "1"}
         aws = {"--kinesis-endpoint": world.aws.kinesis_endpoint, "--dynamodb-endpoint": world.aws.dynamodb_endpoint}
-        named = [word for pair in (options | aws | {"--region": before.REGION}).items() for word in pair]
+        named = [word for pair in (options | aws | {"--region": setting.REGION}).items() for word in pair]
         result = json.loads(processes.run(sys.executable, "-m", "sluice_checkpoints", "migrate", *named, "--json", env=_environment()))
         current.note(f"{result['state']}, {result['shards']} shards")
 
@@ -72,11 +75,11 @@ def _stage(world: World, home: Path, sink: Path) -> Stage:
 
 
 def _sight(checkpoints: Checkpoints) -> Sight:
-    return sight.of_table(checkpoints.shown())
+    return observed.of_table(checkpoints.shown())
 
 
 def _live(stage: Stage, home: Path) -> None:
-    """Three lives of a consumer: the first is killed, the second drains when it is told to, the third ends by itself at the tip."""
+    """Three epochs of a consumer: the first is killed, the second drains when it is told to, the third ends by itself at the tip."""
     first = _start("demo-consumer-1", home)
     stage.trouble = lambda: _ended(first)
     try:
@@ -89,7 +92,7 @@ def _live(stage: Stage, home: Path) -> None:
             _kill(first)
             second = _start("demo-consumer-2", home)
             stage.trouble = lambda: _ended(second)
-            stage.another_life(PATIENCE_SECONDS)
+            stage.another_epoch(PATIENCE_SECONDS)
     finally:
         _kill(first)
     with stage.event("no more records, SIGTERM", "the next driver ended at the tip"):
@@ -146,7 +149,7 @@ def _below(pid: int) -> list[int]:
 
 
 def _show_table(world: World) -> None:
-    options = ("--table", TABLE, "--region", before.REGION, "--dynamodb-endpoint", world.aws.dynamodb_endpoint)
+    options = ("--table", TABLE, "--region", setting.REGION, "--dynamodb-endpoint", world.aws.dynamodb_endpoint)
     command = (sys.executable, "-m", "sluice_checkpoints", "show", *options)
     console.print("\n$ python -m sluice_checkpoints show", style="bold")
     subprocess.run(command, env={**os.environ, **_environment()}, check=True)
@@ -158,13 +161,13 @@ def _config(world: World, sink: Path) -> Mapping[str, object]:
         "format": 1,
         "name": "demo",
         "stream": {
-            "name": before.STREAM,
-            "region": before.REGION,
+            "name": setting.STREAM,
+            "region": setting.REGION,
             "kinesisEndpoint": world.aws.kinesis_endpoint,
             "dynamodbEndpoint": world.aws.dynamodb_endpoint,
         },
         "checkpoints": {"table": TABLE},
-        "migrateFrom": {"table": before.TABLE},
+        "migrateFrom": {"table": setting.TABLE},
         "pipeline": {"entrypoint": "sluice_consumer.pipelines:parquet", "args": {"path": sink.as_uri()}},
         "batch": {"intervalSeconds": 1},
         "leaseDurationSeconds": LEASE_SECONDS,
@@ -173,4 +176,4 @@ def _config(world: World, sink: Path) -> Mapping[str, object]:
 
 def _environment() -> dict[str, str]:
     path = os.pathsep.join(filter(None, [str(places.REPO / "consumer"), os.environ.get("PYTHONPATH")]))
-    return {**before.CREDENTIALS, "PYTHONPATH": path}
+    return {**setting.CREDENTIALS, "PYTHONPATH": path}

@@ -8,17 +8,18 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from sluice_lab import cluster, processes
-from sluice_lab.cluster import Cluster
-from sluice_lab.demo import before, installing, tables
-from sluice_lab.demo.before import World
-from sluice_lab.demo.checkpoints import Checkpoints
-from sluice_lab.demo.pauses import Sampler
-from sluice_lab.demo.producer import Stroll
-from sluice_lab.demo.stage import Stage, alone, reckon
-from sluice_lab.demo.view import View
-from sluice_lab.demo.watching import Watching
+from sluice_lab.demo import tables
 from sluice_lab.errors import CommandFailedError, LabError
+from sluice_lab.machine import cluster, processes
+from sluice_lab.machine.cluster import Cluster
+from sluice_lab.scenario import installing, setting
+from sluice_lab.scenario.checkpoints import Checkpoints
+from sluice_lab.scenario.pauses import Sampler
+from sluice_lab.scenario.producer import Stroll
+from sluice_lab.scenario.setting import World
+from sluice_lab.scenario.stage import Stage, alone, reckon
+from sluice_lab.scenario.view import View
+from sluice_lab.scenario.watching import Watching
 from sluice_lab.steps import console
 
 NAMESPACE = installing.NAMESPACE
@@ -50,7 +51,7 @@ def tell(name: str) -> bool:
     """The whole story; gives whether it ended well."""
     with alone() as home:
         found = installing.install(name)
-        with before.world(cluster.meeting(found).listen) as world:
+        with setting.world(cluster.meeting(found).listen) as world:
             _make_sink(found)
             scene = Scene(found, _stage(world, found))
             _play(scene, home)
@@ -88,9 +89,9 @@ def _manifest(world: World, home: Path) -> Path:
     """The manifest to apply, with this run's addresses in it."""
     names = {
         "namespace": NAMESPACE,
-        "stream": before.STREAM,
-        "region": before.REGION,
-        "table": before.TABLE,
+        "stream": setting.STREAM,
+        "region": setting.REGION,
+        "table": setting.TABLE,
         "kinesis": world.aws.kinesis_endpoint,
         "dynamodb": world.aws.dynamodb_endpoint,
         "sink": SINK,
@@ -137,7 +138,7 @@ def _kill_driver(scene: Scene) -> None:
     with contextlib.suppress(CommandFailedError):  # the shell goes with the container, or not
         scene.kubectl("exec", victim, "--", "sh", "-c", "kill -9 -1")
     with stage.event("the driver killed", "next driver's first batch"):
-        stage.another_life(PATIENCE_SECONDS)
+        stage.another_epoch(PATIENCE_SECONDS)
 
 
 def _end(scene: Scene) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from sluice_lab.demo import pauses
-from sluice_lab.demo.ledger import Account, Line
-from sluice_lab.demo.pauses import Commit, Event
-from sluice_lab.demo.topology import Shard, short
+from sluice_lab.scenario import pauses
+from sluice_lab.scenario.ledger import Account, Line
+from sluice_lab.scenario.pauses import Commit, Event
+from sluice_lab.scenario.topology import Shard, short
 from sluice_lab.steps import console, duration
 
 LOOKS: dict[str, Any] = {"box": box.SIMPLE_HEAD, "title_justify": "left", "title_style": "bold", "pad_edge": False, "show_edge": False}

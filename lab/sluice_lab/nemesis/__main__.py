@@ -6,9 +6,9 @@ import sys
 import click
 
 from sluice_lab import places
-from sluice_lab.demo.stage import alone
 from sluice_lab.errors import LabError
 from sluice_lab.nemesis import schedule
+from sluice_lab.scenario.stage import alone
 from sluice_lab.steps import console
 
 SECONDS = 300.0
@@ -31,8 +31,8 @@ def main(seed: int | None, seconds: float, plan: bool, name: str) -> None:  # no
 
 
 def _run(name: str, seed: int, seconds: float) -> bool:
-    from sluice_lab.demo import installing  # noqa: PLC0415 - only with a cluster
     from sluice_lab.nemesis import judgement, trial  # noqa: PLC0415
+    from sluice_lab.scenario import installing  # noqa: PLC0415 - only with a cluster
 
     home = places.work() / "nemesis"
     with alone():

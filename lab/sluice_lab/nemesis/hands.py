@@ -8,14 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from sluice_lab import places, processes, proxy
-from sluice_lab.cluster import Cluster
-from sluice_lab.demo.installing import NAMESPACE, OPERATOR_NAMESPACE, RELEASE
-from sluice_lab.demo.sight import Sight
-from sluice_lab.demo.topology import Shard, Stream, short
+from sluice_lab import places
+from sluice_lab.aws import proxy
+from sluice_lab.aws.proxy import Proxy, Weather
 from sluice_lab.errors import CommandFailedError
+from sluice_lab.machine import processes
+from sluice_lab.machine.cluster import Cluster
 from sluice_lab.nemesis.schedule import Deed, Kind, Service
-from sluice_lab.proxy import Proxy, Weather
+from sluice_lab.scenario.installing import NAMESPACE, OPERATOR_NAMESPACE, RELEASE
+from sluice_lab.scenario.observed import Sight
+from sluice_lab.scenario.topology import Shard, Stream, short
 
 NOBODY = "nobody there"
 PACE, SLOW_PACE = 0.02, 0.4  # seconds for a piece of a shard's records (sink.PIECES)
@@ -105,10 +107,10 @@ class Hands:
         """How long the sink takes for a piece."""
         self.on_node(f"echo {seconds} >{self.sink}/pace.new && mv {self.sink}/pace.new {self.sink}/pace")
 
-    def workers(self, life: str) -> int:
-        """How many executors of a life have worked; a pod that runs is not yet one that is given tasks."""
+    def workers(self, epoch: str) -> int:
+        """How many executors of an epoch have worked; a pod that runs is not yet one that is given tasks."""
         names = [name.split(".") for name in self.on_node(f"ls {self.sink}/seen").split()]
-        return len({name[1] for name in names if name[0] == life and name[1] != "driver"})
+        return len({name[1] for name in names if name[0] == epoch and name[1] != "driver"})
 
     def busy(self, pod: str) -> None:
         """Wait until an executor is at work, if it ever is: what is interrupted has to be under way."""

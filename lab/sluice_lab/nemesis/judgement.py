@@ -7,10 +7,10 @@ from pathlib import Path
 from rich import box
 from rich.table import Table
 
-from sluice_lab.demo.ledger import Account
 from sluice_lab.nemesis import takeover, witness
 from sluice_lab.nemesis.takeover import Happening, Look, Pause
 from sluice_lab.nemesis.witness import Pair, Seen, Stint
+from sluice_lab.scenario.ledger import Account
 from sluice_lab.steps import console
 
 NAMED = 5  # of each sort of trouble; the rest is counted
@@ -37,7 +37,7 @@ class Judgement:
         pauses: what was measured.
         forced: shards that were read again while executors were only added or drained.
         closest: the smallest gap under each rule that asks for a lease between.
-        lives, again: how many drivers there were, and how often a shard of a batch was read again.
+        epochs, again: how many drivers there were, and how often a shard of a batch was read again.
     """
 
     account: Account
@@ -46,7 +46,7 @@ class Judgement:
     pauses: Sequence[Pause]
     forced: int
     closest: Mapping[str, float]
-    lives: int
+    epochs: int
     again: int
 
     @property
@@ -68,7 +68,7 @@ class Judgement:
 
 def judge(found: Evidence) -> Judgement:
     """All of it."""
-    stints, released = found.seen.stints, {look.life for look in found.looks if look.released}
+    stints, released = found.seen.stints, {look.epoch for look in found.looks if look.released}
     return Judgement(
         account=found.account,
         clashes=witness.clashes(stints, released, found.lease),
@@ -76,7 +76,7 @@ def judge(found: Evidence) -> Judgement:
         pauses=pauses(found),
         forced=sum(_again_during(stints, found.happenings[name]) for name in (takeover.UP, takeover.DOWN)),
         closest=witness.closest(stints, released, found.lease),
-        lives=len({stint.life for stint in stints}),
+        epochs=len({stint.epoch for stint in stints}),
         again=witness.repeated(stints),
     )
 
@@ -85,7 +85,7 @@ def pauses(found: Evidence) -> list[Pause]:
     """What was measured, in the order in which it happened."""
     looks, issues, at = found.looks, found.seen.issues, found.happenings
     ordinary = takeover.longest(looks, at[takeover.CALM])
-    usual = takeover.start(looks, issues, takeover.next_life(issues, at[takeover.RESTART].began))
+    usual = takeover.start(looks, issues, takeover.next_epoch(issues, at[takeover.RESTART].began))
     return [
         takeover.clean_restart(looks, issues, at[takeover.RESTART]),
         takeover.scaled(looks, at[takeover.UP], ordinary),
@@ -109,7 +109,7 @@ def table(found: Judgement) -> Table:
 def verdict(found: Judgement) -> str:
     """One paragraph."""
     gaps = ", ".join(f"{why} {gap:.1f} s" for why, gap in sorted(found.closest.items())) or "none"
-    numbers = f"{found.account.total.produced:,} records, {found.lives} lives, {found.again} reads of a shard again; closest to each other: {gaps}"
+    numbers = f"{found.account.total.produced:,} records, {found.epochs} epochs, {found.again} reads of a shard again; closest to each other: {gaps}"
     if found.problems:
         return "\n".join([f"✗ {numbers}", *(f"  {problem}" for problem in found.problems)])
     return f"✓ {numbers}. Every record once, in order; no two at work on a shard within a lease"

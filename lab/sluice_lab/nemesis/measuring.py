@@ -23,7 +23,7 @@ def measure(trial: Trial) -> None:
     with trial.happening(CALM):
         time.sleep(CALM_SECONDS)
     with trial.happening(RESTART):
-        _another_life(trial, _change)
+        _another_epoch(trial, _change)
     _scale(trial, UP, 4)
     trial.hands.pace(BUSY_PACE)
     time.sleep(BUSY_SECONDS)
@@ -31,7 +31,7 @@ def measure(trial: Trial) -> None:
         _kill_executor(trial)
     _scale(trial, DOWN, 2)
     with trial.happening(DRIVER):
-        _another_life(trial, lambda trial: trial.hands.do(Deed(0, Kind.KILL_DRIVER)))
+        _another_epoch(trial, lambda trial: trial.hands.do(Deed(0, Kind.KILL_DRIVER)))
     trial.until("two executors", lambda: trial.settled(2))
 
 
@@ -41,18 +41,18 @@ def _change(trial: Trial) -> None:
     trial.kubectl("patch", f"kc/{manifest.NAME}", "--type=merge", f"--patch={patch}")
 
 
-def _another_life(trial: Trial, cause: Callable[[Trial], object]) -> None:
-    """Until the next life has committed a batch."""
-    before = trial.watch.life
+def _another_epoch(trial: Trial, cause: Callable[[Trial], object]) -> None:
+    """Until the next epoch has committed a batch."""
+    before = trial.watch.epoch
     cause(trial)
-    trial.until("another life", lambda: trial.watch.life != before)
+    trial.until("another epoch", lambda: trial.watch.epoch != before)
     trial.batches(1)
 
 
 def _scale(trial: Trial, name: str, count: int) -> None:
     with trial.happening(name):
         trial.hands.scale(count)
-        trial.until(f"{count} executors", lambda: trial.settled(count) and trial.hands.workers(trial.watch.life) >= count)
+        trial.until(f"{count} executors", lambda: trial.settled(count) and trial.hands.workers(trial.watch.epoch) >= count)
 
 
 def _kill_executor(trial: Trial) -> None:

@@ -1,12 +1,12 @@
-"""What happened, as one picture: deeds, lives, lag, and who worked on each shard. Pure; the same run gives the same file."""
+"""What happened, as one picture: deeds, epochs, lag, and who worked on each shard. Pure; the same run gives the same file."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sluice_lab.demo.topology import short
 from sluice_lab.nemesis import svg
 from sluice_lab.nemesis.takeover import Look, commits
 from sluice_lab.nemesis.witness import Stint
+from sluice_lab.scenario.topology import short
 
 LEFT, RIGHT, TOP = 90.0, 30.0, 34.0
 PIXELS = 5.0  # a second
@@ -60,11 +60,11 @@ def draw(story: Story) -> str:
     sheet = _Sheet(min(times), max(times), TOP)
     shapes: list[str] = [svg.text(LEFT, 16, story.title)]
     deeds, rows = _deeds(story, sheet)
-    lives = sheet.below(rows * LANE)
-    lag = lives.below(LANE)
+    epochs = sheet.below(rows * LANE)
+    lag = epochs.below(LANE)
     shards = lag.below(LAG)
     bottom = shards.y + LANE * len({stint.shard for stint in story.stints})
-    shapes += [*_grid(sheet, bottom), *_marks(story, sheet, bottom), *deeds, *_lives(story, lives), *_lag(story, lag), *_shards(story, shards)]
+    shapes += [*_grid(sheet, bottom), *_marks(story, sheet, bottom), *deeds, *_epochs(story, epochs), *_lag(story, lag), *_shards(story, shards)]
     return svg.document(sheet.x(sheet.ended) + RIGHT, bottom + 24, shapes)
 
 
@@ -105,19 +105,19 @@ def _deeds(story: Story, sheet: _Sheet) -> tuple[list[str], int]:
     return shapes, max(1, len(ends))
 
 
-def _lives(story: Story, sheet: _Sheet) -> Iterator[str]:
+def _epochs(story: Story, sheet: _Sheet) -> Iterator[str]:
     """Who holds the lease; pale after a release."""
     yield svg.text(LEFT - 8, sheet.y + 11, "lease", INK, "end")
-    colours = svg.colours(look.life for look in story.looks)
+    colours = svg.colours(look.epoch for look in story.looks)
     looks = story.looks
     for number, look in enumerate(looks):
-        if number and (looks[number - 1].life, looks[number - 1].released) == (look.life, look.released):
+        if number and (looks[number - 1].epoch, looks[number - 1].released) == (look.epoch, look.released):
             continue
-        end = next((later.at for later in looks[number:] if (later.life, later.released) != (look.life, look.released)), sheet.ended)
+        end = next((later.at for later in looks[number:] if (later.epoch, later.released) != (look.epoch, look.released)), sheet.ended)
         x, width = sheet.x(look.at), sheet.x(end) - sheet.x(look.at)
-        yield svg.rect(x, sheet.y, width, LANE - 2, PALE if look.released else colours[look.life], f"{look.life}, generation {look.generation}")
-        if not look.released and width > LETTER * len(look.life):
-            yield svg.text(x + 4, sheet.y + 11, look.life, "white")
+        yield svg.rect(x, sheet.y, width, LANE - 2, PALE if look.released else colours[look.epoch], f"{look.epoch}, generation {look.generation}")
+        if not look.released and width > LETTER * len(look.epoch):
+            yield svg.text(x + 4, sheet.y + 11, look.epoch, "white")
 
 
 def _lag(story: Story, sheet: _Sheet) -> Iterator[str]:

@@ -27,16 +27,16 @@ PACE = "pace"  # a file with the seconds that a piece takes
 
 @dataclass(frozen=True)
 class Origin:
-    """Which batch of which life."""
+    """Which batch of which epoch."""
 
-    life: str
+    epoch: str
     batch: int
 
 
 def process(batch: DataFrame, info: BatchInfo) -> None:
     """Every record seen and stored."""
     home, origin = Path(info.args["home"]), Origin(os.environ["SLUICE_POD_NAME"], info.batch)
-    log = home / "seen" / f"{origin.life}.driver.jsonl"
+    log = home / "seen" / f"{origin.epoch}.driver.jsonl"
     _tell(log, asdict(origin) | {"issued": time.time(), "began": began()})
     seen = batch.mapInArrow(partial(_see, home, origin), batch.schema)
     pipelines.parquet(seen, replace(info, args={"path": f"file://{home}/stored"}))
@@ -52,7 +52,7 @@ def _see(home: Path, origin: Origin, batches: Iterator[pa.RecordBatch]) -> Itera
     context = TaskContext.get()
     assert context is not None  # noqa: S101 - runs in tasks only
     pod = os.environ.get("SPARK_EXECUTOR_POD_NAME", "none")  # there is none where Spark runs in one process
-    log = home / "seen" / f"{origin.life}.{pod}.{os.getpid()}.jsonl"
+    log = home / "seen" / f"{origin.epoch}.{pod}.{os.getpid()}.jsonl"
     who = asdict(origin) | {"pod": pod, "task": f"{context.stageId()}.{context.partitionId()}", "attempt": context.taskAttemptId()}
     for batch in batches:
         for shard, piece in pieces(batch):

@@ -19,11 +19,11 @@ CALM, RESTART, UP, EXECUTOR, DOWN, DRIVER = "calm", "clean restart", "scale 1 to
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A moment of the `consumer` row: the life that holds the lease (its driver's pod), and how many records had been put by then."""
+    """A moment of the `consumer` row: the epoch that holds the lease (its driver's pod), and how many records had been put by then."""
 
     at: float
     generation: int
-    life: str
+    epoch: str
     batch: int
     released: bool
     produced: int
@@ -40,7 +40,7 @@ class Happening:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a life needed, in seconds: to take the lease (waiting it out included), from then on to its first batch, and for that batch."""
+    """What an epoch needed, in seconds: to take the lease (waiting it out included), from then on to its first batch, and for that batch."""
 
     to_lease: float
     to_batch: float
@@ -79,31 +79,31 @@ def longest(looks: Sequence[Look], happening: Happening, *, after: bool = False)
     return max(later - (max(earlier, happening.began) if after else earlier) for earlier, later in spans)
 
 
-def start(looks: Sequence[Look], issues: Sequence[Issue], life: str) -> Start:
-    """What a life needed.
+def start(looks: Sequence[Look], issues: Sequence[Issue], epoch: str) -> Start:
+    """What an epoch needed.
 
     Raises:
         ValueError: it never took the lease, or never committed a batch.
     """
-    taken = min(look.at for look in looks if look.life == life)
-    first = min((issue for issue in issues if issue.life == life), key=lambda issue: issue.at)
-    committed = min(look.at for look in commits(looks) if look.life == life and look.at > first.at)
+    taken = min(look.at for look in looks if look.epoch == epoch)
+    first = min((issue for issue in issues if issue.epoch == epoch), key=lambda issue: issue.at)
+    committed = min(look.at for look in commits(looks) if look.epoch == epoch and look.at > first.at)
     return Start(taken - first.began, first.at - taken, committed - first.at)
 
 
 def cold(looks: Sequence[Look], issues: Sequence[Issue]) -> float:
     """What the very first batch of the consumer took, in seconds."""
-    return start(looks, issues, issues[0].life).batch
+    return start(looks, issues, issues[0].epoch).batch
 
 
-def next_life(issues: Sequence[Issue], at: float) -> str:
-    """The first life that began a batch in a container that began after this moment; empty if none did."""
-    return next((issue.life for issue in issues if issue.began > at), "")
+def next_epoch(issues: Sequence[Issue], at: float) -> str:
+    """The first epoch that began a batch in a container that began after this moment; empty if none did."""
+    return next((issue.epoch for issue in issues if issue.began > at), "")
 
 
 def clean_restart(looks: Sequence[Look], issues: Sequence[Issue], happening: Happening) -> Pause:
     """No more than the next driver's start, and a little."""
-    own = start(looks, issues, next_life(issues, happening.began))
+    own = start(looks, issues, next_epoch(issues, happening.began))
     needs = own.to_lease + own.to_batch + cold(looks, issues)
     return Pause(happening.name, longest(looks, happening), needs + MORE, f"driver's start {needs:.1f} s + {MORE:g} s")
 
@@ -115,7 +115,7 @@ def killed_driver(looks: Sequence[Look], issues: Sequence[Issue], happening: Hap
         looks: at the table.
         issues: of drivers.
         happening: the death.
-        usual: the start of a life that found its lease released. The heir's own cannot be told from its wait, for Spark starts meanwhile.
+        usual: the start of an epoch that found its lease released. The heir's own cannot be told from its wait, for Spark starts meanwhile.
         lease: its duration in seconds.
     """
     needs = usual.to_lease + usual.to_batch + cold(looks, issues)

@@ -10,18 +10,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from sluice_lab import cluster as clusters
-from sluice_lab import emulators, places, processes
-from sluice_lab.cluster import Cluster
-from sluice_lab.demo import before, delivered, installing, ledger
-from sluice_lab.demo.before import Aws
-from sluice_lab.demo.checkpoints import Checkpoints
-from sluice_lab.demo.ledger import Books
-from sluice_lab.demo.producer import Producer, Stroll
-from sluice_lab.demo.topology import Stream
-from sluice_lab.demo.view import View
-from sluice_lab.demo.watching import Watching
+from sluice_lab import places
+from sluice_lab.aws import emulators
+from sluice_lab.aws.proxy import Upstream, proxy
 from sluice_lab.errors import LabError
+from sluice_lab.machine import cluster as clusters
+from sluice_lab.machine import processes
+from sluice_lab.machine.cluster import Cluster
 from sluice_lab.nemesis import hands, judgement, manifest, measuring, picture, schedule, witness
 from sluice_lab.nemesis.hands import Hands
 from sluice_lab.nemesis.judgement import Evidence, Judgement
@@ -30,7 +25,14 @@ from sluice_lab.nemesis.player import Player
 from sluice_lab.nemesis.schedule import Service
 from sluice_lab.nemesis.takeover import Happening
 from sluice_lab.nemesis.watch import Watch
-from sluice_lab.proxy import Upstream, proxy
+from sluice_lab.scenario import delivered, installing, ledger, setting
+from sluice_lab.scenario.checkpoints import Checkpoints
+from sluice_lab.scenario.ledger import Books
+from sluice_lab.scenario.producer import Producer, Stroll
+from sluice_lab.scenario.setting import Aws
+from sluice_lab.scenario.topology import Stream
+from sluice_lab.scenario.view import View
+from sluice_lab.scenario.watching import Watching
 from sluice_lab.steps import console, step
 
 SHARDS = 8
@@ -120,7 +122,7 @@ def _trial(found: Cluster, seed: int) -> Iterator[Trial]:
                 Service.DYNAMODB: stack.enter_context(proxy(Upstream(dynamodb), listen, seed)),
                 Service.KINESIS: stack.enter_context(proxy(Upstream(kinesis), listen, seed)),
             }
-        aws = before.aws(kinesis, dynamodb)
+        aws = setting.aws(kinesis, dynamodb)
         stream, producer = Stream(aws.kinesis, manifest.STREAM), Producer(aws.kinesis, manifest.STREAM)
         stream.create(SHARDS)
         look = Watching(found.kubeconfig, NAMESPACE, manifest.NAME).look

@@ -51,16 +51,16 @@ class Watch(threading.Thread):
         return self.looks[-1].batch if self.looks else 0
 
     @property
-    def life(self) -> str:
+    def epoch(self) -> str:
         """Who holds the lease."""
-        return self.looks[-1].life if self.looks else ""
+        return self.looks[-1].epoch if self.looks else ""
 
 
 def read(row: dict[str, Any], now: float, produced: int) -> Look:
     """A look from the row `consumer`; its holder is `<driver's pod>/<process>`."""
-    life = row.get("holder", {}).get("S", "").partition("/")[0]
+    epoch = row.get("holder", {}).get("S", "").partition("/")[0]
     released = bool(row.get("released", {}).get("BOOL"))
-    return Look(now, int(row["generation"]["N"]), life, int(row["committed"]["N"]), released, produced)
+    return Look(now, int(row["generation"]["N"]), epoch, int(row["committed"]["N"]), released, produced)
 
 
 def _state(look: Look) -> tuple[int, int, bool]:

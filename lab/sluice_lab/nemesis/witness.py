@@ -1,7 +1,7 @@
 """What the sink that is not idempotent saw: who worked on which shard, from when to when; and what may not have happened. Pure.
 
-Read from the lines of `sink`. The rule judged is `silent_before_next` of docs/protocol.md: no two lives, and no two attempts of one task, work on a
-shard unless a lease duration lies between. After a clean drain the next life may begin at once; and whatever follows within one life must follow.
+Read from the lines of `sink`. The rule judged is `silent_before_next` of docs/protocol.md: no two epochs, and no two attempts of one task, work on a
+shard unless a lease duration lies between. After a clean drain the next epoch may begin at once; and whatever follows within one epoch must follow.
 """
 
 import json
@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sluice_lab.demo.ledger import Place
+from sluice_lab.scenario.ledger import Place
 
 FAR = 6  # leases
 
@@ -20,12 +20,12 @@ class Issue:
     """A driver that calls the pipeline.
 
     Attributes:
-        life: the driver's pod.
+        epoch: the driver's pod.
         at: when, in seconds since the epoch, as all times here.
         began: when the driver's container began.
     """
 
-    life: str
+    epoch: str
     batch: int
     at: float
     began: float
@@ -41,7 +41,7 @@ class Stint:
         places: of the records, in the order in which they came.
     """
 
-    life: str
+    epoch: str
     batch: int
     pod: str
     task: str
@@ -89,7 +89,7 @@ class Seen:
 def parse(lines: Iterable[str]) -> Seen:
     """The lines of all files, in any order."""
     found = [json.loads(line) for line in lines]
-    issues = (Issue(line["life"], line["batch"], line["issued"], line["began"]) for line in found if "issued" in line)
+    issues = (Issue(line["epoch"], line["batch"], line["issued"], line["began"]) for line in found if "issued" in line)
     return Seen(tuple(sorted(issues, key=lambda issue: issue.at)), tuple(_stints(line for line in found if "shard" in line)))
 
 
@@ -97,10 +97,10 @@ def _stints(lines: Iterable[Mapping[str, Any]]) -> Iterator[Stint]:
     """By the beginning of each."""
     work: defaultdict[tuple[Any, ...], list[Mapping[str, Any]]] = defaultdict(list)
     for line in sorted(lines, key=lambda line: float(line["at"])):
-        work[tuple(line[name] for name in ("life", "batch", "pod", "task", "attempt", "shard"))].append(line)
-    for (life, batch, pod, task, attempt, shard), found in work.items():
+        work[tuple(line[name] for name in ("epoch", "batch", "pod", "task", "attempt", "shard"))].append(line)
+    for (epoch, batch, pod, task, attempt, shard), found in work.items():
         places = tuple(Place(int(sequence), sub) for line in found for sequence, sub in line["places"])
-        yield Stint(life, batch, pod, task, attempt, shard, found[0]["at"], found[-1]["at"], places)
+        yield Stint(epoch, batch, pod, task, attempt, shard, found[0]["at"], found[-1]["at"], places)
 
 
 def clashes(stints: Iterable[Stint], released: Collection[str], lease: float) -> list[Pair]:
@@ -108,7 +108,7 @@ def clashes(stints: Iterable[Stint], released: Collection[str], lease: float) ->
 
     Args:
         stints: of all shards.
-        released: lives that released their lease after a clean drain.
+        released: epochs that released their lease after a clean drain.
         lease: its duration, in seconds.
     """
     return [pair for pair in pairs(stints, released, lease) if pair.gap < pair.rule.seconds]
@@ -134,11 +134,11 @@ def pairs(stints: Iterable[Stint], released: Collection[str], lease: float) -> I
 
 
 def _rule(one: Stint, other: Stint, released: Collection[str], lease: float) -> Rule:
-    if one.life != other.life:
-        return Rule("a life that was drained, and another", 0.0) if one.life in released else Rule("two lives", lease)
+    if one.epoch != other.epoch:
+        return Rule("an epoch that was drained, and another", 0.0) if one.epoch in released else Rule("two epochs", lease)
     if (one.batch, one.task) == (other.batch, other.task):
         return Rule("two attempts of a task", lease)
-    return Rule("two batches of a life", 0.0) if one.batch != other.batch else Rule("two tasks of a batch", lease)
+    return Rule("two batches of an epoch", 0.0) if one.batch != other.batch else Rule("two tasks of a batch", lease)
 
 
 def unlike(stints: Iterable[Stint]) -> list[str]:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from sluice_consumer import pacing
+from sluice_consumer.kinesis import pacing
 
 pacing.CALLS_PER_SECOND = pacing.BYTES_PER_SECOND = 1e12

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sluice_checkpoints.errors import ServiceUnavailable
-from sluice_checkpoints.export import Exporter
-from sluice_checkpoints.export_world import Request, World
-from sluice_checkpoints.foreign_formats import WRITERS
-from sluice_checkpoints.foreign_twin import MemoryForeign
-from sluice_checkpoints.memory import MemoryTable
-from sluice_checkpoints.model import CONSUMER, Child, ConsumerRow, ShardRow
+from sluice_checkpoints.export.exporter import Exporter
+from sluice_checkpoints.export.ports import ExportPorts, ExportRequest
+from sluice_checkpoints.formats.snapshot import Snapshot
+from sluice_checkpoints.formats.writers import WRITERS
+from sluice_checkpoints.memory.stream import MemoryStream
+from sluice_checkpoints.memory.table import MemoryTable
+from sluice_checkpoints.memory.target_tables import MemoryTargetTables
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_checkpoints.snapshot import Snapshot
-from sluice_checkpoints.store import CheckpointStore
-from sluice_checkpoints.stream import Place, ShardList, StreamIdentity
-from sluice_checkpoints.stream_twin import StreamTwin
+from sluice_checkpoints.protocol.rows import CONSUMER, Child, ConsumerRow, ShardRow
+from sluice_checkpoints.protocol.store import CheckpointStore
+from sluice_checkpoints.stream.model import ShardList, ShardPlace, StreamIdentity
 
 OLD, TABLE = "orders_checkpoints", "sluice-orders"
 # The attribute that holds the place, in each format.
@@ -60,7 +60,7 @@ class Calls:
 class Catalog:
     """A stream catalog whose calls are counted."""
 
-    stream: StreamTwin
+    stream: MemoryStream
     calls: Calls
 
     def describe(self) -> StreamIdentity:
@@ -73,7 +73,7 @@ class Catalog:
         self.calls("before", "list shards", None)
         return self.stream.list_shards()
 
-    def disowned(self, places: Iterable[Place]) -> dict[Place, str]:
+    def disowned(self, places: Iterable[ShardPlace]) -> dict[ShardPlace, str]:
         """See `PlaceCatalog`."""
         self.calls("before", "ask about places", None)
         return self.stream.disowned(places)
@@ -89,7 +89,7 @@ class Bench:
     def __init__(self, name: str = "kcl") -> None:
         self.seconds = 0.0
         self.calls = Calls()
-        self.stream = StreamTwin("orders", shards=3, now=lambda: 1_700_000_000_000 + round(self.seconds * 1000))
+        self.stream = MemoryStream("orders", shards=3, now=lambda: 1_700_000_000_000 + round(self.seconds * 1000))
         self.zeroth = self.stream.put_in(ZERO, b"a")
         self.first, self.second, self.two = (self.stream.put_in(i, b"b") for i in (ONE, ONE, TWO))
         self.stream.split(ZERO)
@@ -101,8 +101,8 @@ class Bench:
         consumer = ConsumerRow("c", identity.arn, identity.created_millis, 3, "t", 40, 20_000, released=True, committed=7, bootstrapped=True)
         self.table.rows[CONSUMER] = consumer.to_item()
         self.writer = WRITERS[name]
-        self.old = MemoryForeign({OLD: (self.writer.keys, rows_of(name, self))}, self.calls)
-        self.request = Request(name, OLD)
+        self.old = MemoryTargetTables({OLD: (self.writer.keys, rows_of(name, self))}, self.calls)
+        self.request = ExportRequest(name, OLD)
 
     def _rows(self) -> list[ShardRow]:
         def after(sequence: str) -> Position:
@@ -156,9 +156,9 @@ class Bench:
         """The other table as it stands."""
         return Snapshot(OLD, {OLD: self.writer.keys}, {OLD: copy.deepcopy(self.rows)})
 
-    def world(self) -> World:
+    def world(self) -> ExportPorts:
         """The ports of one process."""
-        return World(self.store, Catalog(self.stream, self.calls), self.old, self._clock, self._sleep)
+        return ExportPorts(self.store, Catalog(self.stream, self.calls), self.old, self._clock, self._sleep)
 
     def exporter(self, **changes: Any) -> Exporter:
         """A new process that is to export."""

@@ -9,15 +9,15 @@ import pytest
 from exporting.bench import FOUR, OLD, ONE, PLACES, TABLE, THREE, TWO, ZERO, Bench
 
 from sluice_checkpoints.errors import LeaseHeld, Refused, SourceActive
-from sluice_checkpoints.export import EXPORTED
-from sluice_checkpoints.lease import Claim, Watcher, take_over
-from sluice_checkpoints.model import ConsumerRow, ShardRow
+from sluice_checkpoints.export.exporter import EXPORTED
+from sluice_checkpoints.formats.snapshot import TableKey
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_checkpoints.snapshot import Key
-from sluice_checkpoints.store import Life
-from sluice_checkpoints.stream import StreamNotFound
+from sluice_checkpoints.protocol.lease import LeaseRequest, Watcher, take_over
+from sluice_checkpoints.protocol.rows import ConsumerRow, ShardRow
+from sluice_checkpoints.protocol.store import Epoch
+from sluice_checkpoints.stream.model import StreamNotFound
 
-RUNS = Claim(20_000, "driver", "now")
+RUNS = LeaseRequest(20_000, "driver", "now")
 
 
 def stands(bench: Bench) -> dict[str, Position | None]:
@@ -125,12 +125,12 @@ def test_many_rows_are_written_in_transactions_of_at_most_a_hundred(bench: Bench
 def test_a_consumer_that_runs_is_left_alone(bench: Bench) -> None:
     """Its heartbeat moves: nothing is written, and it keeps its lease."""
     taken = take_over(bench.store, RUNS, Watcher())
-    bench.calls.visit = lambda what: what == "before wake" and bench.store.beat(taken.life) and None
+    bench.calls.visit = lambda what: what == "before wake" and bench.store.beat(taken.epoch) and None
     before = copy.deepcopy(bench.rows)
     with pytest.raises(LeaseHeld, match="alive"):
         bench.exporter().run()
     assert bench.rows == before
-    assert bench.consumer["token"] == taken.life.token
+    assert bench.consumer["token"] == taken.epoch.token
 
 
 def test_a_lease_whose_holder_is_silent_is_waited_out_in_full(bench: Bench) -> None:
@@ -176,7 +176,7 @@ def test_an_export_whose_lease_was_taken_ends_without_closing_the_table(bench: B
     """A driver came: that one goes on from here, and what it does to the lease is not undone."""
     before = copy.deepcopy(bench.rows)
     bench.calls.visit = lambda what: come(bench, passed) if what == moment else None
-    with pytest.raises(LeaseHeld, match="another life"):
+    with pytest.raises(LeaseHeld, match="another epoch"):
         bench.exporter().run()
     assert (bench.consumer["state"], bench.consumer["token"]) == ("ACTIVE", "driver")
     assert "released" not in bench.consumer
@@ -208,14 +208,14 @@ def test_what_the_consumer_did_until_its_lease_was_taken_counts(bench: Bench) ->
 
 
 def test_the_last_write_asks_for_the_lease(bench: Bench) -> None:
-    """`export` of a life that is over is refused and changes nothing."""
+    """`export` of an epoch that is over is refused and changes nothing."""
     taken = take_over(bench.store, RUNS, Watcher())
     before = dict(bench.consumer)
-    assert not bench.store.export(Life(taken.life.generation, "another"), OLD)
-    assert not bench.store.export(Life(taken.life.generation - 1, taken.life.token), OLD)
+    assert not bench.store.export(Epoch(taken.epoch.generation, "another"), OLD)
+    assert not bench.store.export(Epoch(taken.epoch.generation - 1, taken.epoch.token), OLD)
     assert bench.consumer == before
-    assert bench.store.export(taken.life, OLD)
-    assert bench.store.export(taken.life, OLD)  # a reply that was lost
+    assert bench.store.export(taken.epoch, OLD)
+    assert bench.store.export(taken.epoch, OLD)  # a reply that was lost
 
 
 # -- at rest -----------------------------------------------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ def test_an_idle_kinsumer_is_noticed_by_its_clients() -> None:
     """It writes nowhere else; where that table is not found, a person is asked to look. A table that was made just now has no consumer."""
     bench = Bench("kinsumer")
     clients = {"ID": {"S": "i"}, "LastUpdate": {"N": "1"}}
-    bench.old.tables["orders_clients"] = ((Key("ID", "HASH", "S"),), [clients])
+    bench.old.tables["orders_clients"] = ((TableKey("ID", "HASH", "S"),), [clients])
     bench.calls.visit = lambda what: clients.update(LastUpdate={"N": str(bench.seconds)}) if what == "before wake" else None
     with pytest.raises(SourceActive, match="LastUpdate"):
         bench.exporter().run()
@@ -324,7 +324,7 @@ def test_rows_that_are_not_understood_are_refused_even_where_no_other_is_there(e
 
 def test_a_table_of_another_key_is_refused(each: Bench) -> None:
     """It is another system's."""
-    each.old.tables[OLD] = ((Key("other", "HASH", "S"),), [])
+    each.old.tables[OLD] = ((TableKey("other", "HASH", "S"),), [])
     with pytest.raises(Refused, match="other HASH S"):
         each.exporter().run()
 

@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner, Result
 from exporting.bench import FOUR, OLD, ONE, TABLE, THREE, TWO, ZERO, Bench
 
-from sluice_checkpoints import cli_export
-from sluice_checkpoints.cli import main
-from sluice_checkpoints.cli_report import TERMINATION_BYTES, LoggedProgress
-from sluice_checkpoints.model import ShardRow
+from sluice_checkpoints.cli import export
+from sluice_checkpoints.cli.main import main
+from sluice_checkpoints.cli.report import TERMINATION_BYTES, LoggedProgress
+from sluice_checkpoints.protocol.rows import ShardRow
 
 EXPORT = ["export", "--table", TABLE, "--to", OLD, "--stream", "orders", "--region", "us-east-1"]
 
@@ -28,11 +28,11 @@ def log(tmp_path: Path) -> Path:
 def call(each: Bench, log: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Runs the command line over a world of twins."""
 
-    def world(_options: cli_export.Options, output: Any) -> Any:
+    def world(_options: export.ExportOptions, output: Any) -> Any:
         return replace(each.world(), progress=LoggedProgress(output.log))
 
     monkeypatch.setenv("SLUICE_TERMINATION_LOG", str(log))
-    monkeypatch.setattr(cli_export, "_world", world)
+    monkeypatch.setattr(export, "_world", world)
     return lambda *arguments: CliRunner().invoke(main, [*EXPORT, "--format", each.writer.name, *arguments])
 
 

@@ -7,8 +7,8 @@ import pytest
 from exporting.bench import OLD, Bench
 
 from sluice_checkpoints.errors import ServiceUnavailable
-from sluice_checkpoints.foreign import Change
-from sluice_checkpoints.foreign_twin import MemoryForeign
+from sluice_checkpoints.formats.changes import RowChange
+from sluice_checkpoints.memory.target_tables import MemoryTargetTables
 
 CALLS = 60  # more than an export of the bench makes; a test below checks that none is left out
 QUIET = 1  # seconds, so that there are few calls
@@ -90,7 +90,7 @@ def test_an_orderly_end_releases_the_lease(make: Callable[[], Bench]) -> None:
     assert held == {"after write"}
 
 
-class Repeating(MemoryForeign):
+class Repeating(MemoryTargetTables):
     """Tables on which every write loses its first reply and is sent again, without the idempotency token that DynamoDB offers."""
 
     def write(self, table: str, changes: Any) -> Any:
@@ -106,7 +106,7 @@ def test_a_write_that_is_repeated_because_its_reply_was_lost_is_recognised(make:
     assert finished(bench).end_state() == whole.end_state()
 
 
-class Half(MemoryForeign):
+class Half(MemoryTargetTables):
     """Tables on which an earlier run of this program wrote one of two transactions and crashed."""
 
     def write(self, table: str, changes: Any) -> Any:
@@ -122,7 +122,7 @@ def test_an_export_that_stopped_between_two_transactions_is_finished_by_the_next
     bench.old = Half(tables, bench.calls)
     with pytest.raises(ServiceUnavailable):
         bench.exporter(quiet_seconds=QUIET).run()
-    asked: list[Change] = []
-    bench.old = MemoryForeign(tables, lambda when, what, changes: asked.extend(changes) if (when, what) == ("before", "write foreign") else None)  # type: ignore[call-overload, func-returns-value]
+    asked: list[RowChange] = []
+    bench.old = MemoryTargetTables(tables, lambda when, what, changes: asked.extend(changes) if (when, what) == ("before", "write foreign") else None)  # type: ignore[call-overload, func-returns-value]
     assert finished(bench).end_state() == whole.end_state()
     assert 0 < len(asked) < len(tables[OLD][1])

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.export_plan import KEPT, UNCHANGED, WRITTEN, Entry, ExportPlan, Ours, Theirs, as_document, plan
-from sluice_checkpoints.foreign_formats import WRITERS
-from sluice_checkpoints.model import ShardRow
+from sluice_checkpoints.export.plan import KEPT, UNCHANGED, WRITTEN, ExportPlan, PlannedShard, SluiceSide, TargetSide, as_document, plan
+from sluice_checkpoints.formats.snapshot import Snapshot
+from sluice_checkpoints.formats.writers import WRITERS
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_checkpoints.snapshot import Snapshot
-from sluice_checkpoints.stream import Shard, ShardList, StreamIdentity
+from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_checkpoints.stream.model import Shard, ShardList, StreamIdentity
 
 ID, GONE = "shardId-000000000003", "shardId-000000000001"
 STREAM = StreamIdentity("orders", "arn:aws:kinesis:us-east-1:000000000000:stream/orders", 1_000, 86_400_000, "ACTIVE")
@@ -38,11 +38,11 @@ def made(name: str, *rows: ShardRow, shard: Shard = OPEN, old: Any = None) -> Ex
     writer = WRITERS[name]
     snapshot = Snapshot("t", {"t": writer.keys}, {"t": (old,) if old else ()})
     shards = {r.id: r for r in writer.reader.parse(snapshot, STREAM).shards} if old else {}
-    ours = Ours({r.id: r for r in rows}, 7)
-    return plan(ours, Theirs(writer, snapshot, shards), STREAM, ShardList((shard,), 1_700_000_000_000))
+    ours = SluiceSide({r.id: r for r in rows}, 7)
+    return plan(ours, TargetSide(writer, snapshot, shards), STREAM, ShardList((shard,), 1_700_000_000_000))
 
 
-def one(name: str, *rows: ShardRow, shard: Shard = OPEN, old: Any = None) -> Entry:
+def one(name: str, *rows: ShardRow, shard: Shard = OPEN, old: Any = None) -> PlannedShard:
     """The one entry of that plan."""
     (entry,) = made(name, *rows, shard=shard, old=old).entries
     return entry

@@ -6,29 +6,29 @@ from typing import Any
 import pytest
 from exporting.bench import FOUR, OLD, ONE, THREE, TWO, ZERO, Bench, Catalog
 
-from sluice_checkpoints.export import Exporter
-from sluice_checkpoints.export_world import Request as Export
-from sluice_checkpoints.export_world import World as Exports
-from sluice_checkpoints.foreign_kcl import KCL
-from sluice_checkpoints.foreign_twin import MemoryForeign
-from sluice_checkpoints.lease import Claim, Watcher, take_over
-from sluice_checkpoints.migration_twin import MemoryTargets
-from sluice_checkpoints.migration_world import Request, World
-from sluice_checkpoints.migrator import Migrator, Result
-from sluice_checkpoints.model import Child, ShardRow
+from sluice_checkpoints.export.exporter import Exporter
+from sluice_checkpoints.export.ports import ExportPorts as Exports
+from sluice_checkpoints.export.ports import ExportRequest as Export
+from sluice_checkpoints.formats.kcl_writer import KCL
+from sluice_checkpoints.formats.snapshot import Snapshot
+from sluice_checkpoints.memory.migration import MemoryTargets
+from sluice_checkpoints.memory.target_tables import MemoryTargetTables
+from sluice_checkpoints.migrate.migrator import MigrationResult, Migrator
+from sluice_checkpoints.migrate.ports import MigrationPorts, MigrationRequest
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_checkpoints.snapshot import Snapshot
-from sluice_checkpoints.store import CheckpointStore, Range, Reader
-from sluice_consumer.kinesis_twin import KinesisTwin
+from sluice_checkpoints.protocol.lease import LeaseRequest, Watcher, take_over
+from sluice_checkpoints.protocol.rows import Child, ShardRow
+from sluice_checkpoints.protocol.store import CheckpointStore, Range, TaskAttempt
+from sluice_consumer.kinesis.memory import MemoryKinesis
 
 NULL = {"NULL": True}
 CHILDREN = tuple(Child(i, frozenset({ZERO})) for i in (THREE, FOUR))
 
 
-def migrate(bench: Bench, targets: MemoryTargets, target: str) -> Result:
+def migrate(bench: Bench, targets: MemoryTargets, target: str) -> MigrationResult:
     """Takes over from the other system's table into a new one."""
-    world = World(bench.old, Catalog(bench.stream, bench.calls), targets, bench._clock, bench._sleep, lambda: target)
-    return Migrator(Request(OLD, target), world).run()
+    world = MigrationPorts(bench.old, Catalog(bench.stream, bench.calls), targets, bench._clock, bench._sleep, lambda: target)
+    return Migrator(MigrationRequest(OLD, target), world).run()
 
 
 def stands(store: CheckpointStore) -> dict[str, Position]:
@@ -39,16 +39,19 @@ def stands(store: CheckpointStore) -> dict[str, Position]:
 
 def consume(bench: Bench, store: CheckpointStore) -> None:
     """One batch by the protocol: 0 to its end, 1 and 3 to their last records; 2 and 4 have nothing to read."""
-    life = take_over(store, Claim(20_000, "driver", "now"), Watcher()).life
+    epoch = take_over(store, LeaseRequest(20_000, "driver", "now"), Watcher()).epoch
     rows = store.shards()
     ends = {ZERO: END, ONE: Position.after(bench.second), THREE: Position.after(bench.three)}
     for shard, row in rows.items():
-        store.fence(life, shard)
+        store.fence(epoch, shard)
         if shard in ends and row.end != ends[shard]:
             children = CHILDREN if shard == ZERO else None
-            assert store.bind(life, 1, Range(shard, row.end, ends[shard], records=1, children=children), Reader(f"{life.generation}.0.0", 1)) is None
-    store.commit(life, 1)
-    assert store.release(life)
+            assert (
+                store.bind(epoch, 1, Range(shard, row.end, ends[shard], records=1, children=children), TaskAttempt(f"{epoch.generation}.0.0", 1))
+                is None
+            )
+    store.commit(epoch, 1)
+    assert store.release(epoch)
 
 
 def whole(bench: Bench, positions: dict[str, Position]) -> dict[str, Position]:
@@ -81,7 +84,7 @@ def test_kinsumer_delivers_nothing_of_a_finished_shard_again(new: bool) -> None:
     bench.rows[:] = [] if new else [row | old if row["Shard"]["S"] == ZERO else row for row in bench.rows]
     bench.exporter().run()
     (row,) = (row for row in bench.rows if row["Shard"]["S"] == ZERO)
-    client = KinesisTwin(bench.stream)
+    client = MemoryKinesis(bench.stream)
     page = client.get_records(ZERO, client.get_iterator(ZERO, Position.after(row["SequenceNumber"]["S"])), 10)
     assert len(page.records) == 0
 
@@ -112,7 +115,7 @@ def test_an_open_batch_comes_again_and_nothing_else_does(each: Bench) -> None:
 def test_tables_that_kcl_itself_wrote_come_back_as_they_were(golden: Callable[[str], Any], name: str) -> None:
     """Every lease has its place, the word LATEST is the beginning, nobody owns one; leaders and workers stay untouched."""
     dump, seconds = golden(name), [0.0]
-    tables = MemoryForeign({name: (KCL.keys, dump.rows)})
+    tables = MemoryTargetTables({name: (KCL.keys, dump.rows)})
 
     def read() -> dict[str, Position | None]:
         rows = tables.tables[name][1]
@@ -126,7 +129,7 @@ def test_tables_that_kcl_itself_wrote_come_back_as_they_were(golden: Callable[[s
         return sorted(str(sorted(row.items())) for row in tables.tables[name][1] if "checkpoint" not in row)
 
     were, kept, targets = read(), others(), MemoryTargets()
-    Migrator(Request(name, "sluice"), World(tables, dump, targets, lambda: seconds[0], sleep)).run()
+    Migrator(MigrationRequest(name, "sluice"), MigrationPorts(tables, dump, targets, lambda: seconds[0], sleep)).run()
     store = CheckpointStore(targets.tables["sluice"])
     Exporter(Export("kcl", name), Exports(store, dump, tables, lambda: seconds[0], sleep)).run()
     assert {shard: position for shard, position in read().items() if shard in were} == {i: p or TRIM_HORIZON for i, p in were.items()}

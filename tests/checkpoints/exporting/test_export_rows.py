@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from sluice_checkpoints.errors import SourceActive
-from sluice_checkpoints.foreign import Change, in_transactions, same, same_rows, write_rows
-from sluice_checkpoints.foreign_formats import WRITERS
-from sluice_checkpoints.foreign_twin import MemoryForeign
-from sluice_checkpoints.foreign_writer import Place
+from sluice_checkpoints.formats.changes import RowChange, in_transactions, same, same_rows, write_rows
+from sluice_checkpoints.formats.reader import StoredPosition
+from sluice_checkpoints.formats.snapshot import Snapshot, TableKey
+from sluice_checkpoints.formats.writer import RowContent
+from sluice_checkpoints.formats.writers import WRITERS
+from sluice_checkpoints.memory.target_tables import MemoryTargetTables
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_checkpoints.snapshot import Key, Snapshot
-from sluice_checkpoints.source import Stored
-from sluice_checkpoints.stream import Shard, StreamIdentity
+from sluice_checkpoints.stream.model import Shard, StreamIdentity
 
 ID, PARENT, OTHER, CHILD = (f"shardId-{i:012d}" for i in (3, 0, 1, 7))
 SHARD = Shard(ID, (PARENT, OTHER), 5, 9, "100", "900")
@@ -25,7 +25,7 @@ NOTHING: Any = {"NULL": True}
 
 def write(name: str, position: Position | None, had: Any = None) -> Any:
     """The row as it is written; None: it says so already."""
-    change = WRITERS[name].change(Place(SHARD, (CHILD,), position, "orders", AT), had)
+    change = WRITERS[name].change(RowContent(SHARD, (CHILD,), position, "orders", AT), had)
     return change.after if change else None
 
 
@@ -145,7 +145,7 @@ def test_a_lease_that_had_no_counter_gets_one() -> None:
 )
 def test_a_shard_that_is_finished_tells_kinsumer_the_number_of_its_end(had: Any) -> None:
     """Who captures a shard goes by the number; only the leader asks for `Finished`. From any other number the shard is delivered again."""
-    change = WRITERS["kinsumer"].change(Place(SHARD, (CHILD,), END, "orders", AT, last="200"), had)
+    change = WRITERS["kinsumer"].change(RowContent(SHARD, (CHILD,), END, "orders", AT, last="200"), had)
     assert change is not None
     assert change.after["SequenceNumber"] == {"S": "200"}
     assert "N" in change.after["Finished"]
@@ -164,13 +164,13 @@ def test_a_whole_record_in_kcl_is_a_sub_sequence_that_no_user_record_exceeds() -
     """KCL starts at the record and drops user records up to it; Sluice reads it as the whole record again."""
     writer = WRITERS["kcl"]
     (row,) = writer.reader.parse(Snapshot("t", {"t": writer.keys}, {"t": (lease("150", LONG),)}), STREAM).shards
-    assert row.stored == Stored(f"150/{LONG}", Position.after("150"))
+    assert row.stored == StoredPosition(f"150/{LONG}", Position.after("150"))
     assert int(LONG) == 9_223_372_036_854_775_807
 
 
 # -- the change of a row -----------------------------------------------------------------------------------------------------------
 
-KEYS = (Key("id", "HASH", "S"),)
+KEYS = (TableKey("id", "HASH", "S"),)
 KNOWN = frozenset({"id", "n", "s"})
 BEFORE: Any = {"id": {"S": "a"}, "n": {"N": "1"}}
 AFTER: Any = {"id": {"S": "a"}, "n": {"N": "2"}}
@@ -214,13 +214,13 @@ def test_types_and_absence_count(left: Any, right: Any) -> None:
 )
 def test_a_change_asks_for_every_known_attribute_as_it_was_read(before: Any, found: Any, *, holds: bool) -> None:
     """What the format does not know says nothing about the place."""
-    assert Change(KEYS, before, AFTER, KNOWN).holds(found) is holds
+    assert RowChange(KEYS, before, AFTER, KNOWN).holds(found) is holds
 
 
 def test_a_transaction_whose_reply_was_lost_counts_as_made() -> None:
     """Its rows stand as they are wanted."""
-    tables = MemoryForeign({"t": (KEYS, [BEFORE])})
-    changes = [Change(KEYS, BEFORE, AFTER, KNOWN), Change(KEYS, None, {"id": {"S": "b"}}, KNOWN)]
+    tables = MemoryTargetTables({"t": (KEYS, [BEFORE])})
+    changes = [RowChange(KEYS, BEFORE, AFTER, KNOWN), RowChange(KEYS, None, {"id": {"S": "b"}}, KNOWN)]
     assert tables.write("t", changes) == {}
     write_rows(tables, "t", changes)
     assert sorted(map(str, tables.tables["t"][1])) == sorted(map(str, [AFTER, {"id": {"S": "b"}}]))
@@ -230,12 +230,12 @@ def test_a_transaction_whose_reply_was_lost_counts_as_made() -> None:
 def test_a_row_that_moved_or_went_is_somebody_at_work(rows: list[Any]) -> None:
     """Not a lost reply."""
     with pytest.raises(SourceActive, match="a moved"):
-        write_rows(MemoryForeign({"t": (KEYS, rows)}), "t", [Change(KEYS, BEFORE, AFTER, KNOWN)])
+        write_rows(MemoryTargetTables({"t": (KEYS, rows)}), "t", [RowChange(KEYS, BEFORE, AFTER, KNOWN)])
 
 
 def test_changes_are_cut_into_transactions_of_a_hundred() -> None:
     """TransactWriteItems takes no more; the twin neither."""
-    changes = [Change(KEYS, None, {"id": {"S": str(i)}}, KNOWN) for i in range(201)]
+    changes = [RowChange(KEYS, None, {"id": {"S": str(i)}}, KNOWN) for i in range(201)]
     assert [len(part) for part in in_transactions(changes)] == [100, 100, 1]
     with pytest.raises(ValueError, match="100"):
-        MemoryForeign({"t": (KEYS, [])}).write("t", changes)
+        MemoryTargetTables({"t": (KEYS, [])}).write("t", changes)

@@ -12,14 +12,14 @@ from migrating.cases import KCL1
 from migrating.stage import Case, Stage, Tables
 
 from sluice_checkpoints.errors import ServiceUnavailable
-from sluice_checkpoints.memory import MemoryTable, copied
-from sluice_checkpoints.migration_plan import digest_of
-from sluice_checkpoints.migration_twin import MemorySources, MemoryTargets
-from sluice_checkpoints.migration_world import Prepared, Request, World
-from sluice_checkpoints.migrator import Migrator
-from sluice_checkpoints.model import CONSUMER, MIGRATION, SHARD_PREFIX, Item, ShardRow
-from sluice_checkpoints.stream import Place, ShardList, StreamIdentity
-from sluice_checkpoints.stream_twin import StreamTwin
+from sluice_checkpoints.memory.migration import MemorySources, MemoryTargets
+from sluice_checkpoints.memory.stream import MemoryStream
+from sluice_checkpoints.memory.table import MemoryTable, copied
+from sluice_checkpoints.migrate.migrator import Migrator
+from sluice_checkpoints.migrate.plan import digest_of
+from sluice_checkpoints.migrate.ports import MigrationPorts, MigrationRequest, PreparedTarget
+from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION, SHARD_PREFIX, Item, ShardRow
+from sluice_checkpoints.stream.model import ShardList, ShardPlace, StreamIdentity
 
 TARGET = "sluice-orders"
 # What is random, or counts: tokens, ids and heartbeats, and the time of the first claim.
@@ -73,7 +73,7 @@ class Calls:
 class Catalog:
     """A stream catalog whose calls are counted."""
 
-    stream: StreamTwin
+    stream: MemoryStream
     calls: Calls
 
     def describe(self) -> StreamIdentity:
@@ -86,7 +86,7 @@ class Catalog:
         self.calls("before", "list shards", None)
         return self.stream.list_shards()
 
-    def disowned(self, places: Iterable[Place]) -> dict[Place, str]:
+    def disowned(self, places: Iterable[ShardPlace]) -> dict[ShardPlace, str]:
         """See `PlaceCatalog`."""
         self.calls("before", "ask about places", None)
         return self.stream.disowned(places)
@@ -100,7 +100,7 @@ class TargetsView(MemoryTargets):
         self.hook("before", "find", name)
         return self._view(self.tables[name]) if name in self.tables else None
 
-    def ensure(self, name: str) -> Prepared:
+    def ensure(self, name: str) -> PreparedTarget:
         """See `Targets.ensure`."""
         prepared = super().ensure(name)
         return replace(prepared, table=self._view(self.tables[name]))
@@ -155,7 +155,7 @@ class Bench:
         self.zero, self.one, self.two, self.three = stage.zero, stage.one, stage.two, stage.three
         self.sources = MemorySources(case.make(stage, case.table), self.calls)
         self.targets = TargetsView(hook=self.calls)
-        self.request = replace(Request(case.table, TARGET), **asked)
+        self.request = replace(MigrationRequest(case.table, TARGET), **asked)
         self.holders: list[str] = []
         self._tokens, self._names, self._moved = count(1), count(1), count(1)
 
@@ -169,11 +169,11 @@ class Bench:
         """The target."""
         return self.targets.tables[self.request.target]
 
-    def world(self, calls: Calls | None = None, name: str = "token") -> World:
+    def world(self, calls: Calls | None = None, name: str = "token") -> MigrationPorts:
         """The ports of one process; the tokens it draws begin with its name. Its sleep is a call only where all calls are counted together."""
         sleep = self._sleep if calls else self._sleep_and_wake
         calls = calls or self.calls
-        return World(
+        return MigrationPorts(
             MemorySources(self.sources.tables, calls),
             Catalog(self.stream, calls),
             TargetsView(self.targets.tables, calls, self.targets.warnings),
@@ -186,7 +186,7 @@ class Bench:
         """A new process that is to migrate; its calls are counted with all others'."""
         return Migrator(replace(self.request, **changes), self.world())
 
-    def process(self, calls: Calls, world: Callable[[World], World] = lambda world: world) -> Migrator:
+    def process(self, calls: Calls, world: Callable[[MigrationPorts], MigrationPorts] = lambda world: world) -> Migrator:
         """A new process with calls of its own, held to what every process must keep to whenever it writes."""
         name = f"process {next(self._names)} "
         told = calls.wrote

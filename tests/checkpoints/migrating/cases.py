@@ -10,10 +10,10 @@ from typing import Any
 
 from migrating.stage import Case, Row, Stage, Tables, find, number, one_key, sets, text
 
-from sluice_checkpoints.encoding import item_to_wire
-from sluice_checkpoints.model import Child, ConsumerRow, ShardRow
+from sluice_checkpoints.formats.snapshot import TableKey
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_checkpoints.snapshot import Key
+from sluice_checkpoints.protocol.encoding import item_to_wire
+from sluice_checkpoints.protocol.rows import Child, ConsumerRow, ShardRow
 
 # -- KCL ---------------------------------------------------------------------------------------------------------------------------
 
@@ -94,7 +94,7 @@ def _kcl_beat(tables: Tables, case: Case, times: int) -> None:
 
 # -- NiFi --------------------------------------------------------------------------------------------------------------------------
 
-NIFI_KEYS = (Key("streamName", "HASH", "S"), Key("shardId", "RANGE", "S"))
+NIFI_KEYS = (TableKey("streamName", "HASH", "S"), TableKey("shardId", "RANGE", "S"))
 HALF = "_migration"
 
 

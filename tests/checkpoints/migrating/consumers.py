@@ -7,7 +7,7 @@ from migrating.schedules import attempt, bench, is_over, log_of, moves_in, run_l
 from migrating.stage import Case
 
 from sluice_checkpoints.errors import SourceActive
-from sluice_checkpoints.model import CONSUMER, MIGRATION, ConsumerRow
+from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION, ConsumerRow
 
 
 def a_checkpoint_at_any_call(case: Case) -> int:

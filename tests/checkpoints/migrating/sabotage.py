@@ -11,15 +11,18 @@ from migrating import consumers, rivals, schedules
 from migrating.cases import CASES, KCL1
 from migrating.stage import Case
 
-from sluice_checkpoints import formats, lease, migration_store, migrator
 from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation, Refused
-from sluice_checkpoints.kinsumer import Kinsumer
-from sluice_checkpoints.migration_claim import Held
-from sluice_checkpoints.migration_store import MigrationStore
-from sluice_checkpoints.migrator import Migrator
-from sluice_checkpoints.model import CONSUMER, MIGRATION, ConsumerRow
-from sluice_checkpoints.placement import Choices
-from sluice_checkpoints.table import NEW_ROW, Check, Member, Put, Table, Transaction, Update, equals
+from sluice_checkpoints.formats import detect
+from sluice_checkpoints.formats.kinsumer import Kinsumer
+from sluice_checkpoints.migrate import migrator, store
+from sluice_checkpoints.migrate.claim import HeldClaim
+from sluice_checkpoints.migrate.migrator import Migrator
+from sluice_checkpoints.migrate.placement import Choices
+from sluice_checkpoints.migrate.plan import MigrationPlan
+from sluice_checkpoints.migrate.store import MigrationStore
+from sluice_checkpoints.protocol import lease
+from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION, ConsumerRow
+from sluice_checkpoints.protocol.table import NEW_ROW, Check, Member, Put, Table, Transaction, Update, equals
 
 Patch = pytest.MonkeyPatch
 HALF_MADE, SNOWPLOW = (next(c for c in CASES if c.name == name) for name in ("NiFi interrupted, main table missing", "kinsumer of snowplow"))
@@ -130,7 +133,7 @@ def no_wait(patch: Patch) -> None:
 @sabotage("no heartbeat is sent", rivals.taking_turns, "no_live_holder_is_robbed", **BOTH)
 def no_beat(patch: Patch) -> None:
     """A migrator that waits for the source looks dead."""
-    patch.setattr(Held, "alive", lambda _self: None)
+    patch.setattr(HeldClaim, "alive", lambda _self: None)
 
 
 @sabotage("a claim is taken whatever has moved", rivals.taking_turns, "no_live_holder_is_robbed", **BOTH)
@@ -163,9 +166,9 @@ def never_done(patch: Patch) -> None:
 @sabotage("the source is not read a third time", consumers.a_checkpoint_at_any_call, "refused_or_copied")
 def no_third_look(patch: Patch) -> None:
     """What it wrote during the copy is lost."""
-    real, looks = Migrator._look, dict[Migrator, list[migrator.Seen]]()
+    real, looks = Migrator._look, dict[Migrator, list[migrator.SourceSnapshot]]()
 
-    def look(self: Migrator) -> migrator.Seen:
+    def look(self: Migrator) -> migrator.SourceSnapshot:
         seen = looks.setdefault(self, [])
         seen.append(real(self) if len(seen) < 2 else seen[-1])
         return seen[-1]
@@ -182,9 +185,9 @@ def no_rest(patch: Patch) -> None:
 @sabotage("the plan is that of the first look", consumers.a_checkpoint_at_any_call, "refused_or_copied")
 def plan_of_the_first_look(patch: Patch) -> None:
     """The copy after the source moved is the same once more."""
-    real, first = Migrator._plan_again, dict[Migrator, migrator.Seen]()
+    real, first = Migrator._plan_again, dict[Migrator, migrator.SourceSnapshot]()
 
-    def again(self: Migrator, held: Held, stream: Any, seen: migrator.Seen) -> Any:
+    def again(self: Migrator, held: HeldClaim, stream: Any, seen: migrator.SourceSnapshot) -> Any:
         return real(self, held, stream, first.setdefault(self, seen))
 
     patch.setattr(Migrator, "_plan_again", again)
@@ -199,7 +202,7 @@ def no_companions(patch: Patch) -> None:
 @sabotage("a source that cannot be read at a moment is refused for good", consumers.nifi_goes_on, "a migrator gave up", HALF_MADE)
 def refused_for_good(patch: Patch) -> None:
     """Nobody looks a second time, and nobody tries again once NiFi has finished what it was doing."""
-    real = formats._described
+    real = detect._described
 
     def once(tables: Any, table: str) -> Any:
         found = real(tables, table)
@@ -208,7 +211,7 @@ def refused_for_good(patch: Patch) -> None:
         return found
 
     patch.setattr(Migrator, "_look_again", Migrator._look)
-    patch.setattr(formats, "_described", once)
+    patch.setattr(detect, "_described", once)
 
 
 # -- the rows ----------------------------------------------------------------------------------------------------------------------
@@ -218,13 +221,13 @@ def refused_for_good(patch: Patch) -> None:
 def not_verified(patch: Patch) -> None:
     """A driver starts on rows that something else wrote."""
     patch.setattr(migrator, "digest_of", lambda _rows: "")
-    patch.setattr(migrator.Plan, "digest", "")
+    patch.setattr(MigrationPlan, "digest", "")
 
 
 @sabotage("rows are put over whatever stands there", schedules.an_intruder, "nothing_is_overwritten")
 def rows_over_anything(patch: Patch) -> None:
     """Also over a place that was moved by something that is no migrator."""
-    patch.setattr(migration_store, "_unchanged", lambda _row: ())
+    patch.setattr(store, "_unchanged", lambda _row: ())
 
 
 @sabotage("rows of an earlier try are left as they are", consumers.a_source_that_moved_between_two_tries, "a migrator gave up")
@@ -232,7 +235,7 @@ def earlier_rows_stay(patch: Patch) -> None:
     """The present plan never gets in, and the migration never ends."""
     real = Migrator._write
 
-    def write(self: Migrator, held: Held, wanted: Any, stored: Any, digest: str) -> None:
+    def write(self: Migrator, held: HeldClaim, wanted: Any, stored: Any, digest: str) -> None:
         real(self, held, replace(wanted, shards=tuple(p for p in wanted.shards if p.id not in stored)), stored, digest)
 
     patch.setattr(Migrator, "_write", write)
@@ -280,9 +283,7 @@ def end_in_two(patch: Patch) -> None:
 @sabotage("a claim whose reply was lost is not known again", schedules.repeated_writes, "repeated_writes")
 def claim_not_known(patch: Patch) -> None:
     """A migrator waits for itself."""
-    patch.setattr(
-        MigrationStore, "_claimed", lambda self, _wanted, put: self.table.transact([Check(CONSUMER, migration_store.equals()), put]).applied
-    )
+    patch.setattr(MigrationStore, "_claimed", lambda self, _wanted, put: self.table.transact([Check(CONSUMER, store.equals()), put]).applied)
 
 
 @sabotage("rows whose reply was lost are not known again", schedules.repeated_writes, "a migrator gave up")

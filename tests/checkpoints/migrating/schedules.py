@@ -17,15 +17,15 @@ from migrating.bench import TARGET, Bench, Calls, Crash, State
 from migrating.stage import Case
 
 from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation, Refused, ServiceUnavailable, SluiceError, SourceActive
-from sluice_checkpoints.lease import Claim, Watcher, take_over
-from sluice_checkpoints.memory import MemoryTable, copied
-from sluice_checkpoints.migration_world import World
-from sluice_checkpoints.model import CONSUMER, MIGRATION, SHARD_PREFIX, Item, ShardRow
+from sluice_checkpoints.memory.table import MemoryTable, copied
+from sluice_checkpoints.migrate.ports import MigrationPorts
 from sluice_checkpoints.position import END
-from sluice_checkpoints.store import CheckpointStore
-from sluice_checkpoints.table import Member, Outcome, Transaction, Write
-from sluice_consumer import supervisor
+from sluice_checkpoints.protocol.lease import LeaseRequest, Watcher, take_over
+from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION, SHARD_PREFIX, Item, ShardRow
+from sluice_checkpoints.protocol.store import CheckpointStore
+from sluice_checkpoints.protocol.table import Member, Outcome, Transaction, Write
 from sluice_consumer.config import Config
+from sluice_consumer.process import supervisor
 
 QUIET = 15.0  # seconds: long enough for a heartbeat of the claim, short enough for thousands of runs
 LEASE = 30.0
@@ -37,7 +37,7 @@ def bench(case: Case, **asked: Any) -> Bench:
     return Bench(case, **{"quiet_seconds": QUIET, **asked})
 
 
-def attempt(world: Bench, calls: Calls, wrapped: Callable[[World], World] = lambda world: world) -> type[BaseException] | None:
+def attempt(world: Bench, calls: Calls, wrapped: Callable[[MigrationPorts], MigrationPorts] = lambda world: world) -> type[BaseException] | None:
     """Runs one process; returns what ended it, None if it came to its end. Only what passes by itself may end it."""
     try:
         world.process(calls, wrapped).run()
@@ -73,7 +73,7 @@ def starts(world: Bench) -> bool:
         supervisor.prepare(config, store, world.stream)
     except Refused:
         return False
-    return take_over(store, Claim(45_000, "driver", "now"), Watcher(lambda: 0.0, lambda _: None)).row.generation == 1
+    return take_over(store, LeaseRequest(45_000, "driver", "now"), Watcher(lambda: 0.0, lambda _: None)).row.generation == 1
 
 
 def is_over(world: Bench) -> bool:

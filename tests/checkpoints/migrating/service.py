@@ -13,14 +13,14 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from migrating.bench import Crash, settled
 from migrating.stage import Case, Stage
 
-from sluice_checkpoints.dynamodb import DynamoTable
-from sluice_checkpoints.migration_world import Request, World
-from sluice_checkpoints.migrator import Migrator, Result
-from sluice_checkpoints.model import Item
-from sluice_checkpoints.provision import DynamoTargets
-from sluice_checkpoints.retrying import Patience
-from sluice_checkpoints.snapshot import KeySchema
-from sluice_checkpoints.source_dynamodb import DynamoSources
+from sluice_checkpoints.aws.retry import Patience
+from sluice_checkpoints.dynamodb.create import DynamoTargets
+from sluice_checkpoints.dynamodb.source_tables import DynamoSources
+from sluice_checkpoints.dynamodb.table import DynamoTable
+from sluice_checkpoints.formats.snapshot import KeySchema
+from sluice_checkpoints.migrate.migrator import MigrationResult, Migrator
+from sluice_checkpoints.migrate.ports import MigrationPorts, MigrationRequest
+from sluice_checkpoints.protocol.rows import Item
 
 Asked = dict[str, Any]
 Answer = Callable[[str, Asked], Any]
@@ -89,7 +89,7 @@ class ServiceBench:
         self.api, self.seconds = api, 0.0
         self.case = replace(case, table=f"{name}-{case.table}")
         self.stage = Stage(lambda: 1_700_000_000_000 + round(self.seconds * 1000))
-        self.request = Request(self.case.table, f"{name}-target", quiet_seconds=QUIET)
+        self.request = MigrationRequest(self.case.table, f"{name}-target", quiet_seconds=QUIET)
         self.tables = self.case.make(self.stage, self.case.table)
         self._tokens = count(1)
         for table, (keys, _) in self.tables.items():
@@ -101,10 +101,11 @@ class ServiceBench:
         api = between or self.api
         waits = Patience(**{"clock": lambda: self.seconds, "sleep": self.sleep, "dice": lambda: 1.0, **patience})
         return Migrator(
-            self.request, World(DynamoSources(api, waits), self.stage.stream, DynamoTargets(api, waits), waits.clock, waits.sleep, self._token)
+            self.request,
+            MigrationPorts(DynamoSources(api, waits), self.stage.stream, DynamoTargets(api, waits), waits.clock, waits.sleep, self._token),
         )
 
-    def run(self, between: Any = None, **patience: Any) -> Result:
+    def run(self, between: Any = None, **patience: Any) -> MigrationResult:
         """Runs one."""
         return self.migrator(between, **patience).run()
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sluice_checkpoints.snapshot import Key, KeySchema
-from sluice_checkpoints.stream import StreamIdentity
-from sluice_checkpoints.stream_twin import StreamTwin
+from sluice_checkpoints.formats.snapshot import KeySchema, TableKey
+from sluice_checkpoints.memory.stream import MemoryStream
+from sluice_checkpoints.stream.model import StreamIdentity
 
 Row = dict[str, Any]
 Tables = dict[str, tuple[KeySchema, list[Any]]]
@@ -18,7 +18,7 @@ class Stage:
     """The stream that all sources are of, and the places in it."""
 
     def __init__(self, now: Callable[[], int]) -> None:
-        self.stream = StreamTwin("orders", shards=2, now=now)
+        self.stream = MemoryStream("orders", shards=2, now=now)
         self.zero, self.one = "shardId-000000000000", "shardId-000000000001"
         self.last = self.stream.put_in(self.zero, b"a")
         self.earlier = self.stream.put_in(self.one, b"b")
@@ -66,7 +66,7 @@ def number(**values: float) -> Row:
 
 def one_key(name: str) -> KeySchema:
     """A key of one string."""
-    return (Key(name, "HASH", "S"),)
+    return (TableKey(name, "HASH", "S"),)
 
 
 def find(rows: list[Any], value: str) -> Row:

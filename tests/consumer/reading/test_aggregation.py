@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reading.kpl import aggregate, empties, seal
 
-from sluice_consumer.aggregation import MAGIC, UserRecord, user_records
+from sluice_consumer.shards.aggregation import MAGIC, UserRecord, user_records
 
 SESSION = settings(max_examples=60, deadline=None)
 
@@ -99,7 +99,7 @@ def test_user_records_of_another_shards_hash_keys_are_delivered() -> None:
 
 
 def test_an_aggregate_that_would_become_too_large_is_delivered_whole() -> None:
-    """Less than a megabyte as it was sent, 20 GB as rows: whoever bound it would die of it in every life."""
+    """Less than a megabyte as it was sent, 20 GB as rows: whoever bound it would die of it in every epoch."""
     data = empties(100_000, b"k" * 200_000)
     assert len(data) < 2**20
     assert user_records("outer", data) == [UserRecord(99_999, "outer", data)]

@@ -10,12 +10,12 @@ import pytest
 from reading.stream import START_MILLIS
 
 from sluice_checkpoints.position import END, TRIM_HORIZON
-from sluice_consumer import columns
-from sluice_consumer.arrow import DDL, ENOUGH, ENOUGH_BYTES, MOST_BYTES, ROWS, SCHEMA, to_arrow
-from sluice_consumer.gathering import Columns, Part
-from sluice_consumer.kinesis import Records
-from sluice_consumer.kinesis_packed import PackedRecords
-from sluice_consumer.ranges import Fetched
+from sluice_consumer.kinesis import arrow_arrays
+from sluice_consumer.kinesis.client import Records
+from sluice_consumer.kinesis.packed import PackedRecords
+from sluice_consumer.shards.collect import RecordColumnSet, RecordSlice
+from sluice_consumer.shards.ranges import Fetched
+from sluice_consumer.spark.arrow import DDL, ENOUGH, ENOUGH_BYTES, MOST_BYTES, ROWS, SCHEMA, to_arrow
 
 
 def records(numbers: Iterable[int]) -> Records:
@@ -27,14 +27,17 @@ def records(numbers: Iterable[int]) -> Records:
 def packed(listed: Records) -> PackedRecords:
     """The same as Arrow's."""
     return PackedRecords(
-        columns.texts(listed.sequence), columns.texts(listed.partition_key), columns.payloads(listed.data), columns.numbers(listed.arrival_millis)
+        arrow_arrays.texts(listed.sequence),
+        arrow_arrays.texts(listed.partition_key),
+        arrow_arrays.payloads(listed.data),
+        arrow_arrays.numbers(listed.arrival_millis),
     )
 
 
 def fetched(rows: int) -> Fetched:
     """A range of so many records."""
     parts = [range(at, min(at + ROWS, rows)) for at in range(0, rows, ROWS)]
-    return Fetched("shard", TRIM_HORIZON, END, Columns([Part(records(part), [7] * len(part)) for part in parts]))
+    return Fetched("shard", TRIM_HORIZON, END, RecordColumnSet([RecordSlice(records(part), [7] * len(part)) for part in parts]))
 
 
 def test_the_schema_is_sparks() -> None:
@@ -90,8 +93,8 @@ def test_small_ranges_are_made_one_batch(sizes: list[int], expected: list[int], 
     starts, ranges = [sum(sizes[:i]) for i in range(len(sizes))], list[Fetched]()
     for i, (start, size) in enumerate(zip(starts, sizes, strict=True)):
         listed = records(range(start, start + size))
-        part = Part(packed(listed)) if kinds == "packed" or (kinds == "both" and i % 3 == 1) else Part(listed, [i] * size)
-        ranges.append(Fetched(f"shard-{i}", TRIM_HORIZON, END, Columns([part])))
+        part = RecordSlice(packed(listed)) if kinds == "packed" or (kinds == "both" and i % 3 == 1) else RecordSlice(listed, [i] * size)
+        ranges.append(Fetched(f"shard-{i}", TRIM_HORIZON, END, RecordColumnSet([part])))
     found = list(to_arrow(ranges, "orders"))
     assert [batch.num_rows for batch in found] == expected
     rows = [row for batch in found for row in batch.to_pylist()]
@@ -112,11 +115,13 @@ BYTES = {
 @pytest.mark.parametrize(("sizes", "expected"), BYTES.values(), ids=BYTES.keys())
 def test_bytes_that_are_joined_are_bounded(sizes: list[int], expected: list[list[int]]) -> None:
     """A thousand shards may have as much in memory as Arrow's offsets cannot count."""
-    ranges = [Fetched("s", TRIM_HORIZON, END, Columns([Part(Records(["1"], [""], [bytes(size)], [START_MILLIS]))])) for size in sizes]
-    assert [list(map(int, columns.lengths(batch.column(1)))) for batch in to_arrow(ranges, "orders")] == expected
+    ranges = [Fetched("s", TRIM_HORIZON, END, RecordColumnSet([RecordSlice(Records(["1"], [""], [bytes(size)], [START_MILLIS]))])) for size in sizes]
+    assert [list(map(int, arrow_arrays.lengths(batch.column(1)))) for batch in to_arrow(ranges, "orders")] == expected
 
 
 def test_long_partition_keys_count_as_bytes_too() -> None:
     """Those of aggregates have no limit of their own."""
-    ranges = [Fetched("s", TRIM_HORIZON, END, Columns([Part(Records(["1"], ["k" * 2**19], [b""], [START_MILLIS]))])) for _ in range(33)]
+    ranges = [
+        Fetched("s", TRIM_HORIZON, END, RecordColumnSet([RecordSlice(Records(["1"], ["k" * 2**19], [b""], [START_MILLIS]))])) for _ in range(33)
+    ]
     assert [batch.num_rows for batch in to_arrow(ranges, "orders")] == [32, 1]

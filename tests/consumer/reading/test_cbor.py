@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reading.cbor import BYTES, Style, head, millis, pieces, seconds, tagged_millis, text, untagged_seconds
 
-from sluice_consumer import kinesis_cbor
-from sluice_consumer.kinesis import RecordColumns, Records
-from sluice_consumer.kinesis_packed import PackedRecords
+from sluice_consumer.kinesis import cbor
+from sluice_consumer.kinesis.client import RecordColumns, Records
+from sluice_consumer.kinesis.packed import PackedRecords
 
 START = 1_700_000_000_123
 STYLES = {
@@ -51,9 +51,9 @@ def listed(found: RecordColumns) -> Records:
 @pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 1000])
 def test_every_way_to_write_a_reply_is_read(style: Style, count: int) -> None:
     """Short replies through the library, long ones in leaps; both give the same."""
-    reply = kinesis_cbor.decode(style.reply(records(count)))
+    reply = cbor.decode(style.reply(records(count)))
     assert listed(reply["Records"]) == records(count)
-    assert isinstance(reply["Records"], PackedRecords) == (count >= kinesis_cbor.WORTH_IT)
+    assert isinstance(reply["Records"], PackedRecords) == (count >= cbor.WORTH_IT)
     assert (reply["NextShardIterator"], reply["MillisBehindLatest"]) == ("next", 12)
 
 
@@ -61,7 +61,7 @@ def test_records_of_64_kib_and_more_are_read() -> None:
     """Their lengths have four bytes."""
     made = records(70, 200_000)
     assert max(map(len, made.data)) > 1 << 16
-    found = kinesis_cbor.decode(Style().reply(made))["Records"]
+    found = cbor.decode(Style().reply(made))["Records"]
     assert isinstance(found, PackedRecords)
     assert listed(found) == made
 
@@ -71,7 +71,7 @@ def test_records_of_64_kib_and_more_are_read() -> None:
 def test_any_records_are_read(rows: list[tuple[str, bytes, int]]) -> None:
     """Whatever their keys, payloads and times."""
     made = Records([str(i) for i in range(1000, 1000 + len(rows))], [r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows])
-    assert listed(kinesis_cbor.decode(Style().reply(made))["Records"]) == made
+    assert listed(cbor.decode(Style().reply(made))["Records"]) == made
 
 
 def test_botocores_own_parser_reads_the_same() -> None:
@@ -79,7 +79,7 @@ def test_botocores_own_parser_reads_the_same() -> None:
     parser = RpcV2CBORParser()
     body = Style().reply(records(100))
     parsed = parser.parse_data_item(parser.get_peekable_stream_from_bytes(body))
-    assert [record["Data"] for record in parsed["Records"]] == kinesis_cbor.decode(body)["Records"].data
+    assert [record["Data"] for record in parsed["Records"]] == cbor.decode(body)["Records"].data
     assert [record["SequenceNumber"] for record in parsed["Records"]] == records(100).sequence
 
 
@@ -93,14 +93,14 @@ class TestDeceit:
         bait = style.record(*next(zip(made.sequence, made.partition_key, made.data, made.arrival_millis, strict=True)))
         for rest in (made.data, [b""] * 400):
             made.data = [bait * (i % 7) + data for i, data in enumerate(rest)]
-            assert listed(kinesis_cbor.decode(style.reply(made))["Records"]) == made
+            assert listed(cbor.decode(style.reply(made))["Records"]) == made
 
     @pytest.mark.parametrize("style", [Style(), Style(indefinite=True)], ids=["definite", "indefinite"])
     def test_a_key_that_comes_twice(self, style: Style) -> None:
         """The last one counts, as the library has it; no record of the service is written so."""
         pairs = [("SequenceNumber", text("7")), ("PartitionKey", text("first")), ("ApproximateArrivalTimestamp", millis(START))]
         record = style.pairs([*pairs, ("Data", head(BYTES, 1) + b"x"), ("PartitionKey", text("last"))])
-        found = kinesis_cbor.decode(head(5, 1) + text("Records") + head(4, 100) + record * 100)["Records"]
+        found = cbor.decode(head(5, 1) + text("Records") + head(4, 100) + record * 100)["Records"]
         assert found.partition_key == ["last"] * 100
 
     @pytest.mark.parametrize("name", ["PartitionKey", "Data"])
@@ -113,12 +113,12 @@ class TestDeceit:
         good = Style(order=(*style.order, name))
         inside = b"".join((style if i == 50 else good).record(*row) for i, row in enumerate(rows))
         with pytest.raises(ValueError, match="payloads are bytes"):
-            kinesis_cbor.decode(head(5, 1) + text("Records") + head(4, 100) + inside)
+            cbor.decode(head(5, 1) + text("Records") + head(4, 100) + inside)
 
     def test_an_iterator_that_looks_like_the_records(self) -> None:
         """The place where they are named is found by parsing what stands before it."""
         body = Style().reply(records(100), iterator="gRecords" * 3)
-        reply = kinesis_cbor.decode(body)
+        reply = cbor.decode(body)
         assert (reply["NextShardIterator"], listed(reply["Records"])) == ("gRecords" * 3, records(100))
 
     @pytest.mark.parametrize("at", [0, 1, 50, 98, 99])
@@ -139,12 +139,12 @@ class TestDeceit:
         rows = list(zip(made.sequence, made.partition_key, made.data, made.arrival_millis, strict=True))
         inside = b"".join((odd if i == at else Style()).record(*row) for i, row in enumerate(rows))
         body = head(5, 1) + text("Records") + head(4, 100) + inside
-        assert listed(kinesis_cbor.decode(body)["Records"]) == made
+        assert listed(cbor.decode(body)["Records"]) == made
 
     def test_sequence_numbers_of_different_lengths(self) -> None:
         """They are expected to be of one length, and read where they are not."""
         made = replace(records(100), sequence=[str(10**50 + i) if i % 9 else str(10**55 + i) for i in range(100)])
-        assert listed(kinesis_cbor.decode(Style().reply(made))["Records"]) == made
+        assert listed(cbor.decode(Style().reply(made))["Records"]) == made
 
     @given(at=st.integers(0, 10**6), by=st.integers(1, 255))
     @SESSION
@@ -153,12 +153,12 @@ class TestDeceit:
         body = bytearray(Style().reply(records(80, 40)))
         body[at % len(body)] ^= by
         try:
-            expected = listed(kinesis_cbor.columns(kinesis_cbor._loads(bytes(body))["Records"]))
+            expected = listed(cbor.columns(cbor._loads(bytes(body))["Records"]))
         except (ValueError, KeyError, TypeError):
             with pytest.raises((ValueError, KeyError, TypeError)):
-                kinesis_cbor.decode(bytes(body))["Records"]
+                cbor.decode(bytes(body))["Records"]
         else:
-            assert listed(kinesis_cbor.decode(bytes(body))["Records"]) == expected
+            assert listed(cbor.decode(bytes(body))["Records"]) == expected
 
 
 NOT_KINESIS = {
@@ -180,7 +180,7 @@ NOT_KINESIS = {
 def test_what_is_not_a_reply_of_kinesis_is_told(body: bytes) -> None:
     """Emulators speak their own CBOR; they are asked in JSON then."""
     with pytest.raises(ValueError, match=r"."):
-        kinesis_cbor.decode(body)
+        cbor.decode(body)
 
 
 TIMES = {1_700_000_000_123: 1_700_000_000_123, 1_700_000_000: 1_700_000_000_000, 1_700_000_000.123: 1_700_000_000_123, 0: 0}
@@ -189,13 +189,13 @@ TIMES = {1_700_000_000_123: 1_700_000_000_123, 1_700_000_000: 1_700_000_000_000,
 @pytest.mark.parametrize(("sent", "read"), TIMES.items())
 def test_the_size_of_a_time_tells_its_unit(sent: float, read: int) -> None:
     """Seconds or milliseconds."""
-    assert kinesis_cbor.millis(sent) == read
+    assert cbor.millis(sent) == read
 
 
 def test_packed_records_are_records() -> None:
     """The two kinds of columns say the same of themselves."""
     made = records(100)
-    packed = kinesis_cbor.decode(Style().reply(made))["Records"]
+    packed = cbor.decode(Style().reply(made))["Records"]
     assert listed(packed.part(10, 20)) == made.part(10, 20)
     assert list(packed.totals()) == list(made.totals())
     assert [packed.number(i) for i in (0, 5, -1)] == [made.number(i) for i in (0, 5, -1)]

@@ -13,10 +13,10 @@ from reading.stream import SHARD, START_MILLIS, Stream
 
 from sluice_checkpoints.errors import ProtocolViolation, Refused, ServiceUnavailable
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_checkpoints.stream import StreamNotFound
-from sluice_consumer.kinesis import IteratorExpired, Page, Records, ShardNotFound
-from sluice_consumer.ranges import Limits, Place
-from sluice_consumer.shard_reader import FOLLOWED, EndUnknown, Reader
+from sluice_checkpoints.stream.model import StreamNotFound
+from sluice_consumer.kinesis.client import IteratorExpired, Page, Records, ShardNotFound
+from sluice_consumer.shards.ranges import FetchRequest, Limits
+from sluice_consumer.shards.reader import FOLLOWED, EndUnknown, ShardReader
 
 AGGREGATE = aggregate([(f"user-{i}", b"%d" % i) for i in range(5)])
 EMPTY = seal(field_bytes(1, b"key"))  # keys, and no user record
@@ -132,7 +132,7 @@ class TestGoingOn:
 
     @pytest.mark.parametrize("said", [Refused("InvalidArgumentException: the shard iterator is not valid"), ShardNotFound("of another stream")])
     def test_one_that_is_not_taken_is_as_good_as_none(self, stream: Stream, said: Exception) -> None:
-        """It stands in the row, and what it makes the service say would be said to every life."""
+        """It stands in the row, and what it makes the service say would be said to every epoch."""
         stream.put(b"a")
         first = stream.fetch()
         stream.put(b"b")
@@ -345,7 +345,7 @@ class TestEndOfAShard:
         """So that it waits for both."""
         low, high = stream.twin.split(SHARD)
         merged = stream.twin.merge(low, high)
-        fetched = stream.reader.fetch(Place(low, TRIM_HORIZON), Limits(10, 10))
+        fetched = stream.reader.fetch(FetchRequest(low, TRIM_HORIZON), Limits(10, 10))
         assert [(child.id, child.parents) for child in fetched.children or ()] == [(merged, {low, high})]
 
     def test_a_limit_before_the_end_is_not_the_end(self, stream: Stream) -> None:
@@ -377,7 +377,7 @@ class TestEndOfAShard:
         """Ids of shards repeat."""
         stream.behaves(child_shards=False)
         stream.twin.split(SHARD)
-        stream.reader = Reader(stream.client, stream.twin, replace(stream.twin.describe(), created_millis=1))
+        stream.reader = ShardReader(stream.client, stream.twin, replace(stream.twin.describe(), created_millis=1))
         with pytest.raises(Refused, match="deleted and made again"):
             stream.fetch()
 
@@ -389,12 +389,12 @@ class TestEndOfAShard:
             stream.twin.split(SHARD)
         else:
             stream.put(b"of another stream")
-        stream.reader = Reader(stream.client, stream.twin, replace(stream.twin.describe(), created_millis=1))
+        stream.reader = ShardReader(stream.client, stream.twin, replace(stream.twin.describe(), created_millis=1))
         with pytest.raises(Refused, match="deleted and made again"):
             stream.fetch(position)
 
     def test_who_the_stream_is_is_asked_only_of_a_first_range(self, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Once in the life of a shard; from then on its sequence numbers are no other stream's."""
+        """Once in the epoch of a shard; from then on its sequence numbers are no other stream's."""
         asked: list[None] = []
         monkeypatch.setattr(stream.reader, "_same_stream", lambda: asked.append(None))
         stream.fetch()

@@ -11,15 +11,15 @@ from reading.kpl import aggregate, empties
 from reading.stream import START_MILLIS
 
 from sluice_checkpoints.position import TRIM_HORIZON, Position
-from sluice_consumer import kinesis_cbor
-from sluice_consumer.arrow import to_arrow
-from sluice_consumer.gathering import Gathering
-from sluice_consumer.kinesis import RecordColumns, Records
-from sluice_consumer.ranges import Fetched
+from sluice_consumer.kinesis import cbor
+from sluice_consumer.kinesis.client import RecordColumns, Records
+from sluice_consumer.shards.collect import RangeBuffer
+from sluice_consumer.shards.ranges import Fetched
+from sluice_consumer.spark.arrow import to_arrow
 
 SESSION = settings(max_examples=80, deadline=None)
 AGGREGATE = aggregate([("a", b"1"), ("b", b"2"), ("c", b"3")])
-COUNT = kinesis_cbor.WORTH_IT
+COUNT = cbor.WORTH_IT
 
 
 def page(first: int, payloads: list[bytes]) -> Records:
@@ -30,13 +30,13 @@ def page(first: int, payloads: list[bytes]) -> Records:
 
 def packed(records: Records) -> RecordColumns:
     """As they come in a long reply."""
-    found: RecordColumns = kinesis_cbor.decode(Style().reply(records))["Records"]
+    found: RecordColumns = cbor.decode(Style().reply(records))["Records"]
     return found
 
 
-def gathered(start: Position, pages: Iterable[RecordColumns], limits: tuple[int, int]) -> Gathering:
+def gathered(start: Position, pages: Iterable[RecordColumns], limits: tuple[int, int]) -> RangeBuffer:
     """What is taken of these replies."""
-    taken = Gathering(start)
+    taken = RangeBuffer(start)
     for each in pages:
         if not taken.take(each, *limits):
             break

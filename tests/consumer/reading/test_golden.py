@@ -10,11 +10,11 @@ import pytest
 from reading.kpl import aggregate
 from reading.stream import PLENTY, Stream
 
-from sluice_checkpoints.kinesis_catalog import shard_from_reply
+from sluice_checkpoints.memory.stream import MemoryRecord, MemoryShard
 from sluice_checkpoints.position import END, TRIM_HORIZON
-from sluice_checkpoints.stream_twin import TwinRecord, TwinShard
-from sluice_consumer.kinesis_twin import Manners
-from sluice_consumer.ranges import BoundRange, Limits, Place
+from sluice_checkpoints.stream.catalog import shard_from_reply
+from sluice_consumer.kinesis.memory import FakeBehaviour
+from sluice_consumer.shards.ranges import BoundRange, FetchRequest, Limits
 
 DUMPS = sorted((Path(__file__).parents[2] / "checkpoints" / "golden").glob("*.json"))
 Row = tuple[str, int, str]
@@ -28,14 +28,14 @@ def payload(record: dict[str, Any]) -> bytes:
     return aggregate([(user["pk"], user["sha256"].encode()) for user in users])
 
 
-def replayed(recorded: dict[str, Any], manners: Manners) -> Stream:
+def replayed(recorded: dict[str, Any], manners: FakeBehaviour) -> Stream:
     """A stream of a dump, as it stood."""
     stream = Stream()
     stream.client.manners = manners
-    stream.twin.shards = {listed["ShardId"]: TwinShard(shard_from_reply(listed)) for listed in recorded["shards"]}
+    stream.twin.shards = {listed["ShardId"]: MemoryShard(shard_from_reply(listed)) for listed in recorded["shards"]}
     for shard_id, records in recorded["records"].items():
         shard = stream.twin.shards[shard_id]
-        shard.records = [TwinRecord(r["seq"], r["pk"], payload(r), round(r["arrival"] * 1000)) for r in records]
+        shard.records = [MemoryRecord(r["seq"], r["pk"], payload(r), round(r["arrival"] * 1000)) for r in records]
         shard.numbers = [int(r["seq"]) for r in records]
     stream.now = 1000 + max(r.arrival_millis for shard in stream.twin.shards.values() for r in shard.records)
     return stream
@@ -55,7 +55,7 @@ def read(stream: Stream, shard_id: str, limits: Limits) -> tuple[list[Row], bool
     rows: list[Row] = []
     position = TRIM_HORIZON
     while True:
-        fetched = stream.reader.fetch(Place(shard_id, position), limits)
+        fetched = stream.reader.fetch(FetchRequest(shard_id, position), limits)
         again = stream.reader.replay(BoundRange(shard_id, fetched.start, fetched.end, fetched.first, fetched.records))
         assert again.columns == fetched.columns
         columns = fetched.columns
@@ -70,7 +70,7 @@ def read(stream: Stream, shard_id: str, limits: Limits) -> tuple[list[Row], bool
 def test_every_user_record_comes_once_and_in_order(dump: Path, limits: Limits) -> None:
     """Of every shard, plain or aggregated; and exactly the closed ones end."""
     for recorded in json.loads(dump.read_text())["streams"].values():
-        stream = replayed(recorded, Manners(child_shards=False, end_with_records=True, page_records=9))
+        stream = replayed(recorded, FakeBehaviour(child_shards=False, end_with_records=True, page_records=9))
         for shard_id, shard in stream.twin.shards.items():
             assert read(stream, shard_id, limits) == (recorded_rows(recorded, shard_id), shard.shard.closed)
 

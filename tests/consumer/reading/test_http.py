@@ -14,17 +14,17 @@ from botocore.exceptions import CredentialRetrievalError
 from botocore.session import Session
 from reading.cbor import Style
 
+from sluice_checkpoints.aws.connections import Connections
+from sluice_checkpoints.aws.retry import Patience
+from sluice_checkpoints.aws.signed_http import SignedHttp, Signer, _http
 from sluice_checkpoints.errors import ProtocolViolation, Refused, ServiceUnavailable
-from sluice_checkpoints.http_connections import Connections
-from sluice_checkpoints.model import Child
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_checkpoints.retrying import Patience
-from sluice_checkpoints.signed_http import SignedHttp, Signer, _http
-from sluice_consumer.kinesis import IteratorExpired, Records, ShardNotFound
-from sluice_consumer.kinesis_codec import CBOR, JSON
-from sluice_consumer.kinesis_http import KINESIS, WAITS, HttpKinesis, StreamAddress, Wire, connect
-from sluice_consumer.pacing import Pacer
-from sluice_consumer.tally import Tally
+from sluice_checkpoints.protocol.rows import Child
+from sluice_consumer.kinesis.client import IteratorExpired, Records, ShardNotFound
+from sluice_consumer.kinesis.codec import CBOR, JSON
+from sluice_consumer.kinesis.http import KINESIS, WAITS, HttpKinesis, KinesisCalls, StreamAddress, connect
+from sluice_consumer.kinesis.pacing import Pacer
+from sluice_consumer.shards.request_counts import RequestCounter
 
 DATE = "Fri, 21 Nov 2025 10:00:00 GMT"
 DATE_MILLIS = 1_763_719_200_000
@@ -71,13 +71,13 @@ def slept() -> list[float]:
 
 
 @pytest.fixture
-def tally() -> Tally:
+def tally() -> RequestCounter:
     """What was called."""
-    return Tally()
+    return RequestCounter()
 
 
 @pytest.fixture
-def kinesis(server: Server, slept: list[float], tally: Tally, monkeypatch: pytest.MonkeyPatch) -> HttpKinesis:
+def kinesis(server: Server, slept: list[float], tally: RequestCounter, monkeypatch: pytest.MonkeyPatch) -> HttpKinesis:
     """The client; its time passes only in pauses."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
@@ -86,7 +86,7 @@ def kinesis(server: Server, slept: list[float], tally: Tally, monkeypatch: pytes
         limit=30, first=0.1, cap=5, clock=lambda: sum(slept), sleep=slept.append, dice=lambda: 1.0, listener=tally.listener("kinesis")
     )
     pool: Any = server
-    wire = Wire(SignedHttp(Signer(KINESIS, Session(), address.region, address.endpoint), pool))
+    wire = KinesisCalls(SignedHttp(Signer(KINESIS, Session(), address.region, address.endpoint), pool))
     return HttpKinesis(address, wire, Pacer(lambda: sum(slept), slept.append), patience, JSON)
 
 
@@ -229,14 +229,14 @@ CAUSES = {
 
 
 @pytest.mark.parametrize(("name", "cause"), CAUSES.items(), ids=CAUSES.keys())
-def test_a_retry_is_counted_by_its_cause(kinesis: HttpKinesis, server: Server, tally: Tally, name: str, cause: str) -> None:
+def test_a_retry_is_counted_by_its_cause(kinesis: HttpKinesis, server: Server, tally: RequestCounter, name: str, cause: str) -> None:
     """By the service's own word for it, if there is one."""
     server.says(PASSING[name], PASSING[name], {"Records": []})
     get_records(kinesis)
     assert tally.counts() == {"kinesis/GetRecords": 3, f"kinesis/GetRecords/{cause}": 2}
 
 
-def test_an_iterator_that_expired_is_a_cause(kinesis: HttpKinesis, server: Server, tally: Tally) -> None:
+def test_an_iterator_that_expired_is_a_cause(kinesis: HttpKinesis, server: Server, tally: RequestCounter) -> None:
     """Whoever asked asks again, with a new one."""
     server.says(error("ExpiredIteratorException"))
     with pytest.raises(IteratorExpired):
@@ -273,8 +273,8 @@ def test_no_credentials_are_refused_with_advice(monkeypatch: pytest.MonkeyPatch)
 
 def test_credentials_that_come_late_are_waited_for(request: pytest.FixtureRequest, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Within the deadline of the call: a task has four attempts, and STS may be busy for longer than those take."""
-    monkeypatch.setattr("sluice_checkpoints.credentials.SHORT_PAUSE", 0.0)
-    monkeypatch.setattr("sluice_checkpoints.credentials.PATIENCE", 60.0)
+    monkeypatch.setattr("sluice_checkpoints.aws.credentials.SHORT_PAUSE", 0.0)
+    monkeypatch.setattr("sluice_checkpoints.aws.credentials.PATIENCE", 60.0)
     busy = iter([True, True, False])
 
     def find(_session: Session) -> Credentials:
@@ -290,7 +290,7 @@ def test_credentials_that_come_late_are_waited_for(request: pytest.FixtureReques
 
 def test_credentials_that_never_come_end_at_the_deadline_and_say_why(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not with the error of a library."""
-    monkeypatch.setattr("sluice_checkpoints.credentials.PATIENCE", 60.0)
+    monkeypatch.setattr("sluice_checkpoints.aws.credentials.PATIENCE", 60.0)
 
     def find(_session: Session) -> None:
         raise CredentialRetrievalError(provider="assume-role", error_msg="no trust")
@@ -313,7 +313,7 @@ def test_proxy_and_certificates_are_those_of_botocore(kinesis: HttpKinesis, monk
         monkeypatch.delenv(name, raising=False)
     url = "https://kinesis.eu-west-1.amazonaws.com/"
     trusted: list[str] = []
-    monkeypatch.setattr("sluice_checkpoints.http_connections._trusting", trusted.append)
+    monkeypatch.setattr("sluice_checkpoints.aws.connections._trusting", trusted.append)
     assert isinstance(_http(Session(), url, WAITS, 1), Connections)
     monkeypatch.setenv("AWS_CA_BUNDLE", "/ca.pem")
     assert isinstance(_http(Session(), url, WAITS, 1), Connections)
@@ -335,7 +335,7 @@ def test_a_process_has_one_client_a_stream_and_one_pool_an_endpoint(kinesis: Htt
     assert first._wire is second._wire
     assert first._pacer is second._pacer
     assert kinesis._wire is not first._wire
-    other = connect(StreamAddress("a", "eu-west-1", "http://127.0.0.1:1"), Tally().listener("kinesis"))
+    other = connect(StreamAddress("a", "eu-west-1", "http://127.0.0.1:1"), RequestCounter().listener("kinesis"))
     assert (other._wire, other._pacer) == (first._wire, first._pacer)
 
 

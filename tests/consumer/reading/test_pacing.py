@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from sluice_consumer.pacing import Pacer
+from sluice_consumer.kinesis.pacing import Pacer
 
 MIB = 1024 * 1024
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from reading.stream import SHARD, Stream
 
 from sluice_checkpoints.position import TRIM_HORIZON, Position
-from sluice_consumer.kinesis import IteratorExpired, ShardNotFound
-from sluice_consumer.probe import Probe
+from sluice_consumer.kinesis.client import IteratorExpired, ShardNotFound
+from sluice_consumer.shards.probe import Probe
 
 
 def probe(stream: Stream, position: Position = TRIM_HORIZON) -> Probe:

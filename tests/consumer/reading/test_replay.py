@@ -10,9 +10,9 @@ from reading.stream import SHARD, Stream
 
 from sluice_checkpoints.errors import ServiceUnavailable
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_consumer.kinesis import IteratorExpired, ShardNotFound
-from sluice_consumer.ranges import BoundRange, Limits
-from sluice_consumer.shard_reader import ReplayShort
+from sluice_consumer.kinesis.client import IteratorExpired, ShardNotFound
+from sluice_consumer.shards.ranges import BoundRange, Limits
+from sluice_consumer.shards.reader import ReplayShort
 
 AGGREGATE = aggregate([(f"user-{i}", b"%d" % i) for i in range(5)])
 

@@ -10,10 +10,10 @@ from uuid import uuid4
 
 import pytest
 
-from sluice_checkpoints.dynamodb import DynamoTable, Endpoint, client
-from sluice_checkpoints.dynamodb_http import http_client
-from sluice_checkpoints.memory import MemoryTable
-from sluice_checkpoints.table import Table
+from sluice_checkpoints.dynamodb.http import http_client
+from sluice_checkpoints.dynamodb.table import DynamoTable, Endpoint, client
+from sluice_checkpoints.memory.table import MemoryTable
+from sluice_checkpoints.protocol.table import Table
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "checkpoints"))  # `migrating`: tests have no packages (importlib mode)
 

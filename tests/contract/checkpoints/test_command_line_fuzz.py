@@ -21,19 +21,19 @@ from hypothesis import strategies as st
 from migrating.cases import CASES
 from migrating.stage import Case, Stage, Tables
 
-from sluice_checkpoints import cli_diagnose, cli_export, cli_migrate, cli_show
-from sluice_checkpoints.cli import main
-from sluice_checkpoints.cli_diagnose import Sight
-from sluice_checkpoints.dynamodb import client
-from sluice_checkpoints.foreign_formats import WRITERS
-from sluice_checkpoints.formats import FORMATS
-from sluice_checkpoints.retrying import Patience
-from sluice_checkpoints.snapshot import Key, KeySchema
-from sluice_checkpoints.source_dynamodb import DynamoSources
+from sluice_checkpoints.aws.retry import Patience
+from sluice_checkpoints.cli import diagnose, export, migrate, show
+from sluice_checkpoints.cli.diagnose import DiagnosePorts
+from sluice_checkpoints.cli.main import main
+from sluice_checkpoints.dynamodb.source_tables import DynamoSources
+from sluice_checkpoints.dynamodb.table import client
+from sluice_checkpoints.formats.detect import FORMATS
+from sluice_checkpoints.formats.snapshot import KeySchema, TableKey
+from sluice_checkpoints.formats.writers import WRITERS
 
 EXAMPLES = int(os.environ.get("SLUICE_FUZZ", "40"))
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # a smaller example is not worth minutes of a service's time
-OURS = (Key("id", "HASH", "S"),)
+OURS = (TableKey("id", "HASH", "S"),)
 REFUSED = {"Refused", "OtherStream", "StreamNotFound"}
 REASONS = {65: REFUSED, 75: {"SourceActive", "LeaseHeld"}}
 FINDINGS, USAGE, SUCCESS = 1, 2, 0
@@ -155,14 +155,14 @@ def worlds(dynamodb_endpoint: str, tmp_path_factory: pytest.TempPathFactory) -> 
 
         return world
 
-    make_sight, shared = cli_diagnose._sight, cache(client)
+    make_sight, shared = diagnose._sight, cache(client)
     with pytest.MonkeyPatch.context() as patch:
-        for module in (cli_migrate, cli_diagnose, cli_export, cli_show):
+        for module in (migrate, diagnose, export, show):
             patch.setattr(module, "client", shared)  # to make one takes longer than the command
-        patch.setattr(cli_migrate, "PATIENCE", Patience(clock=lambda: seen["scene"].seconds, sleep=lambda s: seen["scene"].sleep(s)))  # noqa: PLW0108 - of the scene at that time
-        patch.setattr(cli_migrate, "_world", timed(cli_migrate._world))
-        patch.setattr(cli_export, "_world", timed(cli_export._world))
-        patch.setattr(cli_diagnose, "_sight", lambda options: Sight(make_sight(options).sources, seen["scene"].stage.stream, None))
+        patch.setattr(migrate, "PATIENCE", Patience(clock=lambda: seen["scene"].seconds, sleep=lambda s: seen["scene"].sleep(s)))  # noqa: PLW0108 - of the scene at that time
+        patch.setattr(migrate, "_world", timed(migrate._world))
+        patch.setattr(export, "_world", timed(export._world))
+        patch.setattr(diagnose, "_sight", lambda options: DiagnosePorts(make_sight(options).sources, seen["scene"].stage.stream, None))
         yield seen
 
 
@@ -281,7 +281,7 @@ def test_a_damaged_table_of_sluice_ends_with_a_document(worlds: dict[str, Any], 
     elif kind == "strangers":
         scene.store(scene.target, OURS, [{"id": {"S": key}} | row for key, row in data.draw(STRANGERS).items()])
     else:
-        scene.store(scene.target, (Key("leaseKey", "HASH", "S"),), [])
+        scene.store(scene.target, (TableKey("leaseKey", "HASH", "S"),), [])
     for command in data.draw(st.permutations(["show", "export", "migrate"])):
         format_ = ["--format", data.draw(st.sampled_from(sorted(WRITERS)))] if command == "export" else []
         check(command, invoke(worlds, command, *format_, *data.draw(arguments(command)), log=data.draw(st.sampled_from([None, "/nowhere/log"]))))

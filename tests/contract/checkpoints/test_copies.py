@@ -8,13 +8,13 @@ import uuid
 import pytest
 from click.testing import CliRunner, Result
 
-from sluice_checkpoints import copies
-from sluice_checkpoints.cli import main
-from sluice_checkpoints.dynamodb import Endpoint, client
+from sluice_checkpoints.cli.main import main
+from sluice_checkpoints.dynamodb.create import DynamoTargets
+from sluice_checkpoints.dynamodb.table import Endpoint, client
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.model import ConsumerRow
-from sluice_checkpoints.provision import DynamoTargets
-from sluice_checkpoints.store import CheckpointStore
+from sluice_checkpoints.protocol import copies
+from sluice_checkpoints.protocol.rows import ConsumerRow
+from sluice_checkpoints.protocol.store import CheckpointStore
 
 REGION = "us-east-1"
 pytestmark = pytest.mark.usefixtures("credentials")

@@ -14,8 +14,8 @@ from uuid import uuid4
 import boto3
 import pytest
 
-from sluice_checkpoints.diagnosis_records import BotoOldestRecords
-from sluice_checkpoints.kinesis_catalog import BotoStreamCatalog
+from sluice_checkpoints.diagnose.oldest_records import BotoOldestRecords
+from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 
 REGION = "us-east-1"
 CONSUMER = Path(__file__).parents[3] / "consumer"

@@ -10,28 +10,28 @@ import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 from click.testing import CliRunner
 
-from sluice_checkpoints.cli import main
-from sluice_checkpoints.dynamodb import DynamoTable
+from sluice_checkpoints.aws.retry import Patience
+from sluice_checkpoints.cli.main import main
+from sluice_checkpoints.dynamodb.create import DynamoTargets
+from sluice_checkpoints.dynamodb.source_tables import DynamoSources
+from sluice_checkpoints.dynamodb.table import DynamoTable
+from sluice_checkpoints.dynamodb.target_tables import DynamoTargetTables
 from sluice_checkpoints.errors import Refused, ServiceUnavailable, SourceActive
-from sluice_checkpoints.export import Exporter
-from sluice_checkpoints.export_world import Request, World
-from sluice_checkpoints.foreign import Change, ForeignTables, write_rows
-from sluice_checkpoints.foreign_dynamodb import DynamoForeign
-from sluice_checkpoints.foreign_formats import WRITERS
-from sluice_checkpoints.foreign_twin import MemoryForeign
-from sluice_checkpoints.foreign_writer import Place, Writer
-from sluice_checkpoints.lease import Claim, Watcher, take_over
-from sluice_checkpoints.migration_world import Request as Migration
-from sluice_checkpoints.migration_world import World as MigrationWorld
-from sluice_checkpoints.migrator import Migrator
-from sluice_checkpoints.model import Child
+from sluice_checkpoints.export.exporter import Exporter
+from sluice_checkpoints.export.ports import ExportPorts, ExportRequest
+from sluice_checkpoints.formats.changes import RowChange, TargetTables, write_rows
+from sluice_checkpoints.formats.snapshot import RawItem
+from sluice_checkpoints.formats.writer import FormatWriter, RowContent
+from sluice_checkpoints.formats.writers import WRITERS
+from sluice_checkpoints.memory.stream import MemoryStream
+from sluice_checkpoints.memory.target_tables import MemoryTargetTables
+from sluice_checkpoints.migrate.migrator import Migrator
+from sluice_checkpoints.migrate.ports import MigrationPorts as MigrationWorld
+from sluice_checkpoints.migrate.ports import MigrationRequest as Migration
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_checkpoints.provision import DynamoTargets
-from sluice_checkpoints.retrying import Patience
-from sluice_checkpoints.snapshot import RawItem
-from sluice_checkpoints.source_dynamodb import DynamoSources
-from sluice_checkpoints.store import CheckpointStore, Range, Reader
-from sluice_checkpoints.stream_twin import StreamTwin
+from sluice_checkpoints.protocol.lease import LeaseRequest, Watcher, take_over
+from sluice_checkpoints.protocol.rows import Child
+from sluice_checkpoints.protocol.store import CheckpointStore, Range, TaskAttempt
 
 # One value of each type that any of the formats has, and another one.
 VALUES: dict[str, tuple[Any, Any]] = {
@@ -69,37 +69,37 @@ def name() -> str:
 
 
 @pytest.fixture(params=["memory", "dynamodb"])
-def tables(request: pytest.FixtureRequest) -> ForeignTables:
+def tables(request: pytest.FixtureRequest) -> TargetTables:
     """No tables yet."""
-    return MemoryForeign({}) if request.param == "memory" else DynamoForeign(request.getfixturevalue("dynamodb_api"), Time().patience())
+    return MemoryTargetTables({}) if request.param == "memory" else DynamoTargetTables(request.getfixturevalue("dynamodb_api"), Time().patience())
 
 
 @pytest.fixture(params=list(WRITERS))
-def writer(request: pytest.FixtureRequest) -> Writer:
+def writer(request: pytest.FixtureRequest) -> FormatWriter:
     """Each format."""
     return WRITERS[request.param]
 
 
-def item(writer: Writer, key: str = "a", which: int = 0) -> RawItem:
+def item(writer: FormatWriter, key: str = "a", which: int = 0) -> RawItem:
     """A row with every attribute of the format."""
     keys = {k.name for k in writer.keys}
     row = {n: {tag: VALUES[tag][which]} for n, tags in writer.types.items() for tag in tags.split()[:1] if n not in keys}
     return row | {n: {"S": key} for n in keys}
 
 
-def change(writer: Writer, before: RawItem | None, after: RawItem) -> Change:
+def change(writer: FormatWriter, before: RawItem | None, after: RawItem) -> RowChange:
     """A change of a row of the format."""
-    return Change(writer.keys, before, after, frozenset(writer.types))
+    return RowChange(writer.keys, before, after, frozenset(writer.types))
 
 
-def standing(tables: ForeignTables, writer: Writer, name: str, *rows: RawItem) -> None:
+def standing(tables: TargetTables, writer: FormatWriter, name: str, *rows: RawItem) -> None:
     """A table with these rows."""
     tables.create(name, writer.keys)
     for row in rows:
         assert tables.write(name, [change(writer, None, row)]) == {}
 
 
-def only(tables: ForeignTables, name: str) -> RawItem:
+def only(tables: TargetTables, name: str) -> RawItem:
     """The one row of a table."""
     (row,) = tables.scan(name)
     return {n: {tag: sorted(v) if tag == "SS" else v for tag, v in tagged.items()} for n, tagged in row.items()}
@@ -108,7 +108,7 @@ def only(tables: ForeignTables, name: str) -> RawItem:
 # -- the conditions ----------------------------------------------------------------------------------------------------------------
 
 
-def test_a_row_as_it_was_read_becomes_the_row_as_it_is_wanted(tables: ForeignTables, writer: Writer, name: str) -> None:
+def test_a_row_as_it_was_read_becomes_the_row_as_it_is_wanted(tables: TargetTables, writer: FormatWriter, name: str) -> None:
     """Changed attributes are set, those that are not wanted are taken out, and what the format does not know stays."""
     before = item(writer)
     standing(tables, writer, name, before | {"unknown": {"S": "x"}})
@@ -119,7 +119,7 @@ def test_a_row_as_it_was_read_becomes_the_row_as_it_is_wanted(tables: ForeignTab
     assert only(tables, name) == after | {"unknown": {"S": "x"}}
 
 
-def test_every_known_attribute_is_part_of_the_condition(tables: ForeignTables, writer: Writer, name: str) -> None:
+def test_every_known_attribute_is_part_of_the_condition(tables: TargetTables, writer: FormatWriter, name: str) -> None:
     """Whichever of them another program changes, takes out or adds: nothing is written, and the row as it stands is the answer."""
     keys = {k.name for k in writer.keys}
     before = item(writer)
@@ -133,14 +133,14 @@ def test_every_known_attribute_is_part_of_the_condition(tables: ForeignTables, w
     assert only(tables, name) == before
 
 
-def test_a_new_row_is_refused_where_there_is_one(tables: ForeignTables, writer: Writer, name: str) -> None:
+def test_a_new_row_is_refused_where_there_is_one(tables: TargetTables, writer: FormatWriter, name: str) -> None:
     """Somebody was faster: it is not overwritten."""
     standing(tables, writer, name, item(writer))
     assert list(tables.write(name, [change(writer, None, item(writer, which=1))])) == [0]
     assert only(tables, name) == item(writer)
 
 
-def test_a_row_that_was_deleted_is_not_made_again(tables: ForeignTables, writer: Writer, name: str) -> None:
+def test_a_row_that_was_deleted_is_not_made_again(tables: TargetTables, writer: FormatWriter, name: str) -> None:
     """Its system had a reason."""
     tables.create(name, writer.keys)
     assert tables.write(name, [change(writer, item(writer), item(writer, which=1))]) == {0: None}
@@ -149,7 +149,7 @@ def test_a_row_that_was_deleted_is_not_made_again(tables: ForeignTables, writer:
     assert list(tables.scan(name)) == []
 
 
-def test_null_is_a_value(tables: ForeignTables, name: str) -> None:
+def test_null_is_a_value(tables: TargetTables, name: str) -> None:
     """Kinsumer writes NULL where it has nothing to say: it is neither absence nor a text."""
     writer = WRITERS["kinsumer"]
     row = {"Shard": {"S": "a"}, "SequenceNumber": {"NULL": True}}
@@ -159,7 +159,7 @@ def test_null_is_a_value(tables: ForeignTables, name: str) -> None:
     assert tables.write(name, [change(writer, row, after)]) == {}
 
 
-def test_one_refusal_stops_the_whole_transaction(tables: ForeignTables, writer: Writer, name: str) -> None:
+def test_one_refusal_stops_the_whole_transaction(tables: TargetTables, writer: FormatWriter, name: str) -> None:
     """And only the refused are named."""
     standing(tables, writer, name, item(writer))
     changes = [change(writer, None, item(writer, key)) for key in ("b", "a", "c")]
@@ -167,7 +167,7 @@ def test_one_refusal_stops_the_whole_transaction(tables: ForeignTables, writer: 
     assert only(tables, name) == item(writer)
 
 
-def test_a_row_that_moved_ends_the_export_and_one_that_is_as_wanted_does_not(tables: ForeignTables, writer: Writer, name: str) -> None:
+def test_a_row_that_moved_ends_the_export_and_one_that_is_as_wanted_does_not(tables: TargetTables, writer: FormatWriter, name: str) -> None:
     """`write_rows` tells a lost reply from a worker."""
     standing(tables, writer, name, item(writer))
     done = [change(writer, None, item(writer)), change(writer, None, item(writer, "b"))]
@@ -180,7 +180,7 @@ def test_a_row_that_moved_ends_the_export_and_one_that_is_as_wanted_does_not(tab
     assert len(list(tables.scan(name))) == 2
 
 
-def test_a_hundred_rows_fit_into_one_transaction(tables: ForeignTables, writer: Writer, name: str) -> None:
+def test_a_hundred_rows_fit_into_one_transaction(tables: TargetTables, writer: FormatWriter, name: str) -> None:
     """With every attribute compared: the expressions are within DynamoDB's limits."""
     tables.create(name, writer.keys)
     rows = [item(writer, f"k{i:03d}") for i in range(100)]
@@ -194,9 +194,9 @@ def test_a_hundred_rows_fit_into_one_transaction(tables: ForeignTables, writer: 
 # -- the service -------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_table_is_made_with_the_formats_key_on_demand_and_protected(dynamodb_api: Any, writer: Writer, name: str) -> None:
+def test_a_table_is_made_with_the_formats_key_on_demand_and_protected(dynamodb_api: Any, writer: FormatWriter, name: str) -> None:
     """And one that is there is left as it is."""
-    tables = DynamoForeign(dynamodb_api, Time().patience())
+    tables = DynamoTargetTables(dynamodb_api, Time().patience())
     assert tables.key_schema(name) is None
     tables.create(name, writer.keys)
     said = dynamodb_api.describe_table(TableName=name)["Table"]
@@ -206,17 +206,17 @@ def test_a_table_is_made_with_the_formats_key_on_demand_and_protected(dynamodb_a
     tables.create(name, writer.keys)
 
 
-def test_a_table_of_another_key_is_refused(tables: ForeignTables, name: str) -> None:
+def test_a_table_of_another_key_is_refused(tables: TargetTables, name: str) -> None:
     """It is another system's."""
     tables.create(name, WRITERS["kcl"].keys)
     with pytest.raises(Refused, match="key"):
         tables.create(name, WRITERS["nifi"].keys)
 
 
-def test_a_lost_reply_is_asked_for_again(dynamodb_api: Any, loses_replies: Any, writer: Writer, name: str) -> None:
+def test_a_lost_reply_is_asked_for_again(dynamodb_api: Any, loses_replies: Any, writer: FormatWriter, name: str) -> None:
     """By one token: the transaction is not refused for what it did itself."""
     api = loses_replies(dynamodb_api, "transact_write_items", lambda: ReadTimeoutError(endpoint_url="x"))
-    tables = DynamoForeign(api, Time().patience())
+    tables = DynamoTargetTables(api, Time().patience())
     tables.create(name, writer.keys)
     assert tables.write(name, [change(writer, None, item(writer))]) == {}
     assert api.left == 0
@@ -237,10 +237,10 @@ class Answers:
 
 
 @pytest.mark.parametrize(("code", "error"), [("AccessDeniedException", Refused), ("ThrottlingException", ServiceUnavailable)])
-def test_no_answer_and_no_access_are_told_apart(dynamodb_api: Any, writer: Writer, name: str, code: str, error: type[Exception]) -> None:
+def test_no_answer_and_no_access_are_told_apart(dynamodb_api: Any, writer: FormatWriter, name: str, code: str, error: type[Exception]) -> None:
     """The one is tried for a while, the other is for the user."""
-    DynamoForeign(dynamodb_api, Time().patience()).create(name, writer.keys)
-    tables = DynamoForeign(Answers(dynamodb_api, "transact_write_items", code), Time().patience())
+    DynamoTargetTables(dynamodb_api, Time().patience()).create(name, writer.keys)
+    tables = DynamoTargetTables(Answers(dynamodb_api, "transact_write_items", code), Time().patience())
     with pytest.raises(error):
         tables.write(name, [change(writer, None, item(writer))])
 
@@ -253,18 +253,18 @@ ZERO, ONE, TWO, THREE = (f"shardId-{i:012d}" for i in range(4))
 class Land:
     """A stream in memory, and everything else in DynamoDB: shard 0 was split into 2 and 3, shard 1 is open."""
 
-    def __init__(self, api: Any, writer: Writer, old: str) -> None:
+    def __init__(self, api: Any, writer: FormatWriter, old: str) -> None:
         self.api, self.writer, self.old, self.time = api, writer, old, Time()
-        self.stream = StreamTwin("orders", shards=2, now=lambda: 1_700_000_000_000 + round(self.time.now * 1000))
+        self.stream = MemoryStream("orders", shards=2, now=lambda: 1_700_000_000_000 + round(self.time.now * 1000))
         self.zeroth, self.first, self.second = (self.stream.put_in(i, b"x") for i in (ZERO, ONE, ONE))
         self.stream.split(ZERO)
-        self.foreign = DynamoForeign(api, self.time.patience())
+        self.foreign = DynamoTargetTables(api, self.time.patience())
         self.foreign.create(old, writer.keys)
         self.stopped(ONE, Position.after(self.first))
 
     def stopped(self, shard: str, position: Position) -> None:
         """The other system's row, with an owner's name where the format has one."""
-        place = Place(self.stream.shards[shard].shard, (), position, "orders", 1_699_999_999_000)
+        place = RowContent(self.stream.shards[shard].shard, (), position, "orders", 1_699_999_999_000)
         made = self.writer.change(place, None)
         assert made
         write_rows(self.foreign, self.old, [made])
@@ -278,16 +278,16 @@ class Land:
 
     def consume(self, store: CheckpointStore) -> None:
         """One batch: 0 to its end, 1 to its second record."""
-        life = take_over(store, Claim(20_000, "driver", "now"), self.watcher()).life
+        epoch = take_over(store, LeaseRequest(20_000, "driver", "now"), self.watcher()).epoch
         children = tuple(Child(i, frozenset({ZERO})) for i in (TWO, THREE))
         ends = {ZERO: (END, children), ONE: (Position.after(self.second), None)}
         for shard, row in store.shards().items():
-            store.fence(life, shard)
+            store.fence(epoch, shard)
             if shard in ends:
                 end, known = ends[shard]
-                store.bind(life, 1, Range(shard, row.end, end, records=1, children=known), Reader("1.0.0", 1))
-        store.commit(life, 1)
-        store.release(life)
+                store.bind(epoch, 1, Range(shard, row.end, end, records=1, children=known), TaskAttempt("1.0.0", 1))
+        store.commit(epoch, 1)
+        store.release(epoch)
 
     def watcher(self) -> Watcher:
         """In virtual time."""
@@ -295,8 +295,8 @@ class Land:
 
     def export(self, store: CheckpointStore) -> Any:
         """Gives it back."""
-        world = World(store, self.stream, self.foreign, self.time.clock, self.time.sleep)
-        return Exporter(Request(self.writer.name, self.old), world).run()
+        world = ExportPorts(store, self.stream, self.foreign, self.time.clock, self.time.sleep)
+        return Exporter(ExportRequest(self.writer.name, self.old), world).run()
 
     def stands(self, store: CheckpointStore) -> dict[str, Position]:
         """Where every shard stands; NiFi's last sequence number of shard 0 means its end."""
@@ -307,7 +307,7 @@ class Land:
 
 
 @pytest.fixture
-def land(dynamodb_api: Any, writer: Writer, name: str) -> Land:
+def land(dynamodb_api: Any, writer: FormatWriter, name: str) -> Land:
     """One for each format."""
     return Land(dynamodb_api, writer, name)
 
@@ -321,7 +321,7 @@ def test_there_and_back_and_there_again_in_dynamodb(land: Land) -> None:
     result = land.export(first)
     assert result.state == "EXPORTED"
     with pytest.raises(Refused, match="EXPORTED"):
-        take_over(first, Claim(20_000, "driver", "now"), land.watcher())
+        take_over(first, LeaseRequest(20_000, "driver", "now"), land.watcher())
     assert land.stands(land.migrate(f"second-{uuid4()}")) == before
 
 
@@ -331,7 +331,7 @@ def test_a_worker_that_moves_its_row_in_dynamodb_is_not_lowered(land: Land) -> N
     land.consume(first)
     place = next(n for n, tagged in only_of(land, ONE).items() if tagged == {"S": land.first})
 
-    class Late(DynamoForeign):
+    class Late(DynamoTargetTables):
         def write(self, table: str, changes: Any) -> Any:
             key = {k.name: only_of(land, ONE)[k.name] for k in land.writer.keys}
             land.api.update_item(
@@ -359,7 +359,7 @@ def only_of(land: Land, shard: str) -> RawItem:
     return next(row for row in land.foreign.scan(land.old) if row[land.writer.keys[-1].name] == {"S": shard})
 
 
-def test_the_table_that_is_made_can_be_migrated_again(dynamodb_api: Any, writer: Writer, name: str) -> None:
+def test_the_table_that_is_made_can_be_migrated_again(dynamodb_api: Any, writer: FormatWriter, name: str) -> None:
     """There was none: it is made, filled, and a migration finds every place in it."""
     land = Land(dynamodb_api, writer, name)
     first = land.migrate(f"first-{uuid4()}")
@@ -379,7 +379,7 @@ def test_the_command_line_goes_there_and_back(dynamodb_api: Any, dynamodb_endpoi
     sequence = kinesis.put_record(StreamName=stream, PartitionKey="k", Data=b"x")["SequenceNumber"]
     numbers = {"leaseCounter": {"N": "7"}, "ownerSwitchesSinceCheckpoint": {"N": "0"}, "checkpointSubSequenceNumber": {"N": "3"}}
     lease = {"leaseKey": {"S": ZERO}, "checkpoint": {"S": sequence}, "leaseOwner": {"S": "w"}, **numbers}
-    standing(DynamoForeign(dynamodb_api), WRITERS["kcl"], name, lease)
+    standing(DynamoTargetTables(dynamodb_api), WRITERS["kcl"], name, lease)
 
     def call(*arguments: str) -> Any:
         places = ["--region", "us-east-1", "--dynamodb-endpoint", dynamodb_endpoint, "--kinesis-endpoint", kinesis_local_endpoint]
@@ -389,7 +389,7 @@ def test_the_command_line_goes_there_and_back(dynamodb_api: Any, dynamodb_endpoi
 
     call("migrate", "--source", name, "--target", target)
     assert call("export", "--format", "kcl", "--table", target, "--to", name)["counts"]["written"] == 1
-    row = only(DynamoForeign(dynamodb_api), name)
+    row = only(DynamoTargetTables(dynamodb_api), name)
     assert (row["checkpoint"], row["checkpointSubSequenceNumber"], row["leaseCounter"]) == ({"S": sequence}, {"N": "3"}, {"N": "8"})
     assert "leaseOwner" not in row
     closed = CheckpointStore(DynamoTable(target, dynamodb_api)).consumer()

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from sluice_checkpoints.errors import Fenced, ProtocolViolation
-from sluice_checkpoints.forfeit import Left, forfeit
-from sluice_checkpoints.model import ShardRow
 from sluice_checkpoints.position import Position
-from sluice_checkpoints.store import CheckpointStore, Life
-from sluice_checkpoints.table import Put, Table
+from sluice_checkpoints.protocol.forfeit import RangeLeft, forfeit
+from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
+from sluice_checkpoints.protocol.table import Put, Table
 
-LIFE = Life(4, "t4")
+EPOCH = Epoch(4, "t4")
 ROW = ShardRow("a", Position.after("1"), Position.after("9"), generation=4, batch=8, first="2", records=5, size=50, readers={"3.0.0": 1})
-SOME, NOTHING = Left("6", 2, 20, "three are lost"), Left(None, 0, 0, "all are lost")
+SOME, NOTHING = RangeLeft("6", 2, 20, "three are lost"), RangeLeft(None, 0, 0, "all are lost")
 
 
 @pytest.fixture
@@ -26,9 +26,9 @@ def store(table: Table) -> CheckpointStore:
 
 
 @pytest.mark.parametrize("left", [SOME, NOTHING], ids=["in part", "as a whole"])
-def test_a_range_shrinks_to_what_is_left_and_keeps_its_ends(store: CheckpointStore, left: Left) -> None:
+def test_a_range_shrinks_to_what_is_left_and_keeps_its_ends(store: CheckpointStore, left: RangeLeft) -> None:
     """The chain of ranges has no gap."""
-    written = forfeit(store, LIFE, ROW, left)
+    written = forfeit(store, EPOCH, ROW, left)
     assert written == store.read(["a"])["a"]
     assert (written.first, written.records, written.size, written.note) == (left.first, left.records, left.size, left.note)
     assert (written.start, written.end, written.batch, written.readers) == (ROW.start, ROW.end, ROW.batch, ROW.readers)
@@ -36,7 +36,7 @@ def test_a_range_shrinks_to_what_is_left_and_keeps_its_ends(store: CheckpointSto
 
 def test_a_lost_reply_is_recognised(store: CheckpointStore, repeats: Callable[[Table], Any]) -> None:
     """By what stands there."""
-    assert forfeit(CheckpointStore(repeats(store.table)), LIFE, ROW, SOME).records == 2
+    assert forfeit(CheckpointStore(repeats(store.table)), EPOCH, ROW, SOME).records == 2
 
 
 @pytest.mark.parametrize(
@@ -48,14 +48,14 @@ def test_a_range_that_was_not_looked_at_is_not_touched(store: CheckpointStore, o
     """The condition names the range."""
     store.table.write(Put(other.to_item(), ()))
     with pytest.raises(ProtocolViolation, match="another range"):
-        forfeit(store, LIFE, ROW, SOME)
+        forfeit(store, EPOCH, ROW, SOME)
     assert store.read(["a"])["a"] == other
 
 
-def test_a_fenced_life_gives_nothing_up(store: CheckpointStore) -> None:
-    """The row is a later life's."""
+def test_a_fenced_epoch_gives_nothing_up(store: CheckpointStore) -> None:
+    """The row is a later epoch's."""
     later = replace(ROW, generation=5)
     store.table.write(Put(later.to_item(), ()))
     with pytest.raises(Fenced):
-        forfeit(store, LIFE, ROW, SOME)
+        forfeit(store, EPOCH, ROW, SOME)
     assert store.read(["a"])["a"] == later

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation
-from sluice_checkpoints.migration_store import CLAIMED, COMPLETE, COPYING, Claim, Copy, MigrationStore
-from sluice_checkpoints.model import CONSUMER, MIGRATION, ConsumerRow, MigrationRow, ShardRow
+from sluice_checkpoints.migrate.store import CLAIMED, COMPLETE, COPYING, Copy, MigrationClaim, MigrationStore
 from sluice_checkpoints.position import TRIM_HORIZON, Position
-from sluice_checkpoints.table import Put, Table
+from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION, ConsumerRow, MigrationRow, ShardRow
+from sluice_checkpoints.protocol.table import Put, Table
 
 ROW = MigrationRow("app", "kcl", 1000, state=CLAIMED, generation=1, token="mine", counter=1, lease_millis=30_000)
-MINE = Claim(ROW, "arn:orders", 5)
-OTHERS = Claim(replace(ROW, generation=2, counter=2, token="others"), "arn:orders", 5)
+MINE = MigrationClaim(ROW, "arn:orders", 5)
+OTHERS = MigrationClaim(replace(ROW, generation=2, counter=2, token="others"), "arn:orders", 5)
 CONSUMER_ROW = ConsumerRow("id-1", "arn:orders", 5, released=True, bootstrapped=True)
 COPY = Copy("plan", "source", 2, {"possiblyLost": 1, "readAgain": 0})
 A, B = "shardId-000000000000", "shardId-000000000001"

@@ -13,7 +13,7 @@ from migrating.service import QUIET, Asked, Between, ServiceBench, fault
 from migrating.stage import Case
 
 from sluice_checkpoints.errors import LeaseHeld
-from sluice_checkpoints.model import Item
+from sluice_checkpoints.protocol.rows import Item
 
 SAMPLES = 50 if os.environ.get("SLUICE_SIM") == "deep" else 2
 WRITING = ("transact_write_items", "update_item")

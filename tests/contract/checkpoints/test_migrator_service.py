@@ -15,7 +15,7 @@ from migrating.service import QUIET, Answer, Asked, Between, ServiceBench, error
 from migrating.stage import Case
 
 from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation, ServiceUnavailable, SluiceError
-from sluice_checkpoints.model import CONSUMER, Item
+from sluice_checkpoints.protocol.rows import CONSUMER, Item
 
 MISSING_KEY = error("ValidationException", "One or more parameter values were invalid: Missing the key leaseKey in the item")
 UNKNOWN = error("ResourceNotFoundException", "Requested resource not found")

@@ -8,12 +8,12 @@ from uuid import uuid4
 import pytest
 from botocore.exceptions import ClientError
 
+from sluice_checkpoints.aws.retry import Again, Patience
+from sluice_checkpoints.dynamodb.create import FRESH_SECONDS, DynamoTargets, FreshApi
+from sluice_checkpoints.dynamodb.source_tables import DynamoSources
 from sluice_checkpoints.errors import Refused, ServiceUnavailable, SourceActive
-from sluice_checkpoints.provision import FRESH_SECONDS, DynamoTargets, FreshApi
-from sluice_checkpoints.retrying import Again, Patience
-from sluice_checkpoints.snapshot import Key
-from sluice_checkpoints.source_dynamodb import DynamoSources
-from sluice_checkpoints.table import NEW_ROW, Put
+from sluice_checkpoints.formats.snapshot import TableKey
+from sluice_checkpoints.protocol.table import NEW_ROW, Put
 
 
 @dataclass
@@ -166,7 +166,7 @@ def test_a_source_is_read_with_its_types_over_pages(dynamodb_api: Any, name: str
     for row in rows:
         dynamodb_api.put_item(TableName=name, Item=row)
     sources = DynamoSources(dynamodb_api, Time().patience())
-    assert sources.key_schema(name) == (Key("streamName", "HASH", "S"), Key("shardId", "RANGE", "S"))
+    assert sources.key_schema(name) == (TableKey("streamName", "HASH", "S"), TableKey("shardId", "RANGE", "S"))
     assert sorted(sources.scan(name), key=lambda row: int(row["shardId"]["S"])) == rows
 
 

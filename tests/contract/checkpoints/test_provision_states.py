@@ -11,11 +11,11 @@ import pytest
 from botocore.awsrequest import AWSRequest, AWSResponse
 from migrating.service import Answer, Asked, Between, error
 
-from sluice_checkpoints.dynamodb import Endpoint, client
+from sluice_checkpoints.aws.retry import Patience
+from sluice_checkpoints.dynamodb.create import DynamoTargets
+from sluice_checkpoints.dynamodb.table import Endpoint, client
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.provision import DynamoTargets
-from sluice_checkpoints.retrying import Patience
-from sluice_checkpoints.table import NEW_ROW, Put
+from sluice_checkpoints.protocol.table import NEW_ROW, Put
 
 GRANTED = {"ContinuousBackupsStatus": "ENABLED", "PointInTimeRecoveryDescription": {"PointInTimeRecoveryStatus": "ENABLED"}}
 

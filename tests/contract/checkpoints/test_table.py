@@ -6,9 +6,9 @@ from uuid import uuid4
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from sluice_checkpoints.dynamodb import DynamoTable
+from sluice_checkpoints.dynamodb.table import DynamoTable
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.table import NEW_ROW, Absent, AnyOf, AtMost, Below, Check, Condition, Equals, Member, Put, Table, Update, equals
+from sluice_checkpoints.protocol.table import NEW_ROW, Absent, AnyOf, AtMost, Below, Check, Condition, Equals, Member, Put, Table, Update, equals
 
 ROW: dict[str, Any] = {
     "id": "shard/a",

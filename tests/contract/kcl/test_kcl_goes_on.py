@@ -17,14 +17,14 @@ import boto3
 import pytest
 from click.testing import CliRunner
 
-from sluice_checkpoints.cli import main
-from sluice_checkpoints.lease import Watcher, take_over
-from sluice_checkpoints.model import Child, ShardRow
+from sluice_checkpoints.cli.main import main
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_checkpoints.store import Range, Reader
-from sluice_consumer import ports, supervisor
-from sluice_consumer.config import Checkpoints, Config, Pipeline, Stream
-from sluice_consumer.life import Consumer
+from sluice_checkpoints.protocol.lease import Watcher, take_over
+from sluice_checkpoints.protocol.rows import Child, ShardRow
+from sluice_checkpoints.protocol.store import Range, TaskAttempt
+from sluice_consumer.batches.consumer import Consumer
+from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
+from sluice_consumer.process import supervisor, wiring
 from sluice_lab import places
 
 HERE = Path(__file__).parent
@@ -139,18 +139,18 @@ def dealt_with(orders: Orders, config: Config) -> set[str]:
     read = orders.put(high, b"d0")
     orders.put(high, b"d1")
     store = supervisor.open_table(config)
-    life = take_over(store, supervisor.claim(config), Watcher()).life
-    consumer = Consumer(store, ports.catalog(config), life)
+    epoch = take_over(store, supervisor.claim(config), Watcher()).epoch
+    consumer = Consumer(store, wiring.catalog(config), epoch)
     consumer.begin()
     children = tuple(Child(child, frozenset({orders.zero})) for child in (low, high))
     ends = {orders.zero: END, orders.one: Position.after(inside, 1), high: Position.after(read)}
     for shard, end in ends.items():
         row: ShardRow = store.read([shard])[shard]
         bound = Range(shard, row.end, end, first=whole[0], records=1, children=children if end == END else None)
-        assert store.bind(life, 1, bound, Reader(f"{life.generation}.0.0", 1)) is None
+        assert store.bind(epoch, 1, bound, TaskAttempt(f"{epoch.generation}.0.0", 1)) is None
     assert store.read([low])[low].end == TRIM_HORIZON
-    store.commit(life, 1)
-    assert store.release(life)
+    store.commit(epoch, 1)
+    assert store.release(epoch)
     return {f"{orders.one} b2", f"{orders.one} b3", f"{low} c0", f"{high} d1"}
 
 
@@ -158,7 +158,7 @@ def test_kcl_goes_on_where_an_export_says(dynamodb_endpoint: str, kinesis_local_
     """After a finished shard, inside an aggregate, behind a whole record, and at the beginning of a shard that nobody has started."""
     orders = Orders(kinesis_local_endpoint)
     table, application = (f"{what}-{uuid.uuid4()}" for what in ("sluice", "kcl"))
-    config = Config(Stream(orders.name, REGION, kinesis_local_endpoint, dynamodb_endpoint), Checkpoints(table), Pipeline("m:f"))
+    config = Config(StreamConfig(orders.name, REGION, kinesis_local_endpoint, dynamodb_endpoint), CheckpointsConfig(table), PipelineConfig("m:f"))
     owed = dealt_with(orders, config)
     endpoints = ("--kinesis-endpoint", kinesis_local_endpoint, "--dynamodb-endpoint", dynamodb_endpoint)
     export = ["export", "--format", "kcl", "--table", table, "--to", application, "--stream", orders.name, "--region", REGION, *endpoints]

@@ -11,13 +11,13 @@ from uuid import uuid4
 import boto3
 import pytest
 
-from sluice_checkpoints.kinesis_catalog import BotoStreamCatalog
-from sluice_checkpoints.stream import PlaceCatalog
-from sluice_checkpoints.stream_twin import StreamTwin
-from sluice_consumer.kinesis import KinesisClient
-from sluice_consumer.kinesis_http import HttpKinesis, StreamAddress, _shared
-from sluice_consumer.kinesis_twin import KinesisTwin, Manners
-from sluice_consumer.pacing import Pacer
+from sluice_checkpoints.memory.stream import MemoryStream
+from sluice_checkpoints.stream.catalog import BotoStreamCatalog
+from sluice_checkpoints.stream.model import PositionCatalog
+from sluice_consumer.kinesis.client import KinesisClient
+from sluice_consumer.kinesis.http import HttpKinesis, StreamAddress, _shared
+from sluice_consumer.kinesis.memory import FakeBehaviour, MemoryKinesis
+from sluice_consumer.kinesis.pacing import Pacer
 
 REGION = "us-east-1"
 SERVICES = ["twin", "twin like kinesis-local", "twin like kinesalite", "kinesis-local", "kinesalite"]
@@ -26,7 +26,7 @@ SERVICES = ["twin", "twin like kinesis-local", "twin like kinesalite", "kinesis-
 class Service(Protocol):
     """A stream that a test may write to and reshape, and what reads it."""
 
-    catalog: PlaceCatalog
+    catalog: PositionCatalog
     client: KinesisClient
 
     def put(self, shard_id: str, data: bytes) -> str:
@@ -50,11 +50,11 @@ class Service(Protocol):
 class Twin:
     """The service in memory."""
 
-    stream: StreamTwin
+    stream: MemoryStream
     client: KinesisClient
 
     @property
-    def catalog(self) -> PlaceCatalog:
+    def catalog(self) -> PositionCatalog:
         """The stream itself."""
         return self.stream
 
@@ -119,16 +119,20 @@ class Emulated:
             time.sleep(0.02)
 
 
-def twin(manners: Manners, shards: int) -> Twin:
+def twin(manners: FakeBehaviour, shards: int) -> Twin:
     """A stream in memory."""
-    stream = StreamTwin("orders", shards, now=lambda: 1_700_000_000_123)
-    return Twin(stream, KinesisTwin(stream, manners))
+    stream = MemoryStream("orders", shards, now=lambda: 1_700_000_000_123)
+    return Twin(stream, MemoryKinesis(stream, manners))
 
 
 @pytest.fixture(params=SERVICES)
 def service(request: pytest.FixtureRequest) -> Callable[[int], Service]:
     """Makes a stream of so many shards."""
-    manners = {"twin": Manners(), "twin like kinesis-local": Manners(end_with_records=True), "twin like kinesalite": Manners(child_shards=False)}
+    manners = {
+        "twin": FakeBehaviour(),
+        "twin like kinesis-local": FakeBehaviour(end_with_records=True),
+        "twin like kinesalite": FakeBehaviour(child_shards=False),
+    }
     if request.param in manners:
         return lambda shards: twin(manners[request.param], shards)
     endpoint = request.getfixturevalue("kinesis_local_endpoint" if request.param == "kinesis-local" else "kinesalite_endpoint")

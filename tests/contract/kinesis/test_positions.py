@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
+from sluice_checkpoints.aws.retry import Patience
 from sluice_checkpoints.errors import Refused, ServiceUnavailable
+from sluice_checkpoints.memory.stream import MemoryStream
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_checkpoints.retrying import Patience
-from sluice_checkpoints.stream_twin import StreamTwin
-from sluice_consumer.kinesis import KinesisClient
-from sluice_consumer.kinesis_http import HttpKinesis
-from sluice_consumer.ranges import BoundRange, Fetched, Limits, Place
-from sluice_consumer.shard_reader import Reader
+from sluice_consumer.kinesis.client import KinesisClient
+from sluice_consumer.kinesis.http import HttpKinesis
+from sluice_consumer.shards.ranges import BoundRange, Fetched, FetchRequest, Limits
+from sluice_consumer.shards.reader import ShardReader
 
 Make = Callable[[int], Any]
 SHARD, OTHER = "shardId-000000000000", "shardId-000000000001"
@@ -33,14 +33,14 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.node.callspec.params["service"])
 
 
-def reader(service: Any) -> Reader:
+def reader(service: Any) -> ShardReader:
     """The real reader."""
-    return Reader(service.client, service.catalog, service.catalog.describe())
+    return ShardReader(service.client, service.catalog, service.catalog.describe())
 
 
 def fetch(service: Any, position: Position = TRIM_HORIZON, limits: Limits = PLENTY) -> Fetched:
     """A range."""
-    return reader(service).fetch(Place(SHARD, position), limits)
+    return reader(service).fetch(FetchRequest(SHARD, position), limits)
 
 
 def impatient(client: KinesisClient) -> KinesisClient:
@@ -57,7 +57,7 @@ def aggregate(*payloads: bytes) -> bytes:
 
 def recreate(service: Any) -> None:
     """Deletes the stream and makes it again, at another time by its own clock."""
-    if isinstance(service.catalog, StreamTwin):
+    if isinstance(service.catalog, MemoryStream):
         service.catalog.recreate()
         return
     former = service.catalog.describe().created_millis
@@ -162,7 +162,7 @@ def test_a_catalog_says_nothing_of_a_shard_that_is_gone(service: Make) -> None:
 
 
 def test_a_position_of_a_former_stream_is_refused_in_the_one_made_again(service: Make, kind: str) -> None:
-    """Its shards have the same ids. kinesis-local may take it: there only the identity tells, which a life compares when it begins."""
+    """Its shards have the same ids. kinesis-local may take it: there only the identity tells, which an epoch compares when it begins."""
     made = service(1)
     position, read = Position.after(made.put(SHARD, b"old")), reader(made)
     former = made.catalog.describe()
@@ -170,7 +170,7 @@ def test_a_position_of_a_former_stream_is_refused_in_the_one_made_again(service:
     made.put(SHARD, b"new")
     assert kind.startswith("twin") or made.catalog.describe() != former
     with contextlib.suppress(Refused) if kind == "kinesis-local" else pytest.raises(Refused):
-        read.fetch(Place(SHARD, position), PLENTY)
+        read.fetch(FetchRequest(SHARD, position), PLENTY)
 
 
 # -- behind, and at the end --------------------------------------------------------------------------------------------------------

@@ -9,10 +9,10 @@ import pytest
 
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
-from sluice_consumer.kinesis import ShardNotFound
-from sluice_consumer.probe import Probe
-from sluice_consumer.ranges import BoundRange, Fetched, Limits, Place
-from sluice_consumer.shard_reader import Reader, ReplayShort
+from sluice_consumer.kinesis.client import ShardNotFound
+from sluice_consumer.shards.probe import Probe
+from sluice_consumer.shards.ranges import BoundRange, Fetched, FetchRequest, Limits
+from sluice_consumer.shards.reader import ReplayShort, ShardReader
 
 Make = Callable[[int], Any]
 SHARD = "shardId-000000000000"
@@ -21,12 +21,12 @@ PLENTY = Limits(10_000, 8 * 1024 * 1024)
 
 def fetch(service: Any, position: Position = TRIM_HORIZON, shard_id: str = SHARD, limits: Limits = PLENTY) -> Fetched:
     """A range."""
-    return reader(service).fetch(Place(shard_id, position), limits)
+    return reader(service).fetch(FetchRequest(shard_id, position), limits)
 
 
-def reader(service: Any) -> Reader:
+def reader(service: Any) -> ShardReader:
     """The real reader."""
-    return Reader(service.client, service.catalog, service.catalog.describe())
+    return ShardReader(service.client, service.catalog, service.catalog.describe())
 
 
 def all_of(service: Any, limits: Limits = PLENTY) -> tuple[list[bytes], Fetched]:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from sluice_checkpoints.kinesis_catalog import BotoStreamCatalog
-from sluice_checkpoints.stream import StreamNotFound
-from sluice_checkpoints.stream_twin import StreamTwin
+from sluice_checkpoints.memory.stream import MemoryStream
+from sluice_checkpoints.stream.catalog import BotoStreamCatalog
+from sluice_checkpoints.stream.model import StreamNotFound
 
 Make = Callable[[int], Any]
 
@@ -64,7 +64,7 @@ def test_merged_shards_have_one_child_with_two_parents(service: Make) -> None:
 
 def test_a_stream_that_is_not_there_is_named() -> None:
     """In memory."""
-    gone = StreamTwin("nowhere")
+    gone = MemoryStream("nowhere")
     gone.exists = False
     for call in (gone.describe, gone.list_shards):
         with pytest.raises(StreamNotFound, match="nowhere"):

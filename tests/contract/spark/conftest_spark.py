@@ -12,19 +12,19 @@ import boto3
 import pytest
 from pyspark.sql import SparkSession
 
-from sluice_checkpoints.lease import Watcher, take_over
-from sluice_checkpoints.model import ShardRow
-from sluice_consumer import ports, supervisor
-from sluice_consumer.config import Batch, Checkpoints, Config, Pipeline, Stream
-from sluice_consumer.engine import SparkEngine
-from sluice_consumer.life import Consumer
+from sluice_checkpoints.protocol.lease import Watcher, take_over
+from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_consumer.batches.consumer import Consumer
+from sluice_consumer.config import BatchConfig, CheckpointsConfig, Config, PipelineConfig, StreamConfig
+from sluice_consumer.process import supervisor, wiring
+from sluice_consumer.spark.engine import SparkEngine
 
 SHARDS, RECORDS = 3, 60
 SLOW_SHARDS, SLOW_RECORDS = 2, 48
 
 
 @pytest.fixture(scope="session")
-def aws(credentials: None, dynamodb_endpoint: str, kinesis_local_endpoint: str) -> Iterator[Stream]:  # noqa: ARG001 - set for all
+def aws(credentials: None, dynamodb_endpoint: str, kinesis_local_endpoint: str) -> Iterator[StreamConfig]:  # noqa: ARG001 - set for all
     """A stream with records in every shard, and where it is."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
@@ -33,11 +33,11 @@ def aws(credentials: None, dynamodb_endpoint: str, kinesis_local_endpoint: str) 
         client.create_stream(StreamName=name, ShardCount=SHARDS)
         client.get_waiter("stream_exists").wait(StreamName=name, WaiterConfig={"Delay": 1})
         client.put_records(StreamName=name, Records=[{"Data": str(n).encode(), "PartitionKey": f"k{n}"} for n in range(RECORDS)])
-        yield Stream(name, "us-east-1", kinesis_local_endpoint, dynamodb_endpoint)
+        yield StreamConfig(name, "us-east-1", kinesis_local_endpoint, dynamodb_endpoint)
 
 
 @pytest.fixture(scope="session")
-def slow_stream(aws: Stream) -> Stream:
+def slow_stream(aws: StreamConfig) -> StreamConfig:
     """Numbered records, each of a time of its own: the emulator takes one of the newest's moment for the tip."""
     client = boto3.client("kinesis", endpoint_url=aws.kinesis_endpoint, region_name=aws.region)
     name = f"slow-{uuid4()}"
@@ -50,15 +50,15 @@ def slow_stream(aws: Stream) -> Stream:
     return replace(aws, name=name)
 
 
-def configuration(aws: Stream, entrypoint: str, **batch: Any) -> Config:
+def configuration(aws: StreamConfig, entrypoint: str, **batch: Any) -> Config:
     """A configuration with a table of its own."""
-    table = Checkpoints(f"spark-{uuid4()}")
-    return Config(aws, table, Pipeline(entrypoint), name="spark", batch=Batch(**batch), lease_duration_seconds=3)
+    table = CheckpointsConfig(f"spark-{uuid4()}")
+    return Config(aws, table, PipelineConfig(entrypoint), name="spark", batch=BatchConfig(**batch), lease_duration_seconds=3)
 
 
 @dataclass
-class Life:
-    """One life of a consumer in this process, its lease taken."""
+class Epoch:
+    """One epoch of a consumer in this process, its lease taken."""
 
     spark: SparkSession
     config: Config
@@ -66,14 +66,14 @@ class Life:
     engine: SparkEngine = field(init=False)
 
     def __post_init__(self) -> None:
-        store, catalog = ports.store(self.config), ports.catalog(self.config)
-        ports.targets(self.config).ensure(self.config.checkpoints.table)
+        store, catalog = wiring.store(self.config), wiring.catalog(self.config)
+        wiring.targets(self.config).ensure(self.config.checkpoints.table)
         supervisor.prepare(self.config, store, catalog)
-        life = take_over(store, supervisor.claim(self.config), Watcher(sleep=lambda _: None, clock=iter(range(0, 10**6, 100)).__next__)).life
-        self.consumer = Consumer(store, catalog, life)
+        epoch = take_over(store, supervisor.claim(self.config), Watcher(sleep=lambda _: None, clock=iter(range(0, 10**6, 100)).__next__)).epoch
+        self.consumer = Consumer(store, catalog, epoch)
         self.consumer.begin()
         assert self.consumer.row is not None
-        self.engine = SparkEngine(self.spark, self.config, catalog.describe(), (life.generation, self.consumer.row.consumer_id))
+        self.engine = SparkEngine(self.spark, self.config, catalog.describe(), (epoch.generation, self.consumer.row.consumer_id))
 
     def batch(self) -> tuple[ShardRow, ...]:
         """Runs the next batch; its rows as committed."""

@@ -9,19 +9,20 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from sluice_consumer import config as configs
-from sluice_consumer import spark_conf
-from sluice_operator import manifests
-from sluice_operator.change import Wanted
-from sluice_operator.model import Driver, Resource
+from sluice_consumer.spark import conf as spark_conf
+from sluice_operator.apply import manifests
 from sluice_operator.settings import Settings
-from sluice_operator.spec import parse
+from sluice_operator.spec.changes import DesiredSpec
+from sluice_operator.spec.fields import parse
+from sluice_operator.state.objects import Resource
+from sluice_operator.state.status import DriverStatus
 
 Json = dict[str, Any]
 
 SPEC: Json = {"stream": {"name": "orders", "region": "eu-west-1"}, "replicas": 2, "pipeline": {"entrypoint": "orders.pipeline:process"}}
 RESOURCE = Resource(namespace="team-a", name="orders", uid="u-1", version="7", generation=3)
-DRIVER = Driver(attempt=3, pod="orders-driver-3", spec_hash="abc")
-HERE = spark_conf.Pod("orders-driver-3", "team-a", "10.0.0.7", "u-driver")
+DRIVER = DriverStatus(attempt=3, pod="orders-driver-3", spec_hash="abc")
+HERE = spark_conf.PodAddress("orders-driver-3", "team-a", "10.0.0.7", "u-driver")
 TEMPLATE_FILE = "spark.kubernetes.executor.podTemplateFile"
 
 
@@ -35,7 +36,7 @@ class Renderer:
     def pod(self, settings: Settings | None = None, **change: Any) -> Json:
         """The pod of executor 1, for a spec with changes: settings and template travel through the driver's pod, as they do in a cluster."""
         raw = {**SPEC, **change}
-        made = manifests.driver_pod(RESOURCE, Wanted(parse(raw), raw), DRIVER, settings or Settings())
+        made = manifests.driver_pod(RESOURCE, DesiredSpec(parse(raw), raw), DRIVER, settings or Settings())
         notes = made["metadata"]["annotations"]
         template = self._folder / "executor.yaml"
         template.write_text(notes["sluice.dev/executor-template"])

@@ -19,12 +19,13 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from sluice_checkpoints.store import CheckpointStore
+from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer import config as configs
-from sluice_consumer import spark_conf, streaming
-from sluice_consumer.datasource import SluiceDataSource
-from sluice_consumer.streaming_planner import StreamPlanner
-from sluice_consumer.streaming_reader import StreamReader, of
+from sluice_consumer.spark import conf
+from sluice_consumer.spark.data_source import SluiceDataSource
+from sluice_consumer.spark.stream_reader import StreamReader, of
+from sluice_consumer.streaming import stream_source as streaming
+from sluice_consumer.streaming.planner import StreamPlanner
 
 ORDER = "SLUICE_TEST_ORDER"
 ROW = "shardId string, sequenceNumber string, data binary"
@@ -129,7 +130,7 @@ def main(order: dict[str, Any]) -> None:
     streaming.SluiceDataSource = DyingSource  # type: ignore[misc, attr-defined]
     StreamPlanner.latest = dying(StreamPlanner.latest, "-", "latest", second=True)  # type: ignore[method-assign]
     CheckpointStore.commit = dying(CheckpointStore.commit, "committing", "committed", second=True)  # type: ignore[method-assign]
-    settings = spark_conf.settings(config, None, "local[2]") | {"spark.log.level": "OFF"}
+    settings = conf.settings(config, None, "local[2]") | {"spark.log.level": "OFF"}
     spark = SparkSession.builder.config(map=dict[str, Any](settings)).getOrCreate()
     with streaming.source(spark, config) as source:
         source.start(query(source, directory, order["sink"])).awaitTermination()

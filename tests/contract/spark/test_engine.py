@@ -6,31 +6,31 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
-from conftest_spark import RECORDS, SHARDS, Life, configuration
+from conftest_spark import RECORDS, SHARDS, Epoch, configuration
 from pipelines_of_tests import seen
 from pyspark.sql import SparkSession
 from worker_look import WorkerLook
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.config import Stream
-from sluice_consumer.engine import ProcessExited
-from sluice_consumer.jobs import JobsNotDone
+from sluice_consumer.config import StreamConfig
+from sluice_consumer.spark.engine import ProcessExited
+from sluice_consumer.spark.jobs import JobsNotDone
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
-def life(spark: SparkSession, aws: Stream) -> Iterator[Callable[[str], Life]]:
-    """Begins a life with one of the tests' pipelines."""
+def epoch(spark: SparkSession, aws: StreamConfig) -> Iterator[Callable[[str], Epoch]]:
+    """Begins an epoch with one of the tests' pipelines."""
     seen.clear()
-    yield lambda pipeline: Life(spark, configuration(aws, f"pipelines_of_tests:{pipeline}"))
+    yield lambda pipeline: Epoch(spark, configuration(aws, f"pipelines_of_tests:{pipeline}"))
     for thread in [s for s in seen if isinstance(s, threading.Thread)]:
         thread.join()
 
 
-def test_a_batch_delivers_every_record_once(life: Callable[[str], Life]) -> None:
+def test_a_batch_delivers_every_record_once(epoch: Callable[[str], Epoch]) -> None:
     """Fetch, bind, Arrow, process, close, commit; the next batch has nothing more."""
-    one = life("collect")
+    one = epoch("collect")
     rows = one.batch()
     assert sum(row.records for row in rows) == RECORDS
     assert len(rows) == SHARDS
@@ -38,32 +38,32 @@ def test_a_batch_delivers_every_record_once(life: Callable[[str], Life]) -> None
     assert seen == [(1, list(range(RECORDS))), (2, [])]
 
 
-def test_every_further_action_reads_the_same_batch(life: Callable[[str], Life]) -> None:
+def test_every_further_action_reads_the_same_batch(epoch: Callable[[str], Epoch]) -> None:
     """A second action and a union replay what was bound, at once."""
-    life("twice").batch()
+    epoch("twice").batch()
     assert seen == [(RECORDS, RECORDS, 2 * RECORDS), (1, list(range(RECORDS)))]
 
 
-def test_a_batch_that_was_not_read_is_closed_and_loses_nothing(life: Callable[[str], Life]) -> None:
+def test_a_batch_that_was_not_read_is_closed_and_loses_nothing(epoch: Callable[[str], Epoch]) -> None:
     """No task ran, so no position moves."""
-    one = life("nothing")
+    one = epoch("nothing")
     rows = one.batch()
     assert [row.records for row in rows] == [0] * SHARDS
     assert all(row.start == row.end for row in rows)
 
 
-def test_a_batch_read_in_part_moves_only_what_was_read(life: Callable[[str], Life]) -> None:
+def test_a_batch_read_in_part_moves_only_what_was_read(epoch: Callable[[str], Epoch]) -> None:
     """Shards that no task bound are closed where they stood."""
-    one = life("a_look")
+    one = epoch("a_look")
     rows = one.batch()
     assert seen == [1]
     assert {row.batch for row in rows} == {1}
     assert any(row.records for row in rows)
 
 
-def test_a_failed_job_that_process_swallowed_keeps_the_batch_open(life: Callable[[str], Life]) -> None:
+def test_a_failed_job_that_process_swallowed_keeps_the_batch_open(epoch: Callable[[str], Epoch]) -> None:
     """What was read by nobody may not count as processed."""
-    one = life("swallow")
+    one = epoch("swallow")
     with pytest.raises(JobsNotDone, match="FAILED"):
         one.batch()
     assert seen
@@ -71,44 +71,44 @@ def test_a_failed_job_that_process_swallowed_keeps_the_batch_open(life: Callable
     assert not one.engine.quiet()
 
 
-def test_a_job_that_still_reads_is_waited_for(spark: SparkSession, life: Callable[[str], Life]) -> None:
+def test_a_job_that_still_reads_is_waited_for(spark: SparkSession, epoch: Callable[[str], Epoch]) -> None:
     """A job of a thread of its own belongs to the batch too: it may bind shards, and the commit counts them."""
-    rows = life("leave_running").batch()
+    rows = epoch("leave_running").batch()
     assert not spark.sparkContext.statusTracker().getActiveJobsIds()
     assert sum(row.records for row in rows) == RECORDS
 
 
-def test_a_process_that_exits_has_not_done_its_batch(life: Callable[[str], Life]) -> None:
+def test_a_process_that_exits_has_not_done_its_batch(epoch: Callable[[str], Epoch]) -> None:
     """`sys.exit(0)`, by which command lines end, says nothing about the batch; as the end of the driver it would look like a drain."""
-    one = life("leave")
+    one = epoch("leave")
     with pytest.raises(ProcessExited, match=r"pipelines_of_tests:leave called sys\.exit\(0\) in batch 1"):
         one.batch()
     assert one.consumer.store.consumer().committed == 0  # type: ignore[union-attr]
 
 
-def test_an_interrupt_stays_an_interrupt(life: Callable[[str], Life]) -> None:
+def test_an_interrupt_stays_an_interrupt(epoch: Callable[[str], Epoch]) -> None:
     """A notebook's stop button ends the cell; the batch is not committed."""
-    one = life("interrupt")
+    one = epoch("interrupt")
     with pytest.raises(KeyboardInterrupt):
         one.batch()
     assert one.consumer.store.consumer().committed == 0  # type: ignore[union-attr]
 
 
-def test_a_batch_that_was_refused_before_any_job_leaves_nobody_at_work(life: Callable[[str], Life]) -> None:
+def test_a_batch_that_was_refused_before_any_job_leaves_nobody_at_work(epoch: Callable[[str], Epoch]) -> None:
     """The lease need not be waited out."""
-    one = life("refuse")
+    one = epoch("refuse")
     with pytest.raises(Refused, match=r"pipeline\.args\.path"):
         one.batch()
     assert one.engine.quiet()
 
 
-def test_an_error_of_process_keeps_the_batch_open_and_it_comes_again_the_same(life: Callable[[str], Life]) -> None:
-    """The next life replays exactly what was bound, although the first had read all of it."""
-    one = life("fail")
+def test_an_error_of_process_keeps_the_batch_open_and_it_comes_again_the_same(epoch: Callable[[str], Epoch]) -> None:
+    """The next epoch replays exactly what was bound, although the first had read all of it."""
+    one = epoch("fail")
     with pytest.raises(RuntimeError, match="the sink is full"):
         one.batch()
     bound = one.consumer.store.shards()
-    again = Life(one.spark, one.config)
+    again = Epoch(one.spark, one.config)
     rows = {row.id: row for row in again.consumer.store.shards().values()}
     assert {i: (r.start, r.end, r.batch) for i, r in rows.items()} == {i: (r.start, r.end, r.batch) for i, r in bound.items()}
     plan = again.consumer.plan()
@@ -117,11 +117,11 @@ def test_an_error_of_process_keeps_the_batch_open_and_it_comes_again_the_same(li
 
 
 def test_a_worker_that_has_read_keeps_its_threads_has_little_to_collect_and_no_pandas(
-    spark: SparkSession, life: Callable[[str], Life], monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, epoch: Callable[[str], Epoch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """PySpark collects garbage after every task of every batch; to import pandas is the better part of a cold executor's first task."""
     monkeypatch.setitem(spark.sparkContext.environment, "WORKERS", "new ones")  # other tests' have read other streams
-    life("collect").batch()
+    epoch("collect").batch()
     spark.dataSource.register(WorkerLook)
     workers = [row for row in spark.read.format("workers").load().collect() if row.has_read]
     assert workers

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from rendered_executor import HERE, Renderer
 
 from sluice_operator.settings import Settings
-from sluice_operator.template import SCRATCH
+from sluice_operator.spec.pod_template import SCRATCH
 
 pytestmark = pytest.mark.spark
 

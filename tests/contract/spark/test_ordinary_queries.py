@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest_spark import RECORDS, Life, configuration
+from conftest_spark import RECORDS, Epoch, configuration
 from ordinary_queries import ADAPTIVE, GROUPS
 from pipelines_of_tests import seen
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
-from sluice_consumer.config import Pipeline, Stream
-from sluice_consumer.jobs import JobsNotDone
-from sluice_consumer.spark_status import SparkStatus
+from sluice_consumer.config import PipelineConfig, StreamConfig
+from sluice_consumer.spark.jobs import JobsNotDone
+from sluice_consumer.spark.status import SparkStatus
 
 pytestmark = pytest.mark.spark
 LEAVE_JOBS = {"merged", "aggregated", "built"}  # groups of which some query ends before its jobs do
@@ -52,35 +52,35 @@ def adaptive(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[bo
 @pytest.mark.parametrize("adaptive", [True, False], indirect=True, ids=["adaptive", "plain"])
 @pytest.mark.parametrize("group", sorted(GROUPS))
 def test_ordinary_queries_are_accepted_of_a_batch_with_records_and_of_an_empty_one(
-    spark: SparkSession, aws: Stream, tmp_path: Path, group: str, *, adaptive: bool
+    spark: SparkSession, aws: StreamConfig, tmp_path: Path, group: str, *, adaptive: bool
 ) -> None:
-    """The batch commits, nothing that could read it runs on, and life goes on. Reading everything is also tried in a replay."""
+    """The batch commits, nothing that could read it runs on, and epoch goes on. Reading everything is also tried in a replay."""
     seen.clear()
     args = {"group": group, "path": str(tmp_path), "fails": adaptive and group == "whole"}
-    config = replace(configuration(aws, "a:b"), pipeline=Pipeline("ordinary_queries:process", args))
+    config = replace(configuration(aws, "a:b"), pipeline=PipelineConfig("ordinary_queries:process", args))
     if args["fails"]:
         with pytest.raises(RuntimeError, match="the sink is full"):
-            Life(spark, config).batch()
-        config = replace(config, pipeline=Pipeline("ordinary_queries:process", args | {"fails": False}))
-    life = Life(spark, config)
-    records = [sum(row.records for row in life.batch()) for _ in range(2)]
+            Epoch(spark, config).batch()
+        config = replace(config, pipeline=PipelineConfig("ordinary_queries:process", args | {"fails": False}))
+    epoch = Epoch(spark, config)
+    records = [sum(row.records for row in epoch.batch()) for _ in range(2)]
     assert records == [RECORDS, 0]
-    assert life.engine.quiet()
+    assert epoch.engine.quiet()
     assert group in MAY_LEAVE_JOBS or any(seen) == (adaptive and group in LEAVE_JOBS), f"{group}: {seen}"
 
 
 @pytest.fixture
-def life(spark: SparkSession, aws: Stream) -> Iterator[Callable[[str], Life]]:
-    """Begins a life with one of the tests' pipelines."""
+def epoch(spark: SparkSession, aws: StreamConfig) -> Iterator[Callable[[str], Epoch]]:
+    """Begins an epoch with one of the tests' pipelines."""
     seen.clear()
-    yield lambda pipeline: Life(spark, configuration(aws, f"pipelines_of_tests:{pipeline}"))
+    yield lambda pipeline: Epoch(spark, configuration(aws, f"pipelines_of_tests:{pipeline}"))
     for thread in [one for one in seen if isinstance(one, threading.Thread)]:
         thread.join()
 
 
-def committed(life: Life) -> Any:
+def committed(epoch: Epoch) -> Any:
     """The last batch that the table counts as done."""
-    row = life.consumer.store.consumer()
+    row = epoch.consumer.store.consumer()
     assert row is not None
     return row.committed
 
@@ -96,18 +96,18 @@ def committed(life: Life) -> Any:
     ],
     ids=["rdd", "query", "rows", "rows later", "cancelled"],
 )
-def test_a_failed_read_that_process_swallowed_is_refused_by_name(life: Callable[[str], Life], pipeline: str, named: str) -> None:
+def test_a_failed_read_that_process_swallowed_is_refused_by_name(epoch: Callable[[str], Epoch], pipeline: str, named: str) -> None:
     """The message says which query of the user's failed and by what, for a number alone leads nowhere."""
-    one = life(pipeline)
+    one = epoch(pipeline)
     with pytest.raises(JobsNotDone, match=named):
         one.batch()
     assert committed(one) == 0
     assert not one.engine.quiet()
 
 
-def test_a_job_that_reads_is_over_before_the_batch_is_closed(spark: SparkSession, life: Callable[[str], Life]) -> None:
+def test_a_job_that_reads_is_over_before_the_batch_is_closed(spark: SparkSession, epoch: Callable[[str], Epoch]) -> None:
     """Of a query that did not need it, or of a thread of the user's: what it binds belongs to this batch or to none."""
-    one = life("read_late")
+    one = epoch("read_late")
     rows = one.batch()
     assert seen == [1], "the job did not outlive its query, and the test shows nothing"
     assert idle(spark)
@@ -115,24 +115,24 @@ def test_a_job_that_reads_is_over_before_the_batch_is_closed(spark: SparkSession
     assert {row.id: row.end for row in rows} == {row.id: row.end for row in one.consumer.store.shards().values()}
 
 
-def test_a_query_is_accepted_whose_job_fails_after_the_result_was_there(life: Callable[[str], Life]) -> None:
+def test_a_query_is_accepted_whose_job_fails_after_the_result_was_there(epoch: Callable[[str], Epoch]) -> None:
     """The result did not depend on it; the lease still waits for the workers of its failed tasks."""
-    one = life("fail_late")
+    one = epoch("fail_late")
     one.batch()
     assert committed(one) == 1
     assert not one.engine.quiet()
 
 
-def test_a_job_that_does_not_read_the_batch_is_left_alone(spark: SparkSession, life: Callable[[str], Life]) -> None:
+def test_a_job_that_does_not_read_the_batch_is_left_alone(spark: SparkSession, epoch: Callable[[str], Epoch]) -> None:
     """A thread of the user's may keep something of its own running; it is neither waited for nor cancelled."""
-    one = life("beside")
+    one = epoch("beside")
     one.batch()
     assert not idle(spark)
     assert one.engine.quiet()
     spark.sparkContext.cancelJobGroup("beside")
 
 
-def test_a_stage_that_spark_repeated_is_trouble(aws: Stream) -> None:
+def test_a_stage_that_spark_repeated_is_trouble(aws: StreamConfig) -> None:
     """Spark lets the tasks of its first attempt go on, though its last attempt looks clean. A local executor that lost files ends its JVM later."""
     here = Path(__file__).with_name("one_batch.py")
     command = [sys.executable, here, "pipelines_of_tests:repeat", json.dumps(asdict(aws))]
@@ -160,14 +160,14 @@ class Stuck:
         return lambda *_: self.over.wait() and None
 
 
-def test_a_listener_that_stands_still_does_not_hold_a_batch(spark: SparkSession, life: Callable[[str], Life]) -> None:
+def test_a_listener_that_stands_still_does_not_hold_a_batch(spark: SparkSession, epoch: Callable[[str], Epoch]) -> None:
     """What became of the jobs is known without it."""
     context: Any = spark.sparkContext
     ensure_callback_server_started(context._gateway)
     listener, bus = Stuck(), context._jsc.sc().listenerBus()
     bus.addToSharedQueue(listener)
     try:
-        one = life("collect")
+        one = epoch("collect")
         one.batch()
         assert one.engine.quiet()
     finally:

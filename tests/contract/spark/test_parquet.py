@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest_spark import Life, configuration
+from conftest_spark import Epoch, configuration
 from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer import pipelines
-from sluice_consumer.config import Pipeline, Stream
+from sluice_consumer.config import PipelineConfig, StreamConfig
 from sluice_consumer.folders import Folders, HadoopFolders, LocalFolders
 from sluice_consumer.pipelines import BatchInfo
 
@@ -36,10 +36,10 @@ def test_a_batch_that_comes_again_changes_nothing(spark: SparkSession, tmp_path:
     assert stored(spark, tmp_path) == [0, 1, 2, 3]
 
 
-def test_a_life_that_wakes_before_its_rename_leaves_the_heirs_output_alone(
+def test_an_epoch_that_wakes_before_its_rename_leaves_the_heirs_output_alone(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It stood still for longer than its lease; meanwhile the next life wrote and published the same batch."""
+    """It stood still for longer than its lease; meanwhile the next epoch wrote and published the same batch."""
     move = LocalFolders.move
 
     def late(files: LocalFolders, source: str, target: str) -> None:
@@ -54,7 +54,7 @@ def test_a_life_that_wakes_before_its_rename_leaves_the_heirs_output_alone(
 
 
 def test_an_empty_batch_is_stored_too(spark: SparkSession, tmp_path: Path) -> None:
-    """Else the next life would take it for one that was not stored."""
+    """Else the next epoch would take it for one that was not stored."""
     pipelines.parquet(spark.range(0).toDF("id"), info(tmp_path.as_uri()))
     assert stored(spark, tmp_path) == []
 
@@ -62,18 +62,18 @@ def test_an_empty_batch_is_stored_too(spark: SparkSession, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "path", ["s3a://lake/orders", "gs://lake/orders", "abfss://a@b.example/orders", "http://a.example/orders", "viewfs://a/orders"]
 )
-def test_a_file_system_whose_rename_is_not_atomic_is_refused_before_the_first_batch(spark: SparkSession, aws: Stream, path: str) -> None:
+def test_a_file_system_whose_rename_is_not_atomic_is_refused_before_the_first_batch(spark: SparkSession, aws: StreamConfig, path: str) -> None:
     """With the argument's name, and what to do."""
     config = configuration(aws, "sluice_consumer.pipelines:parquet")
-    config = replace(config, pipeline=Pipeline(config.pipeline.entrypoint, {"path": path}))
+    config = replace(config, pipeline=PipelineConfig(config.pipeline.entrypoint, {"path": path}))
     with pytest.raises(Refused, match=rf"pipeline\.args\.path: {path}.*hdfs://"):
-        Life(spark, config)
+        Epoch(spark, config)
 
 
-def test_a_path_that_is_missing_is_refused_before_the_first_batch(spark: SparkSession, aws: Stream) -> None:
-    """Not by the first batch of each life."""
+def test_a_path_that_is_missing_is_refused_before_the_first_batch(spark: SparkSession, aws: StreamConfig) -> None:
+    """Not by the first batch of each epoch."""
     with pytest.raises(Refused, match=r"pipeline\.args\.path: missing"):
-        Life(spark, configuration(aws, "sluice_consumer.pipelines:parquet"))
+        Epoch(spark, configuration(aws, "sluice_consumer.pipelines:parquet"))
 
 
 @pytest.fixture

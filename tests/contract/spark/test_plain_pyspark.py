@@ -23,17 +23,18 @@ from pipelines_of_tests import seen
 from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Fenced, LeaseHeld, Refused
-from sluice_consumer import embedded, ports
-from sluice_consumer.config import Config, Stream
+from sluice_consumer import embedded
+from sluice_consumer.config import Config, StreamConfig
 from sluice_consumer.embedded import LeaseLost
-from sluice_consumer.supervisor import Heart
+from sluice_consumer.process import wiring
+from sluice_consumer.process.supervisor import Heartbeats
 
 pytestmark = pytest.mark.spark
 PAUSE = threading.Event()  # never set: waiting on it lets other threads and processes work
 LEASE = 9.0  # seconds; in one process with a busy Spark, heartbeats of a shorter one may come late
 
 
-def embedding(aws: Stream, pipeline: str) -> Config:
+def embedding(aws: StreamConfig, pipeline: str) -> Config:
     """The configuration of a notebook."""
     return replace(configuration(aws, f"pipelines_of_tests:{pipeline}", interval_seconds=0.1), lease_duration_seconds=LEASE)
 
@@ -52,7 +53,7 @@ def unused_port() -> int:
 
 
 @contextlib.contextmanager
-def producing(stream: Stream) -> Iterator[None]:
+def producing(stream: StreamConfig) -> Iterator[None]:
     """Records keep coming, twenty a second."""
     client = boto3.client("kinesis", endpoint_url=stream.kinesis_endpoint, region_name=stream.region)
     stop = threading.Event()
@@ -71,11 +72,11 @@ def producing(stream: Stream) -> Iterator[None]:
 
 
 @pytest.fixture
-def busy(kinesis_local_endpoint: str, dynamodb_endpoint: str, aws: Stream) -> Iterator[Stream]:
+def busy(kinesis_local_endpoint: str, dynamodb_endpoint: str, aws: StreamConfig) -> Iterator[StreamConfig]:
     """A stream of its own to which records keep coming; the first ten say "early"."""
     assert aws
     client = boto3.client("kinesis", endpoint_url=kinesis_local_endpoint)
-    stream = Stream(f"busy-{uuid4()}", "us-east-1", kinesis_local_endpoint, dynamodb_endpoint)
+    stream = StreamConfig(f"busy-{uuid4()}", "us-east-1", kinesis_local_endpoint, dynamodb_endpoint)
     client.create_stream(StreamName=stream.name, ShardCount=2)
     client.get_waiter("stream_exists").wait(StreamName=stream.name, WaiterConfig={"Delay": 1})
     client.put_records(StreamName=stream.name, Records=[{"Data": b"early", "PartitionKey": str(n)} for n in range(10)])
@@ -122,7 +123,7 @@ def figure(page: str, name: str) -> float:
 
 
 def test_a_backfill_ends_with_code_0_while_records_keep_coming_and_serves_its_metrics(
-    busy: Stream, tmp_path: Path, spark: SparkSession, unused_port: int
+    busy: StreamConfig, tmp_path: Path, spark: SparkSession, unused_port: int
 ) -> None:
     """All that had arrived before its start is in the sink, and the lease is released."""
     config = configuration(busy, "unused:unused")
@@ -139,7 +140,7 @@ def test_a_backfill_ends_with_code_0_while_records_keep_coming_and_serves_its_me
         pages = scrape(unused_port, lambda: child.poll() is not None)
         reader.join()
     assert child.returncode == 0, "".join(said)
-    row = ports.store(config).consumer()
+    row = wiring.store(config).consumer()
     assert row is not None
     assert row.released
     sink = spark.read.parquet(*map(str, (tmp_path / "sink" / row.consumer_id).glob("[0-9]*")))
@@ -158,7 +159,7 @@ def test_a_backfill_ends_with_code_0_while_records_keep_coming_and_serves_its_me
     assert any("2 of 2 shards done" in line for line in said)
 
 
-def test_a_backfill_that_is_told_to_stop_ends_with_code_75_and_releases_its_lease(busy: Stream, tmp_path: Path) -> None:
+def test_a_backfill_that_is_told_to_stop_ends_with_code_75_and_releases_its_lease(busy: StreamConfig, tmp_path: Path) -> None:
     """0 would say that the tip was reached. The open batch was finished, and the next run goes on at once."""
     config = configuration(busy, "unused:unused")
     path = document(config, tmp_path, batch={"intervalSeconds": 600})  # the tip is looked for before the second batch
@@ -171,7 +172,7 @@ def test_a_backfill_that_is_told_to_stop_ends_with_code_75_and_releases_its_leas
         said += child.stderr
     assert child.returncode == 75, "".join(said)
     assert json.loads((tmp_path / "last").read_text())["reason"] == "Interrupted"
-    row = ports.store(config).consumer()
+    row = wiring.store(config).consumer()
     assert row is not None
     assert (row.released, row.committed) == (True, 1)
 
@@ -179,21 +180,21 @@ def test_a_backfill_that_is_told_to_stop_ends_with_code_75_and_releases_its_leas
 # -- a session that somebody else made ---------------------------------------------------------------------------------------------
 
 
-def test_a_notebook_processes_everything_that_was_there_and_releases_its_lease(spark: SparkSession, aws: Stream) -> None:
+def test_a_notebook_processes_everything_that_was_there_and_releases_its_lease(spark: SparkSession, aws: StreamConfig) -> None:
     """Another run goes on at once, and finds nothing more."""
     config = embedding(aws, "collect")
     told: list[str] = []
     for generation in (1, 2):
         embedded.run(spark, config, until_tip=True, tell=told.append)
-        row = ports.store(config).consumer()
+        row = wiring.store(config).consumer()
         assert row is not None
         assert (row.generation, row.released) == (generation, True)
     assert sorted(n for _, numbers in seen for n in numbers) == list(range(RECORDS))
-    assert len(ports.store(config).shards()) == SHARDS
+    assert len(wiring.store(config).shards()) == SHARDS
     assert any(f"batch 1: {RECORDS} records of {SHARDS} shards" in line for line in told)
 
 
-def test_a_notebook_gives_its_configuration_as_a_mapping(spark: SparkSession, aws: Stream) -> None:
+def test_a_notebook_gives_its_configuration_as_a_mapping(spark: SparkSession, aws: StreamConfig) -> None:
     """What is wrong with it is said by key."""
     with pytest.raises(Refused, match="colour: unknown"):
         embedded.run(spark, {"colour": 1})
@@ -201,14 +202,14 @@ def test_a_notebook_gives_its_configuration_as_a_mapping(spark: SparkSession, aw
         embedded.run(spark, json.dumps({"stream": {"name": aws.name}, "checkpoints": {"table": "abc"}, "pipeline": {"entrypoint": "a:b"}}))
 
 
-def test_a_notebook_stops_when_it_is_told_to(spark: SparkSession, aws: Stream) -> None:
+def test_a_notebook_stops_when_it_is_told_to(spark: SparkSession, aws: StreamConfig) -> None:
     """From another thread: the open batch is finished."""
     config, drain = embedding(aws, "collect"), threading.Event()
     stopper = threading.Thread(target=lambda: (_until(lambda: bool(seen)), drain.set()))
     stopper.start()
     embedded.run(spark, config, drain=drain)
     stopper.join()
-    row = ports.store(config).consumer()
+    row = wiring.store(config).consumer()
     assert row is not None
     assert row.released
     assert row.committed >= 1
@@ -219,12 +220,12 @@ def _until(met: Callable[[], bool]) -> None:
         PAUSE.wait(0.05)
 
 
-def test_an_error_of_process_reaches_the_notebook_and_the_batch_comes_again(spark: SparkSession, aws: Stream) -> None:
+def test_an_error_of_process_reaches_the_notebook_and_the_batch_comes_again(spark: SparkSession, aws: StreamConfig) -> None:
     """The lease is not released: the next run waits it out, and replays."""
     config = embedding(aws, "fail")
     with pytest.raises(RuntimeError, match="the sink is full"):
         embedded.run(spark, config, until_tip=True)
-    row = ports.store(config).consumer()
+    row = wiring.store(config).consumer()
     assert row is not None
     assert (row.released, row.committed) == (False, 0)
     embedded.run(spark, replace(config, pipeline=replace(config.pipeline, entrypoint="pipelines_of_tests:collect")), until_tip=True)
@@ -234,13 +235,13 @@ def test_an_error_of_process_reaches_the_notebook_and_the_batch_comes_again(spar
 
 @pytest.mark.parametrize(("pipeline", "error"), [("fail_beside_a_job", RuntimeError), ("interrupt_beside_a_job", KeyboardInterrupt)])
 def test_jobs_that_still_run_when_a_run_fails_are_cancelled_before_its_heartbeats_stop(
-    pipeline: str, error: type[BaseException], spark: SparkSession, aws: Stream, monkeypatch: pytest.MonkeyPatch
+    pipeline: str, error: type[BaseException], spark: SparkSession, aws: StreamConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next run would work beside them. An interrupt of the notebook is such an end too."""
     active, real, at_the_end = spark.sparkContext.statusTracker().getActiveJobsIds, embedded.beating, list[list[int]]()
 
     @contextlib.contextmanager
-    def looking(heart: Heart, lost: Callable[[], None]) -> Iterator[None]:
+    def looking(heart: Heartbeats, lost: Callable[[], None]) -> Iterator[None]:
         with real(heart, lost):
             try:
                 yield
@@ -253,7 +254,7 @@ def test_jobs_that_still_run_when_a_run_fails_are_cancelled_before_its_heartbeat
     assert at_the_end == [[]]
 
 
-def test_two_runs_on_one_table_do_not_work_side_by_side(spark: SparkSession, aws: Stream) -> None:
+def test_two_runs_on_one_table_do_not_work_side_by_side(spark: SparkSession, aws: StreamConfig) -> None:
     """The second sees the first one's heartbeats."""
     config, drain = embedding(aws, "collect"), threading.Event()
     first = threading.Thread(target=embedded.run, args=(spark, config), kwargs={"drain": drain})
@@ -265,13 +266,13 @@ def test_two_runs_on_one_table_do_not_work_side_by_side(spark: SparkSession, aws
     first.join()
 
 
-def test_a_run_whose_lease_was_taken_ends_and_its_jobs_are_cancelled(spark: SparkSession, aws: Stream) -> None:
+def test_a_run_whose_lease_was_taken_ends_and_its_jobs_are_cancelled(spark: SparkSession, aws: StreamConfig) -> None:
     """While `process` waits for a job of a minute."""
     config = embedding(aws, "long_job")
 
     def steal() -> None:
         _until(lambda: bool(seen))
-        store = ports.store(config)
+        store = wiring.store(config)
         row = store.consumer()
         assert row is not None
         assert store.take(row, replace(row, token="thief")) is not None
@@ -284,7 +285,7 @@ def test_a_run_whose_lease_was_taken_ends_and_its_jobs_are_cancelled(spark: Spar
     assert not spark.sparkContext.statusTracker().getActiveJobsIds()
 
 
-def test_a_session_that_runs_tasks_twice_is_refused(spark: SparkSession, aws: Stream) -> None:
+def test_a_session_that_runs_tasks_twice_is_refused(spark: SparkSession, aws: StreamConfig) -> None:
     """Naming the setting."""
     settings: Any = spark.sparkContext._jsc.sc().conf()
     settings.set("spark.speculation", "true")
@@ -303,7 +304,7 @@ class Far:
         self._jsc, self.master = spark.sparkContext._jsc, "yarn"
 
 
-def test_a_session_whose_executors_would_outlive_the_lease_is_refused_with_what_to_set(spark: SparkSession, aws: Stream) -> None:
+def test_a_session_whose_executors_would_outlive_the_lease_is_refused_with_what_to_set(spark: SparkSession, aws: StreamConfig) -> None:
     """Spark's defaults let an executor that is cut off work on for ten minutes."""
     settings: Any = spark.sparkContext._jsc.sc().conf()
     config, far = configuration(aws, "a:b"), Far(spark)

@@ -13,12 +13,12 @@ from conftest_spark import configuration
 from rendered_executor import DRIVER, RESOURCE, SPEC
 
 from sluice_consumer import config as configs
-from sluice_consumer import spark_conf
-from sluice_consumer.config import Stream
-from sluice_operator.change import Wanted
-from sluice_operator.manifests import driver_config
+from sluice_consumer.config import StreamConfig
+from sluice_consumer.spark import conf
+from sluice_operator.apply.manifests import driver_config
 from sluice_operator.settings import Settings
-from sluice_operator.spec import parse
+from sluice_operator.spec.changes import DesiredSpec
+from sluice_operator.spec.fields import parse
 
 pytestmark = pytest.mark.spark
 
@@ -42,7 +42,7 @@ def said_by(settings: dict[str, str]) -> str:
 
 def test_arrow_reads_without_looking_at_bounds_and_still_looks_for_null() -> None:
     """The property is read once, by a JVM that starts: a session's setting would come too late."""
-    settings = spark_conf.settings(configuration(Stream("s", "us-east-1"), "a:b"), None)
+    settings = conf.settings(configuration(StreamConfig("s", "us-east-1"), "a:b"), None)
     assert "FOUND False True" in said_by(settings)
 
 
@@ -50,9 +50,9 @@ def test_arrow_reads_without_looking_at_bounds_and_still_looks_for_null() -> Non
 def test_the_drivers_jvm_has_the_heap_that_its_pods_memory_gives(memory: str, heap: str) -> None:
     """The least of them starts Spark, with the collector whose heap is reckoned the smallest, too: that of pods with one core."""
     raw = {**SPEC, "driver": {"resources": {"limits": {"memory": memory}}}}
-    told = configs.parse(json.dumps(driver_config(RESOURCE, Wanted(parse(raw), raw), DRIVER, Settings())))
+    told = configs.parse(json.dumps(driver_config(RESOURCE, DesiredSpec(parse(raw), raw), DRIVER, Settings())))
     serial = {"spark.driver.extraJavaOptions": "-XX:+UseSerialGC"}
-    said = said_by({**spark_conf.settings(told, None, "local[1]"), **serial})
+    said = said_by({**conf.settings(told, None, "local[1]"), **serial})
     given = next(line for line in said.splitlines() if line.startswith("GIVEN"))
     assert f"-Xmx{heap}" in given.split()
     checked = next(int(line.split()[1]) for line in said.splitlines() if line.startswith("CHECKED"))

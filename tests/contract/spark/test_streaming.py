@@ -19,10 +19,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice_checkpoints.errors import Fenced, LeaseHeld, Refused
-from sluice_consumer import embedded, ports, streaming, streaming_jobs
-from sluice_consumer.config import Config, Stream
+from sluice_consumer import embedded
+from sluice_consumer.config import Config, StreamConfig
 from sluice_consumer.embedded import LeaseLost
-from sluice_consumer.streaming import Source
+from sluice_consumer.process import wiring
+from sluice_consumer.streaming import jobs
+from sluice_consumer.streaming import stream_source as streaming
+from sluice_consumer.streaming.stream_source import Source
 
 pytestmark = pytest.mark.spark
 LEASE = 12.0  # seconds; threads of a busy process beat late
@@ -31,7 +34,7 @@ WINDOWS = "window(approximateArrivalTimestamp, '1 second') AS w"
 
 
 @pytest.fixture
-def config(slow_stream: Stream) -> Config:
+def config(slow_stream: StreamConfig) -> Config:
     """A consumer with a table of its own."""
     return replace(configuration(slow_stream, "pipelines_of_tests:collect", max_records_per_shard=8), lease_duration_seconds=LEASE)
 
@@ -55,7 +58,7 @@ def offsets(directory: Path) -> list[int]:
 
 def committed(config: Config) -> tuple[int, bool]:
     """The last batch of the table, and whether the lease is free."""
-    row = ports.store(config).consumer()
+    row = wiring.store(config).consumer()
     assert row is not None
     return row.committed, row.released
 
@@ -83,7 +86,7 @@ def test_the_loop_goes_on_where_a_query_ended_and_then_its_directory_is_too_old(
         run(source, source.load(), tmp_path / "one", keep)
 
 
-def test_state_is_right_and_batches_without_data_disturb_no_number(spark: SparkSession, aws: Stream, config: Config, tmp_path: Path) -> None:
+def test_state_is_right_and_batches_without_data_disturb_no_number(spark: SparkSession, aws: StreamConfig, config: Config, tmp_path: Path) -> None:
     """A watermark closes windows in batches that read nothing; duplicates are dropped over batches."""
     client = boto3.client("kinesis", endpoint_url=aws.kinesis_endpoint, region_name=aws.region)
     name = f"state-{tmp_path.name}"
@@ -150,7 +153,7 @@ def test_a_query_ends_whose_function_leaves_a_job_that_reads(spark: SparkSession
 
 def test_a_query_started_by_its_writer_is_refused(spark: SparkSession, config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody knows its jobs. It would wait for ever after its first batch, without a word."""
-    monkeypatch.setattr(streaming_jobs, "START_SECONDS", 0.2)
+    monkeypatch.setattr(jobs, "START_SECONDS", 0.2)
     with streaming.source(spark, config) as source:
         writer = source.load().writeStream.format("noop").option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
         query = writer.start()
@@ -189,7 +192,7 @@ def test_a_second_source_on_the_table_and_a_second_use_of_the_source_are_refused
             run(source, twice, tmp_path, lambda batch, _: batch.collect() and None)
         with pytest.raises(Refused, match="another source for another query"):
             source.start(stream.writeStream.format("noop"))
-    assert len(ports.store(config).shards()) == SHARDS
+    assert len(wiring.store(config).shards()) == SHARDS
 
 
 def test_a_query_whose_lease_was_taken_is_stopped(spark: SparkSession, config: Config, tmp_path: Path) -> None:
@@ -198,7 +201,7 @@ def test_a_query_whose_lease_was_taken_is_stopped(spark: SparkSession, config: C
 
     def steal() -> None:
         begun.wait(120)
-        store = ports.store(config)
+        store = wiring.store(config)
         row = store.consumer()
         assert row is not None
         assert store.take(row, replace(row, token="thief")) is not None

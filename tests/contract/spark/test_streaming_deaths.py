@@ -20,8 +20,8 @@ from conftest_spark import SLOW_SHARDS as SHARDS
 from pyspark.sql import SparkSession
 from streaming_app import ORDER
 
-from sluice_consumer import ports
-from sluice_consumer.config import Checkpoints, Config, Pipeline, Stream
+from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
+from sluice_consumer.process import wiring
 
 pytestmark = pytest.mark.spark
 FILES = ("latest", "bound", "sink", "committing", "committed")
@@ -38,7 +38,7 @@ class Story:
     moments: tuple[str, ...]
 
     def tell(self) -> Story:
-        """Runs it, life by life. A life may also end because this machine was too slow for its lease: then the next tries again."""
+        """Runs it, epoch by epoch. An epoch may also end because this machine was too slow for its lease: then the next tries again."""
         for moment in (*self.moments, None):
             for _ in range(4):
                 code, said = self.live(moment)
@@ -50,7 +50,7 @@ class Story:
         return self
 
     def live(self, moment: str | None) -> tuple[int, str]:
-        """One life, in a session of its own; its exit code and last words."""
+        """One epoch, in a session of its own; its exit code and last words."""
         order = {"config": self.config, "directory": str(self.directory), "sink": self.sink, "die": moment}
         here = Path(__file__)
         paths = [str(here.parents[3] / "consumer"), str(here.parent)]
@@ -70,7 +70,7 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def stories(slow_stream: Stream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[Story]]]:
+def stories(slow_stream: StreamConfig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[Story]]]:
     """Both stories are told side by side: much of a story is waiting for the lease of the dead."""
 
     def story(sink: str, moments: tuple[str, ...]) -> Story:
@@ -119,8 +119,8 @@ def test_spark_and_the_table_agree_in_the_end_and_the_lease_is_released(stories:
     batches = [offset["batch"] for offset in story.commits()]
     assert batches == sorted(set(batches))
     stream = story.config["stream"]
-    where = Stream(stream["name"], stream["region"], stream["kinesisEndpoint"], stream["dynamodbEndpoint"])
-    row = ports.store(Config(where, Checkpoints(story.config["checkpoints"]["table"]), Pipeline("a:b"))).consumer()
+    where = StreamConfig(stream["name"], stream["region"], stream["kinesisEndpoint"], stream["dynamodbEndpoint"])
+    row = wiring.store(Config(where, CheckpointsConfig(story.config["checkpoints"]["table"]), PipelineConfig("a:b"))).consumer()
     assert row is not None
     assert (row.committed, row.released) == (batches[-1], True)
     assert row.generation >= len(story.moments) + 1

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from sluice_consumer import columns
+from sluice_consumer.kinesis import arrow_arrays
 
 TASKS = 16
 NAMES = ["has_read", "tracked", "pandas", "threads"]
@@ -29,11 +29,11 @@ class Looks(DataSourceReader):
 
         Not as tuples: to make columns of them, PySpark itself would import pandas.
         """
-        ours = sys.modules.get("sluice_consumer.datasource")
+        ours = sys.modules.get("sluice_consumer.spark.batch_reader")
         gc.collect()
         found = [ours is not None and ours.freeze.cache_info().currsize > 1, len(gc.get_objects()), "pandas" in sys.modules]
         found.append(len([thread for thread in threading.enumerate() if thread.name.startswith("shard")]))
-        yield pa.RecordBatch.from_arrays([columns.numbers([int(value)]) for value in found], names=NAMES)
+        yield pa.RecordBatch.from_arrays([arrow_arrays.numbers([int(value)]) for value in found], names=NAMES)
 
 
 class WorkerLook(DataSource):

@@ -15,22 +15,24 @@ from pyspark.sql import SparkSession
 from takeover.delivered import delivered
 from takeover.expected import Delivery
 
-from sluice_checkpoints.lease import Watcher, take_over
-from sluice_checkpoints.model import ShardRow
-from sluice_consumer import ports, supervisor
-from sluice_consumer.config import Batch, Checkpoints, Config, MigrateFrom, Pipeline, Stream
-from sluice_consumer.pod import Reporter
-from sluice_consumer.work import Lease, Work
+from sluice_checkpoints.protocol.lease import Watcher, take_over
+from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_consumer.config import BatchConfig, CheckpointsConfig, Config, MigrateFromConfig, PipelineConfig, StreamConfig
+from sluice_consumer.process import supervisor, wiring
+from sluice_consumer.process.pod import Reporter
+from sluice_consumer.process.session import Session, WorkLease
 
 REGION = "us-east-1"
 RECORDS = 30  # a batch and shard: most shards need more than one
 
 
-def configuration(stream: Stream, source: str, target: str) -> Config:
+def configuration(stream: StreamConfig, source: str, target: str) -> Config:
     """A consumer of the target that insists on the migration."""
-    batch = Batch(interval_seconds=0, max_records_per_shard=RECORDS)
-    pipeline = Pipeline("takeover.delivered:collect")
-    return Config(stream, Checkpoints(target), pipeline, name=target, migrate_from=MigrateFrom(source), batch=batch, lease_duration_seconds=3)
+    batch = BatchConfig(interval_seconds=0, max_records_per_shard=RECORDS)
+    pipeline = PipelineConfig("takeover.delivered:collect")
+    return Config(
+        stream, CheckpointsConfig(target), pipeline, name=target, migrate_from=MigrateFromConfig(source), batch=batch, lease_duration_seconds=3
+    )
 
 
 def migrate(config: Config) -> tuple[int, dict[str, Any]]:
@@ -71,11 +73,11 @@ class Consumed:
 
 
 def consume(spark: SparkSession, config: Config) -> Consumed:
-    """One life of the consumer, from taking the lease to the tip of the stream."""
-    store, drain = ports.store(config), threading.Event()
-    supervisor.prepare(config, store, ports.catalog(config))
+    """One epoch of the consumer, from taking the lease to the tip of the stream."""
+    store, drain = wiring.store(config), threading.Event()
+    supervisor.prepare(config, store, wiring.catalog(config))
     taken = take_over(store, supervisor.claim(config), Watcher(sleep=_never))
-    work = Work(config, Lease(taken.life, taken.how, taken.wait_out_millis), Reporter(None), drain)
+    work = Session(config, WorkLease(taken.epoch, taken.how, taken.wait_out_millis), Reporter(None), drain)
     delivered.clear()
     work.begin(in_pod=False)
     work.loop(work.engine(spark), until_tip=True)

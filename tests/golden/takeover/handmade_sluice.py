@@ -23,10 +23,10 @@ def at_time(shard: int, record: int) -> dict[str, Any]:
 
 
 def consumer(**more: Any) -> Item:
-    """The consumer's row, of a life that promised 20 s."""
-    life = {"generation": number(3), "token": text("3f2a"), "counter": number(41), "leaseMillis": number(20_000), "committed": number(COMMITTED)}
+    """The consumer's row, of an epoch that promised 20 s."""
+    epoch = {"generation": number(3), "token": text("3f2a"), "counter": number(41), "leaseMillis": number(20_000), "committed": number(COMMITTED)}
     stream = {"format": number(1), "consumerId": text("c0ffee"), "streamArn": text(ARN), "streamCreated": number(1000 * CREATED)}
-    return {"id": text("consumer"), "state": text("ACTIVE"), "bootstrapped": {"BOOL": True}, **stream, **life, **more}
+    return {"id": text("consumer"), "state": text("ACTIVE"), "bootstrapped": {"BOOL": True}, **stream, **epoch, **more}
 
 
 def row(shard: int, batch: int, start: dict[str, Any], end: dict[str, Any]) -> Item:

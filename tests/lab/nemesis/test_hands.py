@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sluice_lab.demo.topology import Shard
 from sluice_lab.nemesis import hands, manifest
+from sluice_lab.scenario.topology import Shard
 
 
 def test_a_pick_names_a_victim_whatever_their_order() -> None:

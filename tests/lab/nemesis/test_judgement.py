@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from sluice_lab.demo.ledger import Account, Line, Place
 from sluice_lab.nemesis import judgement, takeover
 from sluice_lab.nemesis.judgement import Evidence
 from sluice_lab.nemesis.takeover import Happening, Look
 from sluice_lab.nemesis.witness import Issue, Seen, Stint
+from sluice_lab.scenario.ledger import Account, Line, Place
 
 LEASE = 10.0
 # When it happens, and how long it takes: each from a commit to the next; seconds.
@@ -30,9 +30,9 @@ def looks() -> list[Look]:
     gaps = [(began, began + lasts - 0.5) for name, (began, lasts) in TIMES.items() if lasts > 2]
     found = []
     for at in range(140):
-        life = "A" if at < 30 else "B" if at < 110 else "C"
+        epoch = "A" if at < 30 else "B" if at < 110 else "C"
         batch = sum(not any(a < before < b for a, b in gaps) for before in range(at + 1))
-        found.append(Look(float(at), "ABC".index(life) + 1, life, batch, released=life == "A" and at > 25, produced=0))
+        found.append(Look(float(at), "ABC".index(epoch) + 1, epoch, batch, released=epoch == "A" and at > 25, produced=0))
     return found
 
 
@@ -51,7 +51,7 @@ def test_what_went_well_has_no_problems() -> None:
     """And says so in a line, with the take-over times in their order."""
     found = judgement.judge(RIGHT)
     assert found.problems == []
-    assert judgement.verdict(found).startswith("✓ 1 records, 1 lives")
+    assert judgement.verdict(found).startswith("✓ 1 records, 1 epochs")
     assert [pause.name for pause in found.pauses] == [takeover.RESTART, takeover.UP, takeover.EXECUTOR, takeover.DOWN, takeover.DRIVER]
     assert judgement.table(found).row_count == 5
 

@@ -2,11 +2,11 @@
 
 import xml.etree.ElementTree as ET
 
-from sluice_lab.demo.ledger import Place
 from sluice_lab.nemesis import picture, svg
 from sluice_lab.nemesis.picture import Done, Story
 from sluice_lab.nemesis.takeover import Look
 from sluice_lab.nemesis.witness import Stint
+from sluice_lab.scenario.ledger import Place
 
 LOOKS = [
     Look(0.0, 1, "n-driver-1", 0, released=False, produced=0),
@@ -32,7 +32,7 @@ def words(drawn: str) -> list[str]:
 
 
 def test_everything_that_happened_is_in_the_picture() -> None:
-    """Deeds with their victims, lives, shards, executors; and it is XML whatever the words."""
+    """Deeds with their victims, epochs, shards, executors; and it is XML whatever the words."""
     found = words(picture.draw(STORY))
     assert {"a <title>", "kill driver n-driver-1", "zombie one", "shard 1", "shard 2", "n-driver-1, generation 1", "batch 3", "again"} <= set(found)
     assert "one, batch 2, attempt 2" in found

@@ -9,8 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import cbor2
 import pytest
 
-from sluice_lab import proxy
-from sluice_lab.proxy import FAIR, Kind, Proxy, Upstream, Weather
+from sluice_lab.aws import proxy
+from sluice_lab.aws.proxy import FAIR, Kind, Proxy, Upstream, Weather
 
 HOST = "127.0.0.1"
 JSON = "application/x-amz-json-1.0"

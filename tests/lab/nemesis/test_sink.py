@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from sluice_consumer.arrow import SCHEMA
 from sluice_consumer.pipelines import BatchInfo
-from sluice_lab.demo import delivered
-from sluice_lab.demo.ledger import Place
+from sluice_consumer.spark.arrow import SCHEMA
 from sluice_lab.nemesis import sink, witness
+from sluice_lab.scenario import delivered
+from sluice_lab.scenario.ledger import Place
 
 INFO = BatchInfo("id", 7, replay=False, stream="s", shards=("a", "b"))
 
@@ -48,7 +48,7 @@ def test_a_batch_is_seen_and_stored_and_stored_only_once(spark: SparkSession, tm
     for _ in range(2):
         sink.process(frame, info)
     seen = witness.parse(line for file in (tmp_path / "seen").iterdir() for line in file.read_text().splitlines())
-    assert [(issue.life, issue.batch) for issue in seen.issues] == [("n-driver-1", 7)] * 2
+    assert [(issue.epoch, issue.batch) for issue in seen.issues] == [("n-driver-1", 7)] * 2
     assert {stint.shard: stint.places for stint in seen.stints} == {"a": (Place(1, 0), Place(2, 0)), "b": (Place(1, 0),)}
     assert [found.record.n for found in delivered.read(tmp_path / "stored")] == [1, 2, 1]
 

@@ -9,15 +9,15 @@ from sluice_lab.nemesis.watch import Watch
 ROW: dict[str, Any] = {"generation": {"N": "3"}, "committed": {"N": "41"}, "holder": {"S": "nemesis-driver-2/7"}}
 
 
-def test_a_life_is_the_pod_that_holds_the_lease() -> None:
+def test_an_epoch_is_the_pod_that_holds_the_lease() -> None:
     """Until another takes it; a release is told apart."""
     assert watch.read(ROW, 5.0, 9) == Look(5.0, 3, "nemesis-driver-2", 41, released=False, produced=9)
     assert watch.read(ROW | {"released": {"BOOL": True}}, 5.0, 9).released
-    assert watch.read({"generation": {"N": "0"}, "committed": {"N": "0"}}, 5.0, 9).life == ""
+    assert watch.read({"generation": {"N": "0"}, "committed": {"N": "0"}}, 5.0, 9).epoch == ""
 
 
 def test_looks_are_kept_when_something_moved_or_a_second_went_by() -> None:
-    """A batch, a life, a release at once; what was put, now and then."""
+    """A batch, an epoch, a release at once; what was put, now and then."""
     found = Watch(None, "table", lambda: 0)
     same = {"released": False}
     looks = [
@@ -31,4 +31,4 @@ def test_looks_are_kept_when_something_moved_or_a_second_went_by() -> None:
     for look in looks:
         found.add(look)
     assert found.looks == [looks[0], *looks[2:]]
-    assert (found.batch, found.life) == (2, "B")
+    assert (found.batch, found.epoch) == (2, "B")

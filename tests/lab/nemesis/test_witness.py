@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from sluice_lab.demo.ledger import Place
 from sluice_lab.nemesis import witness
 from sluice_lab.nemesis.witness import Stint
+from sluice_lab.scenario.ledger import Place
 
 LEASE = 10.0
 SHARD = "shardId-000000000003"
 
 
 def stint(first: float, last: float, **changed: Any) -> Stint:
-    """Work of the first attempt of a task of batch 1, by life A."""
-    known: dict[str, Any] = {"life": "A", "batch": 1, "pod": "A-exec-1", "task": "0.0", "attempt": 0, "shard": SHARD, "places": (Place(1, 0),)}
+    """Work of the first attempt of a task of batch 1, by epoch A."""
+    known: dict[str, Any] = {"epoch": "A", "batch": 1, "pod": "A-exec-1", "task": "0.0", "attempt": 0, "shard": SHARD, "places": (Place(1, 0),)}
     return Stint(first=first, last=last, **(known | changed))
 
 
@@ -24,9 +24,9 @@ def stint(first: float, last: float, **changed: Any) -> Stint:
     ("other", "released", "gap"),
     [
         ({"attempt": 1}, set(), 10.0),  # another attempt of the same task
-        ({"life": "B", "batch": 1}, set(), 10.0),  # the same batch in another life
-        ({"life": "B", "batch": 2}, set(), 10.0),  # another batch in another life
-        ({"life": "B", "batch": 2}, {"A"}, 0.0),  # after a clean drain
+        ({"epoch": "B", "batch": 1}, set(), 10.0),  # the same batch in another epoch
+        ({"epoch": "B", "batch": 2}, set(), 10.0),  # another batch in another epoch
+        ({"epoch": "B", "batch": 2}, {"A"}, 0.0),  # after a clean drain
         ({"batch": 2, "task": "1.0"}, set(), 0.0),  # the next batch
         ({"task": "0.1"}, set(), 10.0),  # a shard in two tasks of one batch: a stage that was made again
     ],
@@ -41,8 +41,8 @@ def test_two_are_as_far_apart_as_the_rule_says(other: dict[str, Any], released: 
 
 
 def test_another_shard_is_nobodys_business() -> None:
-    """Two lives may work on two shards."""
-    assert witness.clashes([stint(1, 2), stint(1, 2, life="B", shard="shardId-000000000004")], set(), LEASE) == []
+    """Two epochs may work on two shards."""
+    assert witness.clashes([stint(1, 2), stint(1, 2, epoch="B", shard="shardId-000000000004")], set(), LEASE) == []
 
 
 def test_a_zombie_is_found_behind_others() -> None:
@@ -54,8 +54,8 @@ def test_a_zombie_is_found_behind_others() -> None:
 
 def test_the_closest_are_told_by_rule() -> None:
     """What was measured, of rules that ask for a time between."""
-    stints = [stint(0, 1), stint(12, 13, attempt=1), stint(30, 31, life="B"), stint(60, 61, life="C")]
-    assert witness.closest(stints, {"B"}, LEASE) == {"two attempts of a task": 11.0, "two lives": 17.0}
+    stints = [stint(0, 1), stint(12, 13, attempt=1), stint(30, 31, epoch="B"), stint(60, 61, epoch="C")]
+    assert witness.closest(stints, {"B"}, LEASE) == {"two attempts of a task": 11.0, "two epochs": 17.0}
 
 
 def test_everyone_reads_the_same_batch() -> None:
@@ -63,13 +63,13 @@ def test_everyone_reads_the_same_batch() -> None:
     places = tuple(Place(n, 0) for n in range(5))
     same = [stint(0, 1, places=places[:2]), stint(20, 21, attempt=1, places=places)]
     assert witness.unlike(same) == []
-    assert witness.unlike([*same, stint(40, 41, life="B", places=(places[1],))]) == [f"{SHARD}, batch 1"]
+    assert witness.unlike([*same, stint(40, 41, epoch="B", places=(places[1],))]) == [f"{SHARD}, batch 1"]
     assert witness.repeated(same) == 1
 
 
 def lines() -> Iterator[str]:
     """What `sink` writes: a driver's call of the pipeline, and two pieces of a shard."""
-    who = {"life": "A", "batch": 7}
+    who = {"epoch": "A", "batch": 7}
     yield json.dumps(who | {"issued": 50.0, "began": 30.0})
     task = who | {"pod": "A-exec-1", "task": "3.0", "attempt": 9, "shard": SHARD}
     for at, places in ((52.0, [["2", 1]]), (51.0, [["1", 0], ["2", 0]]), (51.5, []), (52.5, [])):

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from operator_world import MIGRATING, World, ready
-
 from sluice_operator.change import Wanted, migration_hash
+
 from sluice_operator.spec import parse
 
 Json = dict[str, Any]

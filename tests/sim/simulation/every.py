@@ -4,7 +4,7 @@ from simulation import (  # noqa: F401 - they enter themselves
     sabotage_aggregates,
     sabotage_batches,
     sabotage_beginnings,
-    sabotage_lives,
+    sabotage_epochs,
     sabotage_losses,
     sabotage_processes,
     sabotage_shards,

@@ -17,13 +17,13 @@ class Habits:
     """What differs from one world to another.
 
     Attributes:
-        processes: what `process` does, by the numbers of batch and life, over and over.
+        processes: what `process` does, by the numbers of batch and epoch, over and over.
         looks_first: it asks its sink before it reads; else the sink ignores what it has already.
         attempts: how often a task is tried.
         limit: records of a shard in a batch.
         shards_per_task: how many; bind_all_first: they are all bound before the first one is emitted.
         end_with_records: the service ends a shard with its last records, or with an empty reply after them.
-        rates: local seconds a second of true time, dealt to lives and executors in turn (docs/protocol.md bears 1 %).
+        rates: local seconds a second of true time, dealt to epochs and executors in turn (docs/protocol.md bears 1 %).
         only_close: the check of a batch's jobs is blind for failed jobs of shards that are not bound; only the close protects them.
     """
 

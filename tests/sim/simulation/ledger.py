@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from simulation.rows import Rows
 from simulation.stream import Stream, UserRecord
 
-from sluice_checkpoints.memory import MemoryTable
+from sluice_checkpoints.memory.table import MemoryTable
 
 Batch = Mapping[str, tuple[str, ...]]
 INVARIANTS = (
@@ -58,7 +58,7 @@ class Ledger(Rows):
         owed: names of the user records that have to be delivered, by shard, in order.
         read_before: names of those that the system which this one replaces has read.
         waived: batches that `process` declared dealt with although its sink does not hold all of them; `let_go`: names of what it let go so.
-        reported: the possible losses that some life has reported.
+        reported: the possible losses that some epoch has reported.
     """
 
     def __init__(self, table: MemoryTable, stream: Stream) -> None:
@@ -89,7 +89,7 @@ class Ledger(Rows):
         self._noted.update(f"{shard}: {row['note']}" for shard, row in shards.items() if row["batch"] == number and "note" in row)
 
     def unreported(self) -> set[str]:
-        """Possible losses that committed rows noted, and that no life has reported."""
+        """Possible losses that committed rows noted, and that no epoch has reported."""
         return self._noted - self.reported
 
     def emit(self, emission: Emission) -> None:
@@ -123,7 +123,7 @@ class Ledger(Rows):
 
     def _in_order(self, shard: str, names: tuple[str, ...], have: set[str]) -> None:
         before = [name for name in self.owed.get(shard, ()) if name in have]
-        kept = (name for name in names if name.isdecimal() and name not in self.told)  # a late life may still bring what was given up
+        kept = (name for name in names if name.isdecimal() and name not in self.told)  # a late epoch may still bring what was given up
         numbers = [*([max(map(int, before))] if before else []), *map(int, kept)]
         if numbers != sorted(numbers):
             self.breaks("order_within_shard", f"{shard}: {numbers}")
@@ -132,7 +132,7 @@ class Ledger(Rows):
                 self.breaks("order_within_shard", f"records of {shard} before {missing} of its parent {parent}")
 
     def missing(self) -> dict[str, list[str]]:
-        """What is owed, neither in the sink nor told as lost, by shard; of a shard that expired before any life listed it nobody can tell."""
+        """What is owed, neither in the sink nor told as lost, by shard; of a shard that expired before any epoch listed it nobody can tell."""
         done = self._have() | self.told
         known = (shard for shard in self.owed if f"shard/{shard}" in self.rows or shard in self.stream.shards)
         return {shard: left for shard in known if (left := [name for name in self.owed[shard] if name not in done])}

@@ -9,15 +9,15 @@ from typing import Any, ClassVar
 from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from simulation.epochs import Orders, SimulatedEpoch
 from simulation.habits import NOTHING, PROCESSES, Habits
-from simulation.lives import Orders, SimulatedLife
 from simulation.ports import FAULTS
 from simulation.spark import Attempt
 from simulation.turnstile import Process
 from simulation.world import World
 
 LEASES = (12.0, 30.0)
-MAX_LIVES = 6
+MAX_EPOCHS = 6
 MAX_SHARDS = 7
 slots = st.integers(0, 7)
 steps = st.integers(1, 6)
@@ -57,27 +57,27 @@ class Protocol(RuleBasedStateMachine):
         mortal=st.sampled_from([False, False, False, True]),
     )
     def begin(self, shards: int, habits: Habits, start: str, records: int, lease: float, whole: bool, mortal: bool) -> None:  # noqa: FBT001, PLR0917 - hypothesis passes names
-        """A stream, and the first life; sometimes its bootstrap can be interrupted, sometimes the stream may be deleted one day."""
+        """A stream, and the first epoch; sometimes its bootstrap can be interrupted, sometimes the stream may be deleted one day."""
         self.world = World(shards, replace(habits, **self.only))
         self.start, self.mortal = start, mortal
         for shard in self.world.open_shards:
             self.world.put(shard, records)
-        life = self.world.start(self._orders(lease))
+        epoch = self.world.start(self._orders(lease))
         if whole:
-            self.world.settle(life)
-            self.world.work(life)
+            self.world.settle(epoch)
+            self.world.work(epoch)
 
     def _orders(self, lease: float = LEASES[0], **how: Any) -> Orders:
         return Orders(lease, start=self.start, **how)
 
     # -- choices -------------------------------------------------------------------------------------------------------------------
 
-    def _life(self, slot: int) -> SimulatedLife | None:
-        lives = [life for life in self.world.lives if life.working]
-        return lives[slot % len(lives)] if lives else None
+    def _epoch(self, slot: int) -> SimulatedEpoch | None:
+        epochs = [epoch for epoch in self.world.epochs if epoch.working]
+        return epochs[slot % len(epochs)] if epochs else None
 
-    def _attempt(self, slot: int) -> tuple[SimulatedLife, Attempt] | None:
-        found = [(life, attempt) for life, _, attempt in self.world.processes() if attempt is not None and attempt.process not in self.world.frozen]
+    def _attempt(self, slot: int) -> tuple[SimulatedEpoch, Attempt] | None:
+        found = [(epoch, attempt) for epoch, _, attempt in self.world.processes() if attempt is not None and attempt.process not in self.world.frozen]
         return found[slot % len(found)] if found else None
 
     def _shard(self, slot: int) -> str:
@@ -120,9 +120,9 @@ class Protocol(RuleBasedStateMachine):
 
     @rule(slot=slots, batches=st.integers(1, 3))
     def work(self, slot: int, batches: int) -> None:
-        """A life works undisturbed for a while."""
-        if life := self._life(slot):
-            self.world.work(life, batches)
+        """An epoch works undisturbed for a while."""
+        if epoch := self._epoch(slot):
+            self.world.work(epoch, batches)
 
     @rule(slot=slots, count=steps)
     def step(self, slot: int, count: int) -> None:
@@ -141,8 +141,8 @@ class Protocol(RuleBasedStateMachine):
     @rule(slot=slots)
     def audit(self, slot: int) -> None:
         """A driver looks for shards that nobody accounts for, before its next batch."""
-        if life := self._life(slot):
-            life.audit = True
+        if epoch := self._epoch(slot):
+            epoch.audit = True
 
     @rule(fraction=st.sampled_from([0.05, 0.2, 0.4, 1.1]))
     def advance(self, fraction: float) -> None:
@@ -154,17 +154,17 @@ class Protocol(RuleBasedStateMachine):
     @rule(slot=slots, calls=calls, fault=st.sampled_from(FAULTS))
     def fault(self, slot: int, calls: int, fault: str) -> None:
         """A call of some process fails, or its reply is lost."""
-        if life := self._life(slot):
-            self.world.work(life, calls=calls)
+        if epoch := self._epoch(slot):
+            self.world.work(epoch, calls=calls)
         if found := self.world.runnable():
             self.world.step(*found[slot % len(found)], fault=fault)
 
     @rule(slot=slots, calls=calls, what=st.sampled_from(["kill", "lose", "lose", "lose frozen"]), after=after, late=late)
     def executor(self, slot: int, calls: int, what: str, after: int, late: int) -> None:
         """The executor of a task dies, or is cut off from the driver: a zombie, that may stand still; the batch goes on; the zombie goes on."""
-        life = self._life(slot)
-        if life is not None:
-            self.world.work(life, calls=calls)
+        epoch = self._epoch(slot)
+        if epoch is not None:
+            self.world.work(epoch, calls=calls)
         if not (found := self._attempt(slot)):
             return
         if what == "kill":
@@ -173,70 +173,70 @@ class Protocol(RuleBasedStateMachine):
         if what == "lose frozen":
             self.world.freeze(found[1].process)
         self.world.lose_attempt(*found)
-        if life is not None:
-            self.world.work(life, calls=after)
+        if epoch is not None:
+            self.world.work(epoch, calls=after)
         self._late(found[1].process, late)
 
     @rule(slot=slots, calls=calls, what=st.sampled_from(["crash", "crash", "freeze", "drain", "cut", "connect"]))
     def driver(self, slot: int, calls: int, what: str) -> None:
         """A driver's node dies or stands still; it gets SIGTERM; its supervisor loses its way to the table, or finds it again."""
-        if not (life := self._life(slot)):
+        if not (epoch := self._epoch(slot)):
             return
-        self.world.work(life, calls=calls)
+        self.world.work(epoch, calls=calls)
         if what == "crash":
-            self.world.crash(life)
-        elif what == "freeze" and life.working:
-            self.world.freeze_life(life)
+            self.world.crash(epoch)
+        elif what == "freeze" and epoch.working:
+            self.world.freeze_epoch(epoch)
         elif what == "drain":
-            life.draining = True
+            epoch.draining = True
         else:
-            life.cut = what == "cut"
+            epoch.cut = what == "cut"
 
     @precondition(lambda self: self.world.frozen)
     @rule(slot=slots, count=st.integers(1, 12))
     def thaw(self, slot: int, count: int) -> None:
         """Something that stood still goes on."""
-        hosts = {life.host for life in self.world.lives if life.driver is not None and not life.driver.done}
+        hosts = {epoch.host for epoch in self.world.epochs if epoch.driver is not None and not epoch.driver.done}
         frozen: list[Process] = [process for process in self.world.frozen if process not in hosts]
         if frozen:
             self.world.thaw(frozen[slot % len(frozen)], count)
 
-    # -- lives ---------------------------------------------------------------------------------------------------------------------
+    # -- epochs ---------------------------------------------------------------------------------------------------------------------
 
-    @precondition(lambda self: len(self.world.lives) < MAX_LIVES)
+    @precondition(lambda self: len(self.world.epochs) < MAX_EPOCHS)
     @rule(lease=leases, force=st.booleans())
-    def start_life(self, lease: float, force: bool) -> None:  # noqa: FBT001
+    def start_epoch(self, lease: float, force: bool) -> None:  # noqa: FBT001
         """Another driver pod starts."""
         self.world.settle(self.world.start(self._orders(lease, force=force)))
 
-    @precondition(lambda self: len(self.world.lives) < MAX_LIVES)
+    @precondition(lambda self: len(self.world.epochs) < MAX_EPOCHS)
     @rule(
         slot=slots, calls=calls, lease=leases, what=st.sampled_from(["crash", "freeze", "leave a zombie", "leave a zombie"]), after=after, late=late
     )
     def succeed(self, slot: int, calls: int, lease: float, what: str, after: int, late: int) -> None:
-        """A life crashes or freezes in the middle of something; the next one watches its lease, takes over and works; then who froze goes on."""
-        life, zombie = self._life(slot), None
-        if life is not None:
-            self.world.work(life, calls=calls)
-            zombie, found = life.driver, self._attempt(slot)
-            if what == "leave a zombie" and found and found[0] is life:
+        """An epoch crashes or freezes in the middle of something; the next one watches its lease, takes over and works; then who froze goes on."""
+        epoch, zombie = self._epoch(slot), None
+        if epoch is not None:
+            self.world.work(epoch, calls=calls)
+            zombie, found = epoch.driver, self._attempt(slot)
+            if what == "leave a zombie" and found and found[0] is epoch:
                 zombie = found[1].process
                 self.world.freeze(zombie)
-            if life.working:
-                self.world.freeze_life(life) if what == "freeze" else self.world.crash(life)
+            if epoch.working:
+                self.world.freeze_epoch(epoch) if what == "freeze" else self.world.crash(epoch)
         heir = self.world.start(self._orders(lease))
         self.world.settle(heir)
         self.world.advance(max(LEASES) * 1.05 + 1)
         self.world.work(heir, batches=3, calls=after)
         self._late(zombie, late)
 
-    @precondition(lambda self: len(self.world.lives) < MAX_LIVES)
+    @precondition(lambda self: len(self.world.epochs) < MAX_EPOCHS)
     @rule(slot=slots, calls=calls, lease=leases, after=after, late=late, crash=st.booleans())
     def usurp(self, slot: int, calls: int, lease: float, after: int, late: int, crash: bool) -> None:  # noqa: FBT001
-        """A life is taken over by force while it works, and whoever did that may crash at once."""
-        life, found = self._life(slot), None
-        if life is not None:
-            self.world.work(life, calls=calls)
+        """An epoch is taken over by force while it works, and whoever did that may crash at once."""
+        epoch, found = self._epoch(slot), None
+        if epoch is not None:
+            self.world.work(epoch, calls=calls)
             found = self._attempt(slot)
         usurper = self.world.start(self._orders(lease, force=True))
         self.world.settle(usurper)
@@ -245,13 +245,13 @@ class Protocol(RuleBasedStateMachine):
         if crash:
             self.world.crash(usurper)
 
-    @precondition(lambda self: len(self.world.lives) < MAX_LIVES)
+    @precondition(lambda self: len(self.world.epochs) < MAX_EPOCHS)
     @rule(slot=slots, calls=calls, keep=st.integers(0, 4), accept=st.sampled_from([True, True, False]), after=after, late=late)
     def overtake(self, slot: int, calls: int, keep: int, accept: bool, after: int, late: int) -> None:  # noqa: FBT001
-        """All lives die; nobody works until retention has taken the oldest records; the next life begins, with a person's word or without."""
-        life, found = self._life(slot), None
-        if life is not None:
-            self.world.work(life, calls=calls)
+        """All epochs die; nobody works until retention has taken the oldest records; the next epoch begins, with a person's word or without."""
+        epoch, found = self._epoch(slot), None
+        if epoch is not None:
+            self.world.work(epoch, calls=calls)
             found = self._attempt(slot) if late else None
         if found:
             self.world.freeze(found[1].process)
@@ -284,7 +284,7 @@ class Protocol(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Faults end: everything is delivered, and late zombies change nothing."""
         try:
-            if not self.world.ledger.broken and self.world.lives:
+            if not self.world.ledger.broken and self.world.epochs:
                 self.world.finish()
             self.claims_hold()
         finally:
@@ -303,7 +303,7 @@ RULES = frozenset(
         "executor",
         "driver",
         "thaw",
-        "start_life",
+        "start_epoch",
         "succeed",
         "usurp",
         "overtake",

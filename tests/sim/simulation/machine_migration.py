@@ -1,4 +1,4 @@
-"""The state machine of a consumer's beginning: pods of a migration Job, late, twice and crashed, beside the first lives of its driver."""
+"""The state machine of a consumer's beginning: pods of a migration Job, late, twice and crashed, beside the first epochs of its driver."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
+from simulation.epochs import Orders
 from simulation.habits import Habits
-from simulation.lives import Orders
-from simulation.machine import LEASES, MAX_LIVES, Protocol, calls, habits, slots
+from simulation.machine import LEASES, MAX_EPOCHS, Protocol, calls, habits, slots
 from simulation.migration import Job
 from simulation.ports import FAULTS
 from simulation.world import World
@@ -36,9 +36,9 @@ class Beginning(Protocol):
         return Orders(lease, start=self.start, migrate=self.migrate, **how)
 
     def _jobs(self) -> list[Job]:
-        return [life for life in self.world.lives if isinstance(life, Job)]
+        return [epoch for epoch in self.world.epochs if isinstance(epoch, Job)]
 
-    @precondition(lambda self: len(self._jobs()) < MAX_JOBS and len(self.world.lives) < MAX_LIVES)
+    @precondition(lambda self: len(self._jobs()) < MAX_JOBS and len(self.world.epochs) < MAX_EPOCHS)
     @rule(calls=calls)
     def migrates(self, calls: int) -> None:
         """A pod of the Job starts, and makes some calls."""
@@ -62,7 +62,7 @@ class Beginning(Protocol):
     @precondition(lambda self: "consumer" in self.world.table.rows or not any(self.world.stream.parents.values()))
     @rule(keep=st.integers(0, 4))
     def pause(self, keep: int) -> None:
-        """Nobody works until retention has taken the oldest records: KCL stopped a day before somebody moves from it, or the first life did.
+        """Nobody works until retention has taken the oldest records: KCL stopped a day before somebody moves from it, or the first epoch did.
 
         Not where children came meanwhile that KCL had not heard of: then a person has to say where those begin.
         """

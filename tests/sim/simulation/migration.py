@@ -1,4 +1,4 @@
-"""A migration Job: the real migrator in steps, from a table of KCL into the table that a driver's life may be about to begin on."""
+"""A migration Job: the real migrator in steps, from a table of KCL into the table that a driver's epoch may be about to begin on."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from simulation.stream import Stream
 from simulation.turnstile import Process, Waiting
 
 from sluice_checkpoints.errors import ServiceUnavailable
-from sluice_checkpoints.migration_twin import MemorySources
-from sluice_checkpoints.migration_world import Prepared
-from sluice_checkpoints.migration_world import World as Ports
-from sluice_checkpoints.migrator import Migrator, Request
-from sluice_checkpoints.snapshot import Key
+from sluice_checkpoints.formats.snapshot import TableKey
+from sluice_checkpoints.memory.migration import MemorySources
+from sluice_checkpoints.migrate.migrator import Migrator
+from sluice_checkpoints.migrate.ports import MigrationPorts as Ports
+from sluice_checkpoints.migrate.ports import MigrationRequest, PreparedTarget
 
 if TYPE_CHECKING:
     from simulation.world import World
@@ -32,7 +32,7 @@ def kcl_table(stream: Stream, read: Mapping[str, int]) -> dict[str, Any]:
         place = (str(last[0].number), last[0].sub) if last else ("TRIM_HORIZON", 0)
         numbers = {"checkpointSubSequenceNumber": place[1], "leaseCounter": 7, "ownerSwitchesSinceCheckpoint": 0}
         rows.append({"leaseKey": {"S": shard}, "checkpoint": {"S": place[0]}} | {name: {"N": str(value)} for name, value in numbers.items()})
-    return {SOURCE: ((Key("leaseKey", "HASH", "S"),), rows)}
+    return {SOURCE: ((TableKey("leaseKey", "HASH", "S"),), rows)}
 
 
 class Targets:
@@ -46,14 +46,14 @@ class Targets:
         self._process.pause("find")
         return self._client
 
-    def ensure(self, _name: str) -> Prepared:
+    def ensure(self, _name: str) -> PreparedTarget:
         """See `Targets`."""
         self._process.pause("ensure")
-        return Prepared(self._client)
+        return PreparedTarget(self._client)
 
 
 class Job:
-    """One pod of a migration Job. To the scheduler it is a life without a driver."""
+    """One pod of a migration Job. To the scheduler it is an epoch without a driver."""
 
     driver = engine = heart = taken = frozen_at = consumer = None
     cut = working = audit = draining = False
@@ -81,7 +81,7 @@ class Job:
             sleep,
             lambda: next(tokens),
         )
-        Migrator(Request(SOURCE, world.table.name, lease_millis=round(LEASE * 1000)), ports).run()
+        Migrator(MigrationRequest(SOURCE, world.table.name, lease_millis=round(LEASE * 1000)), ports).run()
 
     @property
     def over(self) -> bool:

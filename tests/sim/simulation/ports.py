@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from simulation.turnstile import Process, Waiting
 
 from sluice_checkpoints.errors import ServiceUnavailable
-from sluice_checkpoints.memory import MemoryTable
-from sluice_checkpoints.model import Item
-from sluice_checkpoints.stream import Place as StreamPlace
-from sluice_checkpoints.stream import ShardList, StreamIdentity
-from sluice_checkpoints.stream_twin import StreamTwin
-from sluice_checkpoints.table import Member, Outcome, Put, Transaction, Update, Write
-from sluice_consumer.binding import ShardSource
-from sluice_consumer.ranges import BoundRange, Fetched, Limits, Place
+from sluice_checkpoints.memory.stream import MemoryStream
+from sluice_checkpoints.memory.table import MemoryTable
+from sluice_checkpoints.protocol.rows import Item
+from sluice_checkpoints.protocol.table import Member, Outcome, Put, Transaction, Update, Write
+from sluice_checkpoints.stream.model import ShardList, StreamIdentity
+from sluice_checkpoints.stream.model import ShardPlace as StreamPlace
+from sluice_consumer.shards.bind import ShardSource
+from sluice_consumer.shards.ranges import BoundRange, Fetched, FetchRequest, Limits
 
 # What may go wrong with a call: no answer and no effect; an effect and no answer; an effect, and the answer only to the second try; the service makes
 # the caller wait; the answer is an old one, where the service may give such (ListShards; every read of the table is strongly consistent).
@@ -96,7 +96,7 @@ class Client:
 class Catalog:
     """One process's view of the stream's shards. Implements `StreamCatalog`."""
 
-    def __init__(self, process: Process, stream: StreamTwin, before: Callable[[], ShardList]) -> None:
+    def __init__(self, process: Process, stream: MemoryStream, before: Callable[[], ShardList]) -> None:
         self._process, self._stream, self._before = process, stream, before
 
     def describe(self) -> StreamIdentity:
@@ -119,12 +119,12 @@ class Catalog:
 
 
 class Source:
-    """One task's reader of shards, the real one. Implements `binding.ShardSource`."""
+    """One task's reader of shards, the real one. Implements `shards.bind.ShardSource`."""
 
     def __init__(self, process: Process, source: ShardSource) -> None:
         self._process, self._source = process, source
 
-    def fetch(self, place: Place, limits: Limits) -> Fetched:
+    def fetch(self, place: FetchRequest, limits: Limits) -> Fetched:
         """See `ShardSource`."""
         if self._process.pause(f"fetch {place.shard_id}") == UNAVAILABLE:
             raise ServiceUnavailable("fetch: injected")

@@ -11,7 +11,7 @@ from typing import Any
 
 from simulation.stream import Stream, UserRecord
 
-from sluice_checkpoints.memory import MemoryTable
+from sluice_checkpoints.memory.table import MemoryTable
 
 Row = Mapping[str, Any]
 FIXED = ("start", "end", "first", "records", "children")
@@ -25,7 +25,7 @@ def rank(position: Row) -> tuple[int, int, float]:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a batch contains of a shard: the user records by name, and since which life that is so."""
+    """What a batch contains of a shard: the user records by name, and since which epoch that is so."""
 
     names: tuple[str, ...]
     generation: int

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from simulation import world
 
-from sluice_checkpoints.store import CheckpointStore
-from sluice_checkpoints.table import Check
+from sluice_checkpoints.protocol.store import CheckpointStore
+from sluice_checkpoints.protocol.table import Check
 
 Patch = pytest.MonkeyPatch
 
@@ -25,7 +25,7 @@ class Sabotage:
 
     Attributes:
         name: what is wrong then.
-        rule: where protocol.md says otherwise.
+        rule: where protocol.md or migration.md says otherwise: a heading, and the rule.
         apply: takes the rule out.
         stories: those of `stories` that catch it, whatever the machine does.
         hunted: the machine finds it too, within a few seconds.

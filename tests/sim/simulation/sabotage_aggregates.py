@@ -9,9 +9,10 @@ from simulation import habits
 from simulation.sabotage import Patch, sabotage
 
 from sluice_checkpoints.position import Position
-from sluice_consumer import binding, gathering, kinesis_twin, shard_reader
-from sluice_consumer.aggregation import UserRecord
-from sluice_consumer.gathering import Gathering
+from sluice_consumer.kinesis import memory
+from sluice_consumer.shards import bind, collect, reader
+from sluice_consumer.shards.aggregation import UserRecord
+from sluice_consumer.shards.collect import RangeBuffer
 
 READING: dict[str, Any] = {"processes": (habits.READ,)}
 
@@ -23,7 +24,7 @@ READING: dict[str, Any] = {"processes": (habits.READ,)}
 )
 def resume_loses_sub(patch: Patch) -> None:
     """What KCL has processed comes again."""
-    patch.setattr(gathering, "_after", lambda _start, _sequence, users: users)
+    patch.setattr(collect, "_after", lambda _start, _sequence, users: users)
 
 
 @sabotage(
@@ -33,8 +34,8 @@ def resume_loses_sub(patch: Patch) -> None:
 )
 def resume_skips_the_rest(patch: Patch) -> None:
     """The iterator starts after the record, not at it."""
-    real = kinesis_twin.iterator_type
-    patch.setattr(kinesis_twin, "iterator_type", lambda position: real(replace(position, sub=None)))
+    real = memory.iterator_type
+    patch.setattr(memory, "iterator_type", lambda position: real(replace(position, sub=None)))
 
 
 @sabotage(
@@ -45,8 +46,8 @@ def resume_skips_the_rest(patch: Patch) -> None:
 )
 def cut_leaves_an_iterator(patch: Patch) -> None:
     """What did not fit any more is skipped."""
-    real = shard_reader.Reader._cut
-    patch.setattr(shard_reader.Reader, "_cut", lambda self, walk, page: replace(real(self, walk, page), iterator=page.next_iterator))
+    real = reader.ShardReader._cut
+    patch.setattr(reader.ShardReader, "_cut", lambda self, walk, page: replace(real(self, walk, page), iterator=page.next_iterator))
 
 
 @sabotage("a migration drops the place inside an aggregate", "Rows: only migrations write it", stories="a_place_inside_an_aggregate")
@@ -66,33 +67,33 @@ def migration_drops_sub(patch: Patch) -> None:
 )
 def kinesis_records_counted(patch: Patch) -> None:
     """A replay looks for fewer records than there are."""
-    real = binding._range
+    real = bind._range
 
     def counted(fetched: Any, *args: Any) -> Any:
         return replace(real(fetched, *args), records=len(set(fetched.columns.sequence)))
 
-    patch.setattr(binding, "_range", counted)
+    patch.setattr(bind, "_range", counted)
 
 
 @sabotage(
     "a replay forgets where in an aggregate its range began",
-    "Batches: every later reader of batch N reads exactly that range",
+    "A batch: every later reader of batch N reads exactly that range",
     stories="a_replay_from_inside_an_aggregate",
 )
 def replay_loses_sub(patch: Patch) -> None:
-    """It finds more records than were bound, and gives up, life after life."""
-    real = shard_reader.Gathering
+    """It finds more records than were bound, and gives up, epoch after epoch."""
+    real = reader.RangeBuffer
 
-    def fresh(start: Position) -> Gathering:
+    def fresh(start: Position) -> RangeBuffer:
         inside = start.sub is not None
         return real(replace(start, sub=-1) if inside else start)
 
-    patch.setattr(shard_reader, "Gathering", fresh)
+    patch.setattr(reader, "RangeBuffer", fresh)
 
 
 @sabotage(
     "a limit cuts an aggregate",
-    "Ranges end on whole Kinesis records",
+    "A batch: ranges end on whole Kinesis records",
     hunted=True,
     stories="aggregates_around_a_limit",
     rules="succeed",
@@ -100,16 +101,16 @@ def replay_loses_sub(patch: Patch) -> None:
 )
 def limit_inside_an_aggregate(patch: Patch) -> None:
     """What does not fit is dropped, and the place is after all of it."""
-    real = Gathering.take
+    real = RangeBuffer.take
 
-    def take(self: Gathering, records: Any, max_records: int, max_bytes: int) -> bool:
+    def take(self: RangeBuffer, records: Any, max_records: int, max_bytes: int) -> bool:
         everything = real(self, records, max_records, max_bytes)
         for number, part in enumerate(self.columns.parts):
             if part.sub is not None:
-                self.columns.parts[number] = gathering.Part(part.records.part(0, max_records), part.sub[:max_records])
+                self.columns.parts[number] = collect.RecordSlice(part.records.part(0, max_records), part.sub[:max_records])
         return everything
 
-    patch.setattr(Gathering, "take", take)
+    patch.setattr(RangeBuffer, "take", take)
 
 
 @sabotage(
@@ -122,13 +123,13 @@ def limit_inside_an_aggregate(patch: Patch) -> None:
 )
 def aggregates_are_plain(patch: Patch) -> None:
     """It is handed over as it was sent."""
-    patch.setattr(gathering, "user_records", lambda key, data: [UserRecord(0, key, data)])
-    patch.setattr(gathering, "MAGIC", b"never")
+    patch.setattr(collect, "user_records", lambda key, data: [UserRecord(0, key, data)])
+    patch.setattr(collect, "MAGIC", b"never")
 
 
 @sabotage(
     "an aggregate's user records come in any order",
-    "Order within a shard",
+    "Shards come and go: order within a shard",
     hunted=True,
     stories="aggregates_around_a_limit",
     rules="succeed",
@@ -136,5 +137,5 @@ def aggregates_are_plain(patch: Patch) -> None:
 )
 def aggregates_reversed(patch: Patch) -> None:
     """The last one first."""
-    real = gathering.user_records
-    patch.setattr(gathering, "user_records", lambda key, data: real(key, data)[::-1])
+    real = collect.user_records
+    patch.setattr(collect, "user_records", lambda key, data: real(key, data)[::-1])

@@ -7,14 +7,14 @@ from dataclasses import replace
 from simulation import habits, spark
 from simulation.sabotage import Patch, sabotage, without_condition
 
-from sluice_checkpoints.store import CheckpointStore, Life, Range, Reader, Replay
-from sluice_checkpoints.table import Equals
-from sluice_consumer import life, planner
+from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, Range, Replay, TaskAttempt
+from sluice_checkpoints.protocol.table import Equals
+from sluice_consumer.batches import consumer, planner
 
 
 @sabotage(
     "an empty range is not bound",
-    "Batches 2: what a batch contains is fixed, also when it is nothing",
+    "A batch: what a batch contains is fixed, also when it is nothing",
     hunted=True,
     stories="a_late_fetch_after_an_empty_range",
 )
@@ -22,7 +22,7 @@ def no_empty_bind(patch: Patch) -> None:
     """What was nothing may become something while the batch is open."""
     real = CheckpointStore.bind
 
-    def bind(self: CheckpointStore, owner: Life, batch: int, bound: Range, reader: Reader) -> Replay | None:
+    def bind(self: CheckpointStore, owner: Epoch, batch: int, bound: Range, reader: TaskAttempt) -> Replay | None:
         return real(self, owner, batch, bound, reader) if bound.records or bound.end.at == "END" else None
 
     patch.setattr(CheckpointStore, "bind", bind)
@@ -30,7 +30,7 @@ def no_empty_bind(patch: Patch) -> None:
 
 @sabotage(
     "a batch is committed without closing",
-    "Batches 6: close each unbound one",
+    "A batch: close each unbound one",
     hunted=True,
     stories="a_late_bind_after_the_close",
     rules="executor",
@@ -41,12 +41,12 @@ def no_empty_bind(patch: Patch) -> None:
 )
 def no_close(patch: Patch) -> None:
     """A zombie binds into a batch that is over."""
-    patch.setattr(life.Consumer, "_closed", lambda _self, _batch, row: row)
+    patch.setattr(consumer.Consumer, "_closed", lambda _self, _batch, row: row)
 
 
 @sabotage(
     "failed jobs are not looked for",
-    "Batches 6: refuse to commit if any job failed",
+    "A batch: refuse to commit if any job failed",
     hunted=True,
     stories="a_swallowed_failure",
     rules="executor",
@@ -61,7 +61,7 @@ def no_check(patch: Patch) -> None:
 
 @sabotage(
     "a retry does not wait",
-    "Batches 4: wait out the lease duration",
+    "A batch: wait out the lease duration",
     hunted=True,
     stories="a_retry_beside_its_former_attempt",
     rules="executor",
@@ -75,7 +75,7 @@ def no_wait(patch: Patch) -> None:
 
 @sabotage(
     "a replay does not register",
-    "Batches 4: before a replay emits it registers",
+    "A batch: before a replay emits it registers",
     hunted=True,
     stories="a_retry_beside_its_former_attempt",
     rules="executor",
@@ -89,7 +89,7 @@ def no_register(patch: Patch) -> None:
 
 @sabotage(
     "a row at END has nothing to replay",
-    "Batches 1: a row bound to END in the open batch takes part in its replay",
+    "A batch: a row bound to END in the open batch takes part in its replay",
     hunted=True,
     stories="a_crash_after_the_end_was_bound",
     rules="split succeed",
@@ -101,7 +101,7 @@ def end_is_over(patch: Patch) -> None:
     """END is read as `end=END`, not as *stands at END*."""
     real = planner.next_batch
 
-    def next_batch(view: planner.View) -> planner.BatchPlan:
+    def next_batch(view: planner.TableView) -> planner.BatchPlan:
         plan = real(view)
         return replace(plan, rows=tuple(row for row in plan.rows if row.end.at != "END"))
 
@@ -110,14 +110,14 @@ def end_is_over(patch: Patch) -> None:
 
 @sabotage(
     "a replay gains a shard",
-    "Batches 1: that batch is exactly those rows",
+    "A batch: that batch is exactly those rows",
     harmless="a process that reads everything has bound every row of its plan before its sink knows the batch; the rest has nothing to lose",
     rules="succeed",
 )
 def replay_gains(patch: Patch) -> None:
     """Whoever bound nothing joins the replay."""
 
-    def next_batch(view: planner.View) -> planner.BatchPlan:
+    def next_batch(view: planner.TableView) -> planner.BatchPlan:
         rows = (view.rows[shard] for shard in sorted(view.rows))
         taking = tuple(row for row in rows if row.batch == view.number or planner._takes_part(view, row))
         return planner.BatchPlan(view.number, taking)
@@ -127,19 +127,19 @@ def replay_gains(patch: Patch) -> None:
 
 @sabotage(
     "a bind does not look at the generation",
-    "Batches 2: IF generation=:g",
+    "A batch: IF generation=:g",
     stories="a_bind_after_the_take_over",
     rules="succeed",
     processes=(habits.READ,),
 )
 def bind_without_generation(patch: Patch) -> None:
-    """A fenced life goes on binding."""
+    """A fenced epoch goes on binding."""
     without_condition(patch, "bind", lambda c: isinstance(c, Equals) and c.path == ("generation",))
 
 
 @sabotage(
     "a range may be bound again in its batch",
-    "Batches 2: IF batch<:N",
+    "A batch: IF batch<:N",
     hunted=True,
     stories="a_late_fetch_after_an_empty_range",
     rules="executor",
@@ -155,7 +155,7 @@ def bind_again(patch: Patch) -> None:
 
 @sabotage(
     "a range may begin anywhere",
-    "Batches 2: IF end=:start",
+    "A batch: IF end=:start",
     harmless="a zombie's bind is stopped by the generation, by `batch<:N` or by the close first; the chain is the second lock",
     rules="executor succeed",
 )

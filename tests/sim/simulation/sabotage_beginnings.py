@@ -7,9 +7,11 @@ from dataclasses import replace
 from simulation import habits
 from simulation.sabotage import Patch, sabotage, without_condition
 
-from sluice_checkpoints.migration_store import MigrationStore
-from sluice_checkpoints.table import NEW_ROW
-from sluice_consumer import life, shard_reader, supervisor
+from sluice_checkpoints.migrate.store import MigrationStore
+from sluice_checkpoints.protocol.table import NEW_ROW
+from sluice_consumer.batches import consumer
+from sluice_consumer.process import supervisor
+from sluice_consumer.shards import reader
 
 
 @sabotage(
@@ -22,7 +24,7 @@ def bootstrap_beside_a_claim(patch: Patch) -> None:
     without_condition(patch, "create_consumer", lambda condition: condition == NEW_ROW)
 
 
-@sabotage("a claim asks for no consumer", "Migration, step 2: checks there is no `consumer`", stories="a_claim_beside_a_bootstrap")
+@sabotage("a claim asks for no consumer", "Steps: 2, checks there is no `consumer`", stories="a_claim_beside_a_bootstrap")
 def claim_beside_a_consumer(patch: Patch) -> None:
     """A migrator writes places under a driver."""
     without_condition(patch, "put_claim", lambda condition: condition == NEW_ROW, MigrationStore)
@@ -30,7 +32,7 @@ def claim_beside_a_consumer(patch: Patch) -> None:
 
 @sabotage(
     "a driver does not ask for the end of its migration",
-    "Migration: no driver starts before it is complete",
+    "The first start: no driver starts before it is complete",
     stories="a_driver_before_its_migration",
 )
 def no_gate(patch: Patch) -> None:
@@ -39,13 +41,13 @@ def no_gate(patch: Patch) -> None:
     patch.setattr(supervisor, "prepare", lambda config, *ports: real(replace(config, migrate_from=None), *ports))
 
 
-@sabotage("a late migrator writes rows whatever stands there", "Migration, step 5", stories="a_late_copy_under_a_driver")
+@sabotage("a late migrator writes rows whatever stands there", "Steps: 5", stories="a_late_copy_under_a_driver")
 def rows_under_a_driver(patch: Patch) -> None:
     """A driver's shards go back."""
     without_condition(patch, "write_rows", lambda _: True, MigrationStore)
 
 
-@sabotage("a late migrator completes whatever stands there", "Migration, step 7", stories="a_late_end_under_a_driver")
+@sabotage("a late migrator completes whatever stands there", "Steps: 7", stories="a_late_end_under_a_driver")
 def end_under_a_driver(patch: Patch) -> None:
     """The consumer begins a second time, under another id."""
     without_condition(patch, "complete", lambda _: True, MigrationStore)
@@ -53,7 +55,7 @@ def end_under_a_driver(patch: Patch) -> None:
 
 @sabotage(
     "the end of a migration asks for no consumer alone",
-    "Migration, step 7",
+    "Steps: 7",
     harmless="the claim of a migrator that slept is another's, or complete: it is asked for in the same transaction",
 )
 def end_beside_a_consumer(patch: Patch) -> None:
@@ -65,16 +67,16 @@ def end_beside_a_consumer(patch: Patch) -> None:
 
 
 @sabotage(
-    "a life does not ask who the stream is",
+    "an epoch does not ask who the stream is",
     "Shards come and go: then it asks the stream who it is",
     hunted=True,
-    stories="another_stream_between_two_lives another_stream_before_an_audit",
-    rules="recreate audit start_life",
+    stories="another_stream_between_two_epochs another_stream_before_an_audit",
+    rules="recreate audit start_epoch",
     processes=(habits.READ,),
 )
 def no_identity(patch: Patch) -> None:
     """Ids of shards repeat, so the new stream's are taken for the old one's."""
-    patch.setattr(life, "check_identity", lambda *_: None)
+    patch.setattr(consumer, "check_identity", lambda *_: None)
     patch.setattr(supervisor, "check_identity", lambda *_: None)
 
 
@@ -85,8 +87,8 @@ def no_identity(patch: Patch) -> None:
 )
 def audit_without_identity(patch: Patch) -> None:
     """Shards of the new stream get rows in the old one's table."""
-    real = life.Consumer.identify
-    patch.setattr(life.Consumer, "identify", lambda self: self.identity or real(self))
+    real = consumer.Consumer.identify
+    patch.setattr(consumer.Consumer, "identify", lambda self: self.identity or real(self))
 
 
 @sabotage(
@@ -98,4 +100,4 @@ def audit_without_identity(patch: Patch) -> None:
 )
 def first_range_of_any_stream(patch: Patch) -> None:
     """A shard that was never read has a place in every stream of that name."""
-    patch.setattr(shard_reader.Reader, "_same_stream", lambda _self: None)
+    patch.setattr(reader.ShardReader, "_same_stream", lambda _self: None)

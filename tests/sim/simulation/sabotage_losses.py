@@ -9,12 +9,13 @@ from typing import Any
 from simulation import habits
 from simulation.sabotage import Patch, deaf, sabotage
 
-from sluice_checkpoints.model import ShardRow
-from sluice_checkpoints.table import Equals
-from sluice_consumer import binding, planner, retention, shard_reader
-from sluice_consumer.gathering import Columns
-from sluice_consumer.ranges import Fetched
-from sluice_consumer.retention import Loss
+from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_checkpoints.protocol.table import Equals
+from sluice_consumer.batches import planner, retention
+from sluice_consumer.batches.retention import Loss
+from sluice_consumer.shards import bind, reader
+from sluice_consumer.shards.collect import RecordColumnSet
+from sluice_consumer.shards.ranges import Fetched
 
 ONE_KIND: dict[str, Any] = {"processes": (habits.READ,), "limit": 3}
 
@@ -29,7 +30,7 @@ def _forfeits(patch: Patch, dropped: set[str]) -> None:
     patch.setattr(retention, "forfeit", forfeit)
 
 
-@sabotage("a loss is accepted by a life that was fenced", "Retention: forfeit, my generation", stories="a_late_acceptance_beside_another")
+@sabotage("a loss is accepted by an epoch that was fenced", "Retention: forfeit, my generation", stories="a_late_acceptance_beside_another")
 def forfeit_without_generation(patch: Patch) -> None:
     """The owner finds another range than it has looked at, and cannot go on."""
     _forfeits(patch, {"generation"})
@@ -38,7 +39,7 @@ def forfeit_without_generation(patch: Patch) -> None:
 @sabotage(
     "a loss is accepted whatever the batch",
     "Retention: forfeit, and `batch`",
-    harmless="a life that was fenced is stopped by the generation, and one that was not binds nothing between its look and this write",
+    harmless="an epoch that was fenced is stopped by the generation, and one that was not binds nothing between its look and this write",
 )
 def forfeit_without_batch(patch: Patch) -> None:
     """The number of the batch alone is not what protects."""
@@ -98,7 +99,7 @@ def all_is_lost(patch: Patch) -> None:
     """A person's word is taken for a look."""
 
     def losses(rows: Iterable[ShardRow], *_: Any) -> Iterator[Loss]:
-        return (Loss(row, Fetched(row.id, row.start, row.end, Columns())) for row in rows if row.first)
+        return (Loss(row, Fetched(row.id, row.start, row.end, RecordColumnSet())) for row in rows if row.first)
 
     patch.setattr(retention, "losses", losses)
 
@@ -116,33 +117,33 @@ def the_whole_range(patch: Patch) -> None:
 
     def left(source: Any, row: ShardRow) -> Fetched | None:
         found = real(source, row)
-        return found and replace(found, columns=Columns(), first=None)
+        return found and replace(found, columns=RecordColumnSet(), first=None)
 
     patch.setattr(retention, "_left", left)
 
 
 @sabotage(
     "nobody looks whether an open batch is still there",
-    "Retention: a life that takes over an open batch looks, before Spark starts",
+    "Retention: an epoch that takes over an open batch looks, before Spark starts",
     stories="an_accepted_loss",
     rules="overtake",
     **ONE_KIND,
 )
 def no_look(patch: Patch) -> None:
-    """Its replay fails, life after life, and no word helps."""
+    """Its replay fails, epoch after epoch, and no word helps."""
     patch.setattr(retention, "settle", lambda *_: ())
 
 
 @sabotage(
     "a replay takes what there is",
-    "Batches: every later reader of batch N reads exactly that range",
+    "A batch: every later reader of batch N reads exactly that range",
     stories="an_accepted_loss",
     rules="overtake",
     **ONE_KIND,
 )
 def replay_of_what_there_is(patch: Patch) -> None:
     """Nobody counts, neither before the batch nor in it."""
-    patch.setattr(shard_reader.Reader, "_check", lambda *_, **__: None)
+    patch.setattr(reader.ShardReader, "_check", lambda *_, **__: None)
     patch.setattr(retention, "settle", lambda *_: ())
 
 
@@ -156,7 +157,7 @@ def replay_of_what_there_is(patch: Patch) -> None:
 )
 def no_note(patch: Patch) -> None:
     """Kinesis itself says nothing."""
-    patch.setattr(shard_reader.Reader, "_overtaken", lambda *_: None)
+    patch.setattr(reader.ShardReader, "_overtaken", lambda *_: None)
 
 
 @sabotage(
@@ -166,12 +167,12 @@ def no_note(patch: Patch) -> None:
 )
 def no_first_time(patch: Patch) -> None:
     """A consumer that began at LATEST, and then stood still for a day."""
-    real = shard_reader.Reader._overtaken
+    real = reader.ShardReader._overtaken
 
     def overtaken(self: Any, place: Any, page: Any) -> str | None:
         return real(self, place, page) if place.read_to_millis else None
 
-    patch.setattr(shard_reader.Reader, "_overtaken", overtaken)
+    patch.setattr(reader.ShardReader, "_overtaken", overtaken)
 
 
 @sabotage(
@@ -181,7 +182,7 @@ def no_first_time(patch: Patch) -> None:
 )
 def children_without_age(patch: Patch) -> None:
     """Their first day passes unseen."""
-    patch.setattr(planner, "younger_than", lambda _: 0)
+    patch.setattr(planner, "earliest_arrival_millis", lambda _: 0)
 
 
 @sabotage(
@@ -191,7 +192,7 @@ def children_without_age(patch: Patch) -> None:
 )
 def children_of_an_audit_without_age(patch: Patch) -> None:
     """An audit listed them while their parents had yet to be read."""
-    patch.setattr(binding, "_younger_than", lambda *_: 0)
+    patch.setattr(bind, "_earliest_arrival_millis", lambda *_: 0)
 
 
 @sabotage(
@@ -201,4 +202,4 @@ def children_of_an_audit_without_age(patch: Patch) -> None:
 )
 def checkpoints_without_their_record(patch: Patch) -> None:
     """The service goes on with what it still has, and says nothing."""
-    patch.setattr(shard_reader.Reader, "_gone", lambda *_: None)
+    patch.setattr(reader.ShardReader, "_gone", lambda *_: None)

@@ -9,8 +9,8 @@ from simulation import habits, spark
 from simulation.sabotage import Patch, sabotage
 
 from sluice_checkpoints.errors import LostRace
-from sluice_consumer import life, loop, planner
-from sluice_consumer.planner import BatchPlan
+from sluice_consumer.batches import consumer, loop, planner
+from sluice_consumer.batches.planner import BatchPlan
 
 
 @sabotage(
@@ -18,7 +18,7 @@ from sluice_consumer.planner import BatchPlan
     "What returning means: it raises NotNow",
     hunted=True,
     stories="a_replay_that_comes_too_early",
-    rules="succeed driver start_life",
+    rules="succeed driver start_epoch",
     processes=(habits.NOTHING, habits.READ),
 )
 def returns_unread(patch: Patch) -> None:
@@ -31,20 +31,20 @@ def returns_unread(patch: Patch) -> None:
     "What returning means: read or not",
     hunted=True,
     stories="a_replay_of_what_the_sink_has",
-    rules="succeed driver start_life",
+    rules="succeed driver start_epoch",
     processes=(habits.READ,),
     looks_first=True,
 )
 def unread_is_refused(patch: Patch) -> None:
     """A sink that looks first can never commit the batch that it has."""
-    real = life.Consumer._closed
+    real = consumer.Consumer._closed
 
-    def closed(self: life.Consumer, batch: int, row: life.ShardRow) -> life.ShardRow:
-        if row.batch == batch and life.unread(row, self.life.generation):
-            raise LostRace(f"nobody read {row.id} in this life")
+    def closed(self: consumer.Consumer, batch: int, row: consumer.ShardRow) -> consumer.ShardRow:
+        if row.batch == batch and consumer.unread(row, self.epoch.generation):
+            raise LostRace(f"nobody read {row.id} in this epoch")
         return real(self, batch, row)
 
-    patch.setattr(life.Consumer, "_closed", closed)
+    patch.setattr(consumer.Consumer, "_closed", closed)
 
 
 @sabotage(
@@ -55,7 +55,7 @@ def unread_is_refused(patch: Patch) -> None:
     processes=(habits.EARLY,),
 )
 def running_is_refused(patch: Patch) -> None:
-    """A query that ends before its jobs ends every life, at the same batch."""
+    """A query that ends before its jobs ends every epoch, at the same batch."""
     real = spark.Engine.check
 
     def check(self: spark.Engine) -> None:
@@ -89,13 +89,13 @@ def running_is_left(patch: Patch) -> None:
     "A batch: an idle consumer probes what the next batch reads",
     hunted=True,
     stories="a_shard_that_joins_while_the_others_idle",
-    rules="split driver succeed start_life",
+    rules="split driver succeed start_epoch",
     processes=(habits.READ,),
 )
 def probes_the_last_batch(patch: Patch) -> None:
     """Nobody looks at a shard that joins with the next number, until another one has news."""
 
-    def next_batch(view: planner.View) -> BatchPlan:
+    def next_batch(view: planner.TableView) -> BatchPlan:
         plan = planner.next_batch(view)
         return replace(plan, rows=tuple(row for row in plan.rows if row.batch == view.committed))
 
@@ -103,8 +103,8 @@ def probes_the_last_batch(patch: Patch) -> None:
 
 
 @sabotage(
-    "a loss is reported only by the life that commits it", "Retention: a life reports what its rows note", stories="a_loss_that_nobody_reported"
+    "a loss is reported only by the epoch that commits it", "Retention: an epoch reports what its rows note", stories="a_loss_that_nobody_reported"
 )
 def notes_vanish(patch: Patch) -> None:
     """Its driver dies before the report, and the next bind takes the note away."""
-    patch.setattr(life.Consumer, "notes", ())
+    patch.setattr(consumer.Consumer, "notes", ())

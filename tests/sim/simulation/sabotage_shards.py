@@ -9,31 +9,33 @@ from typing import Any
 from simulation import habits, ports
 from simulation.sabotage import Patch, clock_of, sabotage
 
-from sluice_checkpoints.model import ShardRow
 from sluice_checkpoints.position import Position
-from sluice_checkpoints.store import CheckpointStore, Life
-from sluice_checkpoints.table import Put
-from sluice_consumer import planner
-from sluice_consumer.ranges import Fetched, Limits, Place
+from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
+from sluice_checkpoints.protocol.table import Put
+from sluice_consumer.batches import planner
+from sluice_consumer.shards.ranges import Fetched, FetchRequest, Limits
 
 
 @sabotage(
     "rows of children are put without any condition",
-    "Batches 1: a transaction, put if absent",
+    "Shards come and go: a transaction, put if absent",
     stories="a_late_creation_of_children",
     rules="split succeed",
 )
 def blind_create(patch: Patch) -> None:
     """A late creation puts a shard back to its beginning."""
 
-    def create(self: CheckpointStore, _owner: Life, _committed: int, rows: Sequence[ShardRow]) -> None:
+    def create(self: CheckpointStore, _owner: Epoch, _committed: int, rows: Sequence[ShardRow]) -> None:
         for row in rows:
             self.table.write(Put(row.to_item(), ()))
 
     patch.setattr(CheckpointStore, "create_shards", create)
 
 
-@sabotage("a child joins its parent's batch", "Batches 1: all of whose parents stand at END", hunted=True, stories="one_parent_of_a_merge_has_more")
+@sabotage(
+    "a child joins its parent's batch", "Shards come and go: all of whose parents stand at END", hunted=True, stories="one_parent_of_a_merge_has_more"
+)
 def child_joins_parent(patch: Patch) -> None:
     """Records of a child come beside, or before, those of its parent."""
     patch.setattr(planner, "stands_at_end", lambda *_: True)
@@ -41,7 +43,7 @@ def child_joins_parent(patch: Patch) -> None:
 
 @sabotage(
     "one ended parent is enough",
-    "Batches 1: all of whose parents",
+    "Shards come and go: all of whose parents",
     stories="one_parent_of_a_merge_has_more",
     rules="merge split audit",
     processes=(habits.READ,),
@@ -49,7 +51,7 @@ def child_joins_parent(patch: Patch) -> None:
 def one_parent(patch: Patch) -> None:
     """Of a merge, the other parent still has records."""
 
-    def takes_part(view: planner.View, row: ShardRow) -> bool:
+    def takes_part(view: planner.TableView, row: ShardRow) -> bool:
         joined = row.joins <= view.number and row.stands(view.committed).at != "END"
         return joined and (not row.parents or any(planner.stands_at_end(view, row, parent) for parent in row.parents))
 
@@ -58,7 +60,7 @@ def one_parent(patch: Patch) -> None:
 
 @sabotage(
     "children start at LATEST",
-    "Bootstrap: every shard found later starts at TRIM_HORIZON (kinsumer PR 33)",
+    "Shards come and go: every shard found later starts at TRIM_HORIZON (kinsumer PR 33)",
     hunted=True,
     stories="a_split_before_its_children_are_known",
 )
@@ -75,7 +77,7 @@ def children_at_latest(patch: Patch) -> None:
 
 @sabotage(
     "a plan without shards is not committed",
-    "Batches 1: committed at once if rows with a higher joins exist",
+    "Shards come and go: committed at once if rows with a higher joins exist",
     stories="a_late_creation_of_children",
     rules="split succeed",
     processes=(habits.READ,),
@@ -87,19 +89,19 @@ def no_empty_commit(patch: Patch) -> None:
 
 @sabotage(
     "a child joins the next batch after a take-over",
-    "Batches 1: committed+2 until this life has committed a batch of its own",
-    harmless="every life creates what its committed batches name before it plans, so no batch was issued without the child",
+    "Shards come and go: committed+2 until this epoch has committed a batch of its own",
+    harmless="every epoch creates what its committed batches name before it plans, so no batch was issued without the child",
     rules="split succeed",
 )
 def joins_at_once(patch: Patch) -> None:
-    """What an earlier life may have issued changes."""
+    """What an earlier epoch may have issued changes."""
     real = planner.missing_children
     patch.setattr(planner, "missing_children", lambda view, generation: real(replace(view, own_commits=True), generation))
 
 
 @sabotage(
     "LATEST is looked up when a shard is read",
-    "Bootstrap: LATEST is pinned to a time, once",
+    "The first start: LATEST is pinned to a time, once",
     hunted=True,
     stories="latest_with_a_crash_before_the_first_commit",
 )
@@ -107,7 +109,7 @@ def latest_when_read(patch: Patch) -> None:
     """What arrived between the first start and the first bind is lost."""
     real, clock = ports.Source.fetch, clock_of(patch)
 
-    def fetch(self: ports.Source, place: Place, limits: Limits) -> Fetched:
+    def fetch(self: ports.Source, place: FetchRequest, limits: Limits) -> Fetched:
         late = replace(place, position=Position.timestamp(clock())) if place.position.at == "TIMESTAMP" else place
         return real(self, late, limits)
 
@@ -120,5 +122,5 @@ def latest_when_read(patch: Patch) -> None:
     stories="a_merge_that_is_known_before_its_other_parent",
 )
 def old_listings(patch: Patch) -> None:
-    """The one that the life began with knows nothing of a shard that came since."""
+    """The one that the epoch began with knows nothing of a shard that came since."""
     patch.setattr(planner, "_expired", lambda view, _, parent: parent not in view.listed)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from simulation.epochs import EXPECTED, SimulatedEpoch
 from simulation.ledger import Ledger
-from simulation.lives import EXPECTED, SimulatedLife
 from simulation.migration import Job
 from simulation.ports import UNAVAILABLE
 from simulation.spark import Attempt
@@ -24,7 +24,7 @@ class Scheduler:
     """Processes in virtual time.
 
     Attributes:
-        lives: all that ever began, migration Jobs among them.
+        epochs: all that ever began, migration Jobs among them.
         frozen: processes that stand still, and since when.
         trace: what happened, a line a step.
     """
@@ -33,7 +33,7 @@ class Scheduler:
 
     def __init__(self) -> None:
         self.time = 0.0
-        self.lives: list[SimulatedLife] = []
+        self.epochs: list[SimulatedEpoch] = []
         self.frozen: dict[Process, float] = {}
         self.trace: list[str] = []
 
@@ -46,15 +46,15 @@ class Scheduler:
 
     # -- scheduling ----------------------------------------------------------------------------------------------------------------
 
-    def processes(self) -> Iterator[tuple[SimulatedLife, Process, Attempt | None]]:
+    def processes(self) -> Iterator[tuple[SimulatedEpoch, Process, Attempt | None]]:
         """All that live, in a fixed order."""
-        for life in self.lives:
-            if not life.host.done:
-                yield life, life.host, None
-            if life.driver is not None and not life.driver.done:
-                yield life, life.driver, None
-            for attempt in list(life.engine.attempts) if life.engine else []:
-                yield life, attempt.process, attempt
+        for epoch in self.epochs:
+            if not epoch.host.done:
+                yield epoch, epoch.host, None
+            if epoch.driver is not None and not epoch.driver.done:
+                yield epoch, epoch.driver, None
+            for attempt in list(epoch.engine.attempts) if epoch.engine else []:
+                yield epoch, attempt.process, attempt
 
     def ready(self, process: Process, attempt: Attempt | None = None) -> bool:
         """Whether a process can go on now."""
@@ -63,112 +63,112 @@ class Scheduler:
         waiting = process.waiting
         return waiting is None or (waiting.ready is not None and waiting.ready()) or (waiting.wake is not None and waiting.wake <= self.time)
 
-    def runnable(self, life: SimulatedLife | None = None) -> list[tuple[SimulatedLife, Process, Attempt | None]]:
+    def runnable(self, epoch: SimulatedEpoch | None = None) -> list[tuple[SimulatedEpoch, Process, Attempt | None]]:
         """All that can go on now; hearts only go by themselves."""
-        found = ((owner, p, a) for owner, p, a in self.processes() if life is None or owner is life)
+        found = ((owner, p, a) for owner, p, a in self.processes() if epoch is None or owner is epoch)
         return [(owner, p, a) for owner, p, a in found if self.ready(p, a) and not (p is owner.host and owner.heart and p.at == "sleep")]
 
-    def step(self, life: SimulatedLife, process: Process, attempt: Attempt | None, fault: str | None = None) -> None:
+    def step(self, epoch: SimulatedEpoch, process: Process, attempt: Attempt | None, fault: str | None = None) -> None:
         """One call of one process."""
         self._stepping(process)
-        if process is life.host and life.cut:
+        if process is epoch.host and epoch.cut:
             fault = UNAVAILABLE
         before = process.at
         process.resume(fault)
         self.trace.append(f"{self.time:6.1f} {process.name}: {before}{f' !{fault}' if fault else ''} -> {self._whereabouts(process)}")
         if process.done:
-            self._ended(life, process, attempt)
+            self._ended(epoch, process, attempt)
 
     def _whereabouts(self, process: Process) -> str:
         if not process.done:
             return process.at
         return "done" if process.error is None else f"{type(process.error).__name__}: {process.error}"
 
-    def _ended(self, life: SimulatedLife, process: Process, attempt: Attempt | None) -> None:
-        if isinstance(process.error, ProtocolViolation) and self._blames(life, attempt):
+    def _ended(self, epoch: SimulatedEpoch, process: Process, attempt: Attempt | None) -> None:
+        if isinstance(process.error, ProtocolViolation) and self._blames(epoch, attempt):
             self.ledger.breaks("progress", f"{process.name}: {process.error}")
         if attempt is not None:
-            assert life.engine is not None
-            life.engine.ended(attempt)
-        elif process is life.driver:
-            life.driver_ended()
+            assert epoch.engine is not None
+            epoch.engine.ended(attempt)
+        elif process is epoch.driver:
+            epoch.driver_ended()
         elif process.error is not None and not process.killed:
             if not isinstance(process.error, EXPECTED):
                 raise process.error
-            life.kill_driver()
+            epoch.kill_driver()
 
-    def _blames(self, life: SimulatedLife, attempt: Attempt | None) -> bool:
+    def _blames(self, epoch: SimulatedEpoch, attempt: Attempt | None) -> bool:
         """A protocol violation seen by whoever still owns the table is real, and so is a migrator's."""
-        owner = isinstance(life, Job) or (life.taken is not None and self.ledger.rows["consumer"]["generation"] == life.taken.life.generation)
+        owner = isinstance(epoch, Job) or (epoch.taken is not None and self.ledger.rows["consumer"]["generation"] == epoch.taken.epoch.generation)
         return owner and not (attempt is not None and attempt.lost)
 
     # -- faults --------------------------------------------------------------------------------------------------------------------
 
-    def settle(self, life: SimulatedLife) -> None:
+    def settle(self, epoch: SimulatedEpoch) -> None:
         """Runs a supervisor until it sleeps."""
         for _ in range(MAX_STEPS):
-            if life.host.done or life.host in self.frozen or not self.ready(life.host):
+            if epoch.host.done or epoch.host in self.frozen or not self.ready(epoch.host):
                 return
-            self.step(life, life.host, None)
-        raise AssertionError(f"{life.host.name} does not come to rest")
+            self.step(epoch, epoch.host, None)
+        raise AssertionError(f"{epoch.host.name} does not come to rest")
 
-    def crash(self, life: SimulatedLife) -> None:
+    def crash(self, epoch: SimulatedEpoch) -> None:
         """The driver's node dies; executors live on until they notice."""
-        self.trace.append(f"{self.time:6.1f} -- crash life {life.number}")
-        for process in (life.host, life.driver):
+        self.trace.append(f"{self.time:6.1f} -- crash epoch {epoch.number}")
+        for process in (epoch.host, epoch.driver):
             if process is not None:
                 self.frozen.pop(process, None)
-        life.host.kill()
-        life.frozen_at = None
-        life.kill_driver()
+        epoch.host.kill()
+        epoch.frozen_at = None
+        epoch.kill_driver()
 
-    def kill_attempt(self, life: SimulatedLife, attempt: Attempt) -> None:
+    def kill_attempt(self, epoch: SimulatedEpoch, attempt: Attempt) -> None:
         """An executor dies."""
         self.trace.append(f"{self.time:6.1f} -- kill {attempt.process.name}")
         self.frozen.pop(attempt.process, None)
         attempt.process.kill()
-        assert life.engine is not None
-        life.engine.ended(attempt)
+        assert epoch.engine is not None
+        epoch.engine.ended(attempt)
         if not attempt.lost:
-            life.engine.again(attempt, "executor killed")
+            epoch.engine.again(attempt, "executor killed")
 
-    def lose_attempt(self, life: SimulatedLife, attempt: Attempt) -> None:
+    def lose_attempt(self, epoch: SimulatedEpoch, attempt: Attempt) -> None:
         """An executor is cut off from the driver, and from nothing else."""
         self.trace.append(f"{self.time:6.1f} -- lose {attempt.process.name}")
-        assert life.engine is not None
-        life.engine.lose(attempt)
+        assert epoch.engine is not None
+        epoch.engine.lose(attempt)
 
     def freeze(self, process: Process) -> None:
         """A process stops for as long as the test likes."""
         self.trace.append(f"{self.time:6.1f} -- freeze {process.name}")
         self.frozen[process] = self.time
 
-    def freeze_life(self, life: SimulatedLife) -> None:
+    def freeze_epoch(self, epoch: SimulatedEpoch) -> None:
         """The driver's node stops; executors that hear nothing from it exit."""
-        life.frozen_at = self.time
-        for process in (life.host, life.driver):
+        epoch.frozen_at = self.time
+        for process in (epoch.host, epoch.driver):
             if process is not None and not process.done:
                 self.freeze(process)
-        if life.engine is not None:
-            life.engine.orphan()
+        if epoch.engine is not None:
+            epoch.engine.orphan()
 
     def thaw(self, process: Process, steps: int) -> None:
         """A frozen process goes on, and makes some calls before anything can notice how late it is."""
         since = self.frozen.pop(process)
-        life, _, attempt = next(entry for entry in self.processes() if entry[1] is process)
+        epoch, _, attempt = next(entry for entry in self.processes() if entry[1] is process)
         self.trace.append(f"{self.time:6.1f} -- thaw {process.name}")
-        if attempt is not None and self.time - since > life.orders.lease / 3:
+        if attempt is not None and self.time - since > epoch.orders.lease / 3:
             attempt.paused = True
-        if process is life.driver:
-            life.frozen_at = None
-            if life.engine is not None and self.time - since > life.orders.lease / 3:
-                life.engine.late = True
+        if process is epoch.driver:
+            epoch.frozen_at = None
+            if epoch.engine is not None and self.time - since > epoch.orders.lease / 3:
+                epoch.engine.late = True
         for _ in range(steps):
             if not self.ready(process, attempt):
                 break
-            self.step(life, process, attempt)
-        if process is life.driver and life.host in self.frozen:
-            self.thaw(life.host, MAX_STEPS)
+            self.step(epoch, process, attempt)
+        if process is epoch.driver and epoch.host in self.frozen:
+            self.thaw(epoch.host, MAX_STEPS)
         self._reap()
 
     # -- time ----------------------------------------------------------------------------------------------------------------------
@@ -184,27 +184,27 @@ class Scheduler:
         self._reap()
 
     def _deadlines(self) -> Iterator[float]:
-        for life, process, attempt in self.processes():
+        for epoch, process, attempt in self.processes():
             if process in self.frozen:
                 continue
-            if process is life.host and process.waiting is not None and process.waiting.wake is not None:
+            if process is epoch.host and process.waiting is not None and process.waiting.wake is not None:
                 yield process.waiting.wake
-            if process is life.driver and life.heart is not None:
-                yield life.clock.true(life.heart.accepted + life.heart.lease * 2 / 3) + 1e-3
+            if process is epoch.driver and epoch.heart is not None:
+                yield epoch.clock.true(epoch.heart.accepted + epoch.heart.lease * 2 / 3) + 1e-3
             if attempt is not None and attempt.deadline is not None:
                 yield attempt.deadline
 
     def _reap(self) -> None:
         """Does all that is due: heartbeats, watchdogs, executors that exit."""
-        for life in self.lives:
-            if life.host not in self.frozen and not life.host.done and life.host.waiting is not None and self.ready(life.host):
-                self.settle(life)
-            if life.working and life.heart is not None and not life.heart.alive:
-                self.trace.append(f"{self.time:6.1f} -- watchdog kills driver {life.number}")
-                life.kill_driver()
-                self.settle(life)
-            elif life.driver is not None and life.driver.done and not life.host.done:
-                self.settle(life)
-            for attempt in list(life.engine.attempts) if life.engine else []:
+        for epoch in self.epochs:
+            if epoch.host not in self.frozen and not epoch.host.done and epoch.host.waiting is not None and self.ready(epoch.host):
+                self.settle(epoch)
+            if epoch.working and epoch.heart is not None and not epoch.heart.alive:
+                self.trace.append(f"{self.time:6.1f} -- watchdog kills driver {epoch.number}")
+                epoch.kill_driver()
+                self.settle(epoch)
+            elif epoch.driver is not None and epoch.driver.done and not epoch.host.done:
+                self.settle(epoch)
+            for attempt in list(epoch.engine.attempts) if epoch.engine else []:
                 if attempt.process not in self.frozen and attempt.deadline is not None and attempt.deadline <= self.time:
-                    self.kill_attempt(life, attempt)
+                    self.kill_attempt(epoch, attempt)

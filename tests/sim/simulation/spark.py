@@ -1,6 +1,6 @@
 """Spark, replaced by a scheduler of steps: jobs, tasks, attempts, and user code of every kind that protocol.md allows.
 
-Each attempt of a task is a process that runs the real `binding.read_shard`. What a driver believes and what its executors do may differ: a lost
+Each attempt of a task is a process that runs the real `shards.bind.read_shard`. What a driver believes and what its executors do may differ: a lost
 executor's attempt goes on as a zombie while the next attempt starts.
 """
 
@@ -17,15 +17,15 @@ from simulation.ports import Client, Source
 from simulation.turnstile import Process, Waiting
 
 from sluice_checkpoints.errors import SluiceError
-from sluice_checkpoints.memory import MemoryTable
-from sluice_checkpoints.model import ShardRow
-from sluice_checkpoints.store import CheckpointStore, Life, Reader
-from sluice_checkpoints.stream import StreamIdentity
-from sluice_consumer import binding
-from sluice_consumer.life import Consumer
+from sluice_checkpoints.memory.table import MemoryTable
+from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
+from sluice_checkpoints.stream.model import StreamIdentity
+from sluice_consumer.batches.consumer import Consumer
+from sluice_consumer.batches.planner import BatchPlan, deal
 from sluice_consumer.pipelines import NotNow
-from sluice_consumer.planner import BatchPlan, deal
-from sluice_consumer.ranges import Limits
+from sluice_consumer.shards import bind
+from sluice_consumer.shards.ranges import Limits
 
 
 class JobFailed(Exception):
@@ -49,7 +49,7 @@ class Cluster(Protocol):
     table: MemoryTable
     attempt_numbers: count[int]
 
-    def source(self, identity: StreamIdentity) -> binding.ShardSource:
+    def source(self, identity: StreamIdentity) -> bind.ShardSource:
         """A real reader of the stream."""
         ...
 
@@ -111,12 +111,12 @@ class Job:
 
 
 class Engine:
-    """Runs the batches of one life. Implements `life.Engine`."""
+    """Runs the batches of one epoch. Implements `batches.consumer.Engine`."""
 
     def __init__(self, cluster: Cluster, consumer: Consumer, lease: float, host: tuple[Process, Clock]) -> None:
         assert consumer.row is not None
         assert consumer.identity is not None
-        self._cluster, self._life, self._consumer_id, self._lease = cluster, consumer.life, consumer.row.consumer_id, lease
+        self._cluster, self._epoch, self._consumer_id, self._lease = cluster, consumer.epoch, consumer.row.consumer_id, lease
         self._identity = consumer.identity
         self._driver, self._clock = host
         self._stages = count()
@@ -151,7 +151,7 @@ class Engine:
     def _kind(self, plan: BatchPlan) -> str:
         """What `process` does with this issue of the batch; what keeps it from reading ends with the other faults."""
         habits = self._cluster.habits.processes
-        kind = habits[(plan.number + self._life.generation - 1) % len(habits)]
+        kind = habits[(plan.number + self._epoch.generation - 1) % len(habits)]
         return READ if self._cluster.calm and kind in {NOTHING, PART, RAISE, HANG} else kind
 
     def _process(self, plan: BatchPlan) -> None:
@@ -184,7 +184,7 @@ class Engine:
             raise NotNow(f"batch {plan.number}: later")
 
     def _wanted(self, plan: BatchPlan, kind: str) -> list[ShardRow]:
-        """What it reads. Something, for it writes: else nothing tells a life that stood still that another works (protocol.md, "Idempotency key")."""
+        """What it reads. Something, for a write tells an epoch that stood still that another works (protocol.md, "What returning means")."""
         chosen = [row for row in plan.rows if kind != PART or self._chosen(plan, row)]
         return chosen or list(plan.rows)
 
@@ -254,7 +254,7 @@ class Engine:
             self._driver.pause("job", Waiting(ready=lambda: job.over))
 
     def quiet(self) -> bool:
-        """Whether nobody of this life can still be working (`engine.SparkEngine.quiet`)."""
+        """Whether nobody of this epoch can still be working (`spark.engine.SparkEngine.quiet`)."""
         return self._clock() - self.troubled_at > self._lease
 
     # -- the executors' side -------------------------------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ class Engine:
     def _launch(self, job: Job, partition: int) -> None:
         job.tries[partition] = job.tries.get(partition, 0) + 1
         number = next(self._cluster.attempt_numbers)
-        reader = Reader(f"{self._life.generation}.{job.stage}.{partition}", number)
+        reader = TaskAttempt(f"{self._epoch.generation}.{job.stage}.{partition}", number)
         name = f"task {reader.key} attempt {number}"
         rates = self._cluster.habits.rates
         clock = Clock(self._cluster.now, rates[number % len(rates)])
@@ -271,14 +271,14 @@ class Engine:
         attempt = Attempt(job, partition, Process(name, lambda process: self._task(process, attempt, batch, reader)), clock, paused=self.late)
         self.attempts.append(attempt)
 
-    def _task(self, process: Process, attempt: Attempt, batch: int, reader: Reader) -> None:
-        """What `datasource.BatchReader.read` does, with its threads in a row."""
+    def _task(self, process: Process, attempt: Attempt, batch: int, reader: TaskAttempt) -> None:
+        """What `batch_reader.BatchReader.read` does, with its threads in a row."""
         store, source = (
             CheckpointStore(Client(process, self._cluster.table, self._cluster.now)),
             Source(process, self._cluster.source(self._identity)),
         )
-        task = binding.Task(
-            life=Life(self._life.generation, ""),
+        task = bind.Task(
+            epoch=Epoch(self._epoch.generation, ""),
             batch=batch,
             reader=reader,
             limits=Limits(self._cluster.habits.limit, 2**20),
@@ -286,11 +286,11 @@ class Engine:
             wait=lambda seconds: self._sleep(process, attempt.clock.after(seconds)),
         )
         rows = store.read(attempt.job.groups[attempt.partition]).values()
-        ready = ((row.id, binding.read_shard(store, source, task, row)) for row in rows)
+        ready = ((row.id, bind.read_shard(store, source, task, row)) for row in rows)
         for shard, fetched in list(ready) if self._cluster.habits.bind_all_first else ready:
             process.pause(f"emit {shard}")
             records = tuple(data.decode(errors="replace") for data in fetched.columns.data)
-            self._cluster.ledger.emit(Emission(self._life.generation, task.batch, shard, reader.key, reader.attempt, records, attempt.paused))
+            self._cluster.ledger.emit(Emission(self._epoch.generation, task.batch, shard, reader.key, reader.attempt, records, attempt.paused))
             attempt.rows[shard] = records
 
     def _sleep(self, process: Process, until: float) -> None:

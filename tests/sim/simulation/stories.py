@@ -1,9 +1,9 @@
-"""Stories of lives, batches and shards (see `story`)."""
+"""Stories of epochs, batches and shards (see `story`)."""
 
 from __future__ import annotations
 
+from simulation.epochs import Orders
 from simulation.habits import READ, SWALLOW, Habits
-from simulation.lives import Orders
 from simulation.ports import STALE, THROTTLED
 from simulation.story import TURNS, begin, beside, go, inherit, lost, reach, story, with_records
 from simulation.world import World
@@ -11,7 +11,7 @@ from simulation.world import World
 
 @story
 def a_bind_between_scan_and_fence() -> World:
-    """A usurper reads the rows; a task of the former life binds; then the rows are fenced."""
+    """A usurper reads the rows; a task of the former epoch binds; then the rows are fenced."""
     world = with_records(shards=2)
     former = begin(world)
     late = beside(world, former, reach(world, former, "emit")[1])
@@ -28,7 +28,7 @@ def a_bind_between_scan_and_fence() -> World:
 
 @story
 def a_bind_after_the_take_over() -> World:
-    """A task that stood still before its bind goes on when the next life has committed that batch."""
+    """A task that stood still before its bind goes on when the next epoch has committed that batch."""
     world = with_records(shards=2)
     former = begin(world)
     late = beside(world, former, reach(world, former, "emit")[1])
@@ -66,7 +66,7 @@ def children_after_a_take_over() -> World:
 
 @story
 def a_late_creation_of_children() -> World:
-    """A driver stands still before it creates children; another life creates them and reads on; the first one goes on."""
+    """A driver stands still before it creates children; another epoch creates them and reads on; the first one goes on."""
     world = with_records()
     former = begin(world)
     world.split(world.open_shards[0])
@@ -74,7 +74,7 @@ def a_late_creation_of_children() -> World:
         world.put(shard, 3)
     world.work(former)
     late = reach(world, former, "transact", "put shard")[1]
-    world.freeze_life(former)
+    world.freeze_epoch(former)
     world.work(inherit(world), 4)
     world.thaw(late, 2)
     return world
@@ -87,21 +87,21 @@ def one_parent_of_a_merge_has_more() -> World:
     low, high = world.open_shards
     world.put(low, 1)
     world.put(high, 20)
-    life = begin(world)
+    epoch = begin(world)
     world.merge(low)
     world.put(world.open_shards[0], 2)
-    life.audit = True
-    world.work(life, 6)
+    epoch.audit = True
+    world.work(epoch, 6)
     return world
 
 
 @story
 def a_late_commit() -> World:
-    """A driver stands still before its commit, and goes on three batches of the next life later."""
+    """A driver stands still before its commit, and goes on three batches of the next epoch later."""
     world = with_records(8)
     former = begin(world)
     late = reach(world, former, "commit")[1]
-    world.freeze_life(former)
+    world.freeze_epoch(former)
     world.work(inherit(world), 3)
     world.thaw(late, 1)
     return world
@@ -111,9 +111,9 @@ def a_late_commit() -> World:
 def a_retry_beside_its_former_attempt() -> World:
     """A task's executor is cut off between bind and emission; its retry emits, and then the first attempt does."""
     world = with_records(habits=Habits(limit=8))
-    life = begin(world)
-    late = lost(world, reach(world, life, "emit"))
-    world.work(life)
+    epoch = begin(world)
+    late = lost(world, reach(world, epoch, "emit"))
+    world.work(epoch)
     go(world, late, 1)
     return world
 
@@ -122,9 +122,9 @@ def a_retry_beside_its_former_attempt() -> World:
 def a_late_fetch_after_an_empty_range() -> World:
     """A task is cut off before it fetches; its retry binds an empty range; a record arrives, and the first attempt fetches it."""
     world = World(1)
-    life = begin(world)
-    late = lost(world, reach(world, life, "fetch"))
-    reach(world, life, "emit")
+    epoch = begin(world)
+    late = lost(world, reach(world, epoch, "fetch"))
+    reach(world, epoch, "emit")
     world.put(world.open_shards[0])
     go(world, late, 2)
     return world
@@ -134,10 +134,10 @@ def a_late_fetch_after_an_empty_range() -> World:
 def a_late_bind_after_the_close() -> World:
     """The only attempt is cut off before its bind, `process` goes on without it, the batch is committed, and the attempt binds."""
     world = with_records(habits=Habits(processes=(SWALLOW, READ), attempts=1, only_close=True))
-    life = begin(world)
-    world.work(life)
-    late = lost(world, reach(world, life, "bind"))
-    world.work(life)
+    epoch = begin(world)
+    world.work(epoch)
+    late = lost(world, reach(world, epoch, "bind"))
+    world.work(epoch)
     go(world, late, 1)
     return world
 
@@ -148,13 +148,13 @@ def a_merge_that_is_known_before_its_other_parent() -> World:
     world = World(2, Habits(limit=1))
     first, second = world.open_shards
     world.put(second, 3)
-    life = begin(world)
+    epoch = begin(world)
     world.split(second)
     low = world.open_shards[1]
     world.put(low)
     world.merge(first)
     world.put(world.open_shards[-1])
-    world.work(life, 6)
+    world.work(epoch, 6)
     return world
 
 
@@ -162,12 +162,12 @@ def a_merge_that_is_known_before_its_other_parent() -> World:
 def a_task_that_starts_batches_later() -> World:
     """It was given up before its first call, and makes that in the middle of a later batch; it is still its own batch's."""
     world = with_records(habits=Habits(limit=1), records=4)
-    life = begin(world)
-    late = lost(world, reach(world, life, "start"))
-    world.work(life, 2)
-    reach(world, life, "emit")
+    epoch = begin(world)
+    late = lost(world, reach(world, epoch, "start"))
+    world.work(epoch, 2)
+    reach(world, epoch, "emit")
     go(world, late, 5)
-    world.work(life)
+    world.work(epoch)
     return world
 
 
@@ -175,15 +175,15 @@ def a_task_that_starts_batches_later() -> World:
 def a_swallowed_failure() -> World:
     """The only attempt is cut off after its bind, and `process` goes on without it."""
     world = with_records(habits=Habits(processes=(SWALLOW,), attempts=1))
-    life = begin(world)
-    lost(world, reach(world, life, "emit"))
-    world.work(life)
+    epoch = begin(world)
+    lost(world, reach(world, epoch, "emit"))
+    world.work(epoch)
     return world
 
 
 @story
 def a_usurper_that_dies() -> World:
-    """A life with a long lease is cut off from the table; one with a short lease takes it by force and dies; a third one waits in line."""
+    """An epoch with a long lease is cut off from the table; one with a short lease takes it by force and dies; a third one waits in line."""
     world = with_records()
     former = begin(world, 30)
     late = reach(world, former, "emit")[1]
@@ -202,7 +202,7 @@ def a_usurper_that_dies() -> World:
 
 @story
 def two_clocks_that_differ() -> World:
-    """A life on a slow clock is cut off from the table right after a beat; its watcher has a fast one; a task of it emits at the last moment."""
+    """An epoch on a slow clock is cut off from the table right after a beat; its watcher has a fast one; a task of it emits at the last moment."""
     world = with_records(habits=Habits(rates=(1.01, 0.99)))
     former = begin(world, 30)
     late = reach(world, former, "emit")[1]
@@ -220,14 +220,14 @@ def two_clocks_that_differ() -> World:
 def a_stale_listing() -> World:
     """A shard is split; whoever audits then is answered by a machine that has not heard of it."""
     world = with_records()
-    life = begin(world)
+    epoch = begin(world)
     world.split(world.open_shards[0])
     for shard in world.open_shards:
         world.put(shard)
-    life.audit = True
-    entry = reach(world, life, "list")
+    epoch.audit = True
+    entry = reach(world, epoch, "list")
     world.step(*entry, fault=STALE)
-    world.work(life, 3)
+    world.work(epoch, 3)
     return world
 
 
@@ -236,13 +236,13 @@ def a_first_start_on_a_stale_listing() -> World:
     """A consumer starts at LATEST right after a split that the listing does not know; records are in the children."""
     world = World(1)
     world.split(world.open_shards[0])
-    life = world.start(Orders(start="LATEST"))
-    entry = reach(world, life, "list")
+    epoch = world.start(Orders(start="LATEST"))
+    entry = reach(world, epoch, "list")
     world.step(*entry, fault=STALE)
-    world.settle(life)
+    world.settle(epoch)
     for shard in world.open_shards:
         world.put(shard, 2)
-    world.work(life, 3)
+    world.work(epoch, 3)
     return world
 
 
@@ -250,9 +250,9 @@ def a_first_start_on_a_stale_listing() -> World:
 def a_throttled_batch() -> World:
     """The service makes every call of a batch wait, heartbeats too."""
     world = with_records(4, shards=2)
-    life = begin(world)
+    epoch = begin(world)
     for _ in range(TURNS):
-        for entry in world.runnable(life):
+        for entry in world.runnable(epoch):
             if world.ready(entry[1], entry[2]):
                 world.step(*entry, fault=THROTTLED)
         world.advance(0.5)
@@ -276,9 +276,9 @@ def a_rival() -> World:
 def latest_with_a_crash_before_the_first_commit() -> World:
     """A consumer starts at LATEST and dies; records arrive; it starts again, later."""
     world = World(1)
-    life = world.start(Orders(start="LATEST"))
-    world.settle(life)
-    world.crash(life)
+    epoch = world.start(Orders(start="LATEST"))
+    world.settle(epoch)
+    world.crash(epoch)
     world.put(world.open_shards[0], 3)
     world.advance(3600)
     world.work(inherit(world))
@@ -289,11 +289,11 @@ def latest_with_a_crash_before_the_first_commit() -> World:
 def a_split_before_its_children_are_known() -> World:
     """Records are in the children before anybody knows of them."""
     world = with_records()
-    life = begin(world)
+    epoch = begin(world)
     world.split(world.open_shards[0])
     for shard in world.open_shards:
         world.put(shard)
     world.advance(5)
-    life.audit = True
-    world.work(life, 2)
+    epoch.audit = True
+    world.work(epoch, 2)
     return world

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from simulation.epochs import Orders, SimulatedEpoch
 from simulation.habits import TWICE, Habits
-from simulation.lives import Orders, SimulatedLife
 from simulation.story import begin, inherit, reach, story
 from simulation.world import World
 
 
-def after_kcl(world: World, read: int, lease: float = 12.0) -> SimulatedLife:
-    """A life on a table that was migrated after KCL had read so many user records of each shard."""
+def after_kcl(world: World, read: int, lease: float = 12.0) -> SimulatedEpoch:
+    """An epoch on a table that was migrated after KCL had read so many user records of each shard."""
     world.kcl(dict.fromkeys(world.open_shards, read))
     world.settle(world.migrate())
     world.advance(200)
-    life = world.start(Orders(lease, migrate=True))
-    world.settle(life)
-    return life
+    epoch = world.start(Orders(lease, migrate=True))
+    world.settle(epoch)
+    return epoch
 
 
 def packed(habits: Habits | None = None) -> World:
@@ -36,7 +36,7 @@ def aggregates_around_a_limit() -> World:
 
 @story
 def a_replay_of_aggregates() -> World:
-    """A batch with two aggregates is bound, and not emitted, when the driver dies; the next life reads it twice."""
+    """A batch with two aggregates is bound, and not emitted, when the driver dies; the next epoch reads it twice."""
     world = packed(Habits(limit=8, processes=(TWICE,)))
     former = begin(world)
     reach(world, former, "emit")

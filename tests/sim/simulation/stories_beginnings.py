@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulation.lives import Orders, SimulatedLife
+from simulation.epochs import Orders, SimulatedEpoch
 from simulation.story import begin, inherit, reach, story, with_records
 from simulation.world import World
 
@@ -14,29 +14,29 @@ def replacing(records: int = 3, read: int = 1) -> World:
     return world
 
 
-def come_to(world: World, life: SimulatedLife, *calls: str) -> SimulatedLife:
+def come_to(world: World, epoch: SimulatedEpoch, *calls: str) -> SimulatedEpoch:
     """A supervisor or a Job goes on, and waits where it has to, until it stands before one of these calls."""
     for _ in range(400):
-        if life.host.done or life.host.at.startswith(calls):
-            return life
-        if life.host.waiting is not None and not world.ready(life.host):
-            assert life.host.waiting.wake is not None
-            world.time = max(world.time, life.host.waiting.wake)
-        world.step(life, life.host, None)
-    raise AssertionError(f"{life.host.name} never comes to {calls}")
+        if epoch.host.done or epoch.host.at.startswith(calls):
+            return epoch
+        if epoch.host.waiting is not None and not world.ready(epoch.host):
+            assert epoch.host.waiting.wake is not None
+            world.time = max(world.time, epoch.host.waiting.wake)
+        world.step(epoch, epoch.host, None)
+    raise AssertionError(f"{epoch.host.name} never comes to {calls}")
 
 
-def late(world: World, life: SimulatedLife) -> SimulatedLife:
+def late(world: World, epoch: SimulatedEpoch) -> SimulatedEpoch:
     """It stands still where it is."""
-    world.freeze(life.host)
-    return life
+    world.freeze(epoch.host)
+    return epoch
 
 
-def whole(world: World, life: SimulatedLife) -> SimulatedLife:
+def whole(world: World, epoch: SimulatedEpoch) -> SimulatedEpoch:
     """It runs to its end, or for as long as a migration takes."""
-    world.settle(life)
+    world.settle(epoch)
     world.advance(200)
-    return life
+    return epoch
 
 
 @story
@@ -44,8 +44,8 @@ def a_driver_after_its_migration() -> World:
     """The usual case; a second pod of the Job finds nothing to do."""
     world = replacing()
     whole(world, world.migrate())
-    life = whole(world, world.start(Orders(migrate=True)))
-    world.work(life)
+    epoch = whole(world, world.start(Orders(migrate=True)))
+    world.work(epoch)
     whole(world, world.migrate())
     return world
 
@@ -78,11 +78,11 @@ def a_claim_beside_a_bootstrap() -> World:
     """A Job has found an empty table; a driver begins on it, and reads; the Job goes on."""
     world = replacing(read=0)
     job = late(world, come_to(world, world.migrate(), "transact ['migration']"))
-    life = whole(world, world.start(Orders()))
-    world.work(life, 2)
+    epoch = whole(world, world.start(Orders()))
+    world.work(epoch, 2)
     world.thaw(job.host, 400)
     world.advance(200)
-    world.work(life)
+    world.work(epoch)
     return world
 
 
@@ -92,10 +92,10 @@ def a_late_copy_under_a_driver() -> World:
     world = replacing()
     first = late(world, come_to(world, world.migrate(), "transact ['shard/"))
     whole(world, world.migrate())
-    life = whole(world, world.start(Orders(migrate=True)))
-    world.work(life, 2)
+    epoch = whole(world, world.start(Orders(migrate=True)))
+    world.work(epoch, 2)
     world.thaw(first.host, 400)
-    world.work(life)
+    world.work(epoch)
     return world
 
 
@@ -105,10 +105,10 @@ def a_late_end_under_a_driver() -> World:
     world = replacing()
     first = late(world, come_to(world, world.migrate(), "transact ['migration', 'consumer']"))
     whole(world, world.migrate())
-    life = whole(world, world.start(Orders(migrate=True)))
-    world.work(life, 2)
+    epoch = whole(world, world.start(Orders(migrate=True)))
+    world.work(epoch, 2)
     world.thaw(first.host, 400)
-    world.work(life)
+    world.work(epoch)
     return world
 
 
@@ -128,12 +128,12 @@ def a_job_that_crashed_half_way() -> World:
 
 
 @story
-def another_stream_between_two_lives() -> World:
+def another_stream_between_two_epochs() -> World:
     """The stream is deleted and made again while nobody works; records are in it."""
     world = with_records()
-    life = begin(world)
-    world.work(life)
-    world.crash(life)
+    epoch = begin(world)
+    world.work(epoch)
+    world.crash(epoch)
     world.recreate(2)
     for shard in world.open_shards:
         world.put(shard)
@@ -145,11 +145,11 @@ def another_stream_between_two_lives() -> World:
 def another_stream_under_an_idle_shard() -> World:
     """A shard was never read; the stream is made again, and records are in the shard of that id."""
     world = World(1)
-    life = begin(world)
-    reach(world, life, "fetch")
+    epoch = begin(world)
+    reach(world, epoch, "fetch")
     world.recreate(1)
     world.put(world.open_shards[0], 2)
-    world.work(life, 2)
+    world.work(epoch, 2)
     return world
 
 
@@ -157,11 +157,11 @@ def another_stream_under_an_idle_shard() -> World:
 def another_stream_under_an_end() -> World:
     """As before, and the new shard of that id is closed already."""
     world = World(1)
-    life = begin(world)
-    reach(world, life, "fetch")
+    epoch = begin(world)
+    reach(world, epoch, "fetch")
     world.recreate(1)
     world.split(world.open_shards[0])
-    world.work(life, 2)
+    world.work(epoch, 2)
     return world
 
 
@@ -169,11 +169,11 @@ def another_stream_under_an_end() -> World:
 def another_stream_before_an_audit() -> World:
     """The new stream has more shards than the old one; the audit lists them."""
     world = with_records()
-    life = begin(world)
-    world.work(life)
+    epoch = begin(world)
+    world.work(epoch)
     world.recreate(3)
-    life.audit = True
-    world.work(life)
+    epoch.audit = True
+    world.work(epoch)
     return world
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from simulation.epochs import Orders, SimulatedEpoch
 from simulation.habits import Habits
-from simulation.lives import Orders, SimulatedLife
 from simulation.ports import LOST, RETRIED
 from simulation.stories_beginnings import whole
 from simulation.story import begin, go, reach, story, with_records
@@ -11,24 +11,24 @@ from simulation.world import World
 
 
 def overtaken(keep: int = 1, records: int = 3) -> World:
-    """A life binds a batch of a shard and dies; retention leaves `keep` of its records."""
+    """An epoch binds a batch of a shard and dies; retention leaves `keep` of its records."""
     world = with_records(records, habits=Habits(limit=records))
     reach(world, begin(world), "emit")
     world.overtake(keep)
     return world
 
 
-def accepting(world: World, batch: int = 1, *, force: bool = False) -> SimulatedLife:
-    """The next life, with a person's word about a batch."""
-    life = world.start(Orders(accept=batch, force=force))
-    world.settle(life)
+def accepting(world: World, batch: int = 1, *, force: bool = False) -> SimulatedEpoch:
+    """The next epoch, with a person's word about a batch."""
+    epoch = world.start(Orders(accept=batch, force=force))
+    world.settle(epoch)
     world.advance(40)
-    return life
+    return epoch
 
 
 @story
 def an_accepted_loss() -> World:
-    """A part of an open batch has expired; the next life is told to go on with what is left."""
+    """A part of an open batch has expired; the next epoch is told to go on with what is left."""
     world = overtaken()
     world.work(accepting(world))
     return world
@@ -36,7 +36,7 @@ def an_accepted_loss() -> World:
 
 @story
 def a_loss_that_nobody_reported() -> World:
-    """The life that commits the batch dies before it can report the loss."""
+    """The epoch that commits the batch dies before it can report the loss."""
     world = overtaken()
     heir = accepting(world)
     reach(world, heir, "report")
@@ -54,13 +54,13 @@ def a_loss_of_everything() -> World:
 
 @story
 def a_loss_that_nobody_accepted() -> World:
-    """Two lives find it, change nothing and end; a third one is told to go on."""
+    """Two epochs find it, change nothing and end; a third one is told to go on."""
     world = overtaken()
     for _ in range(2):
-        life = world.start(Orders())
-        world.settle(life)
+        epoch = world.start(Orders())
+        world.settle(epoch)
         world.advance(40)
-        world.work(life)
+        world.work(epoch)
     return world
 
 
@@ -82,26 +82,26 @@ def a_word_about_a_batch_that_is_still_there() -> World:
 
 @story
 def a_crash_beside_an_accepted_loss() -> World:
-    """Two shards have lost records; the life dies between the two writes."""
+    """Two shards have lost records; the epoch dies between the two writes."""
     world = with_records(3, shards=2, habits=Habits(limit=3))
     former = begin(world)
     first = reach(world, former, "emit")[1]
     go(world, next(p for _, p, attempt in world.processes() if attempt is not None and p is not first), 1)
     world.overtake(1)
-    life = accepting(world)
-    world.step(*reach(world, life, "forfeit"))
-    world.crash(life)
+    epoch = accepting(world)
+    world.step(*reach(world, epoch, "forfeit"))
+    world.crash(epoch)
     return world
 
 
 @story
 def an_accepted_loss_whose_reply_was_lost() -> World:
-    """The write took effect; the first life ends for it, the second is answered when it asks again."""
+    """The write took effect; the first epoch ends for it, the second is answered when it asks again."""
     world = overtaken()
     world.step(*reach(world, accepting(world), "forfeit"), fault=LOST)
     world.overtake(1)
-    life = accepting(world)
-    world.work(life)
+    epoch = accepting(world)
+    world.work(epoch)
     return world
 
 
@@ -109,19 +109,19 @@ def an_accepted_loss_whose_reply_was_lost() -> World:
 def an_acceptance_that_is_sent_twice() -> World:
     """The reply is lost, and the client itself asks again."""
     world = overtaken()
-    life = accepting(world)
-    world.step(*reach(world, life, "forfeit"), fault=RETRIED)
-    world.work(life, 2)
+    epoch = accepting(world)
+    world.step(*reach(world, epoch, "forfeit"), fault=RETRIED)
+    world.work(epoch, 2)
     return world
 
 
 @story
 def a_late_acceptance_beside_another() -> World:
-    """A life stands still before it accepts one loss; more expires; another life has seen that, and the first one goes on before it writes."""
+    """An epoch stands still before it accepts one loss; more expires; another epoch has seen that, and the first one goes on before it writes."""
     world = overtaken(keep=2)
     former = accepting(world)
     late = reach(world, former, "forfeit")[1]
-    world.freeze_life(former)
+    world.freeze_epoch(former)
     world.overtake(1)
     heir = accepting(world)
     reach(world, heir, "forfeit")
@@ -132,11 +132,11 @@ def a_late_acceptance_beside_another() -> World:
 
 @story
 def a_late_acceptance_two_batches_later() -> World:
-    """A life stands still before it accepts a loss; the next one does, and is in the middle of a later batch when the first goes on."""
+    """An epoch stands still before it accepts a loss; the next one does, and is in the middle of a later batch when the first goes on."""
     world = overtaken()
     former = accepting(world)
     late = reach(world, former, "forfeit")[1]
-    world.freeze_life(former)
+    world.freeze_epoch(former)
     heir = accepting(world)
     world.work(heir)
     world.put(world.open_shards[0], 2)
@@ -147,11 +147,11 @@ def a_late_acceptance_two_batches_later() -> World:
 
 @story
 def a_sink_that_is_told_late_of_what_was_given_up() -> World:
-    """A life stands still before it writes to its sink; its batch is given up, others come after it; then it goes on."""
+    """An epoch stands still before it writes to its sink; its batch is given up, others come after it; then it goes on."""
     world = with_records(3, habits=Habits(limit=3, looks_first=False))
     former = begin(world)
     late = reach(world, former, "sink")[1]
-    world.freeze_life(former)
+    world.freeze_epoch(former)
     world.overtake(0)
     heir = accepting(world)
     world.put(world.open_shards[0], 2)
@@ -162,11 +162,11 @@ def a_sink_that_is_told_late_of_what_was_given_up() -> World:
 
 @story
 def a_day_before_the_first_range() -> World:
-    """A consumer begins at LATEST and dies before it reads; what arrived then has expired when the next life begins."""
+    """A consumer begins at LATEST and dies before it reads; what arrived then has expired when the next epoch begins."""
     world = World(1)
-    life = world.start(Orders(start="LATEST"))
-    world.settle(life)
-    reach(world, life, "next batch")
+    epoch = world.start(Orders(start="LATEST"))
+    world.settle(epoch)
+    reach(world, epoch, "next batch")
     world.put(world.open_shards[0], 3)
     world.overtake(1)
     return world
@@ -174,15 +174,15 @@ def a_day_before_the_first_range() -> World:
 
 @story
 def a_day_between_parents_and_children() -> World:
-    """A shard is read to its end; of its children, that have rows and no range yet, records have expired when the next life begins."""
+    """A shard is read to its end; of its children, that have rows and no range yet, records have expired when the next epoch begins."""
     world = with_records()
-    life = begin(world)
-    world.work(life)
+    epoch = begin(world)
+    world.work(epoch)
     world.split(world.open_shards[0])
     for shard in world.open_shards:
         world.put(shard, 2)
-    world.work(life)
-    reach(world, life, "fetch")
+    world.work(epoch)
+    reach(world, epoch, "fetch")
     world.overtake(1)
     return world
 
@@ -191,14 +191,14 @@ def a_day_between_parents_and_children() -> World:
 def a_day_between_parents_and_children_of_an_audit() -> World:
     """Found by 1,500 examples: an audit lists children of a shard that nobody has read yet; a day passes between the two."""
     world = World(1, Habits(limit=2))
-    life = begin(world)
+    epoch = begin(world)
     for _ in range(2):
         world.split(world.open_shards[0])
         for shard in world.open_shards[-2:]:
             world.put(shard)
-    life.audit = True
-    world.work(life, 2)
-    reach(world, life, "emit")
+    epoch.audit = True
+    world.work(epoch, 2)
+    reach(world, epoch, "emit")
     world.overtake(0)
     return world
 

@@ -9,7 +9,7 @@ from simulation.world import World
 
 @story
 def a_replay_that_comes_too_early() -> World:
-    """A life binds a batch and dies; `process` of the next life cannot deal with it yet, and says so without reading."""
+    """An epoch binds a batch and dies; `process` of the next epoch cannot deal with it yet, and says so without reading."""
     world = with_records(habits=Habits(processes=(NOTHING, READ)))
     former = begin(world)
     reach(world, former, "sink")
@@ -20,7 +20,7 @@ def a_replay_that_comes_too_early() -> World:
 
 @story
 def a_replay_of_what_the_sink_has() -> World:
-    """A life dies between its sink and the commit; `process` of the next life looks into the sink first, and returns without reading."""
+    """An epoch dies between its sink and the commit; `process` of the next epoch looks into the sink first, and returns without reading."""
     world = with_records(habits=Habits(processes=(READ,), looks_first=True))
     former = begin(world)
     reach(world, former, "commit")
@@ -44,17 +44,17 @@ def a_replay_that_is_waived() -> World:
 def a_query_that_ends_before_its_jobs() -> World:
     """Adaptive execution ends a join with an empty side; the tasks of the other side go on, and bind."""
     world = with_records(shards=2, habits=Habits(processes=(EARLY,)))
-    life = begin(world)
-    reach(world, life, "query")
-    assert life.driver is not None
-    go(world, life.driver, 3)
-    world.work(life)
+    epoch = begin(world)
+    reach(world, epoch, "query")
+    assert epoch.driver is not None
+    go(world, epoch.driver, 3)
+    world.work(epoch)
     return world
 
 
 @story
 def a_shard_that_joins_while_the_others_idle() -> World:
-    """A shard's END is the last commit of a life. Its children join after the next batch, which reads the other shard and finds nothing."""
+    """A shard's END is the last commit of an epoch. Its children join after the next batch, which reads the other shard and finds nothing."""
     world = with_records(shards=2)
     former = begin(world)
     world.work(former)
@@ -70,10 +70,10 @@ def a_shard_that_joins_while_the_others_idle() -> World:
 def a_shard_that_an_audit_finds() -> World:
     """A shard is split and its halves are listed before its END is read."""
     world = with_records(shards=2)
-    life = begin(world)
-    world.work(life)
-    reach(world, life, "idle")
+    epoch = begin(world)
+    world.work(epoch)
+    reach(world, epoch, "idle")
     world.split(world.open_shards[0])
-    life.audit = True
-    world.work(life, 3)
+    epoch.audit = True
+    world.work(epoch, 3)
     return world

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from simulation.epochs import Orders, SimulatedEpoch
 from simulation.habits import Habits
-from simulation.lives import Orders, SimulatedLife
 from simulation.spark import Attempt
 from simulation.turnstile import Process
 from simulation.world import World
 
 Story = Callable[[], World]
-Entry = tuple[SimulatedLife, Process, Attempt | None]
+Entry = tuple[SimulatedEpoch, Process, Attempt | None]
 STORIES: dict[str, Story] = {}
 TURNS = 300
 
@@ -26,47 +26,47 @@ def story(tell: Story) -> Story:
     return tell
 
 
-def begin(world: World, lease: float = 12.0) -> SimulatedLife:
-    """A life that has the lease and has begun."""
-    life = world.start(Orders(lease))
-    world.settle(life)
-    reach(world, life, "next batch")
-    return life
+def begin(world: World, lease: float = 12.0) -> SimulatedEpoch:
+    """An epoch that has the lease and has begun."""
+    epoch = world.start(Orders(lease))
+    world.settle(epoch)
+    reach(world, epoch, "next batch")
+    return epoch
 
 
-def inherit(world: World, lease: float = 12.0) -> SimulatedLife:
-    """A life that watched the lease and took it over."""
-    life = world.start(Orders(lease))
-    world.settle(life)
+def inherit(world: World, lease: float = 12.0) -> SimulatedEpoch:
+    """An epoch that watched the lease and took it over."""
+    epoch = world.start(Orders(lease))
+    world.settle(epoch)
     world.advance(40)
-    return life
+    return epoch
 
 
-def reach(world: World, life: SimulatedLife, *calls: str) -> Entry:
-    """Runs a life by turns until a process of it stands before one of these calls."""
+def reach(world: World, epoch: SimulatedEpoch, *calls: str) -> Entry:
+    """Runs an epoch by turns until a process of it stands before one of these calls."""
     for _ in range(TURNS):
-        turn = [entry for entry in world.runnable(life) if entry[2] is None or not entry[2].lost]
+        turn = [entry for entry in world.runnable(epoch) if entry[2] is None or not entry[2].lost]
         if not turn:
-            world.until_it_looks(life)
+            world.until_it_looks(epoch)
         for entry in turn:
             if not entry[1].at.startswith(calls) and world.ready(entry[1], entry[2]):
                 world.step(*entry)
             if entry[1].at.startswith(calls) and not entry[1].done:
                 return entry
-    raise AssertionError(f"life {life.number} never comes to {calls}: {[p.at for _, p, _ in world.processes()]}")
+    raise AssertionError(f"epoch {epoch.number} never comes to {calls}: {[p.at for _, p, _ in world.processes()]}")
 
 
-def beside(world: World, life: SimulatedLife, process: Process) -> Process:
+def beside(world: World, epoch: SimulatedEpoch, process: Process) -> Process:
     """The other task of a batch of two; the first has bound, this one has not."""
-    (other,) = (p for owner, p, attempt in world.processes() if owner is life and attempt is not None and p is not process)
+    (other,) = (p for owner, p, attempt in world.processes() if owner is epoch and attempt is not None and p is not process)
     return other
 
 
 def lost(world: World, entry: Entry) -> Process:
     """The executor of a task is cut off."""
-    life, process, attempt = entry
+    epoch, process, attempt = entry
     assert attempt is not None
-    world.lose_attempt(life, attempt)
+    world.lose_attempt(epoch, attempt)
     return process
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from sluice_checkpoints.stream import Shard, ShardList
-from sluice_checkpoints.stream_twin import StreamTwin
+from sluice_checkpoints.memory.stream import MemoryStream
+from sluice_checkpoints.stream.model import Shard, ShardList
 
 MAGIC = bytes.fromhex("f3899ac2")  # KPL, aggregation-format.md
 
@@ -48,7 +48,7 @@ def _field(number: int, value: bytes) -> bytes:
     return bytes([number << 3 | 2, len(value)]) + value
 
 
-class Stream(StreamTwin):
+class Stream(MemoryStream):
     """A stream and its log.
 
     Attributes:
@@ -103,14 +103,14 @@ class Stream(StreamTwin):
         return ShardList(self._listings[0].shards, self.list_shards().date_millis)
 
     def expire(self) -> None:
-        """See `StreamTwin.expire`; a shard that was closed so long ago goes as a whole."""
+        """See `MemoryStream.expire`; a shard that was closed so long ago goes as a whole."""
         super().expire()
         for shard in [shard for shard, at in self._closed_at.items() if shard in self.shards and at < self.now() - self.retention_millis]:
             self.expire_shard(shard)
         self._listings = [self.list_shards()]
 
     def recreate(self, shards: int = 1) -> None:
-        """See `StreamTwin.recreate`; nobody answers for the former stream any more."""
+        """See `MemoryStream.recreate`; nobody answers for the former stream any more."""
         self._closed_at = {}
         super().recreate(shards)
         self._listings = [self.list_shards()]

@@ -1,4 +1,4 @@
-"""The simulated world: one table, one stream, a source to migrate from, lives and Jobs that come and go. A test drives it; the ledger judges."""
+"""The simulated world: one table, one stream, a source to migrate from, epochs and Jobs that come and go. A test drives it; the ledger judges."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any, cast
 
+from simulation.epochs import Orders, SimulatedEpoch
 from simulation.habits import Habits
 from simulation.ledger import Ledger
-from simulation.lives import Orders, SimulatedLife
 from simulation.migration import Job, kcl_table
 from simulation.scheduler import MAX_STEPS, Scheduler
 from simulation.stream import Stream, UserRecord
 from simulation.turnstile import Process
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.memory import MemoryTable
-from sluice_checkpoints.stream import StreamIdentity
-from sluice_checkpoints.table import Check
-from sluice_consumer.binding import ShardSource
-from sluice_consumer.kinesis_twin import KinesisTwin, Manners
-from sluice_consumer.retention import DataLost
-from sluice_consumer.shard_reader import Reader
+from sluice_checkpoints.memory.table import MemoryTable
+from sluice_checkpoints.protocol.table import Check
+from sluice_checkpoints.stream.model import StreamIdentity
+from sluice_consumer.batches.retention import DataLost
+from sluice_consumer.kinesis.memory import FakeBehaviour, MemoryKinesis
+from sluice_consumer.shards.bind import ShardSource
+from sluice_consumer.shards.reader import ShardReader
 
 EPOCH = 1_700_000_000
 BOUND = 30.0  # seconds at the end that may bring nothing: whatever is there when faults have ended is delivered sooner
-ENDINGS = 8  # lives at the end, each with a person's word on what the last one said
+ENDINGS = 8  # epochs at the end, each with a person's word on what the last one said
 
 
 class World(Scheduler):
@@ -47,7 +47,7 @@ class World(Scheduler):
 
     def source(self, identity: StreamIdentity) -> ShardSource:
         """The real reader over the twin of the stream, told which stream it is to read."""
-        return Reader(KinesisTwin(self.stream, Manners(end_with_records=self.habits.end_with_records)), self.stream, identity)
+        return ShardReader(MemoryKinesis(self.stream, FakeBehaviour(end_with_records=self.habits.end_with_records)), self.stream, identity)
 
     # -- the stream ----------------------------------------------------------------------------------------------------------------
 
@@ -135,11 +135,11 @@ class World(Scheduler):
 
     # -- who comes -----------------------------------------------------------------------------------------------------------------
 
-    def start(self, orders: Orders) -> SimulatedLife:
+    def start(self, orders: Orders) -> SimulatedEpoch:
         """A new driver pod; its supervisor stands before its first call."""
         if orders.accept is not None:
             self.ledger.accepted.add(orders.accept)
-        return self._started(SimulatedLife(self, len(self.lives) + 1, orders), str(orders))
+        return self._started(SimulatedEpoch(self, len(self.epochs) + 1, orders), str(orders))
 
     def kcl(self, read: Mapping[str, int]) -> None:
         """KCL has read so many user records of each shard."""
@@ -149,41 +149,41 @@ class World(Scheduler):
     def _put_in(self, shard: str) -> list[UserRecord]:
         return [record for record in self._put if record.shard == shard]
 
-    def migrate(self) -> SimulatedLife:
-        """A new pod of a migration Job; to the scheduler it is a life."""
-        return self._started(cast("SimulatedLife", Job(self, len(self.lives) + 1)), "a migration")
+    def migrate(self) -> SimulatedEpoch:
+        """A new pod of a migration Job; to the scheduler it is an epoch."""
+        return self._started(cast("SimulatedEpoch", Job(self, len(self.epochs) + 1)), "a migration")
 
-    def _started(self, life: SimulatedLife, how: str) -> SimulatedLife:
-        self.lives.append(life)
-        self.trace.append(f"{self.time:6.1f} -- start {life.host.name}: {how}")
-        return life
+    def _started(self, epoch: SimulatedEpoch, how: str) -> SimulatedEpoch:
+        self.epochs.append(epoch)
+        self.trace.append(f"{self.time:6.1f} -- start {epoch.host.name}: {how}")
+        return epoch
 
     # -- longer stretches ----------------------------------------------------------------------------------------------------------
 
-    def work(self, life: SimulatedLife, batches: int = 1, calls: int = MAX_STEPS) -> None:
-        """Runs a life by turns, without faults, until some batches or calls are made, or nothing of it can go on."""
-        goal, idle = self.ledger.committed + batches, life.idle
-        while calls > 0 and self.ledger.committed < goal and life.idle < idle + batches:
-            turn = [entry for entry in self.runnable(life) if entry[2] is None or not entry[2].lost]
-            if not turn and not self.until_it_looks(life):
+    def work(self, epoch: SimulatedEpoch, batches: int = 1, calls: int = MAX_STEPS) -> None:
+        """Runs an epoch by turns, without faults, until some batches or calls are made, or nothing of it can go on."""
+        goal, idle = self.ledger.committed + batches, epoch.idle
+        while calls > 0 and self.ledger.committed < goal and epoch.idle < idle + batches:
+            turn = [entry for entry in self.runnable(epoch) if entry[2] is None or not entry[2].lost]
+            if not turn and not self.until_it_looks(epoch):
                 return
             for entry in turn[:calls]:
                 if self.ready(entry[1], entry[2]):
                     self.step(*entry)
                     calls -= 1
 
-    def until_it_looks(self, life: SimulatedLife) -> bool:
+    def until_it_looks(self, epoch: SimulatedEpoch) -> bool:
         """Lets time pass until an idle driver looks for news again; False: it does not idle."""
-        at = life.looks_at
+        at = epoch.looks_at
         if at is not None:
             self.advance(max(0.0, at - self.time) + 1e-6)
         return at is not None
 
     def finish(self) -> None:
-        """Faults end: an undisturbed life delivers everything, and in time. Then the zombies wake up, and must not change a thing."""
+        """Faults end: an undisturbed epoch delivers everything, and in time. Then the zombies wake up, and must not change a thing."""
         self.calm = True
-        for life in self.lives:
-            life.cut = False
+        for epoch in self.epochs:
+            epoch.cut = False
         self._crash_all()
         self.advance(100)
         if self.source_tables and "consumer" not in self.table.rows and not self.another_stream:
@@ -209,9 +209,9 @@ class World(Scheduler):
             self.ledger.breaks("no_record_lost", f"never delivered: {missing} of {shard}")
 
     def _crash_all(self) -> None:
-        for life in self.lives:
-            if not any(process in self.frozen for process in (life.host, life.driver)):
-                self.crash(life)
+        for epoch in self.epochs:
+            if not any(process in self.frozen for process in (epoch.host, epoch.driver)):
+                self.crash(epoch)
 
     def _migrated(self) -> None:
         job = self.migrate()
@@ -220,8 +220,8 @@ class World(Scheduler):
         if not job.over or job.host.error is not None:
             self.ledger.breaks("progress", f"the last migration ended: {job.host.error!r}")
 
-    def _last(self, accept: BaseException | None = None) -> SimulatedLife:
-        """A life that nothing happens to; a person has read what the one before it said."""
+    def _last(self, accept: BaseException | None = None) -> SimulatedEpoch:
+        """An epoch that nothing happens to; a person has read what the one before it said."""
         words = re.search(r"set acceptLossOfBatch to (\d+)", str(accept))
         last = self.start(Orders(lease=12, migrate="migration" in self.table.rows, accept=int(words[1]) if words else None))
         self.settle(last)
@@ -229,35 +229,35 @@ class World(Scheduler):
         self._deliver(last)
         return last
 
-    def _deliver(self, life: SimulatedLife) -> None:
+    def _deliver(self, epoch: SimulatedEpoch) -> None:
         """Works until all that is owed is delivered, or nothing of it was for too long."""
-        self.work(life, 2)
+        self.work(epoch, 2)
         left, until = self.ledger.missing(), self.time + BOUND
-        while left and not life.over and self.time < until:
-            self.work(life, 2)
+        while left and not epoch.over and self.time < until:
+            self.work(epoch, 2)
             self.advance(1)
             if self.ledger.missing() != left:
                 left, until = self.ledger.missing(), self.time + BOUND
-        self.work(life)  # what was committed last is reported
-        if left and not life.over:
+        self.work(epoch)  # what was committed last is reported
+        if left and not epoch.over:
             self.ledger.breaks("progress", f"not delivered within {BOUND:g} s: {left}")
 
-    def _news(self, life: SimulatedLife) -> None:
+    def _news(self, epoch: SimulatedEpoch) -> None:
         """Records that come while it idles, in children of a split too, are delivered as soon."""
         self.put(self.open_shards[0])
         self.split(self.open_shards[-1])
         for shard in self.open_shards:
             self.put(shard)
-        self._deliver(life)
-        self._judge(life)
+        self._deliver(epoch)
+        self._judge(epoch)
 
-    def _judge(self, last: SimulatedLife) -> None:
+    def _judge(self, last: SimulatedEpoch) -> None:
         """It goes on for ever, unless the stream is another one: then it does not begin."""
         errors = [process.error for process in (last.host, last.driver) if process is not None and process.done]
         if self.another_stream and not any(isinstance(error, Refused) for error in errors):
-            self.ledger.breaks("one_stream", f"the last life goes on, or ended with {errors}")
+            self.ledger.breaks("one_stream", f"the last epoch goes on, or ended with {errors}")
         if errors and not self.another_stream:
-            self.ledger.breaks("progress", f"the last life ended: {errors}")
+            self.ledger.breaks("progress", f"the last epoch ended: {errors}")
 
     def end(self) -> None:
         """Kills every process."""

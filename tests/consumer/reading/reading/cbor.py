@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from sluice_consumer.kinesis import Records
+from sluice_consumer.kinesis.client import Records
 
 UNSIGNED, BYTES, TEXT, ARRAY, MAP, TAG = 0, 2, 3, 4, 5, 6
 

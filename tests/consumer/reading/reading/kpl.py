@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from sluice_consumer.aggregation import MAGIC
+from sluice_consumer.shards.aggregation import MAGIC
 
 
 def varint(number: int) -> bytes:

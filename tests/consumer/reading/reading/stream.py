@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from sluice_checkpoints.memory.stream import MemoryStream
 from sluice_checkpoints.position import TRIM_HORIZON, Position
-from sluice_checkpoints.stream_twin import StreamTwin
-from sluice_consumer.kinesis_twin import KinesisTwin, Manners
-from sluice_consumer.ranges import BoundRange, Fetched, Limits, Place
-from sluice_consumer.shard_reader import Reader
+from sluice_consumer.kinesis.memory import FakeBehaviour, MemoryKinesis
+from sluice_consumer.shards.ranges import BoundRange, Fetched, FetchRequest, Limits
+from sluice_consumer.shards.reader import ShardReader
 
 START_MILLIS = 1_700_000_000_000
 SHARD = "shardId-000000000000"
@@ -20,18 +20,18 @@ class Stream:
     """A stream of one shard, and what reads it; `now` is its clock, epoch milliseconds."""
 
     now: int = START_MILLIS
-    twin: StreamTwin = field(init=False)
-    client: KinesisTwin = field(init=False)
-    reader: Reader = field(init=False)
+    twin: MemoryStream = field(init=False)
+    client: MemoryKinesis = field(init=False)
+    reader: ShardReader = field(init=False)
 
     def __post_init__(self) -> None:
-        self.twin = StreamTwin("orders", now=lambda: self.now)
-        self.client = KinesisTwin(self.twin)
-        self.reader = Reader(self.client, self.twin, self.twin.describe())
+        self.twin = MemoryStream("orders", now=lambda: self.now)
+        self.client = MemoryKinesis(self.twin)
+        self.reader = ShardReader(self.client, self.twin, self.twin.describe())
 
     def behaves(self, **manners: int) -> None:
         """Changes the service's manners."""
-        self.client.manners = Manners(**manners)
+        self.client.manners = FakeBehaviour(**manners)
 
     def put(self, *payloads: bytes) -> list[str]:
         """Puts records into the first shard, a second apart."""
@@ -43,11 +43,11 @@ class Stream:
 
     def fetch(self, position: Position = TRIM_HORIZON, limits: Limits = PLENTY, read_to: int = 0) -> Fetched:
         """A range of the first shard."""
-        return self.reader.fetch(Place(SHARD, position, read_to), limits)
+        return self.reader.fetch(FetchRequest(SHARD, position, read_to), limits)
 
     def go_on(self, fetched: Fetched) -> Fetched:
         """The range after it, as the next batch reads it."""
-        return self.reader.fetch(Place(SHARD, fetched.end, fetched.read_to_millis, fetched.iterator), PLENTY)
+        return self.reader.fetch(FetchRequest(SHARD, fetched.end, fetched.read_to_millis, fetched.iterator), PLENTY)
 
     def replay(self, fetched: Fetched) -> Fetched:
         """The same range again."""

@@ -8,8 +8,8 @@ from typing import Any
 
 from steering.ledger import claim
 
-from sluice_operator.client import failure
-from sluice_operator.twin import Twin
+from sluice_operator.cluster.client import failure
+from sluice_operator.cluster.memory import MemoryCluster
 
 Json = dict[str, Any]
 Asked = dict[tuple[Any, ...], list[datetime]]
@@ -24,7 +24,7 @@ TRIES = 4  # a minute, of one kind of write, by one process, for one generation:
 class Admission:
     """Policies, by verb and kind: until when they refuse, and how they say so."""
 
-    def __init__(self, server: Twin, now: Callable[[], datetime]) -> None:
+    def __init__(self, server: MemoryCluster, now: Callable[[], datetime]) -> None:
         self._server, self._now = server, now
         self.policies: dict[tuple[str, str], tuple[datetime, str]] = {}
 

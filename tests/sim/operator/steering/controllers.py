@@ -5,15 +5,15 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from sluice_operator.cluster import Refused
-from sluice_operator.twin import FINISHED, Twin, copied
+from sluice_operator.cluster.memory import FINISHED, MemoryCluster, copied
+from sluice_operator.cluster.port import Rejected
 
 Json = dict[str, Any]
 TRACKING = "batch.kubernetes.io/job-tracking"
 FINALIZERS = {"foreground": "foregroundDeletion", "orphan": "orphan"}
 
 
-def tick(server: Twin) -> None:
+def tick(server: MemoryCluster) -> None:
     """One round of each."""
     pods = [pod for pod in server.all("Pod") if pod["metadata"]["labels"].get("sluice.dev/role") == "migration"]
     jobs = {job["metadata"]["uid"]: job for job in server.all("Job")}
@@ -28,13 +28,13 @@ def tick(server: Twin) -> None:
     server.collect_garbage()
 
 
-def _job(server: Twin, job: Json, pods: list[Json]) -> None:
+def _job(server: MemoryCluster, job: Json, pods: list[Json]) -> None:
     """One pod; another one only for a pod that the cluster took away."""
     if any(not _over(pod) for pod in pods):
         return
     failed = [pod for pod in pods if not _disrupted(pod)]
     if not failed:
-        with suppress(Refused):  # FailedCreate: an event tells it, and the controller tries again
+        with suppress(Rejected):  # FailedCreate: an event tells it, and the controller tries again
             server.create(_pod(job, len(pods)))
         return
     kind = "Complete" if failed[-1].get("status", {}).get("phase") == "Succeeded" else "Failed"
@@ -64,7 +64,7 @@ def _owner(body: Json) -> str:
     return str((body["metadata"].get("ownerReferences") or [{"uid": ""}])[0]["uid"])
 
 
-def _foreground(server: Twin) -> None:
+def _foreground(server: MemoryCluster) -> None:
     """`--cascade=foreground`, as Argo CD deletes: children first."""
     for owner in [body for body in server.all("KinesisConsumer") if FINALIZERS["foreground"] in body["metadata"].get("finalizers", ())]:
         meta = owner["metadata"]
@@ -77,7 +77,7 @@ def _foreground(server: Twin) -> None:
                 server.remove(child["kind"], head["namespace"], head["name"], head["uid"])
 
 
-def _orphan(server: Twin) -> None:
+def _orphan(server: MemoryCluster) -> None:
     """`--cascade=orphan`: the owner is taken off whatever it had, and then it may go."""
     for owner in [body for body in server.all("KinesisConsumer") if FINALIZERS["orphan"] in body["metadata"].get("finalizers", ())]:
         meta = owner["metadata"]

@@ -8,8 +8,8 @@ from kstatus import CURRENT, kstatus
 from steering.ledger import claim
 from steering.world import KEY, World
 
-from sluice_operator.change import Wanted
-from sluice_operator.spec import parse
+from sluice_operator.spec.changes import DesiredSpec
+from sluice_operator.spec.fields import parse
 
 Json = dict[str, Any]
 PATIENCE = 900  # seconds: the longest backoff, drains and leases included
@@ -78,10 +78,10 @@ def _reached(world: World) -> str | None:
     spec = body["spec"]
     if spec.get("suspend") or spec["replicas"] == 0:
         return "something runs" if world.drivers() or world.executors() else None
-    return _driver(world, Wanted(parse(spec), spec)) if world.condition("Ready").get("status") == "True" else "not Ready"
+    return _driver(world, DesiredSpec(parse(spec), spec)) if world.condition("Ready").get("status") == "True" else "not Ready"
 
 
-def _driver(world: World, wanted: Wanted) -> str | None:
+def _driver(world: World, wanted: DesiredSpec) -> str | None:
     driver, pods = world.status["driver"], [pod["metadata"] for pod in world.drivers()]
     if [pod["name"] for pod in pods] != [driver["pod"]]:
         return f"drivers: {[pod['name'] for pod in pods]}, the status names {driver['pod']}"

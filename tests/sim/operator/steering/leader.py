@@ -9,12 +9,12 @@ from typing import Any
 from steering.ledger import Broken, claim
 from steering.line import Crash, Faults, Guards, Line
 
-from sluice_operator.cache import Cache, Key
-from sluice_operator.cluster import CONSUMER_KIND, ApiError
-from sluice_operator.office import Office
-from sluice_operator.reconcile import reconcile
+from sluice_operator.cluster.memory import JournalExpired, MemoryCluster
+from sluice_operator.cluster.port import CONSUMER_KIND, ApiError
+from sluice_operator.observe.cache import Cache, ResourceKey
+from sluice_operator.run.reconcile import reconcile
+from sluice_operator.run.shared import ReconcileContext
 from sluice_operator.settings import Settings
-from sluice_operator.twin import Expired, Twin
 
 Json = dict[str, Any]
 
@@ -26,7 +26,7 @@ LONGEST_PAUSE = 60
 class Leader:
     """One process of the operator, and those that are started after it died."""
 
-    def __init__(self, server: Twin, key: Key, now: Callable[[], datetime], guards: Guards) -> None:
+    def __init__(self, server: MemoryCluster, key: ResourceKey, now: Callable[[], datetime], guards: Guards) -> None:
         self.server, self.key, self._now, self._guards = server, key, now, guards
         self.faults = Faults()
         self.lag = 0
@@ -37,7 +37,7 @@ class Leader:
     def restart(self) -> None:
         """A new process: an empty cache, three watches that begin with a list each, one after another."""
         self.line = Line(self.server, self.faults, self._guards, self._now())
-        self.office = Office(self.line, Cache(), Settings(image="sluice-consumer:test"))
+        self.office = ReconcileContext(self.line, Cache(), Settings(image="sluice-consumer:test"))
         self.cursors: dict[str, int] = {}
         self.wake: datetime | None = None
         self.figures: datetime | None = None
@@ -101,7 +101,7 @@ class Leader:
         cursor, self.cursors[kind] = self.cursors.get(kind), self.server.version
         try:
             changes = () if cursor is None else self.server.watch(kind, cursor)
-        except Expired:
+        except JournalExpired:
             cursor, changes = None, ()
         if cursor is None:
             present = list(self.server.all(kind))

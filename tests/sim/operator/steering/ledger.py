@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from steering.bounds import unfit
 
-from sluice_operator.observe import CONSUMER
-from sluice_operator.twin import FINISHED, Twin
+from sluice_operator.cluster.memory import FINISHED, MemoryCluster
+from sluice_operator.observe.parse import CONSUMER
 
 if TYPE_CHECKING:
     from steering.line import Line
@@ -58,7 +58,7 @@ def claim(invariant: str, holds: object, how: object) -> None:
 class Ledger:
     """What happened, and the claims about it."""
 
-    def __init__(self, server: Twin, tables: dict[str, Table]) -> None:
+    def __init__(self, server: MemoryCluster, tables: dict[str, Table]) -> None:
         self.server, self.tables = server, tables
         self.nodes: Nodes
         self.now: datetime

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sluice_operator.cluster import ApiError, Refused, Unavailable
-from sluice_operator.twin import Twin
+from sluice_operator.cluster.memory import MemoryCluster
+from sluice_operator.cluster.port import ApiError, Rejected, Unavailable
 
 if TYPE_CHECKING:
     from steering.admission import Admission
@@ -66,7 +66,7 @@ class Faults:
 class Line:
     """Adapter of `Cluster` in front of the twin, of a process that began then. `stalled`: since the present pass began, this process stood still."""
 
-    def __init__(self, server: Twin, faults: Faults, guards: Guards, began: datetime) -> None:
+    def __init__(self, server: MemoryCluster, faults: Faults, guards: Guards, began: datetime) -> None:
         self.server, self.faults, self._guards, self.began = server, faults, guards, began
         self.stalled = False
         self._asked: dict[Any, list[datetime]] = {}
@@ -119,7 +119,7 @@ class Line:
         faults = self.faults
         faults.writes += 1
         if faults.writes in faults.refuse:
-            raise Refused("Forbidden", "exceeded quota")
+            raise Rejected("Forbidden", "exceeded quota")
         self._guards.admission.refuses(verb, body, self._asked)
         if faults.writes in faults.late:
             faults.queue.append((3, lambda: self._done(verb, body, call)))

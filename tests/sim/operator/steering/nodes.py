@@ -10,8 +10,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Protocol
 
-from sluice_operator.observe import instant
-from sluice_operator.twin import FINISHED, Twin, datetime_text
+from sluice_operator.cluster.memory import FINISHED, MemoryCluster, datetime_text
+from sluice_operator.observe.parse import instant
 
 Json = dict[str, Any]
 MISSING = "missing"  # an image that no registry has
@@ -29,7 +29,7 @@ class Program(Protocol):
 class Nodes:
     """Two nodes, and the programs on them."""
 
-    def __init__(self, server: Twin, now: Callable[[], datetime], start: Callable[[Json], Program]) -> None:
+    def __init__(self, server: MemoryCluster, now: Callable[[], datetime], start: Callable[[Json], Program]) -> None:
         self.server, self._now, self._start = server, now, start
         self.lost: dict[str, str] = {}
         self.full: Callable[[Json], bool] = lambda _pod: False

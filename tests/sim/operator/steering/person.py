@@ -9,8 +9,8 @@ from argo_health import argo_health
 from kstatus import CURRENT, FAILED, IN_PROGRESS, kstatus
 from steering.ledger import BELIEVED, HEARD, claim
 
-from sluice_operator.change import Wanted
-from sluice_operator.spec import InvalidSpec, parse
+from sluice_operator.spec.changes import DesiredSpec
+from sluice_operator.spec.fields import InvalidSpec, parse
 
 if TYPE_CHECKING:
     from steering.world import World
@@ -69,7 +69,7 @@ def undone(world: World, body: Json) -> str | None:
     """What is not as the spec asks; None if nothing."""
     spec, status = body["spec"], body.get("status") or {}
     try:
-        wanted = Wanted(parse(spec), spec)
+        wanted = DesiredSpec(parse(spec), spec)
     except InvalidSpec as error:
         return str(error)
     if spec.get("migrateFrom") and (status.get("driver") or {}).get("attempt") and not status.get("migration"):
@@ -84,7 +84,7 @@ def undone(world: World, body: Json) -> str | None:
     return _working(world, drivers[0], wanted)
 
 
-def _working(world: World, driver: Json, wanted: Wanted) -> str | None:
+def _working(world: World, driver: Json, wanted: DesiredSpec) -> str | None:
     meta = driver["metadata"]
     said_at, report = world.ledger.reports.get(meta["uid"], (None, {}))
     if meta["annotations"]["sluice.dev/spec-hash"] != wanted.driver_hash:

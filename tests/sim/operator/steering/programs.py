@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sluice_operator.observe import CONSUMER, instant
-from sluice_operator.twin import Twin, datetime_text
+from sluice_operator.cluster.memory import MemoryCluster, datetime_text
+from sluice_operator.observe.parse import CONSUMER, instant
 
 if TYPE_CHECKING:
     from steering.ledger import Ledger
@@ -56,7 +56,7 @@ class Habits:
 class Place:
     """What every program sees: the API server, the time, tables by name, who watches."""
 
-    server: Twin
+    server: MemoryCluster
     tables: dict[str, Table]
     habits: Habits
     ledger: Ledger
@@ -92,7 +92,7 @@ class Driver:
     def tick(self, pod: Json | None) -> None:
         """See Program."""
         if self.generation and self.generation != self.table.generation:
-            self.ended = (76, {"reason": "Fenced", "message": "another life took over"})
+            self.ended = (76, {"reason": "Fenced", "message": "another epoch took over"})
         elif self.generation:
             self.table.beat += 1
             self._work(pod)
@@ -169,14 +169,14 @@ class Driver:
     def _executor(self, pod: Json) -> None:
         meta = pod["metadata"]
         self.number += 1
-        life = f"{meta['labels'][CONSUMER]}-{meta['labels']['sluice.dev/attempt']}"
+        epoch = f"{meta['labels'][CONSUMER]}-{meta['labels']['sluice.dev/attempt']}"
         labels = {"app.kubernetes.io/managed-by": "sluice", CONSUMER: meta["labels"][CONSUMER], "sluice.dev/role": "executor"}
         refs = [{"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": self.uid, "controller": True}]
         head: Json = {"namespace": meta["namespace"], "ownerReferences": refs}
         if self.number == 1:
-            self._create({"kind": "ConfigMap", "metadata": {**head, "name": f"{life}-{self.uid}-conf-map"}})
+            self._create({"kind": "ConfigMap", "metadata": {**head, "name": f"{epoch}-{self.uid}-conf-map"}})
         spec = {"containers": [{"name": "executor", "image": pod["spec"]["containers"][0]["image"]}], "terminationGracePeriodSeconds": 30}
-        name = f"{life}-{self.uid}-exec-{self.number}"
+        name = f"{epoch}-{self.uid}-exec-{self.number}"
         self._create({"kind": "Pod", "metadata": {**head, "name": name, "labels": labels}, "spec": spec})
 
     def _create(self, body: Json) -> None:

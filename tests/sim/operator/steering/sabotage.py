@@ -14,12 +14,21 @@ from typing import Any
 import pytest
 from steering import leader
 
-from sluice_operator import apply, client, gate, manifests, observe, office, ownership, plan, reconcile, record, running, succession, wire
-from sluice_operator import words as words_of
-from sluice_operator.cache import Cache
-from sluice_operator.model import Phase, Report
-from sluice_operator.twin import Twin
-from sluice_operator.view import View, progress
+from sluice_operator.apply import execute as apply
+from sluice_operator.apply import manifests
+from sluice_operator.cluster import client
+from sluice_operator.cluster.memory import MemoryCluster
+from sluice_operator.observe import ownership, parse
+from sluice_operator.observe.cache import Cache
+from sluice_operator.plan import driver_succession, migration, record, running
+from sluice_operator.plan import known_words as words_of
+from sluice_operator.plan import rules as plan
+from sluice_operator.run import reconcile
+from sluice_operator.run import shared as office
+from sluice_operator.state import serialization
+from sluice_operator.state.objects import Report
+from sluice_operator.state.status import Phase
+from sluice_operator.state.view import View, progress
 
 Patch = pytest.MonkeyPatch
 Json = dict[str, Any]
@@ -80,26 +89,26 @@ def no_await_executors(patch: Patch) -> None:
     run=0,
 )
 def no_strays(patch: Patch) -> None:
-    """A resource that was made anew starts beside the driver of its earlier life."""
+    """A resource that was made anew starts beside the driver of its earlier epoch."""
     _without(patch, plan.clear_strays)
 
 
 @sabotage("a driver does not wait for its migration", "migrated_first", do("wait", seconds=5), migrating=True, run=0)
 def no_gate(patch: Patch) -> None:
     """It reads from the beginning what another consumer has read."""
-    _without(patch, gate.migrate)
+    _without(patch, migration.migrate)
 
 
 @sabotage("a new try does not wait for the last one", "one_migration", do("wait", seconds=30), migrating=True, source="active")
 def no_clear(patch: Patch) -> None:
     """Two migrations write."""
-    patch.setattr(gate, "_clear", lambda _view: None)
+    patch.setattr(migration, "_clear", lambda _view: None)
 
 
 @sabotage("Jobs that the status does not name are left alone", "spec_reached", do("edit", edit="no source", seconds=5), migrating=True, source="bad")
 def no_clear_jobs(patch: Patch) -> None:
     """A late leader's, or of a migration that is not wanted any more."""
-    _without(patch, gate.clear_jobs)
+    _without(patch, migration.clear_jobs)
 
 
 @sabotage("a driver is killed instead of drained", "drained_not_killed", do("edit", edit="batch 9", seconds=5))
@@ -156,8 +165,8 @@ def half_is_ready(patch: Patch) -> None:
 @sabotage("the status is written as if nobody had changed the spec", "generation_is_honest", do("edit", edit="batch 9", seconds=5))
 def stale_generation(patch: Patch) -> None:
     """Whoever waits for a generation waits for ever, or too short."""
-    real = observe.resource
-    patch.setattr(observe, "resource", lambda raw: replace(real(raw), generation=1))
+    real = parse.resource
+    patch.setattr(parse, "resource", lambda raw: replace(real(raw), generation=1))
 
 
 @sabotage(
@@ -169,12 +178,12 @@ def stale_generation(patch: Patch) -> None:
 )
 def blind_status(patch: Patch) -> None:
     """What a leader that stood still writes takes the resource back."""
-    real = Twin._stored
+    real = MemoryCluster._stored
 
-    def stored(self: Twin, kind: str, meta: dict[str, Any]) -> dict[str, Any]:
+    def stored(self: MemoryCluster, kind: str, meta: dict[str, Any]) -> dict[str, Any]:
         return real(self, kind, {key: value for key, value in meta.items() if key != "resourceVersion"})
 
-    patch.setattr(Twin, "_stored", stored)
+    patch.setattr(MemoryCluster, "_stored", stored)
 
 
 @sabotage("a changed spec waits for the next driver", "health_is_true", do("edit", edit="batch 9", seconds=5))
@@ -197,7 +206,7 @@ def no_await_leaving(patch: Patch) -> None:
 )
 def asked_once(patch: Patch) -> None:
     """The operator died between the status and the deletion; the next one waits for a driver that nobody told."""
-    patch.setattr(succession, "ends", lambda _view, _pods: ())
+    patch.setattr(driver_succession, "ends", lambda _view, _pods: ())
 
 
 @sabotage(
@@ -275,7 +284,7 @@ def never_lost(patch: Patch) -> None:
 )
 def overdue_for_ever(patch: Patch) -> None:
     """Seen in an earlier version: a deletion while the driver's node was lost."""
-    patch.setattr(succession, "leaving", lambda _view, pods, why: replace(progress(Phase.DRAINING, why, ""), wake=pods[0].gone_by))
+    patch.setattr(driver_succession, "leaving", lambda _view, pods, why: replace(progress(Phase.DRAINING, why, ""), wake=pods[0].gone_by))
     patch.setattr(reconcile, "SOON", timedelta(0))
 
 
@@ -291,13 +300,13 @@ def every_report(patch: Patch) -> None:
 @sabotage("a label that is no number is read as one", "no_faults", do("label", role="driver", attempt="abc", owner=None, seconds=5))
 def labels_are_believed(patch: Patch) -> None:
     """Every pass ends with an error, the deletion's too, and the finalizer stays."""
-    patch.setattr(observe, "_attempt", lambda label: int(label or 0))
+    patch.setattr(parse, "_attempt", lambda label: int(label or 0))
 
 
 @sabotage("a pod is ours by its labels", "health_is_true", do("copy", seconds=20))
 def labels_are_owners(patch: Patch) -> None:
     """A copy of the driver is waited for, before everything else and for ever."""
-    patch.setattr(observe, "own", lambda _resource, _status, seen: seen)
+    patch.setattr(parse, "own", lambda _resource, _status, seen: seen)
 
 
 @sabotage(
@@ -306,7 +315,7 @@ def labels_are_owners(patch: Patch) -> None:
 def jobs_by_labels(patch: Patch) -> None:
     """Before each new try it is waited for."""
     real = ownership.own
-    patch.setattr(observe, "own", lambda resource, status, seen: replace(real(resource, status, seen), jobs=seen.jobs))
+    patch.setattr(parse, "own", lambda resource, status, seen: replace(real(resource, status, seen), jobs=seen.jobs))
 
 
 @sabotage(
@@ -327,9 +336,9 @@ def orphans_are_strangers(patch: Patch) -> None:
 @sabotage("a Job without its owner is left to the garbage collector", "nothing_leaks", do("orphan", seconds=9), migrating=True)
 def orphaned_job(patch: Patch) -> None:
     """Which does not collect it: the name is taken when the resource is made anew."""
-    real = gate.stop
+    real = migration.stop
     patch.setattr(
-        gate, "stop", lambda view: real(view.with_status(view.status)) if any(job.state == "Active" for job in view.observed.jobs) else None
+        migration, "stop", lambda view: real(view.with_status(view.status)) if any(job.state == "Active" for job in view.observed.jobs) else None
     )
 
 
@@ -351,8 +360,8 @@ def force_by_owner(patch: Patch) -> None:
 )
 def force_for_ever(patch: Patch) -> None:
     """A finalizer that is not ours keeps it: a deletion a second."""
-    real = observe.pod
-    patch.setattr("sluice_operator.cache.observe.pod", lambda raw: replace(real(raw), forced=False))
+    real = parse.pod
+    patch.setattr("sluice_operator.observe.cache.parse.pod", lambda raw: replace(real(raw), forced=False))
 
 
 @sabotage(
@@ -404,24 +413,24 @@ def any_claim(patch: Patch) -> None:
 @sabotage("all drains of a report are remembered", "status_fits", do("forge", report="drains", seconds=5))
 def all_drains(patch: Patch) -> None:
     """5,000 of them in the status."""
-    patch.setattr(wire, "TEXT", 10**7)
-    patch.setattr(wire, "DRAINS", 10**7)
+    patch.setattr(serialization, "TEXT", 10**7)
+    patch.setattr(serialization, "DRAINS", 10**7)
     patch.setattr(record, "DRAINS", 10**7)
 
 
 @sabotage("a report's numbers are taken as they are", "status_fits", do("forge", report="big numbers", seconds=5))
 def all_numbers(patch: Patch) -> None:
     """The API server refuses the status from then on."""
-    patch.setattr(wire, "_bounded", lambda report: report)
+    patch.setattr(serialization, "_bounded", lambda report: report)
 
 
 @sabotage("the annotation is read without a bound", "no_faults", do("annotate_rubbish", note="accept-loss", text="digits", seconds=20), run=0)
 def all_digits(patch: Patch) -> None:
     """Python converts no number of 5,000 digits: no driver is ever made."""
-    patch.setattr(observe, "NOTE", 10**6)
+    patch.setattr(parse, "NOTE", 10**6)
 
 
 @sabotage("a migration ends with its Job alone", "spec_reached", do("inject", sidecar=True), do("wait", seconds=30), migrating=True, run=0)
 def jobs_end_alone(patch: Patch) -> None:
     """An injected container keeps the pod: it migrates for ever."""
-    patch.setattr(gate, "_outlived", lambda _view, _job: None)
+    patch.setattr(migration, "_outlived", lambda _view, _job: None)

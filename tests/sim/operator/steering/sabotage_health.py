@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from steering.sabotage import Patch, do, sabotage
 
-from sluice_operator import plan, running
-from sluice_operator.view import Rule, Step, View
+from sluice_operator.plan import rules, running
+from sluice_operator.state.view import Rule, Step, View
 
 
 def _instead(patch: Patch, rule: Rule, other: Rule) -> None:
-    patch.setattr(plan, "RULES", tuple(other if each is rule else each for each in plan.RULES))
+    patch.setattr(rules, "RULES", tuple(other if each is rule else each for each in rules.RULES))
 
 
 @sabotage("what is suspended is not Ready", "health_is_true", do("suspend", seconds=9), do("linger", seconds=200))
@@ -19,10 +19,10 @@ def rest_is_not_ready(patch: Patch) -> None:
     """Clients wait for a state that nobody asked for."""
 
     def suspended(view: View) -> Step | None:
-        step = plan.suspend(view)
+        step = rules.suspend(view)
         return step and replace(step, ready=False)
 
-    _instead(patch, plan.suspend, suspended)
+    _instead(patch, rules.suspend, suspended)
 
 
 @sabotage(
@@ -34,7 +34,7 @@ def rest_is_not_ready(patch: Patch) -> None:
 )
 def no_deadline(patch: Patch) -> None:
     """Executors wait for nodes, and nobody is called."""
-    patch.setattr(plan, "limited", lambda _before, _view, step: step)
+    patch.setattr(rules, "limited", lambda _before, _view, step: step)
 
 
 @sabotage("a driver without executors is Ready", "status_is_true", do("executors_come", executors="refused", seconds=9), run=0)
@@ -62,4 +62,4 @@ def hold_hides(patch: Patch) -> None:
     def held(view: View) -> Step | None:
         return replace(running.running(view), reason="Paused", progressing=False) if view.resource.paused else None
 
-    _instead(patch, plan.hold, held)
+    _instead(patch, rules.hold, held)

@@ -11,10 +11,10 @@ from hypothesis.stateful import rule
 from steering.admission import ANSWERS
 from steering.world import KEY, World
 
-from sluice_operator.twin import copied
+from sluice_operator.cluster.memory import copied
 
 if TYPE_CHECKING:
-    from sluice_operator.cluster import Json
+    from sluice_operator.cluster.port import Json
 
 seconds = st.one_of(st.integers(1, 4), st.integers(1, 40))
 FOREVER = 10**6  # seconds: until the example ends

@@ -18,12 +18,12 @@ from steering.nodes import Nodes, Program
 from steering.person import Person
 from steering.programs import PROGRAMS, Habits, Idle, Place, Table
 
-from sluice_operator.cache import Key
-from sluice_operator.cluster import CONSUMER_KIND, Refused
-from sluice_operator.twin import Twin, copied
+from sluice_operator.cluster.memory import MemoryCluster, copied
+from sluice_operator.cluster.port import CONSUMER_KIND, Rejected
+from sluice_operator.observe.cache import ResourceKey
 
 Json = dict[str, Any]
-KEY = Key("default", "orders")
+KEY = ResourceKey("default", "orders")
 BEGIN = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)
 SPEC: Json = {
     "progressDeadlineSeconds": 60,
@@ -39,7 +39,7 @@ class World:
 
     def __init__(self, leaders: int = 1) -> None:
         self.now = BEGIN
-        self.twin = Twin(lambda: self.now)
+        self.twin = MemoryCluster(lambda: self.now)
         self.tables: dict[str, Table] = {}
         self.ledger = Ledger(self.twin, self.tables)
         self.ledger.now = self.ledger.calm_since = BEGIN
@@ -65,7 +65,7 @@ class World:
     def _admit(self, body: Json) -> None:
         role = (body["metadata"].get("labels") or {}).get("sluice.dev/role")
         if self.habits.no_account and body["kind"] == "Pod" and role in {"driver", "migration"} and "serviceAccountName" in body["spec"]:
-            raise Refused("Forbidden", "error looking up service account: serviceaccount 'sluice-consumer' not found")
+            raise Rejected("Forbidden", "error looking up service account: serviceaccount 'sluice-consumer' not found")
 
     # what a user does
 

@@ -1,0 +1,144 @@
+"""Signed calls to one AWS service over kept connections: botocore for credentials, signing and endpoints, `aws.connections` for the calls.
+
+boto3 walks the shape of every field of every call; where calls are many and small, or replies long, that costs several times all else
+(docs/performance.md). What is left out here is that walk, not a rule: credentials are refreshed (beside the calls: `credentials`), certificates and
+proxies are botocore's.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import urllib3
+from botocore.httpsession import ProxyConfiguration, get_cert_path
+from botocore.session import Session
+from botocore.utils import get_environ_proxies
+
+from sluice_checkpoints.aws.connections import Connections, TimeLimits, connections, host_header
+from sluice_checkpoints.aws.credentials import Credentials
+from sluice_checkpoints.aws.retry import Again
+from sluice_checkpoints.aws.signature import SignableRequest, signed
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service whose calls are POSTs that name their operation in a header.
+
+    Attributes:
+        name: as botocore and the signature call it.
+        target: what stands before the operation's name in `X-Amz-Target`.
+    """
+
+    name: str
+    target: str
+
+
+class ServiceReply(Protocol):
+    """A reply: status, headers (asked for in lower case), and the whole content."""
+
+    @property
+    def status(self) -> int: ...  # noqa: D102
+    @property
+    def reason(self) -> str | None: ...  # noqa: D102
+    @property
+    def headers(self) -> Mapping[str, str]: ...  # noqa: D102
+    @property
+    def data(self) -> bytes: ...  # noqa: D102
+
+
+class Http(Protocol):
+    """What makes the calls: `aws.connections`, or urllib3 where a proxy stands between."""
+
+    def request(self, method: str, url: str, *, body: bytes, headers: dict[str, str]) -> ServiceReply:
+        """One call."""
+        ...
+
+
+class Signer:
+    """Headers of a signed request.
+
+    Attributes:
+        url: where calls go: the given endpoint, else what botocore finds for the region (its environment and configuration files included).
+    """
+
+    def __init__(self, service: Service, session: Session, region: str, endpoint: str | None, credentials: Credentials | None = None) -> None:
+        """Without `credentials`, the session's."""
+        self._credentials, self._service, self._region = credentials or Credentials(session.get_credentials), service, region
+        self.url = (endpoint or _found(service, session, region)).rstrip("/") + "/"
+        self._host = host_header(self.url)
+
+    def headers(self, operation: str, content_type: str, body: bytes) -> dict[str, str]:
+        """The headers of one call.
+
+        Raises:
+            Again: there are no valid credentials at the moment. Refused: there are none at all.
+        """
+        asked = {"Content-Type": content_type, "X-Amz-Target": self._service.target + operation}
+        return signed(SignableRequest(self.url, self._host, asked, body), self._credentials.current(), self._service.name, self._region)
+
+
+def _found(service: Service, session: Session, region: str) -> str:
+    """The endpoint that botocore knows. It is not to look for credentials now: that takes time, and may fail for a moment."""
+    client = session.create_client(service.name, region_name=region, aws_access_key_id="none", aws_secret_access_key="none")  # noqa: S106
+    return str(client.meta.endpoint_url)
+
+
+class SignedHttp:
+    """Signed calls to one endpoint over kept connections. Thread safe."""
+
+    def __init__(self, signer: Signer, http: Http) -> None:
+        self._signer, self._http = signer, http
+
+    def post(self, operation: str, content_type: str, body: bytes) -> ServiceReply:
+        """One call, made once; its reply whatever it says.
+
+        Raises:
+            Again: no reply came, or there are no valid credentials at the moment. Refused: there are none at all.
+        """
+        headers = self._signer.headers(operation, content_type, body)
+        try:
+            return self._http.request("POST", self._signer.url, body=body, headers=headers)
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise Again(f"no answer from {self._signer.url}: {error}") from error
+
+
+def refusal(kind: str, content: Mapping[str, Any]) -> tuple[str, str]:
+    """Error code without its prefixes, and message, of a failed reply: its header `x-amzn-errortype`, and its content. Either may be empty."""
+    code = str(content.get("__type") or kind).split("#")[-1].split(":")[0]
+    return code, str(content.get("message") or content.get("Message") or "")
+
+
+def connect(service: Service, region: str, endpoint: str | None, waits: TimeLimits, keep: int) -> SignedHttp:
+    """Calls to a service with the credentials that botocore finds; all clients of a process share them.
+
+    `keep` connections are kept open; further threads make connections that are closed again.
+    """
+    session = Session()
+    signer = Signer(service, session, region, endpoint, _of_process())
+    return SignedHttp(signer, _http(session, signer.url, waits, keep))
+
+
+@functools.cache
+def _of_process() -> Credentials:
+    """Shared, so that a lease's first heartbeat has the credentials that took it."""
+    return Credentials(lambda: Session().get_credentials())
+
+
+def _http(session: Session, url: str, waits: TimeLimits, keep: int) -> Connections | urllib3.ProxyManager:
+    """Connections as botocore makes them: its certificates unless others are configured, and the environment's proxy."""
+    authorities = session.get_config_variable("ca_bundle") or get_cert_path(verify=True)
+    proxies = ProxyConfiguration(get_environ_proxies(url))
+    proxy = proxies.proxy_url_for(url)
+    if not proxy:
+        return connections(url, waits, keep, authorities)
+    return urllib3.ProxyManager(
+        proxy,
+        proxy_headers=proxies.proxy_headers_for(proxy),
+        maxsize=keep,
+        retries=False,
+        timeout=urllib3.Timeout(connect=waits.connect, read=waits.read),
+        ca_certs=authorities,
+    )

@@ -1,0 +1,163 @@
+"""The command line. Kept stable: options are added, never renamed or narrowed (docs/interfaces.md)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+from botocore.exceptions import BotoCoreError, ClientError
+
+from sluice_checkpoints.cli import adopt as cli_adopt
+from sluice_checkpoints.cli import diagnose as cli_diagnose
+from sluice_checkpoints.cli import export as cli_export
+from sluice_checkpoints.cli import migrate as cli_migrate
+from sluice_checkpoints.cli import options as cli_options
+from sluice_checkpoints.cli import report
+from sluice_checkpoints.cli import show as cli_show
+from sluice_checkpoints.errors import Refused, SluiceError
+from sluice_checkpoints.formats.detect import AUTO, FORMATS
+from sluice_checkpoints.formats.writers import WRITERS
+from sluice_checkpoints.migrate.placement import FROM_NOW, FROM_START
+
+Command = Callable[..., None]
+CREDENTIALS = "look at the credentials and at this machine's clock"
+# What DynamoDB says to the same call again and again, until somebody does something about it.
+REFUSALS = {
+    "IncompleteSignatureException": CREDENTIALS,
+    "InvalidSignatureException": CREDENTIALS,
+    "MissingAuthenticationTokenException": CREDENTIALS,
+    "ValidationException": "look at the names of tables and stream",
+}
+
+
+def _shared(command: Command) -> Command:
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else there."),
+        click.option("--dynamodb-endpoint", callback=cli_options.parse_url, metavar="URL", help="Another DynamoDB than AWS's own."),
+        click.option("--region", required=True, callback=cli_options.parse_region, help="AWS region of tables and stream."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+def main() -> None:
+    """Checkpoint tables of Kinesis consumers: take over another system's, look at ours.
+
+    Exit codes: 0 done · 65 data, request or access refused: somebody has to act, and no consumer starts on what was written so far · 75 the source,
+    or another migrator, is at work: come again later · 2 wrong usage · 1 anything else, above all no answer in time: run it again (diagnose:
+    records are or will be lost).
+    """
+
+
+@main.command()
+@click.option("--source", required=True, metavar="TABLE", help="The other system's table. It is only read.")
+@click.option("--stream", required=True, metavar="NAME", help="The Kinesis stream both are about.")
+@click.option("--target", required=True, metavar="TABLE", help="Our table: made if it does not exist, never deleted.")
+@click.option(
+    "--format", "format_", default=AUTO, type=click.Choice([AUTO, *(f.name for f in FORMATS)]), show_default=True, help="What wrote the source."
+)
+@click.option(
+    "--unstarted",
+    type=click.Choice([FROM_START, FROM_NOW], case_sensitive=False),
+    help="Where shards start that were never acknowledged, or that nothing in the source accounts for. Unless given, the former start at their "
+    "beginning and the latter are refused.",
+)
+@click.option("--quiet-seconds", type=cli_options.Seconds(0), help="How long the source must not move.  [default: what its format needs; kcl 60]")
+@click.option("--lease-seconds", type=cli_options.Seconds(1), default=30, show_default=True, help="Lease of this migrator's claim on the target.")
+@click.option(
+    "--timestamp", callback=cli_options.parse_time, metavar="ISO", help="Where rows start that say AT_TIMESTAMP, for example 2026-11-21T10:00:00Z."
+)
+@click.option("--kinesis-endpoint", callback=cli_options.parse_url, metavar="URL", help="Another Kinesis than AWS's own.")
+@click.option(
+    "--dry-run", is_flag=True, help="Only read: print the plan, shard by shard. With --quiet-seconds it also checks that the source is at rest."
+)
+@_shared
+def migrate(**options: Any) -> None:
+    """Take over where another consumer stopped: every shard of STREAM continues at the place that SOURCE says."""
+    as_json = options.pop("as_json")
+    output = report.Output(as_json=as_json)
+    sys.exit(_guarded(output, lambda: cli_migrate.run(cli_migrate.MigrateOptions(**options), output)))
+
+
+@main.command()
+@click.option("--table", required=True, help="A checkpoint table of Sluice.")
+@_shared
+def show(table: str, region: str, dynamodb_endpoint: str | None, *, as_json: bool) -> None:
+    """Where each shard of a consumer stands."""
+    output = report.Output(as_json=as_json)
+    sys.exit(_guarded(output, lambda: cli_show.run(table, region, dynamodb_endpoint, output), terminal=False))
+
+
+@main.command()
+@click.option("--table", required=True, help="A checkpoint table of Sluice that was restored from a backup or replicated.")
+@_shared
+def adopt(table: str, region: str, dynamodb_endpoint: str | None, *, as_json: bool) -> None:
+    """Make a copied table a consumer of its own, so that drivers accept it: it gets a new consumer id, and goes on where it stands."""
+    output = report.Output(as_json=as_json)
+    sys.exit(_guarded(output, lambda: cli_adopt.run(table, region, dynamodb_endpoint, output), terminal=False))
+
+
+@main.command()
+@click.option("--table", required=True, help="A checkpoint table of any system that can be migrated, or of Sluice.")
+@click.option("--stream", required=True, metavar="NAME", help="The Kinesis stream it is about.")
+@click.option(
+    "--format", "format_", default=AUTO, type=click.Choice([AUTO, *(f.name for f in FORMATS)]), show_default=True, help="What wrote the table."
+)
+@click.option(
+    "--initial-position",
+    type=click.Choice(cli_diagnose.INITIAL, case_sensitive=False),
+    help="Where its system is configured to start a shard that its table says nothing about.  [default: not known, the worse is assumed]",
+)
+@click.option("--records/--no-records", default=True, help="Ask Kinesis for each shard's oldest record: has retention passed a checkpoint?")
+@click.option("--kinesis-endpoint", callback=cli_options.parse_url, metavar="URL", help="Another Kinesis than AWS's own.")
+@_shared
+def diagnose(**options: Any) -> None:
+    """What is wrong with a checkpoint table, its own system's or Sluice's. Only reads.
+
+    Exit codes: 0 no loss is certain, whatever is suspected or warned of · 1 records are or will be lost ·
+    65 no such table or stream, or no known format.
+    """
+    output = report.Output(as_json=options.pop("as_json"))
+    sys.exit(_guarded(output, lambda: cli_diagnose.run(cli_diagnose.DiagnoseOptions(**options), output), terminal=False))
+
+
+@main.command()
+@click.option("--format", "format_", required=True, type=click.Choice(list(WRITERS)), help="The system that goes on.")
+@click.option("--table", required=True, help="Sluice's table. Its consumer must be suspended. Nothing starts on it again afterwards.")
+@click.option("--to", required=True, metavar="TABLE", help="The other system's table, usually the one that was migrated; made if it does not exist.")
+@click.option("--stream", required=True, metavar="NAME", help="The Kinesis stream both are about.")
+@click.option("--quiet-seconds", type=cli_options.Seconds(0), help="How long TO must not move.  [default: what its format needs; kcl 60]")
+@click.option("--lease-seconds", type=cli_options.Seconds(1), default=60, show_default=True, help="Lease on TABLE while this program works.")
+@click.option("--kinesis-endpoint", callback=cli_options.parse_url, metavar="URL", help="Another Kinesis than AWS's own.")
+@click.option("--dry-run", is_flag=True, help="Only read: print the plan, shard by shard. With --quiet-seconds it also checks that TO is at rest.")
+@_shared
+def export(**options: Any) -> None:
+    """Give a stream back: TO says where the consumer of TABLE stands, and its old system goes on from there. No row of TO is lowered."""
+    output = report.Output(as_json=options.pop("as_json"))
+    sys.exit(_guarded(output, lambda: cli_export.run(cli_export.ExportOptions(**options), output)))
+
+
+def _guarded(output: report.Output, command: Callable[[], None], *, terminal: bool = True) -> int:
+    """Runs a command; errors become a document and an exit code here and nowhere else."""
+    try:
+        command()
+    except (SluiceError, BotoCoreError, ClientError) as error:
+        named = _refused(error) or error
+        code = named.exit_code if isinstance(named, SluiceError) else 1
+        output.failed(named, code, terminal=terminal)
+        return code
+    except Exception as error:  # noqa: BLE001 - a fault of this program, and a document is promised all the same
+        output.log.print_exception()
+        output.failed(error, 1, terminal=terminal)
+        return 1
+    return 0
+
+
+def _refused(error: Exception) -> Refused | None:
+    """The refusal that DynamoDB's answer amounts to; None: it is no such answer."""
+    answer = error if isinstance(error, ClientError) else error.__cause__
+    code = answer.response["Error"].get("Code", "") if isinstance(answer, ClientError) else ""
+    return Refused(f"{error}; {REFUSALS[code]}") if code in REFUSALS else None

@@ -1,0 +1,145 @@
+"""What the command line says: to people (rich), to programs (one JSON document), and to Kubernetes (the termination log)."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as Grid
+
+from sluice_checkpoints.migrate.migrator import MigrationResult
+from sluice_checkpoints.migrate.plan import MigrationPlan, as_document
+from sluice_checkpoints.migrate.ports import MigrationProgress
+from sluice_checkpoints.position import Position
+from sluice_checkpoints.protocol.rows import Item
+
+TERMINATION_LOG = "/dev/termination-log"
+TERMINATION_BYTES = 4000  # Kubernetes keeps 4,096 of a container's message
+WARNINGS_SAID = 10  # in the document; the log has all of them
+WIDTH = 150  # of a log; a terminal says its own
+HEAD, TAIL = 8, 10  # digits of a sequence number that people are shown
+
+
+def _console(*, stderr: bool = False) -> Console:
+    console = Console(stderr=stderr, highlight=False)
+    return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=WIDTH)
+
+
+def short(text: str) -> str:
+    """A position as people read it: of a long sequence number the first and the last digits."""
+    words = (f"{w[:HEAD]}…{w.partition('/')[0][-TAIL:]}{''.join(w.partition('/')[1:])}" if len(w) > 2 * (HEAD + TAIL) else w for w in text.split())
+    return " ".join(words)
+
+
+def summary(result: MigrationResult) -> Item:
+    """The document of a migration without its plan (docs/interfaces.md)."""
+    return {
+        "reason": result.state.capitalize(),
+        "message": result.message,
+        "state": result.state,
+        "shards": result.shards,
+        "counts": result.plan.counts if result.plan else {},
+        "digest": result.digest,
+        "warnings": len(result.warnings),
+        "firstWarnings": list(result.warnings[:WARNINGS_SAID]),
+    }
+
+
+def cut(document: Item, limit: int = TERMINATION_BYTES) -> str:
+    """The document as JSON of at most `limit` bytes: warnings go first, the last of them first; then the end of the message."""
+    document = dict(document)
+    while len(text := json.dumps(document)) > limit and document.get("firstWarnings"):
+        document["firstWarnings"] = document["firstWarnings"][:-1]
+    while len(text := json.dumps(document)) > limit:
+        document["message"] = document["message"][: len(document["message"]) * 3 // 4] + "…"
+    return text
+
+
+class Output:
+    """Where results and errors go. With `as_json`, stdout carries one JSON document and nothing else."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+        self.out, self.log = _console(), _console(stderr=True)
+
+    def document(self, document: Item) -> None:
+        """Prints one JSON document."""
+        self.out.file.write(json.dumps(document) + "\n")
+
+    def terminate(self, document: Item) -> None:
+        """Leaves the document where Kubernetes picks it up, if this is a container. What happened has happened, so a failure is only told."""
+        named = os.environ.get("SLUICE_TERMINATION_LOG")
+        path = Path(named or TERMINATION_LOG)
+        try:
+            if named or (path.exists() and os.access(path, os.W_OK)):
+                path.write_text(cut(document))
+        except (OSError, ValueError) as error:
+            self.log.print(f"[yellow]warning[/] no termination message was left: {escape(str(error))}", soft_wrap=True)
+
+    def migrated(self, result: MigrationResult) -> None:
+        """The result of a migration, everywhere."""
+        self.terminate(summary(result))
+        for warning in result.warnings:
+            self.log.print(f"[yellow]warning[/] {escape(warning)}", soft_wrap=True)
+        if self.as_json:
+            plan = [as_document(planned) for planned in result.plan.shards] if result.plan else []
+            self.document(summary(result) | {"plan": plan})
+            return
+        if result.plan:
+            self.out.print(_plan_grid(result.plan))
+        counts = "".join(f" · {number} {name}" for name, number in summary(result)["counts"].items() if number)
+        self.out.print(f"[green]{result.state}[/] {escape(result.message)}{counts}", soft_wrap=True)
+        self.out.print(f"digest {result.digest}", soft_wrap=True)
+
+    def failed(self, error: Exception, code: int, *, terminal: bool) -> None:
+        """An error, everywhere."""
+        document = {"reason": type(error).__name__, "message": str(error)}
+        if terminal:
+            self.terminate(document)
+        if self.as_json:
+            self.document(document)
+        self.log.print(f"[red]{document['reason']}[/] (exit {code}) {escape(document['message'])}", soft_wrap=True)
+
+
+class LoggedProgress(MigrationProgress):
+    """Progress as lines on stderr; long copies are reported in tenths."""
+
+    def __init__(self, console: Console) -> None:
+        self._console, self._tenths = console, 0
+
+    def step(self, text: str) -> None:
+        """See `MigrationProgress.step`."""
+        self._tenths = 0
+        self._console.print(f"[cyan]·[/] {escape(text)}")
+
+    def waiting(self, seconds: float, why: str) -> None:
+        """See `MigrationProgress.waiting`."""
+        if seconds:
+            self._console.print(f"[cyan]·[/] waiting {seconds:g} s: {escape(why)}")
+
+    def wrote(self, rows: int, of: int) -> None:
+        """See `MigrationProgress.wrote`."""
+        if (tenths := rows * 10 // of) > self._tenths:
+            self._tenths = tenths
+            self._console.print(f"    {rows} of {of} rows")
+
+
+def _plan_grid(plan: MigrationPlan) -> Grid:
+    grid = Grid("shard", "stored", "planned", "why", "records", title="Plan", title_justify="left", title_style="bold")
+    for planned in plan.shards:
+        style = "red" if planned.verdict.lost else "yellow" if planned.verdict.warning else ""
+        stored = short(planned.stored) if planned.stored else "no row"
+        risk = "possibly lost" if planned.verdict.lost else "read again" if planned.verdict.again else ""
+        grid.add_row(planned.id, stored, place(planned.row.start), escape(planned.verdict.why), risk, style=style)
+    return grid
+
+
+def place(position: Position) -> str:
+    """A position in a table for people; a time in UTC."""
+    if position.millis is None:
+        return short(str(position))
+    return f"{position.at} {datetime.fromtimestamp(position.millis / 1000, UTC).isoformat(sep=' ', timespec='milliseconds')}"

@@ -1,0 +1,5 @@
+"""DynamoDB behind the ports: Sluice's table, tables of other systems, and how a table is made.
+
+The one room in which boto3 meets a table.
+It decides nothing: conditions come from `protocol`, `migrate` and `export`.
+"""

@@ -1,0 +1,165 @@
+"""Target tables in DynamoDB: found or made, with deletion protection and point-in-time recovery asked for, and never deleted.
+
+In the first minute after CreateTable some of the service's machines do not know the table yet, or still know an earlier one of its name with another
+key: they answer ResourceNotFound or ValidationException. NiFi took such an answer for the truth and lost its checkpoints (NIFI-16003); here those
+answers mean "again" for a minute, and the truth afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from sluice_checkpoints.aws.retry import Again, Patience
+from sluice_checkpoints.dynamodb.source_tables import NOT_FOUND, key_schema
+from sluice_checkpoints.dynamodb.table import Api, DynamoTable, attempt
+from sluice_checkpoints.errors import Refused, ServiceUnavailable
+from sluice_checkpoints.formats.snapshot import KeySchema, TableKey
+from sluice_checkpoints.migrate.ports import PreparedTarget
+from sluice_checkpoints.protocol.encoding import Wire
+
+KEY = (TableKey("id", "HASH", "S"),)
+FRESH_SECONDS = 60.0
+READY_SECONDS = 180.0  # CreateTable takes seconds; PITR of a new table up to a few minutes, which nobody waits for
+PITR_SECONDS = 20.0
+FRESH_ERRORS = frozenset({NOT_FOUND, "ValidationException"})
+FRESH_REASONS = frozenset({"ValidationError", "ResourceNotFound"})
+PITR_LATER = "ContinuousBackupsUnavailableException"
+
+
+class FreshApi:
+    """A DynamoDB client of a table that may be new: what may only mean "not known here yet" becomes `Again` for the first minute of this object."""
+
+    def __init__(self, api: Api, clock: Callable[[], float]) -> None:
+        self._api, self._clock = api, clock
+        self._until = clock() + FRESH_SECONDS
+
+    def __getattr__(self, operation: str) -> Callable[..., Any]:
+        call = getattr(self._api, operation)
+
+        def patient(**request: Any) -> Any:
+            try:
+                return call(**request)
+            except ClientError as error:
+                if self._clock() < self._until and _of_a_fresh_table(error):
+                    raise Again(f"the table may be new: {error}") from error
+                raise
+
+        return patient
+
+
+def _of_a_fresh_table(error: ClientError) -> bool:
+    reasons = {reason.get("Code", "") for reason in error.response.get("CancellationReasons", [])}
+    return error.response["Error"]["Code"] in FRESH_ERRORS or bool(reasons & FRESH_REASONS)
+
+
+class DynamoTargets:
+    """`Targets` over a DynamoDB client. `patience` gives clock and sleep; its limit is for single calls; `key` is another than ours for an export."""
+
+    def __init__(self, api: Api, patience: Patience | None = None, key: KeySchema = KEY) -> None:
+        self._api, self._patience, self._key = api, patience or Patience(), key
+
+    def find(self, name: str) -> DynamoTable | None:
+        """See `Targets.find`. One that is still being made holds nothing, so it does not exist yet."""
+        description = self._describe(name)
+        return None if description is None or description["TableStatus"] == "CREATING" else self._table(name)
+
+    def identity(self, name: str) -> str | None:
+        """Which table this name means now: another one after a restore, a replication to another region, or a deletion. None: there is none."""
+        found = self._describe(name)
+        return None if found is None else f"{found['TableArn']}@{found.get('TableId') or round(found['CreationDateTime'].timestamp() * 1000)}"
+
+    def ensure(self, name: str) -> PreparedTarget:
+        """See `Targets.ensure`."""
+        warnings = self.make(name)
+        table = self._table(name)
+        table.get("migration")
+        return PreparedTarget(table, warnings)
+
+    def make(self, name: str) -> tuple[str, ...]:
+        """Makes the table if it does not exist, and waits until it is ready; returns what could not be had.
+
+        Raises:
+            Refused, ServiceUnavailable: see `Targets.ensure`.
+        """
+        if self._describe(name) is None:
+            self._create(name)
+        self._wait_until_active(name)
+        return tuple(filter(None, (self._protect(name), self._recover(name))))
+
+    def _table(self, name: str) -> DynamoTable:
+        """Whoever made the table, perhaps this program in its last epoch, it may be new. A new table's refusals must be outlived."""
+        patience = replace(self._patience, limit=max(self._patience.limit, 2 * FRESH_SECONDS))
+        return DynamoTable(name, FreshApi(self._api, self._patience.clock), patience)
+
+    def _describe(self, name: str) -> Wire | None:
+        try:
+            reply = self._call("DescribeTable", name, lambda: self._api.describe_table(TableName=name))
+        except ClientError as error:
+            if error.response["Error"]["Code"] == NOT_FOUND:
+                return None
+            raise
+        found = key_schema(reply["Table"])
+        if found != self._key:
+            wanted = ", ".join(map(str, self._key))
+            raise Refused(f"target table {name} has the key schema ({', '.join(map(str, found))}), not ({wanted}): it is another program's table")
+        if reply["Table"]["TableStatus"] == "DELETING":
+            raise Refused(f"target table {name} is being deleted; give this migration a name that was never used")
+        return dict(reply["Table"])
+
+    def _create(self, name: str) -> None:
+        request = {
+            "TableName": name,
+            "AttributeDefinitions": [{"AttributeName": key.name, "AttributeType": key.type} for key in self._key],
+            "KeySchema": [{"AttributeName": key.name, "KeyType": key.kind} for key in self._key],
+            "BillingMode": "PAY_PER_REQUEST",
+            "DeletionProtectionEnabled": True,
+        }
+        try:
+            self._call("CreateTable", name, lambda: self._api.create_table(**request))
+        except ClientError as error:  # somebody else made it at this moment: it is as new
+            if error.response["Error"]["Code"] != "ResourceInUseException":
+                raise
+
+    def _wait_until_active(self, name: str) -> None:
+        def look() -> None:
+            description = self._describe(name)
+            status = description["TableStatus"] if description else "not visible yet"
+            if status not in {"ACTIVE", "UPDATING"}:
+                raise Again(f"it is {status}", wait=1.0)
+
+        replace(self._patience, limit=READY_SECONDS).call(f"waiting for target table {name}", look)
+
+    def _protect(self, name: str) -> str | None:
+        if (self._describe(name) or {}).get("DeletionProtectionEnabled"):
+            return None
+        return self._ask(name, "deletion protection", lambda: self._api.update_table(TableName=name, DeletionProtectionEnabled=True))
+
+    def _recover(self, name: str) -> str | None:
+        wanted = {"PointInTimeRecoveryEnabled": True}
+
+        def enable() -> Any:
+            try:
+                return self._api.update_continuous_backups(TableName=name, PointInTimeRecoverySpecification=wanted)
+            except ClientError as error:
+                if error.response["Error"]["Code"] == PITR_LATER:
+                    raise Again(str(error), wait=1.0) from error
+                raise
+
+        return self._ask(name, "point-in-time recovery", enable)
+
+    def _ask(self, name: str, what: str, call: Callable[[], Any]) -> str | None:
+        """Asks for something the migration can do without; returns a warning when it was not granted."""
+        try:
+            replace(self._patience, limit=PITR_SECONDS).call(what, lambda: attempt(call))
+        except (ClientError, Refused, ServiceUnavailable) as error:
+            said = error.response["Error"] if isinstance(error, ClientError) else {}
+            reason = f"{said['Code']}: {said.get('Message', '')}" if said else str(error)
+            return f"table {name} has no {what} ({reason})"
+        return None
+
+    def _call(self, what: str, name: str, call: Callable[[], Any]) -> Any:
+        return self._patience.call(f"{what} of target table {name}", lambda: attempt(call))

@@ -1,0 +1,220 @@
+"""Gives a stream back to another system: its table says where Sluice stands, and Sluice's says EXPORTED (docs/migration.md, "The way back").
+
+Any step may be repeated: a crash after any single call leads, on the next run, to the same end. Nobody else consumes meanwhile: the lease is held,
+and the other system's table must be at rest. The last write ends Sluice's table for good; coming back is a migration into a new one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sluice_checkpoints.errors import Refused, SourceActive
+from sluice_checkpoints.export.lease import HeldLease, holding
+from sluice_checkpoints.export.plan import ExportPlan, SluiceSide, TargetSide, plan
+from sluice_checkpoints.export.ports import ExportPorts, ExportRequest
+from sluice_checkpoints.formats import detect
+from sluice_checkpoints.formats.changes import in_transactions, write_rows
+from sluice_checkpoints.formats.kcl import MULTI_STREAM
+from sluice_checkpoints.formats.reader import refuse
+from sluice_checkpoints.formats.snapshot import Snapshot
+from sluice_checkpoints.formats.table_names import check_table
+from sluice_checkpoints.formats.writer import FormatWriter
+from sluice_checkpoints.formats.writers import WRITERS
+from sluice_checkpoints.migrate.migrator import CHANGES_SHOWN, READABLE
+from sluice_checkpoints.migrate.stream_check import Compared, refuse_other_stream
+from sluice_checkpoints.protocol.rows import ACTIVE, EXPORTED, ConsumerRow
+from sluice_checkpoints.stream.model import ShardList, ShardPlace, StreamIdentity
+
+PLANNED = "PLANNED"
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSnapshot:
+    """The other table as it was read, the clock's seconds then, and whether it exists at all."""
+
+    snapshot: Snapshot
+    at: float
+    exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ExportSurvey:
+    """What was found before anything was written; `now_millis` is the service's clock."""
+
+    stream: StreamIdentity
+    seen: TargetSnapshot
+    plan: ExportPlan
+    now_millis: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExportResult:
+    """What became of an export: `state` is PLANNED or EXPORTED; `plan` is None when it had been done before."""
+
+    state: str
+    message: str
+    plan: ExportPlan | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class Exporter:
+    """One run of one export."""
+
+    def __init__(self, request: ExportRequest, world: ExportPorts) -> None:
+        self._request, self._world = request, world
+        self._writer: FormatWriter = WRITERS[request.format]
+        self._accepted: set[ShardPlace] = set()
+        check_table("table", world.store.table.name)
+        check_table("to", request.to)
+        if request.to == world.store.table.name:
+            raise Refused(f"--to {request.to} is Sluice's own table")
+
+    def dry_run(self) -> ExportResult:
+        """The plan, as it would be now. Checks that the other table is at rest if a quiet period was asked for. Writes nothing.
+
+        Raises:
+            Refused, SourceActive, ServiceUnavailable: as for `run`.
+        """
+        if done := self._done_before():
+            return done
+        survey = self._survey()
+        if self._request.quiet_seconds and survey.seen.exists:
+            self._world.progress.waiting(self._request.quiet_seconds, "the other table must not move")
+            self._world.sleep(self._request.quiet_seconds)
+            self._same(survey.seen, self._look())
+        return ExportResult(PLANNED, f"{len(survey.plan.entries)} shards; nothing was written", survey.plan, survey.plan.warnings)
+
+    def run(self) -> ExportResult:
+        """All steps.
+
+        Raises:
+            Refused: Sluice's table, the stream or the other table is not what it must be, or a position cannot be said; nothing was written.
+            LeaseHeld: the consumer runs.
+            SourceActive: the other table moved; no row of it was lowered. Run it again.
+            ServiceUnavailable: no answer in time; run it again.
+        """
+        if done := self._done_before():
+            return done
+        survey = self._survey()
+        at = datetime.fromtimestamp(survey.now_millis / 1000, UTC).isoformat()
+        self._world.progress.step("taking the consumer's lease")
+        with holding(self._world, self._request.lease_millis, at) as held:
+            warnings, made = self._export(held, survey)
+        return ExportResult(EXPORTED, f"{len(made.entries)} shards given back to {self._request.to}", made, (*warnings, *made.warnings))
+
+    def _done_before(self) -> ExportResult | None:
+        """The result if this very export is done; refuses a table that was exported to another."""
+        row = self._world.store.consumer()
+        if row is None or row.state == ACTIVE:
+            return None
+        if row.exported_to != self._request.to:
+            raise Refused(f"table {self._world.store.table.name} is {row.state}: its positions went to {row.exported_to or 'another table'} before")
+        other = self._world.foreign.key_schema(self._request.to) not in {None, self._writer.keys}
+        warning = f"--format {self._writer.name} has no effect: table {self._request.to} was written before, in another format"
+        return ExportResult(EXPORTED, f"given back to {self._request.to} before; nothing was written", warnings=(warning,) if other else ())
+
+    # -- reading -------------------------------------------------------------------------------------------------------------------
+
+    def _survey(self) -> ExportSurvey:
+        self._world.progress.step(f"table {self._world.store.table.name}, and {self._request.to} as {self._writer.name}")
+        stream = self._world.catalog.describe()
+        self._identify(self._world.store.consumer(), stream)
+        if stream.status not in READABLE:
+            raise Refused(f"stream {stream.name} is {stream.status}, so its shards cannot be told")
+        seen = self._look()
+        made, now_millis = self._plan(stream, seen)
+        return ExportSurvey(stream, seen, made, now_millis)
+
+    def _identify(self, row: ConsumerRow | None, stream: StreamIdentity) -> None:
+        table = self._world.store.table.name
+        if row is None:
+            raise Refused(f"table {table} has no consumer row: it was never bootstrapped, or its migration was not completed")
+        if (row.stream_arn, row.stream_created) != (stream.arn, stream.created_millis):
+            raise Refused(f"table {table} is of stream {row.stream_arn} (created {row.stream_created}), not {stream.arn} ({stream.created_millis})")
+        if not row.bootstrapped:
+            raise Refused(f"table {table} was never bootstrapped to its end: not every shard has a row; start its consumer once")
+
+    def _look(self) -> TargetSnapshot:
+        to, foreign = self._request.to, self._world.foreign
+        for ending, why in self._writer.beside:
+            if foreign.key_schema(to + ending) is not None:
+                raise Refused(f"there is a table {to}{ending}: {why}")
+        if foreign.key_schema(to) is None:
+            if not to.endswith(self._writer.ending):
+                raise Refused(f"there is no table {to}, and one that is made for {self._writer.name} must be called {to}{self._writer.ending}")
+            return TargetSnapshot(Snapshot(to, {to: self._writer.keys}, {to: ()}), self._world.clock(), exists=False)
+        _, snapshot = detect.take_snapshot(foreign, to, self._writer.name)
+        return TargetSnapshot(snapshot, self._world.clock(), exists=True)
+
+    def _plan(self, stream: StreamIdentity, seen: TargetSnapshot) -> tuple[ExportPlan, int]:
+        row = self._world.store.consumer()
+        self._identify(row, stream)
+        ours = SluiceSide(self._world.store.shards(), row.committed if row else 0)
+        shards = self._world.catalog.list_shards()
+        theirs = self._read(seen, stream, shards)
+        return plan(ours, theirs, stream, shards), shards.date_millis
+
+    def _read(self, seen: TargetSnapshot, stream: StreamIdentity, shards: ShardList) -> TargetSide:
+        """The rows of this stream, possibly none; every other row has to be understood too. A table of another stream is somebody else's."""
+        snapshot = seen.snapshot
+        if several := [label for _, label in snapshot.by_label if self._writer.inside and MULTI_STREAM.fullmatch(label)]:
+            raise Refused(f"table {snapshot.table} has leases of several streams ({several[0]}): such a table is not written; name one of its own")
+        reading = self._writer.reader.read(snapshot, stream)
+        refuse([problem for problem in reading.problems if problem.row is not None])
+        self._belongs(stream, Compared(reading, snapshot, stream, shards))
+        return TargetSide(self._writer, snapshot, {row.id: row for row in reading.shards}, reading.notes if seen.exists else ())
+
+    def _belongs(self, stream: StreamIdentity, compared: Compared) -> None:
+        what = f"--to {self._request.to}"
+        refuse_other_stream(stream, compared.contradictions(), what)
+        if places := set(compared.places()) - self._accepted:
+            refuse_other_stream(stream, compared.disowned(self._world.catalog.disowned(sorted(places))), what)
+            self._accepted |= places
+
+    def _same(self, before: TargetSnapshot, later: TargetSnapshot) -> None:
+        if changes := before.snapshot.moved(later.snapshot):
+            first = "; ".join(changes[:CHANGES_SHOWN])
+            raise SourceActive(f"table {self._request.to} is in use, stop its consumer and run this again: {first}")
+
+    # -- writing -------------------------------------------------------------------------------------------------------------------
+
+    def _export(self, held: HeldLease, survey: ExportSurvey) -> tuple[tuple[str, ...], ExportPlan]:
+        warnings, rest = self._ready(held, survey.seen)
+        if self._world.catalog.describe().created_millis != survey.stream.created_millis:
+            raise Refused(f"stream {survey.stream.name} was deleted and created again during the export")
+        held.alive()
+        made, _ = self._plan(survey.stream, rest)
+        self._write(held, made)
+        held.alive()
+        self._world.progress.step("reading what was written")
+        left, _ = self._plan(survey.stream, self._look())
+        if left.changes:
+            labels = ", ".join(change.label for change in left.changes[:CHANGES_SHOWN])
+            raise SourceActive(
+                f"table {self._request.to} is not what was written to it ({labels}): its consumer, or a reshard, was at work; run this again"
+            )
+        held.finish(self._request.to)
+        return warnings, made
+
+    def _ready(self, held: HeldLease, seen: TargetSnapshot) -> tuple[tuple[str, ...], TargetSnapshot]:
+        """The other table, made or at rest."""
+        if not seen.exists:
+            self._world.progress.step(f"making table {self._request.to}")
+            return self._world.foreign.create(self._request.to, self._writer.keys), self._look()
+        quiet = self._request.quiet_seconds
+        quiet = self._writer.reader.quiet(seen.snapshot) if quiet is None else quiet
+        self._world.progress.waiting(quiet, "the other table must not move")
+        held.pause(seen.at + quiet)
+        later = self._look()
+        self._same(seen, later)
+        return (), later
+
+    def _write(self, held: HeldLease, made: ExportPlan) -> None:
+        self._world.progress.step(f"writing {len(made.changes)} rows")
+        written = 0
+        for changes in in_transactions(made.changes):
+            held.alive()
+            write_rows(self._world.foreign, self._request.to, changes)
+            written += len(changes)
+            self._world.progress.wrote(written, len(made.changes))

@@ -1,0 +1,246 @@
+"""From Sluice's rows to another system's, on the way back. Pure: same input, same plan; `--dry-run` prints it (docs/migration.md, "The way back").
+
+Reading a record twice is safe, passing one over is not: what a format cannot say is said earlier, with a warning, or not at all. A row that stands
+further than Sluice does is never lowered.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from sluice_checkpoints.formats.changes import RowChange
+from sluice_checkpoints.formats.reader import SourceShard, refuse_all
+from sluice_checkpoints.formats.snapshot import RawItem, Snapshot
+from sluice_checkpoints.formats.writer import FormatWriter, RowContent
+from sluice_checkpoints.migrate.placement import problem_with
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
+from sluice_checkpoints.protocol.rows import Item, ShardRow
+from sluice_checkpoints.stream.model import Shard, ShardList, StreamIdentity
+
+WRITTEN, UNCHANGED, KEPT = "written", "unchanged", "kept"
+
+
+@dataclass(frozen=True)
+class SluiceSide:
+    """Sluice's side: rows by shard id, and the last batch that was committed."""
+
+    rows: Mapping[str, ShardRow]
+    committed: int
+
+
+@dataclass(frozen=True)
+class TargetSide:
+    """The other side: who writes it, all its rows, what those of this stream say, and warnings about the table as a whole."""
+
+    writer: FormatWriter
+    snapshot: Snapshot
+    shards: Mapping[str, SourceShard]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Expressible:
+    """What the other system is to be told of a shard.
+
+    Attributes:
+        stands: where the shard stands in Sluice's table.
+        position: what the format can say of that; None: it has no word for a shard that was not started.
+        why: for people.
+        last: of a finished shard, the number from which nothing is left to read; None: not known, or not wanted.
+        warnings: what a person should look at.
+        again: records that were processed are processed again.
+        problem: why nothing may be said at all.
+    """
+
+    stands: Position
+    position: Position | None
+    why: str
+    warnings: tuple[str, ...] = ()
+    again: bool = False
+    problem: str | None = None
+    last: str | None = None
+
+    def but(self, position: Position | None, why: str, warning: str, *, again: bool) -> Expressible:
+        """Something else, with one warning more."""
+        return replace(self, position=position, why=why, warnings=(*self.warnings, warning), again=self.again or again)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedShard:
+    """One shard of the plan.
+
+    Attributes:
+        was: what the other table stores; None: it has no row.
+        outcome: WRITTEN, UNCHANGED (it says so already) or KEPT (it stands further).
+        change: for WRITTEN, the write.
+    """
+
+    shard: str
+    saying: Expressible
+    was: str | None
+    outcome: str
+    change: RowChange | None = None
+
+    @property
+    def said(self) -> str:
+        """What the other table says in the end, for people."""
+        if self.outcome == KEPT:
+            return str(self.was)
+        return str(self.saying.position) if self.saying.position else "not started"
+
+
+@dataclass(frozen=True)
+class ExportPlan:
+    """All shards of the stream in the order of their ids, and the warnings."""
+
+    entries: tuple[PlannedShard, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def changes(self) -> tuple[RowChange, ...]:
+        """What has to be written."""
+        return tuple(entry.change for entry in self.entries if entry.change)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many rows are written, unchanged and kept, and for how many shards records come again."""
+        outcomes = Counter(entry.outcome for entry in self.entries)
+        again = sum(entry.saying.again for entry in self.entries if entry.outcome != KEPT)
+        return {name: outcomes[name] for name in (WRITTEN, UNCHANGED, KEPT)} | {"readAgain": again}
+
+
+def plan(ours: SluiceSide, theirs: TargetSide, stream: StreamIdentity, shards: ShardList) -> ExportPlan:
+    """The plan.
+
+    Raises:
+        Refused: a row of the other table cannot be of this stream, or a position cannot be said there. All of them are named.
+    """
+    refuse_all(f"table {theirs.snapshot.table} cannot be written", list(_strange(theirs, shards)))
+    found = _by_shard(theirs, stream)
+    sayings = [(shard, _saying(ours, shard, theirs.writer)) for shard in shards.shards]
+    places = {shard.id: _place(shard, saying, stream, shards) for shard, saying in sayings}
+    entries = tuple(_entry(saying, theirs, places[shard.id], found.get(shard.id)) for shard, saying in sayings)
+    problems = [f"{e.shard}: {e.saying.problem}" for e in entries if e.saying.problem and e.outcome != KEPT]
+    refuse_all(f"positions cannot be written in the format {theirs.writer.name}", problems)
+    return ExportPlan(entries, (*theirs.notes, *_warnings(entries), *_gone(ours, shards)))
+
+
+def _strange(theirs: TargetSide, shards: ShardList) -> Iterable[str]:
+    for row in theirs.shards.values():
+        if problem := problem_with(row, shards.get(row.id)):
+            yield f"row {row.id}: {problem}"
+
+
+def _place(shard: Shard, saying: Expressible, stream: StreamIdentity, shards: ShardList) -> RowContent:
+    children = tuple(child.id for child in shards.children_of(shard.id))
+    return RowContent(shard, children, saying.position, stream.name, shards.date_millis, saying.last)
+
+
+def _by_shard(theirs: TargetSide, stream: StreamIdentity) -> dict[str, RawItem]:
+    """The rows that a writer would write for these shards, by shard id."""
+    key = {"streamName": stream.name}
+    *first, last = [name.name for name in theirs.writer.keys]
+    rows = (row for row in theirs.snapshot.rows if all(row[name].get("S") == key[name] for name in first))
+    return {row[last]["S"]: row for row in rows}
+
+
+# -- what a format can say ---------------------------------------------------------------------------------------------------------
+
+
+def _saying(ours: SluiceSide, shard: Shard, writer: FormatWriter) -> Expressible:
+    row = ours.rows.get(shard.id)
+    if row is None:
+        return _in_words(Expressible(TRIM_HORIZON, TRIM_HORIZON, "no row yet: its parents are not finished"), writer)
+    stands = row.stands(ours.committed)
+    saying = Expressible(stands, stands, "where it stands")
+    if row.batch > ours.committed and row.start != row.end:
+        warning = f"batch {row.batch} is open: its records come again"
+        saying = saying.but(stands, f"where open batch {row.batch} starts", warning, again=True)
+    if stands == END:
+        return _ended(replace(saying, why="finished"), row, shard, writer)
+    return _in_words(saying, writer)
+
+
+def _in_words(saying: Expressible, writer: FormatWriter) -> Expressible:
+    """Everything but the end of a shard."""
+    if saying.stands.sub is not None and not writer.inside:
+        why = f"it stands inside an aggregate ({saying.stands}), which {writer.name} cannot say; let the consumer finish that record first"
+        return replace(saying, problem=why)
+    if saying.stands.at == "TIMESTAMP":
+        saying = saying.but(TRIM_HORIZON, "not started", f"{saying.stands} cannot be said: records before that time come too", again=True)
+    if saying.position == TRIM_HORIZON and writer.unstarted:
+        saying = saying.but(None, "not started", f"was not started, which {writer.name} cannot say: {writer.unstarted}", again=False)
+    return saying
+
+
+def _ended(saying: Expressible, row: ShardRow, shard: Shard, writer: FormatWriter) -> Expressible:
+    """The shard's last sequence number, instead of the end or beside it. Emulators give one below the first, which is none."""
+    if writer.ends and not writer.reads_past_ends:
+        return saying
+    if shard.ending_sequence and int(shard.ending_sequence) >= int(shard.starting_sequence):
+        return _by_number(saying, Position.after(shard.ending_sequence), writer, "finished: its last sequence number")
+    if row.start.at == "AFTER" and row.start.sub is None:
+        saying = _by_number(saying, row.start, writer, "finished: the start of its last range")
+        return saying.but(saying.position, saying.why, f"its last sequence number is unknown: {_again(row.start)}", again=True)
+    warning = f"is finished, which {writer.name} cannot say, and its last sequence number is unknown: all its records come again"
+    return saying.but(END if writer.ends else None, "finished", f"{warning}; {writer.unstarted}", again=True)
+
+
+def _by_number(saying: Expressible, position: Position, writer: FormatWriter, why: str) -> Expressible:
+    return replace(saying, position=END if writer.ends else position, why=why, last=position.sequence)
+
+
+def _again(start: Position) -> str:
+    return f"records after {start.sequence} come again"
+
+
+# -- against what is there ---------------------------------------------------------------------------------------------------------
+
+
+def _entry(saying: Expressible, theirs: TargetSide, place: RowContent, before: RawItem | None) -> PlannedShard:
+    row = theirs.shards.get(place.shard.id)
+    was = row.stored.text if row else None
+    if row and row.stored.position and _rank(row.stored.position) > _rank(saying.position):
+        return PlannedShard(place.shard.id, saying, was, KEPT)
+    if row and saying.problem and row.stored.position == saying.stands:
+        return PlannedShard(place.shard.id, replace(saying, problem=None, why="that row says so in its own words"), was, UNCHANGED)
+    change = theirs.writer.change(place, before)
+    if change is None and saying.position == END:
+        saying = replace(saying, warnings=(), again=False, why="finished: that row says so already")
+    return PlannedShard(place.shard.id, saying, was, WRITTEN if change else UNCHANGED, change)
+
+
+def _rank(position: Position | None) -> tuple[int, int, float]:
+    """Positions of one shard in their order; a place inside a record is before the end of that record."""
+    if position is None or position.sequence is None:
+        return (2 if position == END else 0), 0, 0
+    return 1, int(position.sequence), float("inf") if position.sub is None else position.sub
+
+
+def _warnings(entries: Iterable[PlannedShard]) -> Iterable[str]:
+    for entry in entries:
+        if entry.outcome == KEPT:
+            yield f"{entry.shard}: stands at {entry.was} there, which is further than Sluice's {entry.saying.stands}: that row is kept"
+        else:
+            yield from (f"{entry.shard}: {warning}" for warning in entry.saying.warnings)
+
+
+def _gone(ours: SluiceSide, shards: ShardList) -> Iterable[str]:
+    for row in sorted(ours.rows.values(), key=lambda row: row.id):
+        if shards.get(row.id) is None and row.stands(ours.committed) != END:
+            yield f"{row.id}: is no longer in the stream, so it is left out; what came after {row.stands(ours.committed)} is lost"
+
+
+def as_document(entry: PlannedShard) -> Item:
+    """One line of `--json`."""
+    return {
+        "shard": entry.shard,
+        "stands": entry.saying.stands.to_map(),
+        "said": entry.said,
+        "was": entry.was,
+        "outcome": entry.outcome,
+        "why": entry.saying.why,
+        "readAgain": entry.saying.again and entry.outcome != KEPT,
+    }

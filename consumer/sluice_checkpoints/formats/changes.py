@@ -1,0 +1,123 @@
+"""Writing another system's table, on the way back: the port, and the change of one row.
+
+A row is only ever changed from exactly what was read to what is wanted. Every attribute that its format knows is part of the condition, so whoever
+else moves a row, moves it in peace. Nothing is deleted. What a row of one format looks like stands in `kcl_writer` and its like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Protocol
+
+from sluice_checkpoints.errors import SourceActive
+from sluice_checkpoints.formats.snapshot import KeySchema, RawItem, SourceTables, Tagged
+from sluice_checkpoints.protocol.table import MAX_TRANSACTION, chunks
+
+
+def same(left: Tagged | None, right: Tagged | None) -> bool:
+    """DynamoDB's equality of two attributes: types count, numbers are compared by value, sets without order. None: there is no attribute."""
+    if left is None or right is None:
+        return left is right
+    return bool(_plain(left) == _plain(right))
+
+
+def same_rows(left: RawItem, right: RawItem) -> bool:
+    """Whether two rows say the same."""
+    return all(same(left.get(name), right.get(name)) for name in left.keys() | right.keys())
+
+
+def _plain(tagged: Tagged) -> Any:
+    ((tag, value),) = tagged.items()
+    match tag:
+        case "N":
+            return tag, Decimal(value)
+        case "NS":
+            return tag, sorted(map(Decimal, value))
+        case "SS" | "BS":
+            return tag, sorted(value)
+        case "M":
+            return tag, {name: _plain(inner) for name, inner in value.items()}
+        case "L":
+            return tag, [_plain(inner) for inner in value]
+        case _:
+            return tag, value
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """A row as it was read and as it is wanted.
+
+    Attributes:
+        keys: the table's key.
+        before: the whole row; None: there is none.
+        after: the whole row; it differs from `before`.
+        known: names of all attributes of the format.
+    """
+
+    keys: KeySchema
+    before: RawItem | None
+    after: RawItem
+    known: frozenset[str]
+
+    @property
+    def key(self) -> RawItem:
+        """The row's key."""
+        return {key.name: self.after[key.name] for key in self.keys}
+
+    @property
+    def label(self) -> str:
+        """The key as text, for messages."""
+        return "/".join(str(next(iter(tagged.values()))) for tagged in self.key.values())
+
+    def holds(self, found: RawItem | None) -> bool:
+        """The condition of the write: there is no row as there was none, or every known attribute is as it was read.
+
+        The key is one of them, so a row that was deleted meanwhile is not made again from half of what it was.
+        """
+        if self.before is None or found is None:
+            return self.before is found
+        return all(same(self.before.get(name), found.get(name)) for name in self.known)
+
+    def done(self, found: RawItem | None) -> bool:
+        """Whether the row stands as it is wanted: then only the reply of an earlier try was lost."""
+        return found is not None and all(same(self.after.get(name), found.get(name)) for name in self.known)
+
+
+class TargetTables(SourceTables, Protocol):
+    """Other systems' tables, to be read and written. Every method raises `ServiceUnavailable` and `Refused` as those of `SourceTables` do."""
+
+    def create(self, table: str, keys: KeySchema) -> tuple[str, ...]:
+        """Makes a table unless it exists, and waits until it can be used; returns what could not be had (backups, deletion protection).
+
+        Raises:
+            Refused: there is one of another key.
+        """
+        ...
+
+    def write(self, table: str, changes: Sequence[RowChange]) -> Mapping[int, RawItem | None]:
+        """At most `MAX_TRANSACTION` changes, all or nothing.
+
+        Returns:
+            Empty: all were made. Otherwise nothing was, and these are the changes whose conditions failed, with the rows as they stand.
+        """
+        ...
+
+
+def write_rows(tables: TargetTables, table: str, changes: Sequence[RowChange]) -> None:
+    """One transaction. Changes that stand already, because only a reply was lost, count as made.
+
+    Raises:
+        SourceActive: a row is neither as it was read nor as it is wanted: its system works. The transaction changed nothing.
+    """
+    pending = list(changes)
+    while pending and (refused := tables.write(table, pending)):
+        if moved := [pending[i].label for i, found in refused.items() if not pending[i].done(found)]:
+            raise SourceActive(f"table {table} is in use, stop its consumer and run this again: {', '.join(moved[:10])} moved after it was read")
+        pending = [change for i, change in enumerate(pending) if i not in refused]
+
+
+def in_transactions(changes: Sequence[RowChange]) -> list[list[RowChange]]:
+    """Changes in lists that fit into one transaction each."""
+    return list(chunks(changes, MAX_TRANSACTION))

@@ -1,0 +1,63 @@
+"""Which reader a source needs: by the keys of its tables, or by name; when the two disagree, neither."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.formats.kcl import Kcl
+from sluice_checkpoints.formats.kinsumer import CHECKPOINTS, Kinsumer
+from sluice_checkpoints.formats.nifi import Nifi
+from sluice_checkpoints.formats.reader import Format
+from sluice_checkpoints.formats.sluice import Sluice
+from sluice_checkpoints.formats.snapshot import KeySchema, Snapshot, SourceTables
+from sluice_checkpoints.formats.vmware_go_kcl import VmwareGoKcl
+
+AUTO = "auto"
+# The first that fits is chosen: NiFi's stand before KCL's, for a KCL table beside NiFi's half-made one is NiFi's to explain.
+FORMATS: tuple[Format, ...] = (Nifi(), Kcl(), VmwareGoKcl(), Kinsumer(), Sluice())
+
+
+def choose(name: str, table: str, schemas: Mapping[str, KeySchema]) -> Format:
+    """The format of tables with these keys; `schemas` has the main table, unless it is not there, and its companions.
+
+    Raises:
+        Refused: no format has such keys, or others than the one that was named.
+    """
+    fitting = [f for f in FORMATS if f.fits(table, schemas)]
+    schema = ", ".join(map(str, schemas.get(table, ())))
+    if not fitting:
+        known = "; ".join(f"{f.name}: {f.keys}" for f in FORMATS)
+        raise Refused(f"table {table} has the key schema ({schema}), which no known checkpoint table has ({known})")
+    chosen = fitting[0] if name == AUTO else next((f for f in fitting if f.name == name), None)
+    if chosen is None:
+        raise Refused(f"table {table} has the key schema ({schema}) of format {fitting[0].name}, but format {name} was named")
+    return chosen
+
+
+def take_snapshot(tables: SourceTables, table: str, name: str = AUTO) -> tuple[Format, Snapshot]:
+    """One consistent scan of a source, and the format it is in.
+
+    Raises:
+        Refused: there is no such table, or its format is unknown or another.
+    """
+    schemas = _schemas(tables, table)
+    chosen = choose(name, table, schemas)
+    beside = chosen.companions(table, schemas.get(table))
+    found = {name: schemas[name] for name in (table, *beside) if name in schemas}
+    return chosen, Snapshot(table, found, {name: tuple(tables.scan(name)) for name in found})
+
+
+def _schemas(tables: SourceTables, table: str) -> dict[str, KeySchema]:
+    schemas = _described(tables, table) or _described(tables, table)  # NiFi may just have made the main table anew and deleted the other
+    if not schemas:
+        hint = f"; kinsumer's is called {table}{CHECKPOINTS}" if tables.key_schema(table + CHECKPOINTS) else ""
+        raise Refused(f"there is no source table {table}{hint}")
+    return schemas
+
+
+def _described(tables: SourceTables, table: str) -> dict[str, KeySchema]:
+    main = tables.key_schema(table)
+    names = dict.fromkeys(n for f in FORMATS for n in f.companions(table, main))
+    found = {table: main} | {name: tables.key_schema(name) for name in names}
+    return {name: keys for name, keys in found.items() if keys is not None}

@@ -1,0 +1,204 @@
+"""Lease tables of the Kinesis Client Library 1, 2 and 3, of one stream or of several.
+
+Key `leaseKey` (HASH, S) = shard id, or `<account>:<stream>:<creation second>:<shard id>`. Attributes and their types are those of KCL's
+`DynamoDBLeaseSerializer`, checked against tables that KCL 1.15, 2.7, 3.4 and 3.5 wrote (tests/checkpoints/golden). Since 3.5 other rows stand among
+the leases; 3.0 to 3.4 keep them in two tables beside. They are known by `entityType` or by name and skipped. Everything else is refused by row: an
+attribute of a version that nobody has looked at may be the one that holds the place.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.formats.attributes import SHARD_ID, check_types, count, shard_ids, text, text_or_none
+from sluice_checkpoints.formats.reader import (
+    FormatReader,
+    OtherStream,
+    Problem,
+    Reading,
+    SortedRows,
+    SourceShard,
+    StoredPosition,
+    UnrelatedRow,
+    read_rows,
+)
+from sluice_checkpoints.formats.snapshot import KeySchema, RawItem, Snapshot, TableKey
+from sluice_checkpoints.position import END, SEQUENCE_NUMBER, TRIM_HORIZON, Position
+from sluice_checkpoints.stream.model import StreamIdentity
+
+KEY = (TableKey("leaseKey", "HASH", "S"),)
+# KCL 3.0 to 3.4: who leads, and how loaded each worker is. A worker that lives writes the latter every 30 s.
+SIDE_TABLES = ("-CoordinatorState", "-WorkerMetricStats")
+# StreamIdentifier.serialize of a multi-stream lease; the epoch is StreamCreationTimestamp in whole seconds.
+MULTI_STREAM = re.compile(r"(?P<account>[0-9]+):(?P<stream>[^:]+):(?P<epoch>[0-9]+):(?P<shard>.+)")
+
+LEASE = "LEASE"
+# EntityType of KCL 3.5, everything but LEASE.
+OTHER_ENTITIES = frozenset({"STREAM", "STREAM_INFO", "LEADER", "CLIENT_VERSION_MIGRATION", "TABLE_MIGRATION", "WORKER_METRIC_STATS"})
+# The same rows where an older version wrote them, without an entityType.
+OTHER_ROWS = frozenset({"Leader", "Migration3.0", "TableMigration3.5"})
+
+# `pendingCheckpointState` holds the application's bytes; KCL's serializer writes a number there when it creates a lease.
+TYPES = {
+    "leaseKey": "S",
+    "leaseOwner": "S",
+    "leaseCounter": "N",
+    "ownerSwitchesSinceCheckpoint": "N",
+    "checkpoint": "S",
+    "checkpointSubSequenceNumber": "N",
+    "pendingCheckpoint": "S",
+    "pendingCheckpointSubSequenceNumber": "N",
+    "pendingCheckpointState": "B N",
+    "parentShardId": "SS",
+    "childShardIds": "SS",
+    "startingHashKey": "S",
+    "endingHashKey": "S",
+    "throughputKBps": "N",
+    "checkpointOwner": "S",
+    "entityType": "S",
+}
+MULTI_TYPES = TYPES | {"streamName": "S", "shardId": "S"}
+# A sub-sequence that no user record exceeds (Java's Long.MAX_VALUE): the whole Kinesis record is done. Only Sluice writes it (`kcl_writer`).
+WHOLE_RECORD = 2**63 - 1
+SENTINELS = {
+    "TRIM_HORIZON": StoredPosition("TRIM_HORIZON", TRIM_HORIZON),
+    "SHARD_END": StoredPosition("SHARD_END", END),
+    "LATEST": StoredPosition("LATEST"),
+    "AT_TIMESTAMP": StoredPosition("AT_TIMESTAMP", at_timestamp=True),
+}
+
+
+class Kcl(FormatReader):
+    """The reader. A lease is renewed every few seconds (a third of failoverTimeMillis, 10 s by default), so a minute without change is rest."""
+
+    name = "kcl"
+    keys = "leaseKey HASH S"
+    key = KEY
+
+    def companions(self, table: str, keys: KeySchema | None) -> tuple[str, ...]:
+        """The two tables of KCL 3.0 to 3.4."""
+        return tuple(table + suffix for suffix in SIDE_TABLES) if keys == KEY else ()
+
+    def quiet(self, snapshot: Snapshot) -> float:
+        """Two of the worker metrics' periods; a lease moves more often."""
+        del snapshot
+        return 60.0
+
+    def read(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
+        """See `Format.read`."""
+        rows = read_leases(snapshot, stream)
+        return Reading(self.name, rows.shards, rows.skipped, finished_rows_vanish=True, problems=rows.problems)
+
+
+def read_leases(snapshot: Snapshot, stream: StreamIdentity) -> SortedRows:
+    """The leases of this stream in the main table; in one of several streams it is a problem of the table if none is this one's."""
+    names = [found for item in snapshot.rows if (found := _several(item))]
+    today = any(_of(found, stream) and _epoch(found) == _second(stream) for found in names)
+    rows = read_rows(snapshot, snapshot.table, lambda item: _multi_lease(item, stream, today=today) if names else _single_lease(item))
+    if names and not rows.shards and not rows.problems:
+        streams = sorted({f"{found['stream']} in account {found['account']}" for found in names})
+        why = OtherStream(
+            f"table {snapshot.table} has no lease of stream {stream.name} in account {_account(stream)}, but of {', '.join(streams[:10])}"
+        )
+        return replace(rows, problems=(Problem(snapshot.table, None, why),))
+    return rows
+
+
+def _several(item: RawItem) -> re.Match[str] | None:
+    """The parts of a lease key that names its stream; the key of another entity may look like one."""
+    return None if text_or_none(item, "entityType") in OTHER_ENTITIES else MULTI_STREAM.fullmatch(text(item, "leaseKey"))
+
+
+def _of(found: re.Match[str], stream: StreamIdentity) -> bool:
+    return (found["account"], found["stream"]) == (_account(stream), stream.name)
+
+
+def _account(stream: StreamIdentity) -> str:
+    return stream.arn.split(":")[4]
+
+
+def _epoch(found: re.Match[str]) -> int:
+    return int(found["epoch"])
+
+
+def _second(stream: StreamIdentity) -> int:
+    return stream.created_millis // 1000
+
+
+def _single_lease(item: RawItem) -> SourceShard:
+    _skip_others(item)
+    check_types(item, TYPES)
+    return _lease(item, text(item, "leaseKey"))
+
+
+def _multi_lease(item: RawItem, stream: StreamIdentity, *, today: bool) -> SourceShard:
+    """A lease key without a stream beside others that have one could be anybody's.
+
+    KCL keeps the leases of an earlier stream of the name. They are skipped if there are leases of `today`'s.
+    """
+    _skip_others(item)
+    found = _several(item)
+    if not found:
+        raise Refused("leaseKey names no stream, though others in this table do: it cannot be told which stream it is of")
+    if not _of(found, stream):
+        raise UnrelatedRow(f"of stream {found['stream']} in account {found['account']}")
+    if _epoch(found) != _second(stream):
+        if today:
+            raise UnrelatedRow(f"of an earlier stream {stream.name}, created at {found['epoch']}")
+        raise OtherStream(f"it is of a stream {stream.name} created at {found['epoch']}, and today's was created at {_second(stream)}")
+    check_types(item, MULTI_TYPES)
+    return _lease(item, found["shard"])
+
+
+def _skip_others(item: RawItem) -> None:
+    """Raises `UnrelatedRow` for a row that is known not to be a lease, and `Refused` where nobody knows what it is."""
+    kind = text_or_none(item, "entityType")
+    name = text(item, "leaseKey")
+    if kind in OTHER_ENTITIES or (kind is None and name in OTHER_ROWS):
+        if "checkpoint" in item:
+            raise Refused(f"entityType {kind or name} is no lease, yet the row has a checkpoint")
+        raise UnrelatedRow(kind or name)
+    if kind not in {None, LEASE}:
+        raise Refused(f"unknown entityType {kind!r}")
+
+
+def _lease(item: RawItem, shard: str) -> SourceShard:
+    if not SHARD_ID.fullmatch(shard):
+        raise Refused(f"leaseKey {text(item, 'leaseKey')!r} is no shard id")
+    if "leaseCounter" not in item:
+        raise Refused("attribute leaseCounter is missing")
+    count(item, "leaseCounter")
+    return SourceShard(
+        id=shard,
+        stored=_stored(text(item, "checkpoint"), count(item, "checkpointSubSequenceNumber")),
+        parents=shard_ids(item, "parentShardId"),
+        children=shard_ids(item, "childShardIds"),
+        notes=(*_pending(item), *_handoff(item)),
+    )
+
+
+def _stored(checkpoint: str, sub: int, attribute: str = "checkpoint") -> StoredPosition:
+    """Digits mean "done up to user record `sub` of that Kinesis record"; for a record that is no aggregate, and where it is missing, `sub` is 0."""
+    if checkpoint in SENTINELS:
+        return SENTINELS[checkpoint]
+    if not SEQUENCE_NUMBER.fullmatch(checkpoint):
+        raise Refused(f"{attribute} {checkpoint!r} is neither a sequence number nor one of {', '.join(SENTINELS)}")
+    return StoredPosition(f"{checkpoint}/{sub}", Position.after(checkpoint, None if sub == WHOLE_RECORD else sub))
+
+
+def _pending(item: RawItem) -> tuple[str, ...]:
+    """A prepared checkpoint is a promise the application never confirmed: `checkpoint` is where it stands, as KCL itself would resume."""
+    pending = text_or_none(item, "pendingCheckpoint")
+    if pending is None:
+        return ()
+    _stored(pending, count(item, "pendingCheckpointSubSequenceNumber"), "pendingCheckpoint")
+    state = "; its application state (pendingCheckpointState) stays behind" if "pendingCheckpointState" in item else ""
+    return (f"a prepared checkpoint {pending} was never confirmed and does not count{state}",)
+
+
+def _handoff(item: RawItem) -> tuple[str, ...]:
+    """While a lease is handed over, `checkpointOwner` is its old owner, which may still checkpoint: the place is the row's in any case."""
+    old = text_or_none(item, "checkpointOwner")
+    return () if old is None else (f"was being handed over by {old} when its consumer stopped; its place is the last one written",)

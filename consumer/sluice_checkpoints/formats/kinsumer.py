@@ -1,0 +1,77 @@
+"""Tables of kinsumer, twitchscience's and snowplow's: `<application>_checkpoints`, `_clients` and `_metadata`.
+
+Key `Shard` (HASH, S). `SequenceNumber` is NULL, empty or the word `LATEST` until the first commit; a shard read to its end has the time in
+`Finished`. A commit means the whole Kinesis record. An idle client writes nowhere but into `_clients`, once a minute.
+"""
+
+from __future__ import annotations
+
+from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.formats.attributes import check_types, count, shard_id, text_or_none
+from sluice_checkpoints.formats.reader import FormatReader, Reading, SourceShard, StoredPosition, read_rows
+from sluice_checkpoints.formats.snapshot import KeySchema, RawItem, Snapshot, TableKey
+from sluice_checkpoints.position import END, SEQUENCE_NUMBER, Position
+from sluice_checkpoints.stream.model import StreamIdentity
+
+KEY = (TableKey("Shard", "HASH", "S"),)
+CHECKPOINTS = "_checkpoints"
+SIDE_TABLES = ("_clients", "_metadata")
+LATEST = "LATEST"
+TYPES = {
+    "Shard": "S",
+    "SequenceNumber": "S NULL",
+    "LastUpdate": "N",
+    "LastUpdateRFC": "S",
+    "OwnerName": "S NULL",
+    "OwnerID": "S NULL",
+    "Finished": "N NULL",
+    "FinishedRFC": "S NULL",
+}
+
+
+class Kinsumer(FormatReader):
+    """The reader. A client that lives writes its own row every shardCheckFrequency (60 s), and counts as gone after five times that."""
+
+    name = "kinsumer"
+    keys = "Shard HASH S"
+    key = KEY
+
+    def companions(self, table: str, keys: KeySchema | None) -> tuple[str, ...]:
+        """Clients and metadata, where the table has its usual name."""
+        if keys != KEY or not table.endswith(CHECKPOINTS):
+            return ()
+        return tuple(table.removesuffix(CHECKPOINTS) + suffix for suffix in SIDE_TABLES)
+
+    def quiet(self, snapshot: Snapshot) -> float:
+        """Five times shardCheckFrequency, and a margin."""
+        del snapshot
+        return 310.0
+
+    def read(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
+        """See `Format.read`."""
+        del stream
+        rows = read_rows(snapshot, snapshot.table, _shard)
+        return Reading(self.name, rows.shards, rows.skipped, notes=_notes(snapshot), problems=rows.problems)
+
+
+def _notes(snapshot: Snapshot) -> tuple[str, ...]:
+    if any(name != snapshot.table for name in snapshot.tables):
+        return ()
+    return ("its _clients table was not found, and an idle kinsumer writes nowhere else: make sure yourself that it is stopped",)
+
+
+def _shard(item: RawItem) -> SourceShard:
+    check_types(item, TYPES)
+    return SourceShard(shard_id(item, "Shard"), _stored(item))
+
+
+def _stored(item: RawItem) -> StoredPosition:
+    """A shard is finished when its last record was committed."""
+    sequence = text_or_none(item, "SequenceNumber")
+    if "N" in item.get("Finished", {}):
+        return StoredPosition(f"finished ({count(item, 'Finished')})", END)
+    if sequence in {None, "", LATEST}:
+        return StoredPosition(sequence or "no SequenceNumber")
+    if not SEQUENCE_NUMBER.fullmatch(str(sequence)):
+        raise Refused(f"SequenceNumber {sequence!r} is neither a sequence number nor {LATEST}")
+    return StoredPosition(str(sequence), Position.after(str(sequence)))

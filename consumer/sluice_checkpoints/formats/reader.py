@@ -1,0 +1,200 @@
+"""The port to another system's checkpoint tables: what a reader of one format makes of a snapshot of them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Protocol
+
+from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.formats.snapshot import KeySchema, RawItem, Snapshot
+from sluice_checkpoints.position import Position
+from sluice_checkpoints.stream.model import StreamIdentity
+
+LISTED = 10  # rows named in a message; the rest is counted
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPosition:
+    """What a row says about where its shard stands.
+
+    Attributes:
+        text: as it is stored, for people.
+        position: None where the row names no place: it was never started (`LATEST` before the first checkpoint), or waits for a time.
+        at_timestamp: it is to start at a time that the table does not hold.
+        again: why records after `position` were processed before, where that is known; they will be read again.
+    """
+
+    text: str
+    position: Position | None = None
+    at_timestamp: bool = False
+    again: str | None = None
+
+    @property
+    def progress(self) -> bool:
+        """Whether anything of the shard was ever acknowledged."""
+        return self.position is not None and self.position.at in {"AFTER", "END"}
+
+
+@dataclass(frozen=True, slots=True)
+class SourceShard:
+    """One shard's row in a source: `parents` and `children` as stored there (they may be incomplete), `notes` are warnings for people."""
+
+    id: str
+    stored: StoredPosition
+    parents: frozenset[str] = frozenset()
+    children: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+
+
+class OtherStream(Refused):
+    """What was read is of another stream, or of an earlier one of the same name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in a source that nobody may act on: the row's key (None: it is the table as a whole), and why."""
+
+    table: str
+    row: str | None
+    why: Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a reader made of a snapshot.
+
+    Attributes:
+        format: the reader's name.
+        shards: one for each row that is a shard.
+        skipped: one line for each row that is known not to be one.
+        finished_rows_vanish: the system deletes rows of finished shards, and only after their children have started: a closed shard without a row
+            whose descendant has progress is finished.
+        rowless: why this system has no row for a shard that nothing else accounts for; None: there is no such reason, and it is refused.
+        notes: warnings about the table as a whole.
+        problems: what is refused; `shards` is what the rest says.
+    """
+
+    format: str
+    shards: tuple[SourceShard, ...]
+    skipped: tuple[str, ...] = ()
+    finished_rows_vanish: bool = False
+    rowless: str | None = None
+    notes: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+class Format(Protocol):
+    """The reader of one format. Pure: it is given rows and never asks for more."""
+
+    @property
+    def name(self) -> str:
+        """The name on the command line."""
+        ...
+
+    @property
+    def keys(self) -> str:
+        """The key schema it is known by, for messages."""
+        ...
+
+    def companions(self, table: str, keys: KeySchema | None) -> tuple[str, ...]:
+        """Names of tables that this format may have beside a main table of this key (None: it is not there); none if it is another format's."""
+        ...
+
+    def fits(self, table: str, schemas: Mapping[str, KeySchema]) -> bool:
+        """Whether the tables that exist, the main one and companions, are of this format."""
+        ...
+
+    def quiet(self, snapshot: Snapshot) -> float:
+        """Seconds within which a working consumer changes at least one row."""
+        ...
+
+    def read(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
+        """Every row's meaning. A row that is unknown, or has an unknown attribute, type or value, is a problem of the reading."""
+        ...
+
+    def parse(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
+        """The same, without problems.
+
+        Raises:
+            Refused: there are some; the message names them.
+        """
+        ...
+
+
+class FormatReader:
+    """What all readers have in common."""
+
+    key: KeySchema
+
+    def companions(self, table: str, keys: KeySchema | None) -> tuple[str, ...]:
+        """None; see `Format.companions`."""
+        del table, keys
+        return ()
+
+    def fits(self, table: str, schemas: Mapping[str, KeySchema]) -> bool:
+        """By the main table's key; see `Format.fits`."""
+        return schemas.get(table) == self.key
+
+    def read(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
+        """See `Format.read`."""
+        raise NotImplementedError
+
+    def parse(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
+        """See `Format.parse`."""
+        reading = self.read(snapshot, stream)
+        refuse(reading.problems)
+        return reading
+
+
+class UnrelatedRow(Exception):
+    """Raised by a row's reader: the row is known, and no shard of this stream; the message says what it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class SortedRows:
+    """A table's rows: those that are shards, a line for each that is known not to be one, and those that were refused."""
+
+    shards: tuple[SourceShard, ...] = ()
+    skipped: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    def understood(self) -> SortedRows:
+        """These, if none was refused.
+
+        Raises:
+            Refused: some were; the first ten are named with the reasons.
+        """
+        refuse(self.problems)
+        return self
+
+
+def read_rows(snapshot: Snapshot, table: str, read: Callable[[RawItem], SourceShard]) -> SortedRows:
+    """All rows of one table, in the order of their keys; `read` raises `UnrelatedRow` for what is no shard, `Refused` for what it does not know."""
+    shards: list[SourceShard] = []
+    skipped: list[str] = []
+    problems: list[Problem] = []
+    for label, item in sorted(((snapshot.label(item, table), item) for item in snapshot.tables.get(table, ())), key=itemgetter(0)):
+        try:
+            shards.append(read(item))
+        except UnrelatedRow as other:
+            skipped.append(f"{label}: {other}")
+        except Refused as refused:
+            problems.append(Problem(table, label, refused))
+    return SortedRows(tuple(shards), tuple(skipped), tuple(problems))
+
+
+def refuse(problems: Sequence[Problem]) -> None:
+    """Raises `Refused` if there are problems: of one that is the table's alone, else of all rows of a table."""
+    if whole := [p for p in problems if p.row is None]:
+        raise Refused(str(whole[0].why))
+    for table in dict.fromkeys(p.table for p in problems):
+        refuse_all(f"table {table} has rows that are not understood", [f"row {p.row}: {p.why}" for p in problems if p.table == table])
+
+
+def refuse_all(what: str, problems: Sequence[str]) -> None:
+    """Raises `Refused` naming the first problems and the number of them, if there are any; `what` is what they are problems of."""
+    if problems:
+        rest = f"; and {len(problems) - LISTED} more" if len(problems) > LISTED else ""
+        raise Refused(f"{what}: " + "; ".join(problems[:LISTED]) + rest)

@@ -1,0 +1,81 @@
+"""Sluice's own table as a source: to rename a consumer, or to move its table to another account or region.
+
+A shard stands at `end` of its last range if that batch is committed, else at `start`: then the batch comes again, with another number and under
+another consumer id, so a sink that skips what it has stored will not know it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.formats.reader import FormatReader, OtherStream, Problem, Reading, SourceShard, StoredPosition, UnrelatedRow, read_rows
+from sluice_checkpoints.formats.snapshot import RawItem, Snapshot, TableKey
+from sluice_checkpoints.protocol.encoding import item_from_wire
+from sluice_checkpoints.protocol.lease import MARGIN
+from sluice_checkpoints.protocol.row_checks import check, understood
+from sluice_checkpoints.protocol.rows import ACTIVE, BOOTSTRAP_PREFIX, CONSUMER, MIGRATION, SHARD_PREFIX, ConsumerRow, Item, ShardRow
+from sluice_checkpoints.stream.model import StreamIdentity
+
+KEY = (TableKey("id", "HASH", "S"),)
+
+
+class Sluice(FormatReader):
+    """The reader. A released consumer is at rest at once; any other when its lease has run out."""
+
+    name = "sluice"
+    keys = "id HASH S"
+    key = KEY
+
+    def quiet(self, snapshot: Snapshot) -> float:
+        """What the holder promised, by the rule of a take-over; 0 if it released the lease."""
+        row = _consumer(snapshot)
+        return 0.0 if row is None or row.released else row.lease_millis / 1000 * MARGIN
+
+    def read(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
+        """See `Format.read`."""
+        row = _consumer(snapshot)
+        rows = read_rows(snapshot, snapshot.table, lambda item: _shard(item, row.committed if row else 0))
+        whole = (Problem(snapshot.table, None, why) for why in _refusals(row, snapshot.table, stream))
+        return Reading(self.name, rows.shards, rows.skipped, problems=(*whole, *rows.problems))
+
+
+def _consumer(snapshot: Snapshot) -> ConsumerRow | None:
+    found = next((item for item in snapshot.rows if item["id"]["S"] == CONSUMER), None)
+    return ConsumerRow.from_item(_plain(found)) if found else None
+
+
+def _plain(item: RawItem) -> Item:
+    """The row without type tags.
+
+    Raises:
+        Refused: it is not one that Sluice writes.
+    """
+    return understood(f"no row that Sluice writes: row {item['id']['S']}", lambda: check(item_from_wire(item))) or {}
+
+
+def _refusals(row: ConsumerRow | None, table: str, stream: StreamIdentity) -> Iterator[Refused]:
+    if row is None:
+        yield Refused(f"table {table} has no consumer row: it was never bootstrapped, or its migration was not completed")
+        return
+    if (row.stream_arn, row.stream_created) != (stream.arn, stream.created_millis):
+        yield OtherStream(
+            f"table {table} is of stream {row.stream_arn} (created {row.stream_created}), not of {stream.arn} (created {stream.created_millis})"
+        )
+    if row.state != ACTIVE:
+        yield Refused(f"table {table} is {row.state}: its positions went back to another system, which may have moved on; migrate that one's table")
+    if not row.bootstrapped:
+        yield Refused(f"table {table} was never bootstrapped to its end: not every shard has a row; start its consumer once")
+
+
+def _shard(item: RawItem, committed: int) -> SourceShard:
+    name = item["id"]["S"]
+    if name in {CONSUMER, MIGRATION} or name.startswith(BOOTSTRAP_PREFIX):
+        raise UnrelatedRow(name.split("/")[0])
+    if not name.startswith(SHARD_PREFIX):
+        raise Refused(f"unknown row {name!r}")
+    row = ShardRow.from_item(_plain(item))
+    stands = row.stands(committed)
+    again = f"batch {row.batch} was open and not committed" if row.batch > committed else None
+    children = frozenset(child.id for child in row.children or ())
+    return SourceShard(row.id, StoredPosition(str(stands), stands, again=again), row.parents, children)

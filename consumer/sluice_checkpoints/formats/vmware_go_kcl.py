@@ -1,0 +1,72 @@
+"""Checkpoint tables of vmware-go-kcl 1 and 2.
+
+Key `ShardID` (HASH, S). `Checkpoint` is a sequence number or `SHARD_END`, and absent until the first one. No sub-sequence is stored: a checkpoint
+means the whole Kinesis record, also where the application had stopped inside an aggregate. Only one parent is stored.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.formats.attributes import SHARD_ID, check_types, shard_id, text_or_none
+from sluice_checkpoints.formats.reader import FormatReader, Reading, SourceShard, StoredPosition, read_rows
+from sluice_checkpoints.formats.snapshot import RawItem, Snapshot, TableKey
+from sluice_checkpoints.position import END, SEQUENCE_NUMBER, Position
+from sluice_checkpoints.stream.model import StreamIdentity
+
+KEY = (TableKey("ShardID", "HASH", "S"),)
+SHARD_END = "SHARD_END"
+TYPES = {"ShardID": "S", "AssignedTo": "S", "LeaseTimeout": "S", "Checkpoint": "S", "ParentShardId": "S", "ClaimRequest": "S"}
+# Version 1 writes whole seconds, version 2 fractions (time.RFC3339 and RFC3339Nano of Go).
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)")
+
+
+class VmwareGoKcl(FormatReader):
+    """The reader. A lease is refreshed every 5 s (LeaseRefreshPeriod), so half a minute without change is rest."""
+
+    name = "vmware-go-kcl"
+    keys = "ShardID HASH S"
+    key = KEY
+
+    def quiet(self, snapshot: Snapshot) -> float:
+        """Six times LeaseRefreshPeriod."""
+        del snapshot
+        return 30.0
+
+    def read(self, snapshot: Snapshot, stream: StreamIdentity) -> Reading:
+        """See `Format.read`."""
+        del stream
+        rows = read_rows(snapshot, snapshot.table, _shard)
+        return Reading(self.name, rows.shards, rows.skipped, problems=rows.problems)
+
+
+def _shard(item: RawItem) -> SourceShard:
+    check_types(item, TYPES)
+    timeout = text_or_none(item, "LeaseTimeout")
+    if timeout is not None and not TIME.fullmatch(timeout):
+        raise Refused(f"LeaseTimeout {timeout!r} is no time in RFC 3339")
+    return SourceShard(shard_id(item, "ShardID"), _stored(text_or_none(item, "Checkpoint")), _parents(item), notes=_claim(item))
+
+
+def _stored(checkpoint: str | None) -> StoredPosition:
+    if not checkpoint:
+        return StoredPosition("no Checkpoint" if checkpoint is None else "an empty Checkpoint")
+    if checkpoint == SHARD_END:
+        return StoredPosition(checkpoint, END)
+    if not SEQUENCE_NUMBER.fullmatch(checkpoint):
+        raise Refused(f"Checkpoint {checkpoint!r} is neither a sequence number nor {SHARD_END}")
+    return StoredPosition(checkpoint, Position.after(checkpoint))
+
+
+def _parents(item: RawItem) -> frozenset[str]:
+    parent = text_or_none(item, "ParentShardId")
+    if parent is not None and not SHARD_ID.fullmatch(parent):
+        raise Refused(f"ParentShardId {parent!r} is no shard id")
+    return frozenset({parent} if parent else ())
+
+
+def _claim(item: RawItem) -> tuple[str, ...]:
+    """A claim is the wish of another worker to take the lease over; it says nothing about the place."""
+    wish = text_or_none(item, "ClaimRequest")
+    return () if wish is None else (f"was claimed by {wish} when its consumer stopped; its place is the last one written",)

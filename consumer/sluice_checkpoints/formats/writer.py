@@ -1,0 +1,81 @@
+"""What rows of other systems look like when Sluice writes them: what a writer of one format has to know. Pure.
+
+A writer is given where a shard stands and the row that was there ({}: none). It answers with the whole row as its system would leave it behind after
+a clean stop: nobody owns it, so its workers may take it at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sluice_checkpoints.formats.attributes import Types
+from sluice_checkpoints.formats.changes import RowChange, same_rows
+from sluice_checkpoints.formats.reader import Format
+from sluice_checkpoints.formats.snapshot import KeySchema, RawItem
+from sluice_checkpoints.position import Position
+from sluice_checkpoints.stream.model import Shard
+
+
+@dataclass(frozen=True, slots=True)
+class RowContent:
+    """What a row is to say.
+
+    Attributes:
+        shard: as ListShards tells it.
+        children: ids of the shards that follow it; known to the stream, whether it has ended or not.
+        position: None: it was not started, and the format has no word for that.
+        stream: the stream's name.
+        millis: the time of the export, epoch milliseconds, for attributes that say when a row was written.
+        last: the sequence number that is to stand beside the end of a shard; None: none is known, or wanted.
+    """
+
+    shard: Shard
+    children: tuple[str, ...]
+    position: Position | None
+    stream: str
+    millis: int
+    last: str | None = None
+
+
+@dataclass(frozen=True)
+class FormatWriter:
+    """What is to be known of a format to write it.
+
+    Attributes:
+        reader: reads what this writes.
+        keys: the key of a table that is made.
+        types: every attribute that a shard's row may have.
+        row: the whole row, but for what `stamp` says; a row that stands so is not written again.
+        stamp: attributes that change with every write.
+        inside: it stores places inside of an aggregate.
+        ends: it has a word for a shard that is finished.
+        reads_past_ends: some of its workers go by the number of a finished shard, and not by that word.
+        unstarted: what its consumers must be told so that a shard that was not started begins at its beginning; None: the format has a word for it.
+        beside: endings of names of tables that must not exist, with the reason.
+        ending: what the name of a table that is made must end with.
+    """
+
+    reader: Format
+    keys: KeySchema
+    types: Types
+    row: Callable[[RowContent, RawItem], RawItem]
+    stamp: Callable[[RowContent, RawItem], RawItem]
+    inside: bool = False
+    ends: bool = True
+    reads_past_ends: bool = False
+    unstarted: str | None = None
+    beside: tuple[tuple[str, str], ...] = ()
+    ending: str = ""
+
+    @property
+    def name(self) -> str:
+        """The format's name."""
+        return self.reader.name
+
+    def change(self, place: RowContent, before: RawItem | None) -> RowChange | None:
+        """What has to be written so that the row says `place`; None: it does."""
+        wanted = self.row(place, before or {})
+        if before is not None and same_rows(wanted, before):
+            return None
+        return RowChange(self.keys, before, {**wanted, **self.stamp(place, before or {})}, frozenset(self.types))

@@ -1,0 +1,5 @@
+"""The ports in memory: they refuse exactly what DynamoDB and Kinesis refuse.
+
+Simulations and tests run the real code over them; contract suites hold them to the services.
+No product module imports it.
+"""

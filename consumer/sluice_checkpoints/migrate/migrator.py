@@ -1,0 +1,278 @@
+"""Takes over where another consumer stopped: the steps of docs/migration.md, in their order, over ports.
+
+The source is only read. Any step may be repeated by anyone at any time: a crash after any single call leads, on restart, to the same end. Nobody
+consumes from the target before its consumer row exists, and that is the last thing written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sluice_checkpoints.errors import ProtocolViolation, Refused, SourceActive
+from sluice_checkpoints.formats import detect, lease_expiry
+from sluice_checkpoints.formats.reader import Format
+from sluice_checkpoints.formats.snapshot import Snapshot
+from sluice_checkpoints.formats.table_names import check_table, check_target
+from sluice_checkpoints.migrate.claim import HeldClaim, holding
+from sluice_checkpoints.migrate.placement import Choices
+from sluice_checkpoints.migrate.plan import MigrationPlan, PlanInput, digest_of, plan
+from sluice_checkpoints.migrate.ports import MigrationPorts, MigrationRequest
+from sluice_checkpoints.migrate.store import CLAIMED, COMPLETE, Copy, MigrationClaim, MigrationStore, in_transactions
+from sluice_checkpoints.migrate.stream_check import Compared, refuse_other_stream
+from sluice_checkpoints.migrate.summary import owner, shard_count, told, without_effect
+from sluice_checkpoints.protocol.rows import ACTIVE, ConsumerRow, MigrationRow, ShardRow
+from sluice_checkpoints.protocol.table import chunks
+from sluice_checkpoints.stream.model import ShardList, ShardPlace, StreamIdentity
+
+# ListShards' Date has whole seconds, and the service's machines differ a little (docs/protocol.md, "The first start").
+T0_MARGIN_MILLIS = 2000
+READABLE = frozenset({"ACTIVE", "UPDATING"})
+ASKED_AT_ONCE = 500  # checkpoints that Kinesis judges between two lines of progress
+ROUNDS = 5  # how often a source may move after a copy before it counts as active
+CHANGES_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSnapshot:
+    """A snapshot, and the clock's seconds when its scan ended."""
+
+    format: Format
+    snapshot: Snapshot
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationSurvey:
+    """Step 0: what was found before anything was written."""
+
+    stream: StreamIdentity
+    seen: SourceSnapshot
+    plan: MigrationPlan
+    now_millis: int
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationResult:
+    """What became of a migration: `state` is PLANNED or COMPLETE; `plan` is None when it had been completed before."""
+
+    state: str
+    message: str
+    shards: int
+    digest: str
+    plan: MigrationPlan | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class Migrator:
+    """One run of one migration."""
+
+    def __init__(self, request: MigrationRequest, world: MigrationPorts) -> None:
+        check_table("source", request.source)
+        check_table("target", request.target)
+        check_target(request.source, request.target)
+        self._request, self._world = request, world
+        self._ahead = 0.0  # what Kinesis' clock shows, less what ours does; seconds
+        self._accepted: set[ShardPlace] = set()  # by Kinesis: each place is asked about once
+
+    def dry_run(self) -> MigrationResult:
+        """Step 0 alone, with the check of step 3 if a quiet period was asked for. Writes nothing.
+
+        Raises:
+            Refused, SourceActive, ServiceUnavailable: as for `run`.
+        """
+        stream = self._world.catalog.describe()
+        if done := self._done_before(stream):
+            return done
+        survey = self._survey(stream)
+        if self._request.quiet_seconds:
+            quiet = self._quiet(survey.seen)
+            self._world.progress.waiting(quiet, "the source must not move")
+            self._world.sleep(quiet)
+            self._same(survey.seen, self._look_again())
+        return self._result("PLANNED", f"{told(survey.plan)}; nothing was written", survey.plan)
+
+    def run(self) -> MigrationResult:
+        """All steps.
+
+        Raises:
+            Refused: the source, the stream or the target is not what it must be; nothing was written unless it changed under way.
+            SourceActive: the source's consumer still works.
+            LeaseHeld: another migrator is at work on the target.
+            ServiceUnavailable: no answer in time; run it again.
+        """
+        stream = self._world.catalog.describe()
+        if done := self._done_before(stream):
+            return done
+        survey = self._survey(stream)
+        self._quiet(survey.seen)
+        self._world.progress.step(f"target table {self._request.target}")
+        prepared = self._world.targets.ensure(self._request.target)
+        store = MigrationStore(prepared.table)
+        if done := self._done_before(stream):
+            return done
+        with holding(store, self._wanted(stream, survey), self._world) as held:
+            finished = self._copy(held, survey)
+        return self._result(COMPLETE, f"{told(finished)}, taken over", finished, prepared.warnings)
+
+    def _done_before(self, stream: StreamIdentity) -> MigrationResult | None:
+        """The result if this very migration is complete; refuses a table that is another's. Reads only."""
+        table = self._world.targets.find(self._request.target)
+        if table is None:
+            return None
+        store = MigrationStore(table)
+        consumer, claim = store.consumer(), store.claim()
+        if consumer is None and claim is None:
+            if not store.strangers():
+                return None
+            consumer, claim = store.consumer(), store.claim()  # a migrator's rows come after its claim: are they one's that has just begun?
+        same = claim is not None and claim.same_as(self._wanted(stream))
+        if consumer is None and same:
+            return None
+        if claim is None or not same:
+            raise Refused(f"target table {table.name} already belongs to {owner(consumer, claim)}; give this migration a target of its own")
+        if consumer is not None and consumer.state != ACTIVE:
+            went = f"{consumer.state}: its positions went to {consumer.exported_to or 'another system'}"
+            raise Refused(f"target table {table.name} is {went}, and no driver starts on it again; migrate into a new table")
+        rows, warnings = claim.row.rows or 0, tuple(without_effect(self._request, claim))
+        message = f"{shard_count(rows, claim.row.risks)}, taken over before; nothing was written"
+        return MigrationResult(COMPLETE, message, rows, claim.row.plan_digest or "", warnings=warnings)
+
+    # -- reading -------------------------------------------------------------------------------------------------------------------
+
+    def _look(self) -> SourceSnapshot:
+        chosen, snapshot = detect.take_snapshot(self._world.sources, self._request.source, self._request.format)
+        return SourceSnapshot(chosen, snapshot, self._world.clock())
+
+    def _look_again(self) -> SourceSnapshot:
+        """A later look; what cannot be read now could be a moment ago, so somebody is at work there."""
+        try:
+            return self._look()
+        except Refused as refused:
+            raise SourceActive(f"source table {self._request.source} changed under way, stop its consumer and run this again: {refused}") from refused
+
+    def _survey(self, stream: StreamIdentity) -> MigrationSurvey:
+        self._world.progress.step(f"source table {self._request.source}, stream {stream.name}")
+        if stream.status not in READABLE:
+            raise Refused(f"stream {stream.name} is {stream.status}, so its shards cannot be told")
+        seen = self._look()
+        lease_expiry.latest(seen.snapshot)  # one that cannot be read is refused before anything is made
+        shards = self._world.catalog.list_shards()  # after the rows: a row's shard was listed when the row was made, so a missing one has expired
+        self._ahead = shards.date_millis / 1000 - self._world.clock()
+        now_millis = shards.date_millis - T0_MARGIN_MILLIS
+        return MigrationSurvey(stream, seen, self._plan(stream, seen, shards, self._choices(now_millis)), now_millis)
+
+    def _plan(
+        self, stream: StreamIdentity, seen: SourceSnapshot, shards: ShardList, choices: Choices, earlier: frozenset[str] = frozenset()
+    ) -> MigrationPlan:
+        """The plan, if everything in the source is of this stream."""
+        _check_time(choices.timestamp_millis, shards.date_millis)
+        reading = seen.format.parse(seen.snapshot, stream)
+        compared = Compared(reading, seen.snapshot, stream, shards)
+        refuse_other_stream(stream, compared.contradictions())
+        made = plan(PlanInput(reading, shards, self._request.source, earlier), choices)
+        self._ask(compared)
+        return made
+
+    def _ask(self, compared: Compared) -> None:
+        """Lets Kinesis judge the checkpoints that it was not asked about before; the first refusal of a few hundred ends it."""
+        places = sorted(set(compared.places()) - self._accepted)
+        for asked in chunks(places, ASKED_AT_ONCE):
+            self._world.progress.step(f"asking Kinesis about {len(asked)} of {len(places)} checkpoints")
+            refuse_other_stream(compared.stream, compared.disowned(self._world.catalog.disowned(asked)))
+            self._accepted.update(asked)
+
+    def _choices(self, now_millis: int) -> Choices:
+        return Choices(now_millis, self._request.unstarted, self._request.timestamp_millis)
+
+    def _wanted(self, stream: StreamIdentity, found: MigrationSurvey | None = None) -> MigrationClaim:
+        row = MigrationRow(
+            source=self._request.source,
+            format=found.seen.format.name if found else self._request.format,
+            now_millis=found.now_millis if found else 0,
+            state=CLAIMED,
+            token=self._world.token(),
+            lease_millis=self._request.lease_millis,
+        )
+        return MigrationClaim.wanted(row, stream, self._request.choices)
+
+    # -- copying -------------------------------------------------------------------------------------------------------------------
+
+    def _copy(self, held: HeldClaim, survey: MigrationSurvey) -> MigrationPlan:
+        before = survey.seen
+        for _ in range(ROUNDS):
+            rest = self._at_rest(held, before)
+            wanted, stored = self._plan_again(held, survey.stream, rest)
+            self._world.progress.step(f"writing {len(wanted.shards)} rows")
+            self._write(held, wanted, stored, rest.snapshot.digest)
+            held.alive()
+            before = self._look_again()
+            if before.snapshot.digest == rest.snapshot.digest:
+                self._finish(held, wanted, survey.stream)
+                return wanted
+            self._world.progress.step("the source moved during the copy; once more")
+        raise SourceActive(f"source table {self._request.source} moved after each of {ROUNDS} copies")
+
+    def _at_rest(self, held: HeldClaim, before: SourceSnapshot) -> SourceSnapshot:
+        quiet = self._quiet(before)
+        self._world.progress.waiting(quiet, "the source must not move")
+        held.pause(before.at + quiet)
+        later = self._look_again()
+        self._same(before, later)
+        return later
+
+    def _quiet(self, seen: SourceSnapshot) -> float:
+        """Seconds for which a source must not move: as asked or as its format needs, and until the last lease in it has run out."""
+        asked, promise = self._request.quiet_seconds, lease_expiry.latest(seen.snapshot)
+        quiet = seen.format.quiet(seen.snapshot) if asked is None else asked
+        left = promise.until_millis / 1000 - self._ahead - seen.at if promise else 0.0
+        if left <= quiet:
+            return quiet
+        if asked is None and left <= lease_expiry.LONGEST_SECONDS:
+            return left
+        raise SourceActive(f"{promise} for {left:.0f} s more: stop its consumer and run this again after that time, or without --quiet-seconds")
+
+    def _same(self, before: SourceSnapshot, later: SourceSnapshot) -> None:
+        if changes := before.snapshot.moved(later.snapshot):
+            rest = f"; and {len(changes) - CHANGES_SHOWN} more rows" if len(changes) > CHANGES_SHOWN else ""
+            first = "; ".join(changes[:CHANGES_SHOWN])
+            raise SourceActive(f"source table {self._request.source} is in use, stop its consumer and run this again: {first}{rest}")
+
+    def _plan_again(self, held: HeldClaim, stream: StreamIdentity, seen: SourceSnapshot) -> tuple[MigrationPlan, dict[str, ShardRow]]:
+        held.alive()
+        if self._world.catalog.describe().created_millis != stream.created_millis:
+            raise Refused(f"stream {stream.name} was deleted and created again during the migration")
+        shards = self._world.catalog.list_shards()
+        stored = held.store.shards()
+        return self._plan(stream, seen, shards, self._choices(held.claim.row.now_millis), frozenset(stored)), stored
+
+    def _write(self, held: HeldClaim, wanted: MigrationPlan, stored: dict[str, ShardRow], source_digest: str) -> None:
+        held.claim = held.store.start_copy(held.claim, Copy(wanted.digest, source_digest, len(wanted.shards), wanted.risks))
+        missing = [p.row for p in wanted.shards if stored.get(p.id) != p.row]
+        written = len(wanted.shards) - len(missing)
+        for rows in in_transactions(missing):
+            held.alive()
+            held.store.write_rows(held.claim, rows, stored)
+            written += len(rows)
+            self._world.progress.wrote(written, len(wanted.shards))
+
+    def _finish(self, held: HeldClaim, wanted: MigrationPlan, stream: StreamIdentity) -> None:
+        self._world.progress.step("comparing the target with the plan")
+        stored = held.store.shards()
+        if len(stored) != len(wanted.shards) or digest_of(stored.values()) != wanted.digest:
+            held.store.beat(held.claim)  # LeaseHeld if the rows are another migrator's, who took over while this one slept
+            strange = [p.id for p in wanted.shards if stored.get(p.id) != p.row] + sorted(stored.keys() - {p.id for p in wanted.shards})
+            raise ProtocolViolation(f"target table {held.store.table.name} is not what was written to it: {', '.join(strange[:10])}")
+        held.alive()
+        consumer = ConsumerRow(self._world.token(), stream.arn, stream.created_millis, released=True, bootstrapped=True)
+        held.store.complete(held.claim, consumer)
+
+    def _result(self, state: str, message: str, made: MigrationPlan, warnings: tuple[str, ...] = ()) -> MigrationResult:
+        return MigrationResult(state, message, len(made.shards), made.digest, made, (*warnings, *made.warnings))
+
+
+def _check_time(timestamp_millis: int | None, date_millis: int) -> None:
+    """Kinesis refuses an iterator at a time to come, and a finished migration cannot be corrected."""
+    if timestamp_millis is not None and timestamp_millis > date_millis:
+        at, now = (datetime.fromtimestamp(millis / 1000, UTC).isoformat() for millis in (timestamp_millis, date_millis))
+        raise Refused(f"--timestamp {at} has not come: the time of Kinesis is {now}")

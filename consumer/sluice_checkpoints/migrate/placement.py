@@ -1,0 +1,186 @@
+"""Where one shard starts, and why: the rules of a migration's plan, in the order in which they are asked (docs/migration.md, step 4). Pure.
+
+Reading a record twice is safe, passing one over is not, so whatever is in doubt starts earlier; what nothing accounts for has no answer here, and
+the plan refuses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sluice_checkpoints.formats.reader import SourceShard
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
+from sluice_checkpoints.stream.model import Shard
+
+FROM_START, FROM_NOW = "trim-horizon", "now"
+OTHER_STREAM = "this is the table of another stream, or of an earlier one of the same name"
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What the user said, and the time.
+
+    Attributes:
+        now_millis: T0, the moment that `unstarted=now` means; epoch milliseconds.
+        unstarted: where shards start that were never acknowledged: `trim-horizon`, `now`, or None (not said: at the beginning, and shards that
+            nothing accounts for are refused).
+        timestamp_millis: where rows start that say AT_TIMESTAMP; epoch milliseconds.
+    """
+
+    now_millis: int
+    unstarted: str | None = None
+    timestamp_millis: int | None = None
+
+    @property
+    def start(self) -> Position:
+        """The position of a shard that was never started."""
+        return Position.timestamp(self.now_millis) if self.unstarted == FROM_NOW else TRIM_HORIZON
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a shard starts and why.
+
+    Attributes:
+        warning: what a person should look at.
+        again: records that were processed before may be read again (beyond those since the last checkpoint, which every restart reads again).
+        lost: records may be gone for good.
+    """
+
+    position: Position
+    why: str
+    warning: str | None = None
+    again: bool = False
+    lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementCase:
+    """Everything the rules may look at for one shard: its row in the source and its place in the stream, either of which may be missing.
+
+    Attributes:
+        deleted_as_finished: see `Lineage.deleted_as_finished`.
+    """
+
+    id: str
+    row: SourceShard | None
+    shard: Shard | None
+    choices: Choices
+    finished_rows_vanish: bool
+    rowless: str | None
+    below_a_row: bool
+    above_progress: bool
+    deleted_as_finished: bool
+
+
+Rule = Callable[[PlacementCase], Placement | None]
+
+
+def _expired(case: PlacementCase) -> Placement | None:
+    if case.shard is not None:
+        return None
+    if case.row is not None and case.row.stored.position == END:
+        return Placement(END, "finished, and no longer in the stream")
+    why = "no longer in the stream" if case.row is not None else "planned by an earlier try, and no longer in the stream since"
+    return Placement(END, why, "not finished, and its retention has passed: records after its checkpoint are lost", lost=True)
+
+
+def _stored_place(case: PlacementCase) -> Placement | None:
+    position = case.row.stored.position if case.row else None
+    if not case.row or not position:
+        return None
+    whys = {
+        "END": "finished",
+        "TRIM_HORIZON": "not started, from its beginning",
+        "TIMESTAMP": "not started, from the time the source pinned",
+        "AFTER": "where the source stands",
+    }
+    again = case.row.stored.again
+    return Placement(position, whys[position.at], f"{again}: its records are read again" if again else None, again=bool(again))
+
+
+def _waits_for_a_time(case: PlacementCase) -> Placement | None:
+    if not case.row or not case.row.stored.at_timestamp:
+        return None
+    if case.choices.timestamp_millis is not None:
+        return Placement(Position.timestamp(case.choices.timestamp_millis), "the source names no time; --timestamp does")
+    return Placement(
+        TRIM_HORIZON,
+        "the source names no time",
+        "AT_TIMESTAMP is stored without its time, so it starts at its beginning (--timestamp names it)",
+        again=True,
+    )
+
+
+def _never_acknowledged(case: PlacementCase) -> Placement | None:
+    if not case.row:
+        return None
+    if case.choices.unstarted == FROM_NOW:
+        return Placement(case.choices.start, "never acknowledged; --unstarted now")
+    return Placement(
+        TRIM_HORIZON,
+        "never acknowledged",
+        f"{case.row.stored.text} was never replaced by a checkpoint, so it starts at its beginning: records the source has processed come again",
+        again=True,
+    )
+
+
+def _row_was_deleted(case: PlacementCase) -> Placement | None:
+    if not case.shard or not case.shard.closed or not case.above_progress:
+        return None
+    if case.finished_rows_vanish and case.deleted_as_finished:
+        return Placement(END, "closed, no row, and what followed it has progress: the source deleted it as finished")
+    why = "closed and no row, though what followed it has progress"
+    if case.finished_rows_vanish:
+        why += "; the source did not delete it as finished: a shard before it still has a row, or one that followed it was not started"
+    return Placement(TRIM_HORIZON, why, "its row is missing, so it starts at its beginning", again=True)
+
+
+def _follows_a_row(case: PlacementCase) -> Placement | None:
+    return Placement(TRIM_HORIZON, "no row yet; it follows a shard that has one") if case.below_a_row else None
+
+
+def _as_the_user_said(case: PlacementCase) -> Placement | None:
+    if case.choices.unstarted is None:
+        return None
+    return Placement(case.choices.start, f"no row; --unstarted {case.choices.unstarted}")
+
+
+def _needs_no_row(case: PlacementCase) -> Placement | None:
+    if case.rowless is None:
+        return None
+    return Placement(TRIM_HORIZON, "no row, and the source need not have one", f"starts at its beginning: {case.rowless}", again=True)
+
+
+# The first rule with an answer decides; a shard for which none has one is refused.
+RULES: tuple[Rule, ...] = (
+    _expired,  # a row, or an earlier try's, for a shard the stream no longer knows
+    _stored_place,  # digits, SHARD_END, TRIM_HORIZON
+    _waits_for_a_time,  # AT_TIMESTAMP
+    _never_acknowledged,  # LATEST, NULL
+    _row_was_deleted,  # no row from here on: finished long ago?
+    _follows_a_row,  # a child that the source had not seen yet
+    _as_the_user_said,  # nothing accounts for it
+    _needs_no_row,  # nothing but the ways of the source's system
+)
+
+
+def problem_with(row: SourceShard | None, shard: Shard | None) -> str | None:
+    """Why a row cannot be of this stream, or None; either may be missing."""
+    position = row.stored.position if row else None
+    if position is None or shard is None:
+        return None
+    if position.at == "END" and not shard.closed:
+        return f"is stored as finished, but the stream's shard is open: {OTHER_STREAM}"
+    return None if position.sequence is None else _outside(int(position.sequence), shard)
+
+
+def _outside(sequence: int, shard: Shard) -> str | None:
+    """Emulators give closed shards an EndingSequenceNumber below their first one, which is no range and bounds nothing."""
+    low = int(shard.starting_sequence)
+    high = int(shard.ending_sequence) if shard.ending_sequence else None
+    if sequence < low or (high is not None and low <= high < sequence):
+        ends = "…" if high is None else str(high)
+        return f"checkpoint {sequence} is outside the shard's range [{low}, {ends}]: {OTHER_STREAM}"
+    return None

@@ -1,0 +1,85 @@
+"""Whether a source's rows are of this stream: what contradicts it, row by row. Pure.
+
+Shard ids repeat in every stream, and a sequence number has no upper bound while its shard is open. Three things tell streams apart all the same: the
+hash keys that KCL stores, the number of shards that were ever made, and Kinesis itself, which accepts only its own sequence numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sluice_checkpoints.formats.reader import OtherStream, Problem, Reading, refuse_all
+from sluice_checkpoints.formats.snapshot import RawItem, Snapshot
+from sluice_checkpoints.migrate.placement import OTHER_STREAM, problem_with
+from sluice_checkpoints.stream.model import Shard, ShardList, ShardPlace, StreamIdentity
+
+HASH_KEYS = ("startingHashKey", "endingHashKey")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A source's rows beside the stream they are said to be of; the shards were listed after the rows were read."""
+
+    reading: Reading
+    snapshot: Snapshot
+    stream: StreamIdentity
+    shards: ShardList
+
+    def contradictions(self) -> list[Problem]:
+        """What no table of this stream can hold: other hash keys than the shard's, or a shard younger than the stream's youngest."""
+        return [*self._other_hash_keys(), *self._unborn()]
+
+    def places(self) -> list[ShardPlace]:
+        """The sequence numbers that Kinesis can judge: one a row whose shard is listed and whose range has room for it."""
+        rows = ((row, self.shards.get(row.id)) for row in self.reading.shards)
+        positions = ((row.id, row.stored.position) for row, shard in rows if shard and not problem_with(row, shard))
+        return [(shard_id, position.sequence) for shard_id, position in positions if position and position.sequence]
+
+    def disowned(self, answers: Mapping[ShardPlace, str]) -> list[Problem]:
+        """The places that Kinesis did not accept, as problems of their rows."""
+        return [self._problem(shard_id, f"{self._named(shard_id, number)}: {why}") for (shard_id, number), why in answers.items()]
+
+    def _other_hash_keys(self) -> Iterator[Problem]:
+        for shard in self.shards.shards:
+            for _, _, item in self._rows(shard.id):
+                if problem := _hash_keys(item, shard):
+                    yield self._problem(shard.id, problem)
+
+    def _unborn(self) -> Iterator[Problem]:
+        """Shard ids count up and the youngest shard is always open, so one above it cannot have expired."""
+        youngest = max((shard.id for shard in self.shards.shards), default="")
+        for row in self.reading.shards:
+            for what, shard_id in (("is of", row.id), *(("names the child", child) for child in sorted(row.children))):
+                if shard_id > youngest:
+                    why = f"{what} {shard_id}, and the youngest shard of stream {self.stream.name} is {youngest}"
+                    yield self._problem(row.id, f"{why} (a reshard of this very moment: run this again)")
+
+    def _problem(self, shard_id: str, why: str) -> Problem:
+        table, label, _ = next(self._rows(shard_id), (self.snapshot.table, shard_id, {}))
+        return Problem(table, label, OtherStream(f"{why}: {OTHER_STREAM}"))
+
+    def _named(self, shard_id: str, number: str) -> str:
+        names = (name for _, _, item in self._rows(shard_id) for name in sorted(item) if item[name] == {"S": number})
+        return f"{next(names, 'position')} {number}"
+
+    def _rows(self, shard_id: str) -> Iterator[tuple[str, str, RawItem]]:
+        """Table, key and attributes of a shard's rows, by every form of key that a format gives them."""
+        account, second = self.stream.arn.split(":")[4], self.stream.created_millis // 1000
+        labels = (shard_id, f"{account}:{self.stream.name}:{second}:{shard_id}", f"{self.stream.name}/{shard_id}", f"shard/{shard_id}")
+        for table in self.snapshot.tables:
+            for label in labels:
+                if item := self.snapshot.by_label.get((table, label)):
+                    yield table, label, item
+
+
+def _hash_keys(item: RawItem, shard: Shard) -> str | None:
+    stored = [item.get(name, {}).get("S") for name in HASH_KEYS]
+    actual = [str(shard.starting_hash), str(shard.ending_hash)]
+    wrong = [f"{n} {s}, not {a}" for n, s, a in zip(HASH_KEYS, stored, actual, strict=True) if s is not None and s != a]
+    return f"says {' and '.join(wrong)}" if wrong else None
+
+
+def refuse_other_stream(stream: StreamIdentity, problems: Sequence[Problem], what: str = "the source") -> None:
+    """Raises `Refused` naming the rows, if there are problems; `what` is the table that they are in."""
+    refuse_all(f"{what} is not of stream {stream.name}", [f"table {p.table}, row {p.row}: {p.why}" for p in problems])

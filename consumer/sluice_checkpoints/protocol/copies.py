@@ -1,0 +1,58 @@
+"""A checkpoint table that is a copy of another: restored from a backup, or replicated (docs/protocol.md, "A copy of a table").
+
+A copy has the same consumer id and may lag behind its original. Its batch numbers would come again with other content, and a sink that is
+idempotent by (consumer id, batch) would skip records that it never stored. So a driver refuses a copy until a person adopts it. May not read a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sluice_checkpoints.errors import LeaseHeld, Refused
+from sluice_checkpoints.protocol.rows import ConsumerRow
+from sluice_checkpoints.protocol.store import CheckpointStore
+
+
+def check(store: CheckpointStore, seen: ConsumerRow, table_id: str) -> None:
+    """Makes sure that the consumer row was written in this table, and not copied into it. A row that names no table is marked.
+
+    Raises:
+        Refused: it is a copy.
+    """
+    if seen.table_id is None and store.mark(seen, table_id):
+        return
+    row = seen if seen.table_id is not None else store.consumer()
+    if row is not None and row.table_id != table_id:
+        raise Refused(
+            f"checkpoints.table: {store.table.name} ({table_id}) is a copy of {row.table_id}, restored or replicated. Its batch numbers would come "
+            "again with other records, which a sink may skip. Stop the consumer of the original, then run: "
+            f"python -m sluice_checkpoints adopt --table {store.table.name} --region REGION. The consumer goes on where the copy stands"
+        )
+
+
+def adopt(store: CheckpointStore, table_id: str, token: Callable[[], str]) -> tuple[ConsumerRow, ConsumerRow]:
+    """Gives a copy a consumer id of its own.
+
+    Args:
+        store: the copy.
+        table_id: which table it is (`DynamoTargets.identity`).
+        token: makes a random id.
+
+    Returns:
+        The consumer row before and after; the same row twice if the table was adopted before.
+
+    Raises:
+        Refused: it holds no consumer, or is no copy. LeaseHeld: a driver works on it.
+    """
+    seen = store.consumer()
+    if seen is None:
+        raise Refused(f"table {store.table.name} holds no consumer: there is nothing to adopt")
+    if seen.table_id is None:
+        raise Refused(f"row consumer of {store.table.name} has no tableId: no driver of this version worked on it, so it is not known to be a copy")
+    if seen.table_id == table_id:
+        return seen, seen
+    if not store.adopt(seen, token(), table_id):
+        raise LeaseHeld(f"row consumer of {store.table.name} moved meanwhile: stop the driver that works on this table, and run this again")
+    after = store.consumer()
+    assert after is not None  # noqa: S101 - rows are never deleted
+    return seen, after

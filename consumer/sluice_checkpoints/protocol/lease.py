@@ -1,0 +1,142 @@
+"""Taking a lease: watch it for the whole duration its holder promised, then take (docs/protocol.md, "An epoch").
+
+The counter is watched on the local monotonic clock; no wall clocks of two machines are ever compared. The same rule serves the consumer row and
+a migrator's claim.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation, Refused
+from sluice_checkpoints.protocol.rows import ACTIVE, ConsumerRow
+from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
+
+# A holder is silent by its own clock one lease after its last beat; clocks run at the same rate within 1 %, and it looks at its own 40 times a lease.
+MARGIN = 1.05
+
+
+NEW, RELEASED, EXPIRED, FORCED = "new", "released", "expired", "forced"
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """What of a lease row is watched."""
+
+    generation: int
+    counter: int
+    lease_millis: int
+    released: bool
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """Watches a heartbeat in the time of this process.
+
+    Attributes:
+        clock, sleep: monotonic seconds, and a pause.
+        notify: told how many seconds the wait will last, once, if there is one.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    notify: Callable[[float], None] = lambda _seconds: None
+
+    def wait_out(self, read: Callable[[], Heartbeat]) -> Heartbeat:
+        """Returns the heartbeat once it may be taken: released, or unmoved for all of the promise.
+
+        Raises:
+            LeaseHeld: it moved; the holder lives.
+        """
+        seen = read()
+        if seen.released or not seen.lease_millis:
+            return seen
+        promise = seen.lease_millis / 1000 * MARGIN
+        start = self.clock()
+        self.notify(promise)
+        while (left := start + promise - self.clock()) > 0:
+            self.sleep(min(left, max(0.1, promise / 20)))
+            now = read()
+            if (now.generation, now.counter) != (seen.generation, seen.counter):
+                raise LeaseHeld(f"the holder of generation {now.generation} beats (counter {now.counter}): it is alive")
+            if now.released:
+                return now
+        return seen
+
+
+@dataclass(frozen=True, slots=True)
+class TakenLease:
+    """A lease that is ours.
+
+    Attributes:
+        row: the row as taken.
+        sent: the watcher's clock before the take was sent: the first heartbeat of this epoch.
+        wait_out_millis: for how long everybody before us may still be working (forced takes only).
+        how: what became of the lease before: there was none (`new`), it was `released`, it `expired` while it was watched, or it was `forced`.
+    """
+
+    row: ConsumerRow
+    sent: float
+    wait_out_millis: int = 0
+    how: str = NEW
+
+    @property
+    def epoch(self) -> Epoch:
+        """The epoch that this take began."""
+        return Epoch(self.row.generation, self.row.token)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRequest:
+    """What the taker wants: its promise in milliseconds, and its name and the time for people."""
+
+    lease_millis: int
+    holder: str
+    at: str
+    force: bool = False
+
+
+def _read(store: CheckpointStore) -> ConsumerRow:
+    row = store.consumer()
+    if row is None:
+        raise ProtocolViolation(f"table {store.table.name} has no consumer row: it was not bootstrapped or migrated")
+    if row.state != ACTIVE:
+        raise Refused(f"table {store.table.name} is {row.state}: no driver starts on it again; migrate it into a new table")
+    return row
+
+
+def take_over(store: CheckpointStore, claim: LeaseRequest, watcher: Watcher) -> TakenLease:
+    """Takes the consumer's lease.
+
+    Raises:
+        LeaseHeld: the holder beats, or another taker was faster.
+        Refused: the table was exported to another system.
+    """
+
+    def beat_of() -> Heartbeat:
+        row = _read(store)
+        return Heartbeat(row.generation, row.counter, row.lease_millis, row.released)
+
+    seen = _read(store)
+    wait_out, how = 0, FORCED
+    if claim.force and not seen.released:
+        wait_out = max(claim.lease_millis, seen.lease_millis)
+    else:
+        beat = watcher.wait_out(beat_of)
+        how = RELEASED if beat.released else EXPIRED if beat.lease_millis else NEW
+        seen = replace(seen, generation=beat.generation, counter=beat.counter)
+    wanted = replace(
+        seen,
+        token=secrets.token_hex(16),
+        lease_millis=wait_out or claim.lease_millis,
+        holder=claim.holder,
+        updated_at=claim.at,
+    )
+    sent = watcher.clock()
+    taken = store.take(seen, wanted)
+    if taken is None:
+        raise LeaseHeld("another epoch took the lease at the same moment")
+    return TakenLease(taken, sent, wait_out, how)

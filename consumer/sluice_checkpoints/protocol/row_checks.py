@@ -1,0 +1,137 @@
+"""A table of Sluice as a stranger may have left it: every row that is read is checked before anything acts on it.
+
+Any table may have a key named `id`, and anybody may change a row by hand. A driver trusts its table; a program that is given a name does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from sluice_checkpoints.errors import ProtocolViolation, Refused
+from sluice_checkpoints.position import SEQUENCE_NUMBER
+from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION, SHARD_PREFIX, ConsumerRow, Item, MigrationRow, ShardRow
+from sluice_checkpoints.protocol.table import Member, Outcome, Table, Transaction, Write
+
+Types = Mapping[str, type]
+TEXTS = ("token", "state", "updatedAt")
+NUMBERS = ("generation", "counter", "leaseMillis", "streamCreated", "rows", "now", "committed", "chunks")
+CONSUMER_TYPES: Types = dict.fromkeys((*TEXTS, "consumerId", "streamArn", "plan", "holder", "exportedTo"), str) | dict.fromkeys(NUMBERS, int)
+MIGRATION_TYPES: Types = dict.fromkeys((*TEXTS, "source", "format", "planDigest", "sourceDigest", "streamArn"), str) | dict.fromkeys(NUMBERS, int)
+SHARD_NUMBERS = ("generation", "joins", "batch", "records", "readTo", "bytes", "behind", "replays")
+SHARD_TYPES: Types = dict.fromkeys(("first", "note", "updatedAt"), str) | dict.fromkeys(SHARD_NUMBERS, int)
+FLAGS: Types = dict.fromkeys(("released", "bootstrapped"), bool)
+MAPS: Types = dict.fromkeys(("start", "end", "readers", "calls", "onward", "risks", "choices"), dict) | {"parents": frozenset, "children": list}
+POSITION_TYPES: Types = {"at": str, "millis": int, "sequence": str, "sub": int}
+
+
+class OwnTable:
+    """A `Table` whose reads refuse rows that Sluice does not write. Writes pass unchanged."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    @property
+    def name(self) -> str:
+        """See `Table.name`."""
+        return self._table.name
+
+    def get(self, key: str) -> Item | None:
+        """See `Table.get`.
+
+        Raises:
+            Refused: the row is not one that Sluice writes.
+        """
+        item = self._understood(f"row {key}", lambda: self._table.get(key))
+        return item and self._checked(item)
+
+    def batch_get(self, keys: Sequence[str]) -> dict[str, Item]:
+        """See `Table.batch_get`; these rows are only compared."""
+        return self._table.batch_get(keys)
+
+    def scan(self) -> Iterator[Item]:
+        """See `Table.scan`.
+
+        Raises:
+            Refused: a row is not one that Sluice writes.
+        """
+        return map(self._checked, self.anything())
+
+    def anything(self) -> Iterator[Item]:
+        """Every row as it is, whoever wrote it.
+
+        Raises:
+            Refused: a row holds what cannot be read here.
+        """
+        rows = self._table.scan()
+        while (item := self._understood("a row", lambda: next(rows, None))) is not None:
+            yield item
+
+    def write(self, write: Write) -> Outcome:
+        """See `Table.write`."""
+        return self._table.write(write)
+
+    def transact(self, members: Sequence[Member]) -> Transaction:
+        """See `Table.transact`."""
+        return self._table.transact(members)
+
+    def _checked(self, item: Item) -> Item:
+        self._understood(f"row {item['id']}", lambda: check(item))
+        return item
+
+    def _understood(self, what: str, read: Callable[[], Item | None]) -> Item | None:
+        return understood(f"table {self.name} belongs to another program, or was changed by hand: {what}", read)
+
+
+def understood(what: str, read: Callable[[], Item | None]) -> Item | None:
+    """The result of a read.
+
+    Raises:
+        Refused: something in it shows that Sluice did not write the row; the message begins with `what`.
+    """
+    try:
+        return read()
+    except KeyError as missing:
+        raise Refused(f"{what} has no attribute {missing}") from missing
+    except (AttributeError, ProtocolViolation, TypeError, ValueError) as error:
+        raise Refused(f"{what}: {error}") from error
+
+
+def check(item: Item) -> Item:
+    """The row, if it has the attributes and types of its kind; rows of no known kind pass.
+
+    Raises:
+        AttributeError, KeyError, ProtocolViolation, Refused, TypeError: it has not; see `understood`.
+    """
+    name = str(item["id"])
+    if name == CONSUMER:
+        _types(item, CONSUMER_TYPES)
+        ConsumerRow.from_item(item)
+    elif name == MIGRATION:
+        _types(item, MIGRATION_TYPES)
+        _ = MigrationRow.from_item(item), item["streamArn"], item["streamCreated"]
+    elif name.startswith(SHARD_PREFIX):
+        _types(item, SHARD_TYPES)
+        ShardRow.from_item(item)
+        _check_places(item)
+    return item
+
+
+def _check_places(item: Item) -> None:
+    for place in ("start", "end"):
+        _position(item[place])
+    for child in item.get("children", ()):
+        if type(child["id"]) is not str:
+            raise TypeError(f"attribute children names {child['id']!r}")
+
+
+def _types(item: Mapping[str, Any], types: Types) -> None:
+    for name, type_ in {**types, **FLAGS, **MAPS}.items():
+        if name in item and type(item[name]) is not type_:
+            raise TypeError(f"attribute {name} is {item[name]!r}")
+
+
+def _position(stored: Mapping[str, Any]) -> None:
+    for name, value in stored.items():
+        if type(value) is not POSITION_TYPES[name] or (name == "sequence" and not SEQUENCE_NUMBER.fullmatch(str(value))):
+            raise TypeError(f"{name} of a position is {value!r}")

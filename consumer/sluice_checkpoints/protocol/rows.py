@@ -1,0 +1,291 @@
+"""Rows of the checkpoint table and the values in them (docs/protocol.md, "Rows").
+
+Pure data: no I/O, no clock. An *item* is a plain mapping of attribute names to `str`, `int`, `bool`, `frozenset[str]`, `list` or `dict`: what
+DynamoDB stores, without its type tags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.position import Position
+
+Item = dict[str, Any]
+
+FORMAT = 1
+CONSUMER = "consumer"
+MIGRATION = "migration"
+SHARD_PREFIX = "shard/"
+BOOTSTRAP_PREFIX = "bootstrap/"
+
+ACTIVE, EXPORTED = "ACTIVE", "EXPORTED"
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A shard that follows others after a split or merge: its id and the ids of all its parents."""
+
+    id: str
+    parents: frozenset[str]
+
+    def to_map(self) -> Item:
+        """The stored form."""
+        return {"id": self.id, "parents": frozenset(self.parents)}
+
+    @staticmethod
+    def from_map(stored: Mapping[str, Any]) -> Child:
+        """Reads the stored form."""
+        return Child(stored["id"], frozenset(stored["parents"]))
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerRow:
+    """The row `consumer`: identity, lease and last committed batch of one consumer.
+
+    `holder` and `updated_at` are for people and never used to decide. `exported_to` is the table that the positions went to, once EXPORTED.
+    `table_id` is the DynamoDB table that the row was written in: in a copy of that table it is another's. None: not known yet.
+    """
+
+    consumer_id: str
+    stream_arn: str
+    stream_created: int
+    generation: int = 0
+    token: str = ""
+    counter: int = 0
+    lease_millis: int = 0
+    released: bool = False
+    committed: int = 0
+    bootstrapped: bool = False
+    state: str = ACTIVE
+    plan: str | None = None
+    chunks: int = 0
+    holder: str | None = None
+    updated_at: str | None = None
+    exported_to: str | None = None
+    table_id: str | None = None
+
+    def to_item(self) -> Item:
+        """The stored form. `released` and `plan` are left out where they say nothing."""
+        item: Item = {
+            "id": CONSUMER,
+            "format": FORMAT,
+            "consumerId": self.consumer_id,
+            "streamArn": self.stream_arn,
+            "streamCreated": self.stream_created,
+            "generation": self.generation,
+            "token": self.token,
+            "counter": self.counter,
+            "leaseMillis": self.lease_millis,
+            "committed": self.committed,
+            "bootstrapped": self.bootstrapped,
+            "state": self.state,
+        }
+        optional = {
+            "plan": self.plan,
+            "holder": self.holder,
+            "updatedAt": self.updated_at,
+            "exportedTo": self.exported_to,
+            "tableId": self.table_id,
+        }
+        item |= {key: value for key, value in optional.items() if value is not None}
+        item |= {"released": True} if self.released else {}
+        return item | ({"chunks": self.chunks} if self.chunks else {})
+
+    @staticmethod
+    def from_item(item: Mapping[str, Any]) -> ConsumerRow:
+        """Reads the stored form.
+
+        Raises:
+            Refused: another format version wrote it.
+        """
+        if item.get("format") != FORMAT:
+            raise Refused(f"row consumer has format {item.get('format')!r}; this version knows {FORMAT} only")
+        return ConsumerRow(
+            consumer_id=item["consumerId"],
+            stream_arn=item["streamArn"],
+            stream_created=item["streamCreated"],
+            generation=item["generation"],
+            token=item["token"],
+            counter=item["counter"],
+            lease_millis=item["leaseMillis"],
+            released=item.get("released", False),
+            committed=item["committed"],
+            bootstrapped=item["bootstrapped"],
+            state=item["state"],
+            plan=item.get("plan"),
+            chunks=item.get("chunks", 0),
+            holder=item.get("holder"),
+            updated_at=item.get("updatedAt"),
+            exported_to=item.get("exportedTo"),
+            table_id=item.get("tableId"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ShardRow:
+    """A row `shard/<id>`: the last range that was bound in a shard, and who may write the next.
+
+    Attributes:
+        generation: fence; a bind of another epoch is refused.
+        joins: first batch this shard takes part in.
+        batch: last batch that bound a range; 0 before the first.
+        start, end: that range is (start, end]; before the first bind both are the starting position.
+        first: sequence number of the first Kinesis record in the range; None in an empty one.
+        records: user records in the range.
+        read_to: server time up to which the range was read, or, before the first, the parents were; epoch milliseconds; 0 when unknown.
+        parents: ids of the shards this one follows.
+        children: what followed, known as soon as `end` is END; None before.
+        readers: `"<generation>.<stage id>.<partition id>"` → task attempt id of everyone who may emit this range.
+        replays: how often somebody registered to emit it again (for metrics only).
+        size: bytes of the range; behind: milliseconds behind the tip when it was read (both for metrics only).
+        calls: requests to AWS that the binding process had made since it last bound, by name (for metrics only).
+        note: a possible loss of data that the reader saw; for people.
+        iterator: a shard iterator that goes on at `end`, if the range left one. Only a hint, and good for five minutes; stored with the batch that
+            left it, for whoever moves `end` without knowing of it moves `batch`, too.
+    """
+
+    id: str
+    start: Position
+    end: Position
+    generation: int = 0
+    joins: int = 1
+    batch: int = 0
+    first: str | None = None
+    records: int = 0
+    read_to: int = 0
+    parents: frozenset[str] = frozenset()
+    children: tuple[Child, ...] | None = None
+    readers: Mapping[str, int] = field(default_factory=dict)
+    replays: int = 0
+    size: int = 0
+    behind: int = 0
+    note: str | None = None
+    updated_at: str | None = None
+    calls: Mapping[str, int] = field(default_factory=dict)
+    iterator: str | None = None
+
+    @property
+    def key(self) -> str:
+        """The row's key."""
+        return SHARD_PREFIX + self.id
+
+    def stands(self, committed: int) -> Position:
+        """Where the shard stands when `committed` is the last batch that was processed to its end."""
+        return self.end if self.batch <= committed else self.start
+
+    def to_item(self) -> Item:
+        """The stored form; a set may not be empty, and what is None is left out."""
+        item: Item = {
+            "id": self.key,
+            "generation": self.generation,
+            "joins": self.joins,
+            "batch": self.batch,
+            "start": self.start.to_map(),
+            "end": self.end.to_map(),
+            "records": self.records,
+            "readTo": self.read_to,
+            "readers": dict(self.readers),
+            "bytes": self.size,
+            "behind": self.behind,
+        }
+        optional = {"first": self.first, "note": self.note, "updatedAt": self.updated_at}
+        item |= {key: value for key, value in optional.items() if value is not None}
+        item |= {"parents": frozenset(self.parents)} if self.parents else {}
+        item |= {"replays": self.replays} if self.replays else {}
+        item |= {"calls": dict(self.calls)} if self.calls else {}
+        item |= {"onward": onward(self.batch, self.iterator)} if self.iterator else {}
+        return item | ({"children": [c.to_map() for c in self.children]} if self.children is not None else {})
+
+    @staticmethod
+    def from_item(item: Mapping[str, Any]) -> ShardRow:
+        """Reads the stored form."""
+        children, left = item.get("children"), item.get("onward", {})
+        return ShardRow(
+            id=item["id"].removeprefix(SHARD_PREFIX),
+            start=Position.from_map(item["start"]),
+            end=Position.from_map(item["end"]),
+            generation=item["generation"],
+            joins=item["joins"],
+            batch=item["batch"],
+            first=item.get("first"),
+            records=item.get("records", 0),
+            read_to=item.get("readTo", 0),
+            parents=frozenset(item.get("parents", ())),
+            children=None if children is None else tuple(Child.from_map(c) for c in children),
+            readers=dict(item.get("readers", {})),
+            replays=item.get("replays", 0),
+            size=item.get("bytes", 0),
+            behind=item.get("behind", 0),
+            note=item.get("note"),
+            updated_at=item.get("updatedAt"),
+            calls=dict(item.get("calls", {})),
+            iterator=left["iterator"] if left.get("batch") == item["batch"] else None,
+        )
+
+
+def onward(batch: int, iterator: str) -> Item:
+    """How a row keeps an iterator."""
+    return {"batch": batch, "iterator": iterator}
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationRow:
+    """The row `migration`: the claim of a migrator and, once COMPLETE, the proof that this table holds another's positions."""
+
+    source: str
+    format: str
+    now_millis: int
+    state: str = "CLAIMED"
+    generation: int = 0
+    token: str = ""
+    counter: int = 0
+    lease_millis: int = 0
+    released: bool = False
+    plan_digest: str | None = None
+    source_digest: str | None = None
+    rows: int | None = None
+    risks: Mapping[str, int] = field(default_factory=dict)
+
+    def to_item(self) -> Item:
+        """The stored form."""
+        item: Item = {
+            "id": MIGRATION,
+            "source": self.source,
+            "format": self.format,
+            "now": self.now_millis,
+            "state": self.state,
+            "generation": self.generation,
+            "token": self.token,
+            "counter": self.counter,
+            "leaseMillis": self.lease_millis,
+        }
+        optional = {"planDigest": self.plan_digest, "sourceDigest": self.source_digest, "rows": self.rows, "risks": dict(self.risks) or None}
+        item |= {key: value for key, value in optional.items() if value is not None}
+        return item | ({"released": True} if self.released else {})
+
+    @staticmethod
+    def from_item(item: Mapping[str, Any]) -> MigrationRow:
+        """Reads the stored form."""
+        return MigrationRow(
+            source=item["source"],
+            format=item["format"],
+            now_millis=item["now"],
+            state=item["state"],
+            generation=item["generation"],
+            token=item["token"],
+            counter=item["counter"],
+            lease_millis=item["leaseMillis"],
+            released=item.get("released", False),
+            plan_digest=item.get("planDigest"),
+            source_digest=item.get("sourceDigest"),
+            rows=item.get("rows"),
+            risks=item.get("risks", {}),
+        )
+
+
+def earliest_arrival_millis(parents: Iterable[ShardRow]) -> int:
+    """Lower bound for the arrival of a child's records (epoch milliseconds): its parents were read up to there. 0: nothing is known."""
+    return max((parent.read_to or parent.start.millis or 0 for parent in parents), default=0)

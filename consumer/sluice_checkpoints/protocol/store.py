@@ -1,0 +1,196 @@
+"""The conditional writes of the protocol: one function a step, its condition in sight (docs/protocol.md).
+
+Every function says who may win it. Losing is an answer where the caller goes on (`None`, `False`, `Replay`), and an exception where it must stop.
+Nothing here reads a clock, and nothing is ever deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from sluice_checkpoints.errors import Fenced, ProtocolViolation
+from sluice_checkpoints.protocol.batch_writes import BatchSteps, Epoch, Range, Replay, TaskAttempt
+from sluice_checkpoints.protocol.rows import (
+    ACTIVE,
+    CONSUMER,
+    EXPORTED,
+    MIGRATION,
+    SHARD_PREFIX,
+    ConsumerRow,
+    Item,
+    MigrationRow,
+    ShardRow,
+)
+from sluice_checkpoints.protocol.table import (
+    NEW_ROW,
+    Absent,
+    Check,
+    Equals,
+    Path,
+    Put,
+    Update,
+    chunks,
+    equals,
+)
+
+__all__ = ["MEMBERS", "CheckpointStore", "Epoch", "Range", "Replay", "TaskAttempt"]
+
+MEMBERS = 99  # rows beside the one check in a transaction
+ADOPTED = 1_000_000  # generations that an adopted copy leaves free: epochs that its original had after the copy was made
+
+
+class CheckpointStore(BatchSteps):
+    """The protocol's steps on one table."""
+
+    # -- reading -------------------------------------------------------------------------------------------------------------------
+
+    def consumer(self) -> ConsumerRow | None:
+        """The consumer row."""
+        item = self.table.get(CONSUMER)
+        return ConsumerRow.from_item(item) if item else None
+
+    def migration(self) -> MigrationRow | None:
+        """The migration row."""
+        item = self.table.get(MIGRATION)
+        return MigrationRow.from_item(item) if item else None
+
+    def shards(self) -> dict[str, ShardRow]:
+        """Every shard row by shard id: a full scan, for take-over and people."""
+        rows = (ShardRow.from_item(i) for i in self.table.scan() if i["id"].startswith(SHARD_PREFIX))
+        return {row.id: row for row in rows}
+
+    def read(self, shard_ids: Iterable[str]) -> dict[str, ShardRow]:
+        """These shards' rows.
+
+        Raises:
+            ProtocolViolation: one is missing; nothing ever deletes a row.
+        """
+        ids = list(shard_ids)
+        found = self.look(ids)
+        if missing := [i for i in ids if i not in found]:
+            raise ProtocolViolation(f"no row for shards {missing} in {self.table.name}: rows are never deleted by Sluice")
+        return found
+
+    def look(self, shard_ids: Iterable[str]) -> dict[str, ShardRow]:
+        """The rows of those of these shards that have one, in this order."""
+        ids = list(shard_ids)
+        found = self.table.batch_get([SHARD_PREFIX + i for i in ids])
+        return {i: ShardRow.from_item(found[SHARD_PREFIX + i]) for i in ids if SHARD_PREFIX + i in found}
+
+    # -- lease ---------------------------------------------------------------------------------------------------------------------
+
+    def take(self, seen: ConsumerRow, wanted: ConsumerRow) -> ConsumerRow | None:
+        """Takes the lease from the state `seen`; of `wanted` the token, the promise, the holder and the time are used.
+
+        Condition: nothing moved since `seen`, and the table is ACTIVE. A lost reply is recognised by the token.
+
+        Returns:
+            The row as taken, or None: somebody beat, took or exported meanwhile.
+        """
+        taken = replace(
+            wanted,
+            generation=seen.generation + 1,
+            counter=seen.counter + 1,
+            released=False,
+        )
+        outcome = self.table.write(
+            Update(
+                CONSUMER,
+                when=equals(generation=seen.generation, counter=seen.counter, state=ACTIVE),
+                put={
+                    ("generation",): taken.generation,
+                    ("counter",): taken.counter,
+                    ("token",): taken.token,
+                    ("leaseMillis",): taken.lease_millis,
+                    **_known(holder=taken.holder, updatedAt=taken.updated_at),
+                },
+                remove=frozenset({("released",)}),
+            )
+        )
+        mine = outcome.found is not None and outcome.found.get("token") == taken.token
+        return taken if outcome.applied or mine else None
+
+    def beat(self, epoch: Epoch, lease_millis: int | None = None) -> bool:
+        """Moves the heartbeat counter; with `lease_millis` it also makes a new promise. False: the lease is another's."""
+        promise: dict[Path, int] = {} if lease_millis is None else {("leaseMillis",): lease_millis}
+        return self.table.write(Update(CONSUMER, _owned(epoch), put=promise, add={"counter": 1})).applied
+
+    def release(self, epoch: Epoch) -> bool:
+        """Says that this epoch is over and silent, so that the next need not wait. False: the lease is another's."""
+        return self.table.write(Update(CONSUMER, _owned(epoch), put={("released",): True})).applied
+
+    def export(self, epoch: Epoch, to: str) -> bool:
+        """The end of this table: its positions stand in table `to` now, and nobody takes the lease again (`take` asks for ACTIVE).
+
+        Condition: the lease is this epoch's. Sent twice it says the same, so a lost reply does no harm. False: the lease is another's.
+        """
+        return self.table.write(Update(CONSUMER, _owned(epoch), put={("state",): EXPORTED, ("exportedTo",): to})).applied
+
+    # -- which table this is -------------------------------------------------------------------------------------------------------
+
+    def mark(self, seen: ConsumerRow, table_id: str) -> bool:
+        """Says which DynamoDB table the consumer row is in. Condition: the same consumer, and no table is named yet. False: one is."""
+        when = (Equals(("consumerId",), seen.consumer_id), Absent(("tableId",)))
+        outcome = self.table.write(Update(CONSUMER, when, put={("tableId",): table_id}))
+        return outcome.applied or (outcome.found or {}).get("tableId") == table_id
+
+    def adopt(self, seen: ConsumerRow, consumer_id: str, table_id: str) -> bool:
+        """Makes a copied table a consumer of its own: no sink has seen its id, and no generation of the original comes near its own.
+
+        Condition: nothing moved since `seen`, whose table is another one. A lost reply is recognised by the new id. False: something moved.
+        """
+        put: dict[Path, str | int] = {
+            ("consumerId",): consumer_id,
+            ("tableId",): table_id,
+            ("generation",): seen.generation + ADOPTED,
+            ("counter",): seen.counter + 1,
+        }
+        when = equals(consumerId=seen.consumer_id, tableId=seen.table_id, generation=seen.generation, counter=seen.counter)
+        outcome = self.table.write(Update(CONSUMER, when, put=put))
+        return outcome.applied or (outcome.found or {}).get("consumerId") == consumer_id
+
+    # -- rows ----------------------------------------------------------------------------------------------------------------------
+
+    def create_consumer(self, row: ConsumerRow) -> bool:
+        """Puts the consumer row of a fresh table. Condition: neither it nor a migration exists. False: one does."""
+        check = Check(MIGRATION, (NEW_ROW,))
+        return self.table.transact([check, Put(row.to_item(), (NEW_ROW,))]).applied
+
+    def put_new(self, item: Item) -> bool:
+        """Puts a row that nobody changes afterwards. False: it exists."""
+        return self.table.write(Put(item, (NEW_ROW,))).applied
+
+    def finish_bootstrap(self, epoch: Epoch) -> None:
+        """Says that every shard of the bootstrap plan has its row.
+
+        Raises:
+            Fenced: the lease is another's.
+        """
+        if not self.table.write(Update(CONSUMER, _owned(epoch), put={("bootstrapped",): True})).applied:
+            raise Fenced("the lease was taken by another epoch during the bootstrap")
+
+    def create_shards(self, epoch: Epoch, committed: int, rows: Sequence[ShardRow]) -> None:
+        """Puts rows of shards found later, each only if absent, while no batch after `committed` is committed.
+
+        Raises:
+            Fenced: another epoch, or the batch moved on (docs/protocol.md: a row created late would join a batch that was planned without it).
+        """
+        check = Check(CONSUMER, equals(generation=epoch.generation, committed=committed))
+        for chunk in chunks(rows, MEMBERS):
+            pending: list[ShardRow] = chunk
+            while pending:
+                result = self.table.transact([check, *(Put(row.to_item(), (NEW_ROW,)) for row in pending)])
+                if result.applied:
+                    break
+                if 0 in result.refused:
+                    raise Fenced(f"generation {epoch.generation} no longer writes, or batch {committed} is not the last committed")
+                pending = [row for i, row in enumerate(pending, 1) if i not in result.refused]
+
+
+def _owned(epoch: Epoch) -> tuple[Equals, ...]:
+    return (Equals(("generation",), epoch.generation), Equals(("token",), epoch.token))
+
+
+def _known(**values: str | None) -> Mapping[Path, str]:
+    return {(name,): value for name, value in values.items() if value is not None}

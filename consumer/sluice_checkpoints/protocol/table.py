@@ -1,0 +1,165 @@
+"""The port to one checkpoint table: conditional writes as data.
+
+A condition is a value, so the real adapter renders it as an expression, the in-memory twin evaluates it, and a test can print it. `store` is
+where the protocol's conditions stand; nothing here knows about shards or leases. Losing a condition is an answer, not an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from sluice_checkpoints.protocol.rows import Item
+
+Path = tuple[str, ...]
+MAX_TRANSACTION = 100  # TransactWriteItems: at most 100 items
+MAX_BATCH_GET = 100  # BatchGetItem: at most 100 keys
+
+
+@dataclass(frozen=True, slots=True)
+class Equals:
+    """The attribute at `path` has exactly this value."""
+
+    path: Path
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """The number at `path` is there and smaller."""
+
+    path: Path
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class AtMost:
+    """The number at `path` is there and not larger."""
+
+    path: Path
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """There is nothing at `path` (with the key's own name: there is no row)."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """At least one of these holds."""
+
+    conditions: tuple[Condition, ...]
+
+
+Condition = Equals | Below | AtMost | Absent | AnyOf
+NEW_ROW = Absent(("id",))
+
+
+def equals(**values: Any) -> tuple[Condition, ...]:
+    """One `Equals` for each top-level attribute named."""
+    return tuple(Equals((name,), value) for name, value in values.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Write a whole row."""
+
+    item: Item
+    when: tuple[Condition, ...]
+
+    @property
+    def key(self) -> str:
+        """The row's key."""
+        return str(self.item["id"])
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Change some attributes of a row; `add` holds numbers to add to top-level attributes."""
+
+    key: str
+    when: tuple[Condition, ...]
+    put: Mapping[Path, Any] = field(default_factory=dict)
+    remove: frozenset[Path] = frozenset()
+    add: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Only a condition on a row, for a transaction."""
+
+    key: str
+    when: tuple[Condition, ...]
+
+
+Write = Put | Update
+Member = Put | Update | Check
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a write.
+
+    Attributes:
+        applied: the condition held and the write took effect.
+        found: refused: the row as it stands (None: there is none). Applied: the former values of what an `Update` set, where they existed.
+    """
+
+    applied: bool
+    found: Item | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """What became of a transaction: all of it, or nothing and the members whose conditions failed, with the rows as they stand."""
+
+    applied: bool
+    refused: Mapping[int, Item | None] = field(default_factory=dict)
+
+
+class Table(Protocol):
+    """One DynamoDB table with the single key `id` (string). All reads are strongly consistent.
+
+    Every method raises `ServiceUnavailable` when no answer came in time; the write may or may not have taken effect then.
+    """
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        ...
+
+    def get(self, key: str) -> Item | None:
+        """The row, or None."""
+        ...
+
+    def batch_get(self, keys: Sequence[str]) -> dict[str, Item]:
+        """The rows of these keys that exist, by key."""
+        ...
+
+    def scan(self) -> Iterator[Item]:
+        """Every row, in no order."""
+        ...
+
+    def write(self, write: Write) -> Outcome:
+        """One conditional write."""
+        ...
+
+    def transact(self, members: Sequence[Member]) -> Transaction:
+        """At most `MAX_TRANSACTION` members, all or nothing."""
+        ...
+
+
+def chunks(values: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    """Cuts values into lists of at most `size`."""
+    chunk: list[Any] = []
+    for value in values:
+        chunk.append(value)
+        if len(chunk) == size:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk

@@ -1,0 +1,161 @@
+"""The stream's identity and shards from Kinesis itself, through boto3: a few calls an hour, so nothing here is tuned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    HTTPClientError,
+)
+from botocore.exceptions import (
+    ConnectionError as BotoConnectionError,
+)
+
+from sluice_checkpoints.aws.credentials import unavailable
+from sluice_checkpoints.aws.retry import EXPIRED_ADVICE, EXPIRED_TOKEN, KINESIS_TRANSIENT, Again, Patience
+from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.stream.model import Shard, ShardList, ShardPlace, StreamIdentity, StreamNotFound
+
+MILLIS_PER_HOUR = 3_600_000
+TIMEOUT_SECONDS = 10
+THREADS = 8  # GetShardIterator: 5 calls a second and shard, and each shard is asked once
+
+
+class BotoStreamCatalog:
+    """`PlaceCatalog` over boto3. Cheap to make and to pickle: the client is made at the first call.
+
+    Attributes:
+        name: the stream's name; region: its region; endpoint: another address than AWS's own, for emulators and private endpoints.
+        patience: how long throttling and failures are retried.
+    """
+
+    def __init__(self, name: str, region: str, endpoint: str | None = None, patience: Patience | None = None) -> None:
+        self.name, self.region, self.endpoint = name, region, endpoint
+        self.patience = patience or Patience()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key != "_client"}
+
+    @cached_property
+    def _client(self) -> Any:
+        config = Config(retries={"total_max_attempts": 1}, connect_timeout=TIMEOUT_SECONDS, read_timeout=TIMEOUT_SECONDS)
+        return boto3.client("kinesis", region_name=self.region, endpoint_url=self.endpoint, config=config)
+
+    def describe(self) -> StreamIdentity:
+        """See `StreamCatalog.describe`."""
+        reply = self.call("DescribeStreamSummary", "describe_stream_summary", {"StreamName": self.name})
+        summary = reply["StreamDescriptionSummary"]
+        return StreamIdentity(
+            name=summary["StreamName"],
+            arn=summary["StreamARN"],
+            created_millis=_millis(summary["StreamCreationTimestamp"]),
+            retention_millis=summary["RetentionPeriodHours"] * MILLIS_PER_HOUR,
+            status=summary["StreamStatus"],
+        )
+
+    def list_shards(self) -> ShardList:
+        """See `StreamCatalog.list_shards`."""
+        while True:
+            try:
+                return self._list_once()
+            except _TokenExpired:  # a listing takes seconds, a token lives 300 s: this ends
+                continue
+
+    def _list_once(self) -> ShardList:
+        shards: list[Shard] = []
+        ask: dict[str, Any] = {"StreamName": self.name}
+        while True:
+            reply = self.call("ListShards", "list_shards", ask)
+            shards += [shard_from_reply(shard) for shard in reply["Shards"]]
+            if not reply.get("NextToken"):
+                return ShardList(tuple(sorted(shards, key=lambda shard: shard.id)), _date(reply))
+            ask = {"NextToken": reply["NextToken"]}  # the API refuses a StreamName beside it
+
+    def disowned(self, places: Iterable[ShardPlace]) -> dict[ShardPlace, str]:
+        """See `PlaceCatalog.disowned`. Several shards at a time; the client has to be made before, by any other call."""
+        asked = list(dict.fromkeys(places))
+        with ThreadPoolExecutor(THREADS) as pool:
+            return {place: why for place, why in zip(asked, pool.map(self._disowned, asked), strict=True) if why is not None}
+
+    def _disowned(self, place: ShardPlace) -> str | None:
+        shard_id, sequence = place
+        where = {"ShardId": shard_id, "ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "StartingSequenceNumber": sequence}
+        try:
+            self.call("GetShardIterator", "get_shard_iterator", {"StreamName": self.name} | where)
+        except StreamNotFound:  # the stream was just described: the shard expired since it was listed
+            return None
+        except _InvalidArgument as invalid:
+            return str(invalid)
+        return None
+
+    def call(self, what: str, method: str, ask: dict[str, Any]) -> Any:
+        """The reply to a call of the client's `method`; `what` is the action's name in the API.
+
+        Raises:
+            StreamNotFound, Refused, ServiceUnavailable: as for `describe`.
+        """
+
+        def attempt() -> Any:
+            try:
+                return getattr(self._client, method)(**ask)
+            except ClientError as error:
+                raise unavailable(error) or self._named(what, error) from error
+            except (BotoConnectionError, HTTPClientError) as error:
+                raise Again(str(error)) from error
+            except BotoCoreError as error:  # no credentials, no region, a bad endpoint
+                raise unavailable(error) or Refused(f"{what} of stream {self.name}: {error}") from error
+
+        return self.patience.call(f"{what} of stream {self.name}", attempt)
+
+    def _named(self, what: str, error: ClientError) -> Exception:
+        code, message = error.response["Error"].get("Code", ""), error.response["Error"].get("Message", "")
+        if code in KINESIS_TRANSIENT or error.response["ResponseMetadata"].get("HTTPStatusCode", 0) >= 500:
+            return Again(f"{code}: {message}" + (f"; {EXPIRED_ADVICE}" if code == EXPIRED_TOKEN else ""), cause=code)
+        if code == "ExpiredNextTokenException":
+            return _TokenExpired()
+        if code == "ResourceNotFoundException":
+            return StreamNotFound(f"stream {self.name} does not exist in {self.region}: {message}")
+        refused = _InvalidArgument if code == "InvalidArgumentException" else Refused
+        return refused(f"{what} of stream {self.name} was refused: {code}: {message}")
+
+
+class _InvalidArgument(Refused):
+    """The service knows the call and the stream, and does not accept a value."""
+
+
+class _TokenExpired(Exception):
+    """The listing took longer than its page token lives."""
+
+
+def shard_from_reply(shard: Mapping[str, Any]) -> Shard:
+    """A shard from one entry of a ListShards reply."""
+    hashes, numbers = shard["HashKeyRange"], shard["SequenceNumberRange"]
+    return Shard(
+        id=shard["ShardId"],
+        parents=tuple(shard[key] for key in ("ParentShardId", "AdjacentParentShardId") if shard.get(key)),
+        starting_hash=int(hashes["StartingHashKey"]),
+        ending_hash=int(hashes["EndingHashKey"]),
+        starting_sequence=numbers["StartingSequenceNumber"],
+        ending_sequence=numbers.get("EndingSequenceNumber"),
+    )
+
+
+def _millis(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)
+
+
+def _date(reply: Mapping[str, Any]) -> int:
+    """The service's clock; a service that tells none is not one whose shards can be pinned to a time."""
+    header = reply["ResponseMetadata"]["HTTPHeaders"].get("date")
+    if header is None:
+        raise Refused("ListShards came without a Date header: an emulator or proxy in between drops it")
+    return _millis(parsedate_to_datetime(header))

@@ -1,0 +1,233 @@
+"""One epoch of a consumer: after the lease was taken, everything until the batch loop ends (docs/protocol.md, "An epoch", "A batch").
+
+Ports in: the store, the stream's catalog, and an engine that runs a batch. The driver gives it Spark; the simulation gives it a step scheduler.
+It may not read a clock or start a process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from sluice_checkpoints.errors import Fenced, ProtocolViolation, Refused
+from sluice_checkpoints.position import END
+from sluice_checkpoints.protocol.rows import Child, ConsumerRow, ShardRow
+from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
+from sluice_checkpoints.stream.model import Shard, StreamCatalog, StreamIdentity
+from sluice_consumer.batches import bootstrap, planner
+from sluice_consumer.batches.planner import BatchPlan, TableView
+
+
+class Engine(Protocol):
+    """Runs one batch: reads every shard of the plan through `shards.bind.read_shard` and calls the user's `process`."""
+
+    def run(self, plan: BatchPlan) -> None:
+        """Returns when `process` returned, no job of the batch runs any more, and none failed; raises otherwise."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a batch was, for reports and metrics.
+
+    Attributes:
+        rows: as committed.
+        replay: an earlier epoch had begun it.
+        waits: reads that waited out the lease first, because an earlier attempt of their task might have been alive.
+        unread: user records that an earlier epoch had bound and that `process` did not read again; its return counts them as dealt with.
+    """
+
+    number: int
+    rows: tuple[ShardRow, ...]
+    replay: bool = False
+    waits: int = 0
+    unread: int = 0
+
+    @property
+    def records(self) -> int:
+        """User records in the batch."""
+        return sum(row.records for row in self.rows)
+
+    @property
+    def bytes(self) -> int:
+        """Payload of the batch; aggregates count as they were sent."""
+        return sum(row.size for row in self.rows)
+
+    @property
+    def behind_millis(self) -> int:
+        """The farthest any of its open shards is behind the tip."""
+        return max((row.behind for row in self.rows if row.end != END), default=0)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Possible losses that its readers saw."""
+        return notes(self.rows)
+
+
+def notes(rows: Iterable[ShardRow]) -> tuple[str, ...]:
+    """What rows say of possible losses."""
+    return tuple(f"{row.id}: {row.note}" for row in rows if row.note)
+
+
+def waits(before: ShardRow, after: ShardRow) -> int:
+    """How many reads of a bound range waited since `before`.
+
+    Every further read registers. The first of a task adds its name to the readers and goes on at once; a later one finds the name, and waits. So
+    those that waited are the registrations that added no name. (A registration whose reply was lost, and that was sent again, counts once more.)
+    """
+    if not after.readers:
+        return 0  # closed: nobody bound it
+    known = before.replays - len(before.readers) if before.batch == after.batch else -1  # a bind adds its own name
+    return after.replays - len(after.readers) - known
+
+
+def unread(row: ShardRow, generation: int) -> int:
+    """User records of a committed range that no task of this epoch read. Keys of readers begin with their epoch's generation."""
+    return 0 if any(key.startswith(f"{generation}.") for key in row.readers) else row.records
+
+
+def check_identity(consumer: ConsumerRow, identity: StreamIdentity) -> None:
+    """Refuses a table of another stream, or of an earlier stream of the same name.
+
+    Raises:
+        Refused: naming both.
+    """
+    if consumer.stream_arn != identity.arn:
+        raise Refused(f"the table belongs to {consumer.stream_arn}, not to {identity.arn}: give this consumer a table of its own")
+    if consumer.stream_created != identity.created_millis:
+        raise Refused(
+            f"stream {identity.name} was created at {identity.created_millis}, but the table's positions are of the one created at "
+            f"{consumer.stream_created}: they mean nothing in the new stream; give this consumer a new table"
+        )
+
+
+class Consumer:
+    """The rows of one consumer in the hands of the epoch that owns them.
+
+    Attributes:
+        view: what the next batch is planned from.
+        identity: the stream when it was last asked; `row`: the consumer row at the take-over. None before `begin`.
+        listed_millis: the service's time of the last audit, in whole seconds.
+    """
+
+    def __init__(self, store: CheckpointStore, catalog: StreamCatalog, epoch: Epoch, phase: Callable[[str], None] = lambda _: None) -> None:
+        self.store, self.catalog, self.epoch, self._phase = store, catalog, epoch, phase
+        self.view = TableView({}, 0, frozenset())
+        self.row: ConsumerRow | None = None
+        self.identity: StreamIdentity | None = None
+        self.listed_millis = 0
+
+    # -- beginning -----------------------------------------------------------------------------------------------------------------
+
+    def begin(self, progress: Callable[[str], None] = lambda _: None) -> None:
+        """Finishes the bootstrap, fences every row, then reads every row; only now is the epoch ready.
+
+        Raises:
+            Refused: the table is another stream's. Fenced: a later epoch took over.
+        """
+        consumer = self.store.consumer()
+        if consumer is not None and consumer.generation > self.epoch.generation:
+            raise Fenced(f"generation {consumer.generation} took over from {self.epoch.generation} before it began")
+        if consumer is None or consumer.generation != self.epoch.generation:
+            raise ProtocolViolation(f"generation {self.epoch.generation} does not own {self.store.table.name}")
+        self.row = consumer
+        self.identify()
+        self.row = bootstrap.finish(self.store, consumer, self.epoch)
+        before = self.store.shards()
+        progress(f"fencing {len(before)} shards")
+        for row in before.values():
+            if row.generation < self.epoch.generation and row.stands(consumer.committed) != END:
+                self.store.fence(self.epoch, row.id)  # nobody can bind a row that stands at END: every range starts before it
+        self.view = TableView(self.store.shards(), consumer.committed, frozenset())
+        self.audit()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Possible losses in committed ranges; the epoch that committed them may have ended before it reported them."""
+        return notes(row for row in self.view.rows.values() if row.batch <= self.view.committed)
+
+    def audit(self) -> None:
+        """Lists the stream's shards and gives a row to those that have none.
+
+        The stream is asked who it is *after* the listing: if it still is the table's, the listing was of it too. Shard ids repeat in a stream that
+        was deleted and made again.
+
+        Raises:
+            Refused: it is another stream now, or there is none.
+        """
+        asked, listed = frozenset(self.view.rows), self.catalog.list_shards()
+        self.identify()
+        self.listed_millis = listed.date_millis
+        self.view = replace(self.view, listed=frozenset(shard.id for shard in listed.shards), asked=asked)
+        self._create(planner.unaccounted(self.view, map(as_child, listed.shards), self.epoch.generation))
+
+    def identify(self) -> StreamIdentity:
+        """The stream as it is now.
+
+        Raises:
+            Refused: it is not the one that this table's positions are of, or there is none.
+        """
+        assert self.row is not None  # noqa: S101 - begin() set it
+        identity = self.catalog.describe()
+        check_identity(self.row, identity)
+        self.identity = identity
+        return identity
+
+    # -- batches -------------------------------------------------------------------------------------------------------------------
+
+    def plan(self) -> BatchPlan | None:
+        """The next batch, or None when every shard is read to its end for now.
+
+        Creates rows of children first. A number that only waits for shards to join is committed at once, without Spark.
+        """
+        self._phase("plan")
+        self._create(planner.missing_children(self.view, self.epoch.generation))
+        if planner.needs_audit(self.view):
+            self.audit()
+        plan = planner.next_batch(self.view)
+        while not plan.rows and planner.waits_for_number(self.view):
+            self._commit(plan.number, ())
+            plan = planner.next_batch(self.view)
+        return plan if plan.rows else None
+
+    def run(self, plan: BatchPlan, engine: Engine) -> Committed:
+        """One batch to its end: run, close what no task bound, commit.
+
+        The return of `process` says that it dealt with all that the batch contains, whether it read it in this epoch or not.
+
+        Raises:
+            Whatever ends an epoch: Fenced, LostRace, ProtocolViolation, or what the engine or the user's code raised.
+        """
+        self._phase("process")
+        engine.run(plan)
+        self._phase("close")
+        rows = tuple(self._closed(plan.number, row) for row in self.store.read(row.id for row in plan.rows).values())
+        self._phase("commit")
+        self._commit(plan.number, rows)
+        self._phase("rest")
+        skipped = sum(unread(row, self.epoch.generation) for row in rows)
+        return Committed(plan.number, rows, plan.replay, sum(map(waits, plan.rows, rows)), skipped)
+
+    def _closed(self, batch: int, row: ShardRow) -> ShardRow:
+        return row if row.batch == batch else self.store.close(self.epoch, batch, row)
+
+    def know(self, row: ShardRow) -> None:
+        """Plans from this row from now on; it was written by this epoch."""
+        self.view = replace(self.view, rows=dict(self.view.rows) | {row.id: row})
+
+    def _commit(self, number: int, rows: Iterable[ShardRow]) -> None:
+        self.store.commit(self.epoch, number)
+        known = dict(self.view.rows) | {row.id: row for row in rows}
+        self.view = replace(self.view, rows=known, committed=number, own_commits=True)
+
+    def _create(self, rows: tuple[ShardRow, ...]) -> None:
+        if not rows:
+            return
+        self.store.create_shards(self.epoch, self.view.committed, rows)
+        self.view = replace(self.view, rows=dict(self.view.rows) | self.store.read(row.id for row in rows))
+
+
+def as_child(shard: Shard) -> Child:
+    """A listed shard as the child of its parents."""
+    return Child(shard.id, frozenset(shard.parents))

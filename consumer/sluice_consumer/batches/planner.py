@@ -1,0 +1,144 @@
+"""What the next micro-batch reads. Pure: rows in, plan out (docs/protocol.md, "A batch").
+
+It may not read a clock, a table or a stream; the simulation runs these very functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from sluice_checkpoints.position import END, TRIM_HORIZON
+from sluice_checkpoints.protocol.rows import Child, ShardRow, earliest_arrival_millis
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """What an epoch knows when it plans.
+
+    Attributes:
+        rows: every shard row, by shard id.
+        committed: last batch processed to its end.
+        listed: ids that the last complete ListShards knew.
+        asked: ids of the rows that were there before it was asked.
+        own_commits: this epoch has committed a batch of its own; before that, what an earlier epoch may have issued must not change.
+    """
+
+    rows: Mapping[str, ShardRow]
+    committed: int
+    listed: frozenset[str]
+    asked: frozenset[str] = frozenset()
+    own_commits: bool = False
+
+    @property
+    def number(self) -> int:
+        """The number of the batch that is open, or comes next."""
+        return self.committed + 1
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPlan:
+    """One micro-batch: its number, the rows that take part, and whether an earlier epoch had begun it."""
+
+    number: int
+    rows: tuple[ShardRow, ...]
+    replay: bool = False
+
+    @property
+    def is_empty_replay(self) -> bool:
+        """Whether an earlier epoch fixed that this batch contains no record: there is nothing to process."""
+        return self.replay and not any(row.records for row in self.rows)
+
+
+def stands_at_end(view: TableView, child: ShardRow, parent: str) -> bool:
+    """Whether a parent is done with: its row stands at END, or neither a row nor the stream knows it any more."""
+    row = view.rows.get(parent)
+    return _expired(view, child, parent) if row is None else row.stands(view.committed) == END
+
+
+def _expired(view: TableView, child: ShardRow, parent: str) -> bool:
+    """Whether the stream no longer knows a parent that has no row, as a listing says that is no older than its child.
+
+    It is no older if it has the child. Without the child it was asked for too soon, or the child expired, and so had all its parents, which were
+    closed before it and together.
+    """
+    fresh = child.id in view.listed or (child.id in view.asked and view.listed.isdisjoint(child.parents))
+    return fresh and parent not in view.listed
+
+
+def next_batch(view: TableView) -> BatchPlan:
+    """The rows of the next batch.
+
+    If any row was bound in this batch already, an earlier epoch began it: it is exactly those rows. Otherwise every row that may join, has not
+    ended, and whose parents all ended.
+    """
+    begun = tuple(row for row in _ordered(view.rows) if row.batch == view.number)
+    if begun:
+        return BatchPlan(view.number, begun, replay=True)
+    return BatchPlan(view.number, tuple(row for row in _ordered(view.rows) if _takes_part(view, row)))
+
+
+def _takes_part(view: TableView, row: ShardRow) -> bool:
+    joined = row.joins <= view.number and row.stands(view.committed) != END
+    return joined and all(stands_at_end(view, row, parent) for parent in row.parents)
+
+
+def _ordered(rows: Mapping[str, ShardRow]) -> Iterable[ShardRow]:
+    return (rows[shard_id] for shard_id in sorted(rows))
+
+
+def held(view: TableView, generation: int) -> int:
+    """How many rows no earlier epoch can move any more: those that carry this generation, and those that stand at END, which are not fenced."""
+    return sum(row.generation == generation or row.stands(view.committed) == END for row in view.rows.values())
+
+
+def there(view: TableView, row: ShardRow, goal_millis: int) -> bool:
+    """Whether a shard stands at END, or everything that arrived up to `goal_millis` (the service's time) was read and committed."""
+    return row.stands(view.committed) == END or (row.batch <= view.committed and row.read_to >= goal_millis)
+
+
+def waits_for_number(view: TableView) -> bool:
+    """Whether a row joins only after the next batch: then even a batch without shards has to be committed."""
+    return any(row.joins > view.number for row in view.rows.values())
+
+
+def can_idle(view: TableView) -> bool:
+    """Whether only a new record, the end of a shard or an audit can change what the next batch reads.
+
+    It cannot idle while a row joins only after the next batch, nor while a parent's row is missing: then the shards are listed with every plan.
+    """
+    return not (waits_for_number(view) or needs_audit(view))
+
+
+def missing_children(view: TableView, generation: int) -> tuple[ShardRow, ...]:
+    """Rows to create for children of shards that stand at END. Every later shard starts at its beginning."""
+    joins = view.committed + (1 if view.own_commits else 2)
+    known: dict[str, Child] = {}
+    for row in _ordered(view.rows):
+        if row.children and row.stands(view.committed) == END:
+            known |= {child.id: child for child in row.children if child.id not in view.rows}
+    return tuple(_beginning(view, child, generation, joins) for _, child in sorted(known.items()))
+
+
+def unaccounted(view: TableView, listed: Iterable[Child], generation: int) -> tuple[ShardRow, ...]:
+    """Rows to create for listed shards that no row accounts for (the audit)."""
+    missing = {child.id: child for child in listed if child.id not in view.rows}
+    return tuple(_beginning(view, child, generation, view.committed + 2) for _, child in sorted(missing.items()))
+
+
+def needs_audit(view: TableView) -> bool:
+    """Whether a parent has no row, and is listed or may be: its children wait until an audit gave it one, or found that it expired."""
+    return any(parent not in view.rows and not _expired(view, row, parent) for row in view.rows.values() for parent in row.parents)
+
+
+def _beginning(view: TableView, child: Child, generation: int, joins: int) -> ShardRow:
+    """A shard that nobody has read."""
+    read_to = earliest_arrival_millis(view.rows[parent] for parent in child.parents if parent in view.rows)
+    return ShardRow(child.id, TRIM_HORIZON, TRIM_HORIZON, generation=generation, joins=joins, parents=child.parents, read_to=read_to)
+
+
+def deal(rows: Iterable[ShardRow], cores: int, shards_per_task: int) -> tuple[tuple[ShardRow, ...], ...]:
+    """Deals shards to tasks: about one task a core, never more than `shards_per_task` shards each (each further task costs 40 ms of CPU)."""
+    rows = tuple(rows)
+    tasks = max(min(cores, len(rows)), -(-len(rows) // shards_per_task))
+    return tuple(rows[i::tasks] for i in range(tasks))

@@ -1,0 +1,189 @@
+"""Reads the records of a long CBOR reply in leaps: a few hundred cursors walk from record to record at once, in numpy.
+
+A CBOR item says its length in front, so one record is found only after the one before it: in Python a loop, the dearest part of a task. So cursors
+start at places that *look* like the beginning of a record, spread over the reply, and each walks until it meets the start of the next one. Looks may
+deceive, a payload can hold any bytes. Hence nothing is believed until every byte that is not a value was compared with the first record's
+(`cbor_layout`), and every record ends where the next begins; whatever is otherwise, and every form that is not known, is left to the library.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sluice_consumer.kinesis import arrow_arrays
+from sluice_consumer.kinesis.cbor_layout import BREAK, HEADS, TIME, TYPES, FixedSegment, RecordLayout, form
+from sluice_consumer.kinesis.packed import PackedRecords, cut, cut_even
+
+Places = npt.NDArray[np.int64]
+ROWS = 512  # whose gaps are compared at once: they fit into the nearest cache
+STRIDE = 12  # records from cursor to cursor: fewer leaps against fewer searches (measured: flat from 8 to 24)
+MILLIS_FROM = 10**11  # as in kinesis_cbor
+TIMES_END = 2**52  # exact as integer and as double; milliseconds of the year 144,683
+# By the first byte of a string: how long its head is, and in the eight bytes that begin with it, by how many bits its length is shifted, and of how
+# many bits it is.
+LOW = [byte & 31 for byte in range(256)]
+HEAD = np.array(HEADS, dtype=np.int64)
+SHIFT = np.array([{24: 48, 25: 40, 26: 24}.get(low, 56) for low in LOW], dtype=np.int64)
+MASK = np.array([{24: 0xFF, 25: 0xFFFF, 26: 0xFFFFFFFF}.get(low, 31) for low in LOW], dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Where values are, for many records at once."""
+
+    starts: dict[str, Places]
+    ends: dict[str, Places]
+
+
+def read(body: bytes, at: int, least: int) -> tuple[PackedRecords, int] | None:
+    """The records of the array that begins at body[at], and where it ends; None if they are fewer than `least` or not of a known form.
+
+    Raises:
+        IndexError: the body ends inside of them.
+        ValueError: text or a time that is none.
+    """
+    count, first = _array(body, at)
+    if count is not None and count < least:
+        return None
+    known = form(body, first)
+    if known is None:
+        return None
+    page = _Page(body, known)
+    walked = page.leap(first)
+    if walked.shape[1] < least or not (walked[-1, :-1] == walked[0, 1:]).all():
+        return None
+    end = int(walked[-1, -1])
+    if walked.shape[1] != count if count is not None else body[end] != BREAK:
+        return None
+    spans = page.spans(walked)
+    if spans is None:
+        return None
+    return page.packed(spans), end + (count is None)
+
+
+def _array(body: bytes, at: int) -> tuple[int | None, int]:
+    """How many items an array has (None: it says at its end), and where they begin."""
+    if body[at] == 0x9F:
+        return None, at + 1
+    sizes = {0x98: 1, 0x99: 2, 0x9A: 4}
+    if body[at] in sizes:
+        size = sizes[body[at]]
+        return int.from_bytes(body[at + 1 : at + 1 + size], "big"), at + 1 + size
+    return (body[at] & 31 if 0x80 <= body[at] < 0x98 else 0), at + 1
+
+
+class _Page:
+    """One reply, seen as bytes and, at every byte, as the eight bytes that begin there."""
+
+    def __init__(self, body: bytes, known: RecordLayout) -> None:
+        self._body, self._form = body, known
+        self._raw = np.frombuffer(body, np.uint8)
+        self._big = self._at_every_byte(">u8")
+
+    def _at_every_byte(self, dtype: str) -> npt.NDArray[Any]:
+        size = np.dtype(dtype).itemsize
+        return np.ndarray((max(0, len(self._raw) - size + 1),), dtype, buffer=self._raw.data, strides=(1,))
+
+    def leap(self, first: int) -> Places:
+        """The records as far as cursors believe: a column for each, in order, as `_walk` makes them.
+
+        Raises:
+            IndexError: the body ends inside of one.
+        """
+        mark, size = self._form.mark, len(self._body)
+        step = max(1, int(self._walk(np.array([first]))[-1, 0]) - first) * STRIDE
+        looks = np.fromiter((self._body.find(mark, at) for at in range(first + step, size, step)), np.int64)
+        cursors = np.unique(np.append(looks[looks >= 0], first))
+        limits, who = np.append(cursors[1:], size), np.arange(len(cursors))
+        found = list[tuple[Places, Places]]()
+        while len(who):
+            found.append((who, self._walk(cursors)))
+            cursors = found[-1][1][-1]
+            inside = cursors < limits[who]
+            inside &= self._raw.take(cursors, mode="clip") == mark[0]
+            cursors, who = cursors[inside], who[inside]
+        return _in_order(found, len(limits))
+
+    def _walk(self, at: Places) -> Places:
+        """Of the records that begin at these places, if they are records, a column each.
+
+        Rows: where it begins; of each value of varying length where it is, its length and the first byte of its head; where the record ends.
+        """
+        rows = [at]
+        for gap in self._form.gaps:
+            at = at + gap.length
+            if gap.varying:
+                word = self._big[at].astype(np.int64)
+                first = (word >> 56) & 0xFF
+                start, length = at + HEAD.take(first), (word >> SHIFT.take(first)) & MASK.take(first)
+                rows += start, length, first
+                at = start + length
+        return np.array([*rows, at])
+
+    def spans(self, walked: Places) -> Spans | None:
+        """Values of the records that were walked; None if what stands between them is not the form's."""
+        starts, ends = dict[str, Places](), dict[str, Places]()
+        at, strings = walked[0], iter(walked[1:-1])
+        for gap in self._form.gaps:
+            if not self._same(at, gap):
+                return None
+            for name, (offset, length) in gap.fixed.items():
+                starts[name] = at + offset
+                ends[name] = starts[name] + length
+            if gap.varying:
+                begin, size, first = next(strings), next(strings), next(strings)
+                if not ((first >> 5 == TYPES[gap.varying]) & (begin > at + gap.length)).all():
+                    return None
+                starts[gap.varying], ends[gap.varying] = begin, begin + size
+                at = ends[gap.varying]
+        return Spans(starts, ends)
+
+    def _same(self, at: Places, gap: FixedSegment) -> bool:
+        """Whether a gap of the form begins at all of the places: eight bytes at a time, some hundreds of places at once."""
+        width = len(gap.same)
+        if not width:
+            return True
+        found = self._at_every_byte(f"V{width}")[at + (gap.length - width)].view(np.uint64)
+        same, mask = (np.tile(np.frombuffer(each, np.uint64), min(ROWS, len(at))) for each in (gap.same, gap.mask))
+        parts = (found[i : i + len(same)] for i in range(0, len(found), len(same)))
+        return not any((((part ^ same[: len(part)]) & mask[: len(part)]) != 0).any() for part in parts)
+
+    def packed(self, spans: Spans) -> PackedRecords:
+        """The columns.
+
+        Raises:
+            ValueError: text or a time that is none.
+        """
+        starts, ends = spans.starts, spans.ends
+        millis = _millis(self._at_every_byte(self._form.time)[starts[TIME]])
+        sequence = cut_even(self._body, starts["SequenceNumber"], int(ends["SequenceNumber"][0] - starts["SequenceNumber"][0]))
+        key, data = (cut(self._body, starts[name], ends[name]) for name in ("PartitionKey", "Data"))
+        return PackedRecords(arrow_arrays.strings(sequence), arrow_arrays.strings(key), data, arrow_arrays.numbers(millis))
+
+
+def _in_order(found: list[tuple[Places, Places]], cursors: int) -> Places:
+    """All that the first cursor found, then all of the second, and so on; a pair for each leap: which cursors made it, and what they found."""
+    leaps = np.bincount(np.concatenate([who for who, _ in found]), minlength=cursors)
+    begin = np.cumsum(leaps) - leaps
+    walked = np.empty((len(found[0][1]), int(leaps.sum())), np.int64)
+    for number, (who, step) in enumerate(found):
+        walked[:, begin[who] + number] = step
+    return walked
+
+
+def _millis(times: npt.NDArray[Any]) -> Places:
+    """Epoch milliseconds, of times in milliseconds or seconds (as in `cbor.millis`).
+
+    Raises:
+        ValueError: one is none.
+    """
+    values = times.astype(times.dtype.newbyteorder("="))
+    if not (values.min() > -TIMES_END and values.max() < TIMES_END):  # so written, for a double may be NaN
+        raise ValueError("a time that is none")
+    if values.min() < MILLIS_FROM:
+        values = np.where(np.abs(values) >= MILLIS_FROM, values, values * 1000)
+    return np.rint(values).astype(np.int64) if values.dtype.kind == "f" else values.astype(np.int64)

@@ -1,0 +1,67 @@
+"""What Kinesis says when a call fails, and what that means to the caller. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sluice_checkpoints.aws.retry import EXPIRED_ADVICE, EXPIRED_TOKEN, KINESIS_TRANSIENT, Again
+from sluice_checkpoints.aws.signed_http import refusal
+from sluice_checkpoints.errors import Refused
+from sluice_consumer.kinesis.client import IteratorExpired, ShardNotFound
+
+ADVICE = {
+    "AccessDeniedException": "the pod's role needs kinesis:GetShardIterator, GetRecords, ListShards and DescribeStreamSummary on the stream",
+    "KMSAccessDeniedException": "the pod's role needs kms:Decrypt on the stream's key",
+    "InvalidSignatureException": "check the credentials and this machine's clock",
+    "UnrecognizedClientException": "check the credentials",
+}
+
+
+# What services say to a request whose format they do not know; 415 is HTTP's own word for it.
+UNKNOWN_FORMAT = frozenset({"SerializationException", "UnknownOperationException", "UnsupportedMediaTypeException"})
+UNSUPPORTED_MEDIA_TYPE = 415
+EXPIRED = "ExpiredIteratorException"
+
+
+class UnsupportedEncoding(Exception):
+    """The service does not speak a wire format: ask in another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A call that failed: HTTP status, error code without its prefixes, message."""
+
+    status: int
+    code: str
+    message: str
+
+    @staticmethod
+    def of(status: int, kind: str, body: Mapping[str, Any]) -> Failure:
+        """From a reply: its status, its header `x-amzn-errortype` and its decoded body."""
+        return Failure(status, *refusal(kind, body))
+
+    @property
+    def of_format(self) -> bool:
+        """Whether the request's format may be to blame; the same call in JSON finds out."""
+        return self.status == UNSUPPORTED_MEDIA_TYPE or (self.status < 500 and (not self.code or self.code in UNKNOWN_FORMAT))
+
+    @property
+    def text(self) -> str:
+        """For messages."""
+        return ": ".join(part for part in (self.code or f"HTTP {self.status}", self.message) if part)
+
+
+def failure(told: Failure) -> Exception:
+    """The exception that says what to do next."""
+    if told.code == EXPIRED:
+        return IteratorExpired(told.message)
+    if told.code == "ResourceNotFoundException":
+        return ShardNotFound(told.message)
+    # AT_TIMESTAMP of a moment ago, asked of a host whose clock is a little behind: it passes.
+    ahead = told.code == "InvalidArgumentException" and "cannot be greater than" in told.message
+    if told.status >= 500 or told.code in KINESIS_TRANSIENT or ahead:
+        advice = f"; {EXPIRED_ADVICE}" if told.code == EXPIRED_TOKEN else ""
+        return Again(told.text + advice, cause=told.code or f"HTTP {told.status}")
+    return Refused("; ".join(part for part in (f"Kinesis refuses the call: {told.text}", ADVICE.get(told.code)) if part))

@@ -1,0 +1,156 @@
+"""`KinesisClient` over signed HTTP (`signed_http`), with own codecs.
+
+boto3's `get_records` costs several times the CPU of everything else in a task (docs/performance.md), so it is not on this path. Connections,
+credentials and pacing are shared by all shards that a process reads. Records are asked for in CBOR, as the Java SDK does; a service that does not
+speak it (emulators) is asked in JSON from then on.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from sluice_checkpoints.aws import signed_http
+from sluice_checkpoints.aws.connections import TimeLimits
+from sluice_checkpoints.aws.retry import NOBODY, Again, Listener, Patience
+from sluice_checkpoints.aws.signed_http import Service, SignedHttp
+from sluice_checkpoints.position import Position
+from sluice_checkpoints.protocol.rows import Child
+from sluice_consumer.kinesis.client import IteratorExpired, Page, iterator_type
+from sluice_consumer.kinesis.codec import CBOR, JSON, Codec
+from sluice_consumer.kinesis.failures import EXPIRED, Failure, UnsupportedEncoding, failure
+from sluice_consumer.kinesis.pacing import Pacer
+
+log = logging.getLogger(__name__)
+KINESIS = Service("kinesis", "Kinesis_20131202.")
+CONNECTIONS = 32
+WAITS = TimeLimits(connect=5.0, read=15.0)  # a reply of 10 MiB takes a second or two
+
+
+@dataclass(frozen=True)
+class StreamAddress:
+    """Which stream, and where; `deadline_seconds` bounds the retries of one call."""
+
+    name: str
+    region: str
+    endpoint: str | None = None
+    deadline_seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class KinesisReply:
+    """A successful reply: its content, and the service's clock (epoch milliseconds, 0: unknown)."""
+
+    content: dict[str, Any]
+    server_millis: int
+
+
+class KinesisCalls:
+    """Kinesis' calls over signed HTTP. Thread safe."""
+
+    def __init__(self, http: SignedHttp) -> None:
+        self._http = http
+
+    def post(self, action: str, ask: dict[str, Any], codec: Codec) -> KinesisReply:
+        """One call, made once.
+
+        Raises:
+            Again: it may succeed if it is made again.
+            NotSpoken: the service does not speak CBOR, or not as Kinesis does.
+            IteratorExpired, ShardNotFound, Refused: see `failures`.
+        """
+        reply = self._http.post(action, codec.content_type, codec.encode(ask))
+        if reply.status != 200:
+            told = Failure.of(reply.status, reply.headers.get("x-amzn-errortype", ""), _said(reply))
+            raise UnsupportedEncoding(told.text) if codec is CBOR and told.of_format else failure(told)
+        try:
+            return KinesisReply(codec.decode(reply.data), _date(reply.headers.get("date")))
+        except (ValueError, KeyError, TypeError) as error:
+            kind = UnsupportedEncoding if codec is CBOR else Again
+            raise kind(f"a reply that is not {codec.content_type}: {error!r}") from error
+
+
+class HttpKinesis:
+    """One stream. Thread safe."""
+
+    def __init__(self, address: StreamAddress, wire: KinesisCalls, pacer: Pacer, patience: Patience | None = None, codec: Codec = CBOR) -> None:
+        self._address, self._wire, self._pacer, self._codec = address, wire, pacer, codec
+        self._patience = patience or _patience(address)
+
+    def get_iterator(self, shard_id: str, position: Position) -> str:
+        """See `KinesisClient.get_iterator`. Always in JSON: in CBOR the unit of a time that is sent depends on whom one asks."""
+        ask = {"StreamName": self._address.name, "ShardId": shard_id, **iterator_type(position)}
+        return str(self._call("GetShardIterator", shard_id, ask, JSON).content["ShardIterator"])
+
+    def get_records(self, shard_id: str, iterator: str, limit: int) -> Page:
+        """See `KinesisClient.get_records`."""
+        ask = {"ShardIterator": iterator, "Limit": limit}
+        try:
+            reply = self._call("GetRecords", shard_id, ask, self._codec)
+        except UnsupportedEncoding as why:
+            log.info("%s is asked in JSON from now on: %s", self._address.name, why)
+            self._codec = JSON
+            reply = self._call("GetRecords", shard_id, ask, JSON)
+        page = _page(reply)
+        if len(page.records):
+            self._pacer.after(shard_id, int(page.records.totals()[-1]))
+        return page
+
+    def _call(self, action: str, shard_id: str, ask: dict[str, Any], codec: Codec) -> KinesisReply:
+        def attempt() -> KinesisReply:
+            self._pacer.before(action, shard_id)
+            return self._wire.post(action, ask, codec)
+
+        try:
+            return self._patience.call(f"{action} of {shard_id} in stream {self._address.name}", attempt)
+        except IteratorExpired:
+            self._patience.listener.again(action, EXPIRED)  # by the caller, with a new iterator
+            raise
+
+
+def _page(reply: KinesisReply) -> Page:
+    content = reply.content
+    return Page(
+        records=content["Records"],
+        next_iterator=content.get("NextShardIterator") or None,  # CBOR has two words for nothing
+        behind_millis=int(content.get("MillisBehindLatest") or 0),
+        children=_children(content.get("ChildShards")),
+        server_millis=reply.server_millis,
+    )
+
+
+def _children(listed: list[dict[str, Any]] | None) -> tuple[Child, ...] | None:
+    return tuple(Child(c["ShardId"], frozenset(c["ParentShards"])) for c in listed) if listed else None
+
+
+def _said(reply: signed_http.ServiceReply) -> dict[str, Any]:
+    """The content of a failed reply, in whatever it is written; proxies and load balancers answer in HTML."""
+    for codec in (JSON, CBOR):
+        try:
+            return codec.decode(reply.data)
+        except (ValueError, KeyError, TypeError):
+            continue
+    return {}
+
+
+def _date(header: str | None) -> int:
+    """0 without a header: this machine's clock may be ahead, and an idle shard's TIMESTAMP must not follow it over records."""
+    return round(parsedate_to_datetime(header).timestamp() * 1000) if header else 0
+
+
+@functools.cache
+def _shared(region: str, endpoint: str | None) -> tuple[KinesisCalls, Pacer]:
+    return KinesisCalls(signed_http.connect(KINESIS, region, endpoint, WAITS, CONNECTIONS)), Pacer()
+
+
+def _patience(address: StreamAddress, listener: Listener = NOBODY) -> Patience:
+    return Patience(limit=address.deadline_seconds, first=0.1, cap=5.0, listener=listener)
+
+
+@functools.cache
+def connect(address: StreamAddress, listener: Listener = NOBODY) -> HttpKinesis:
+    """The client of a stream; one a process, address and listener."""
+    return HttpKinesis(address, *_shared(address.region, address.endpoint), _patience(address, listener))

@@ -1,0 +1,93 @@
+"""What a driver has done so far: lines for its log, and the numbers of its report (docs/interfaces.md, "Report (JSON, driver → operator)")."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sluice_checkpoints.position import END
+from sluice_consumer.batches import planner
+from sluice_consumer.batches.consumer import Committed, Consumer
+
+WINDOW = 30  # batches over which the rate is taken
+WARNINGS = 5  # the last ones are reported; all of them are in the log
+
+
+class BatchProgress:
+    """Counts the batches of one epoch.
+
+    Attributes:
+        near: the warning that retention is near, for as long as it is.
+    """
+
+    def __init__(self, consumer: Consumer, generation: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._consumer, self._generation, self._clock = consumer, generation, clock
+        self._records, self._behind = 0, 0
+        self._recent: deque[tuple[float, int]] = deque([(clock(), 0)], maxlen=WINDOW)
+        self._warnings: deque[str] = deque(maxlen=WARNINGS)
+        self.near: str | None = None
+
+    def add(self, committed: Committed, seconds: float) -> str:
+        """Counts a batch, and describes it in one line."""
+        self._records += committed.records
+        self._behind = committed.behind_millis
+        self._recent.append((self._clock(), committed.records))
+        shards = len(committed.rows)
+        unread = f", {committed.unread} of them not read again" if committed.unread else ""
+        return f"batch {committed.number}: {committed.records} records of {shards} shards{unread} in {seconds:.3f} s, {self._behind} ms behind"
+
+    def warn(self, warning: str) -> None:
+        """Adds a warning, `"<reason>: <text>"`, to every further report."""
+        self._warnings.append(warning)
+
+    def report(self) -> dict[str, Any]:
+        """The fields of the report that follow from rows and batches."""
+        view = self._consumer.view
+        ended = sum(row.stands(view.committed) == END for row in view.rows.values())
+        return {
+            "generation": self._generation,
+            "batch": view.committed,
+            "openShards": len(view.rows) - ended,
+            "endedShards": ended,
+            "heldShards": planner.held(view, self._generation),
+            "millisBehindLatest": self._behind,
+            "records": self._records,
+            "recordsPerSecond": self._rate(),
+            "warnings": [*self._warnings, *([self.near] if self.near else [])],
+        }
+
+    def _rate(self) -> float:
+        seconds = self._clock() - self._recent[0][0]
+        return round(sum(records for _, records in list(self._recent)[1:]) / seconds, 1) if seconds else 0.0
+
+
+@dataclass
+class Backfill:
+    """How far a run is that ends when all that had arrived by `goal` (the service's time, epoch milliseconds) is processed."""
+
+    consumer: Consumer
+    goal: int
+    clock: Callable[[], float] = time.monotonic
+    _began: tuple[float, int] | None = None
+
+    def line(self) -> str:
+        """Shards that are there, how much of the stream's time is left, and how long that takes at the present pace."""
+        view = self.consumer.view
+        away = [row for row in view.rows.values() if not planner.there(view, row, self.goal)]
+        done = f"{len(view.rows) - len(away)} of {len(view.rows)} shards done"
+        read_to = min((row.read_to for row in away if row.read_to), default=None)
+        if read_to is None:
+            return done
+        now, left = self.clock(), max(0, self.goal - read_to) / 1000
+        self._began = self._began or (now, read_to)
+        seconds, gained = now - self._began[0], (read_to - self._began[1]) / 1000
+        eta = f", about {_span(left * seconds / gained)} at this pace" if gained > 0 else ""
+        return f"{done}, {_span(left)} of the stream to go{eta}"
+
+
+def _span(seconds: float) -> str:
+    return str(datetime.timedelta(seconds=round(seconds)))

@@ -1,0 +1,53 @@
+"""What the rows of an epoch say, read from them at each scrape: so nothing has to be kept up to date, and an ended shard leaves no series behind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from sluice_checkpoints.position import END
+from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_consumer.batches import planner, retention
+from sluice_consumer.batches.consumer import Consumer
+from sluice_consumer.metrics.driver import BEHIND, COMMITTED, GENERATION, RETENTION, SHARDS, USED, Family
+
+Samples = Iterable[tuple[tuple[str, ...], float]]
+
+
+class RowFigures(Collector):
+    """The gauges of one epoch; `wall` gives the time in seconds since the epoch."""
+
+    def __init__(self, consumer: Consumer, wall: Callable[[], float] = time.time) -> None:
+        self._consumer, self._wall = consumer, wall
+
+    def collect(self) -> Iterable[Metric]:
+        """What Prometheus is told."""
+        view, generation = self._consumer.view, self._consumer.epoch.generation
+        opened = [row for row in view.rows.values() if row.stands(view.committed) != END]
+        held = planner.held(view, generation)
+        states = {"open": len(opened), "ended": len(view.rows) - len(opened), "held": held}
+        yield _gauge(GENERATION, [((), generation)])
+        yield _gauge(COMMITTED, [((), view.committed)])
+        yield _gauge(SHARDS, (((state,), number) for state, number in states.items()))
+        yield _gauge(BEHIND, (((row.id,), row.behind) for row in opened))
+        yield from self._retention(opened)
+
+    def _retention(self, opened: list[ShardRow]) -> Iterable[Metric]:
+        kept = self._consumer.identity.retention_millis if self._consumer.identity else None
+        now = round(self._wall() * 1000)
+        yield _gauge(RETENTION, [((), kept / 1000)] if kept else [])
+        yield _gauge(USED, (((row.id,), retention.used(row, kept, now)) for row in opened) if kept else [])
+
+    def describe(self) -> Iterable[Metric]:
+        """Names and types only."""
+        return [_gauge(family, []) for family in (GENERATION, COMMITTED, SHARDS, BEHIND, RETENTION, USED)]
+
+
+def _gauge(family: Family, samples: Samples) -> Metric:
+    gauge = GaugeMetricFamily(family.name, family.help, labels=family.labels)
+    for labels, value in samples:
+        gauge.add_metric(labels, value)
+    return gauge

@@ -1,0 +1,76 @@
+"""The driver as its supervisor's child: how it is started, what it is handed down, how it is ended."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+
+from sluice_checkpoints.protocol.lease import TakenLease
+from sluice_consumer.process import sigterm
+from sluice_consumer.process.lease_handoff import LeaseHandoff
+
+log = logging.getLogger(__name__)
+PARENT = "SLUICE_SUPERVISOR"
+PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent() -> None:
+    """Makes the kernel kill this process when its supervisor dies, which may have happened before."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != int(os.environ.pop(PARENT)):
+        sys.exit("the supervisor is gone")
+
+
+@contextlib.contextmanager
+def starting(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Starts the driver in a process group of its own; it dies when this process dies, and when the lease is not taken.
+
+    Spark starts while the lease is waited for; without its orders a driver knows no epoch to fence, read or write with.
+    """
+    environment = os.environ | {PARENT: str(os.getpid())}
+    with sigterm.blocked():
+        child = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, start_new_session=True)
+    assert child.stdin is not None  # noqa: S101 - it is a pipe
+    os.set_blocking(child.stdin.fileno(), False)
+    try:
+        yield child
+    except BaseException:
+        end_group(child)
+        raise
+    finally:
+        child.stdin.close()
+
+
+def order(child: subprocess.Popen[bytes], taken: TakenLease, number: int) -> None:
+    """Hands a driver its epoch. One that has died meanwhile gets none; `Supervisor.watch` finds out why."""
+    orders = LeaseHandoff(taken.epoch.generation, taken.epoch.token, taken.how, taken.wait_out_millis, number, taken.sent)
+    _hand_down(child, json.dumps(dataclasses.asdict(orders)))
+
+
+def pass_on(child: subprocess.Popen[bytes], sent: float) -> None:
+    """Tells a driver when a heartbeat was sent that was accepted."""
+    _hand_down(child, repr(sent))
+
+
+def _hand_down(child: subprocess.Popen[bytes], line: str) -> None:
+    """Writes a line, which never waits: a driver that does not read finds thousands of earlier ones, and a dead one needs none."""
+    assert child.stdin is not None  # noqa: S101 - `starting` made it
+    with contextlib.suppress(BrokenPipeError, BlockingIOError, ValueError):
+        os.write(child.stdin.fileno(), line.encode() + b"\n")
+
+
+def end_group(child: subprocess.Popen[bytes]) -> None:
+    """Kills what is left of the driver's process group (its JVM) and reaps the driver."""
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        log.debug("the driver's process group is gone")
+    child.wait()

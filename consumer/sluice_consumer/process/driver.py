@@ -1,0 +1,204 @@
+"""The child process of an epoch: Spark and the batch loop.
+
+Its supervisor starts it before it holds the lease. Until the orders come, it has no generation and touches neither table nor stream.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+import click
+from pyspark.sql import SparkSession
+
+from sluice_checkpoints.errors import SluiceError
+from sluice_checkpoints.protocol.store import Epoch
+from sluice_consumer import logs
+from sluice_consumer.config import Config, configuration
+from sluice_consumer.pipelines import NotNow
+from sluice_consumer.process import ending as outcome
+from sluice_consumer.process import pod
+from sluice_consumer.process.child_process import die_with_parent
+from sluice_consumer.process.ending import Ending, Interrupted
+from sluice_consumer.process.lease_handoff import Guard, LeaseHandoff, standard_input
+from sluice_consumer.process.session import Session, WorkLease, deeper
+from sluice_consumer.process.sigterm import set_on_term
+from sluice_consumer.process.supervisor import STOP_SECONDS
+from sluice_consumer.spark import conf, warmup_source
+from sluice_consumer.spark.engine import SparkEngine
+from sluice_consumer.spark.executors import ExecutorTarget, SparkBackend, described
+from sluice_consumer.spark.warmup import SparkWarmUps, WarmUp
+
+log = logging.getLogger(__name__)
+SPARK_SECONDS = STOP_SECONDS - 5  # for Spark to stop; the rest is the supervisor's, so that it need not kill
+
+
+def session(config: Config, here: conf.PodAddress | None, master: str | None) -> SparkSession:
+    """Starts Spark; in a pod, executors come while the driver goes on."""
+    settings = conf.settings(config, here, master)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    logs.say(f"starting Spark on {settings['spark.master']}")
+    return SparkSession.builder.config(map=dict[str, Any](settings)).getOrCreate()
+
+
+def _warm_up(spark: SparkSession, config: Config) -> WarmUp | None:
+    """For executors that are processes of their own."""
+    if conf.is_local(str(spark.sparkContext.master)):
+        return None
+    return WarmUp(SparkWarmUps(spark, warmup_source.options(config.stream)))
+
+
+def _meanwhile(warm_up: WarmUp | None) -> contextlib.AbstractContextManager[None]:
+    return warm_up.meanwhile() if warm_up else contextlib.nullcontext()
+
+
+class Driver:
+    """One driver process.
+
+    Attributes:
+        work: the epoch's, once there is one; also asked when it failed, and why.
+        worked: whether a job of this epoch may have begun.
+    """
+
+    def __init__(self, config: Config, options: tuple[str | None, bool], pipe: FileIO) -> None:
+        """`pipe`: from the supervisor."""
+        self._config, self._pipe = config, pipe
+        self._master, self._until_tip = options
+        self._drain = threading.Event()
+        self._here = pod.from_environment()
+        self._annotations = pod.PodAnnotations(self._here) if self._here else None
+        self._reporter = pod.Reporter(None)  # only its epoch's owner reports
+        self._spark: SparkSession | None = None
+        self.work: Session | None = None
+        self.worked = False
+
+    def run(self) -> Ending:
+        """Everything, from starting Spark to the end of the last batch."""
+        set_on_term(self._drain, lambda: logs.say("told to stop: the open batch is finished, then the lease is released"))
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor decides what Ctrl-C means
+        spark = self._spark = session(self._config, self._here, self._master)
+        warm_up = _warm_up(spark, self._config)
+        with _meanwhile(warm_up):
+            orders = self._ordered()
+        work = self._begun(orders)
+        with _meanwhile(warm_up):
+            work.wait_out()
+        engine = work.engine(spark, warm_up)
+        self._start_following(spark, work)
+        self.worked = True
+        return self._worked_off(work, engine)
+
+    def _worked_off(self, work: Session, engine: SparkEngine) -> Ending:
+        """Batches until told to drain, until the tip, or until `process` asks for its batch later."""
+        try:
+            work.loop(engine, until_tip=self._until_tip)
+        except NotNow as later:
+            return dataclasses.replace(outcome.of(later), quiet=engine.quiet())
+        return self._drained(quiet=engine.quiet())
+
+    def _drained(self, *, quiet: bool) -> Ending:
+        if self._until_tip and self._drain.is_set():
+            return dataclasses.replace(
+                outcome.of(Interrupted("told to stop before the tip was reached; run it again to go on from there")), quiet=quiet
+            )
+        return Ending(0, "", "", quiet)
+
+    def stop(self) -> bool:
+        """Stops Spark, and says whether it stopped in time. It asks executors and the cluster's API, and may wait for them for ever."""
+        self._reporter.update(phase="Draining")
+        if self._spark is None:
+            return True
+        thread = threading.Thread(target=self._spark.stop, name="stop", daemon=True)
+        thread.start()
+        thread.join(SPARK_SECONDS)
+        return not thread.is_alive()
+
+    def _ordered(self) -> LeaseHandoff:
+        """Waits for the lease, and watches it from then on."""
+        orders = LeaseHandoff.read(self._pipe)
+        Guard(self._pipe, self._config.lease_duration_seconds, orders.sent).start()
+        return orders
+
+    def _begun(self, orders: LeaseHandoff) -> Session:
+        self._reporter = pod.Reporter(self._annotations, number=orders.reportNumber)
+        lease = WorkLease(Epoch(orders.generation, orders.token), orders.how, orders.waitOutMillis)
+        self.work = Session(self._config, lease, self._reporter, self._drain)
+        self.work.begin(in_pod=self._here is not None)
+        return self.work
+
+    def _start_following(self, spark: SparkSession, work: Session) -> None:
+        if self._annotations is None or self._here is None:
+            return
+        initial = self._config.executors or 0
+        target = ExecutorTarget(SparkBackend(spark.sparkContext), initial, self._config.drain_timeout_seconds, time.monotonic)
+        prefix = spark.conf.get("spark.kubernetes.executor.podNamePrefix", self._here.name) or self._here.name
+        threading.Thread(target=self._follow, args=(target, prefix, work), name="executors", daemon=True).start()
+
+    def _follow(self, target: ExecutorTarget, prefix: str, work: Session) -> None:
+        """Keeps the executors at the operator's target, and the report fresh."""
+        while True:
+            wanted = pod.wanted_executors(self._annotations) if self._annotations else None
+            try:
+                target.apply(target.total if wanted is None else wanted)
+                draining = [described(d, prefix, time.monotonic(), datetime.datetime.now(datetime.UTC)) for d in target.draining.values()]
+                self._reporter.update(executors=target.live, draining=draining, **work.look())
+            except Exception:  # the next step tries again; the batch loop must not die of it
+                log.exception("the executor target could not be applied")
+            time.sleep(pod.POLL_SECONDS)
+
+
+def attempt(driver: Driver) -> Ending:
+    """Runs a driver and turns whatever it raised into an ending. Before its first job nobody can be working."""
+    try:
+        return driver.run()
+    except SluiceError as error:
+        ending = outcome.of(_why(driver, error) if error.exit_code == 1 else error)
+    except SystemExit as error:  # of the user's code, or before there were orders: no drain, whatever its code says
+        ending = Ending(1, "SystemExit", f"the driver was told to exit by its own code: {error.code}")
+    except Exception as error:
+        log.exception("the batch failed; it will come again, with the same content, in the next epoch")
+        ending = outcome.of(_why(driver, error))
+    return dataclasses.replace(ending, quiet=not driver.worked)
+
+
+def finish(driver: Driver, ending: Ending) -> int:
+    """Says how it ended, then stops Spark, and returns the exit status. A Spark that does not stop keeps neither the words back nor the lease."""
+    if ending.reason:
+        outcome.report(ending)
+    if driver.stop():
+        return ending.status
+    log.warning("Spark did not stop within %g s: it is killed", SPARK_SECONDS)
+    return dataclasses.replace(ending, quiet=False).status
+
+
+def _why(driver: Driver, error: Exception) -> Exception:
+    return deeper(driver.work.consumer, error) if driver.work else error
+
+
+@click.command()
+@click.option("--config", "path", type=click.Path(path_type=Path), required=True)
+@click.option("--master")
+@click.option("--until-tip", is_flag=True)
+def main(path: Path, master: str | None, until_tip: bool) -> None:  # noqa: FBT001 - click passes flags so
+    """The driver process; started by `python -m sluice_consumer`."""
+    logs.configure()
+    die_with_parent()
+    driver = Driver(configuration(path), (master, until_tip), standard_input())
+    status = finish(driver, attempt(driver))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)  # Spark's and probes' threads have nothing left to say
+
+
+if __name__ == "__main__":
+    main()

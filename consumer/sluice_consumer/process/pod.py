@@ -1,0 +1,167 @@
+"""The driver's own pod: where the operator's target is read and the driver's report is written.
+
+Every patch carries the pod's uid, so that it can never touch a later pod of the same name (the API server answers 409).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from sluice_consumer.spark.conf import PodAddress
+
+TARGET = "sluice.dev/executors"
+REPORT = "sluice.dev/report"
+TABLE_MADE = "SLUICE_TABLE_MADE"
+REPORT_SECONDS = 5.0
+ALIVE_SECONDS = 30.0  # a report that does not change is repeated; the operator calls one stale after 90 s
+POLL_SECONDS = 2.0
+TIMEOUT = 10.0  # seconds that the API server has for an answer
+
+log = logging.getLogger(__name__)
+
+
+def from_environment(environment: Mapping[str, str] = os.environ) -> PodAddress | None:
+    """The pod this process runs in, or None outside Kubernetes (no `SLUICE_POD_NAME`)."""
+    if "SLUICE_POD_NAME" not in environment:
+        return None
+    name, namespace, ip, uid = (environment[f"SLUICE_POD_{key}"] for key in ("NAME", "NAMESPACE", "IP", "UID"))
+    return PodAddress(name, namespace, ip, uid)
+
+
+def table_made(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether the operator knows that a driver has worked on the checkpoint table. Outside Kubernetes nobody does."""
+    return environment.get(TABLE_MADE) == "true"
+
+
+class Annotations(Protocol):
+    """The annotations of one pod."""
+
+    def read(self) -> Mapping[str, str]:
+        """All of them."""
+        ...
+
+    def write(self, name: str, value: str) -> None:
+        """Sets one."""
+        ...
+
+
+class PodAnnotations:
+    """Over the Kubernetes API, with the pod's service account."""
+
+    def __init__(self, pod: PodAddress) -> None:
+        import kubernetes  # noqa: PLC0415 - 40 MB that only a pod needs
+
+        configuration = kubernetes.client.Configuration()
+        kubernetes.config.load_incluster_config(client_configuration=configuration)
+        configuration.retries = False  # urllib3 would try four times; whoever asks comes again in seconds anyway
+        self._api, self._pod = kubernetes.client.CoreV1Api(kubernetes.client.ApiClient(configuration)), pod
+
+    def read(self) -> Mapping[str, str]:
+        """All annotations."""
+        pod = self._api.read_namespaced_pod(self._pod.name, self._pod.namespace, _request_timeout=TIMEOUT)
+        return pod.metadata.annotations or {}
+
+    def write(self, name: str, value: str) -> None:
+        """Sets one, if the pod is still the one with our uid."""
+        body = {"metadata": {"uid": self._pod.uid, "annotations": {name: value}}}
+        self._api.patch_namespaced_pod(self._pod.name, self._pod.namespace, body, _request_timeout=TIMEOUT)
+
+
+@dataclass
+class ReportDraft:
+    """What the operator is to be told, and when: on change, but never more often than every `REPORT_SECONDS`. Pure.
+
+    At once: another phase; the first executor; no executor any more. Readiness depends on them.
+
+    Attributes:
+        number: of the last report that was begun. One whose answer is lost may have arrived, so its number is not used again.
+        state: the newest; what was held back goes with it.
+    """
+
+    number: int = 0
+    state: dict[str, Any] = field(default_factory=dict)
+    _begun: dict[str, Any] = field(default_factory=dict)
+    _begun_at: float = float("-inf")
+    _failed: bool = False
+
+    def wait(self, now: float) -> float:
+        """Seconds until it is to be written."""
+        if not self.state:
+            return ALIVE_SECONDS
+        same = self.state == self._begun and not self._failed
+        urgent = _readiness(self.state) != _readiness(self._begun) and not self._failed
+        return 0.0 if urgent else max(0.0, self._begun_at + (ALIVE_SECONDS if same else REPORT_SECONDS) - now)
+
+    def begin(self, now: float) -> str:
+        """The text to write now."""
+        self.number += 1
+        self._begun, self._begun_at, self._failed = dict(self.state), now, False
+        return json.dumps({"number": self.number, **self._begun})
+
+    def fail(self) -> None:
+        """The text may not have arrived: the same or a newer one is due in `REPORT_SECONDS`."""
+        self._failed = True
+
+
+def _readiness(state: Mapping[str, Any]) -> tuple[Any, bool]:
+    return state.get("phase"), bool(state.get("executors"))
+
+
+class Reporter:
+    """Writes the report from a thread of its own: an API server that does not answer holds up neither a batch nor a heartbeat."""
+
+    def __init__(self, annotations: Annotations | None, number: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
+        self._annotations, self._report, self._clock = annotations, ReportDraft(number), clock
+        self._changed, self._last, self._over = threading.Condition(), False, False
+        if annotations is not None:
+            threading.Thread(target=self._run, args=(annotations,), name="report", daemon=True).start()
+
+    def update(self, **values: Any) -> None:
+        """Changes some fields of the report. It is written soon, and never waited for."""
+        with self._changed:
+            self._report.state |= values
+            self._changed.notify()
+
+    def hand_over(self, **values: Any) -> int:
+        """Changes some fields, writes one last report, and returns the number after which another process' reports go on."""
+        with self._changed:
+            self._report.state |= values
+            self._last = True
+            self._changed.notify()
+            return self._report.number + 1
+
+    def _run(self, annotations: Annotations) -> None:
+        while (text := self._next()) is not None:
+            try:
+                annotations.write(REPORT, text)
+            except Exception as error:  # noqa: BLE001 - a report is for people; nothing of the protocol may depend on it
+                log.warning("the report could not be written: %s", error)
+                with self._changed:
+                    self._report.fail()
+
+    def _next(self) -> str | None:
+        """Waits until a report is due; None after the last one."""
+        with self._changed:
+            if self._over:
+                return None
+            while not self._last and (left := self._report.wait(self._clock())) > 0:
+                self._changed.wait(left)
+            self._over = self._last
+            return self._report.begin(self._clock())
+
+
+def wanted_executors(annotations: Annotations) -> int | None:
+    """The operator's target, or None when it says nothing."""
+    try:
+        value = annotations.read().get(TARGET)
+    except Exception as error:  # noqa: BLE001 - the next poll asks again
+        log.warning("the executor target could not be read: %s", error)
+        return None
+    return int(value) if value is not None and value.isascii() and value.isdecimal() else None

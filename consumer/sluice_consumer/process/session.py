@@ -1,0 +1,200 @@
+"""The work of one epoch, wherever its lease and its Spark session come from: rows, batches, and all that is told about them.
+
+The driver process (`driver`) and a session that somebody else made (`embedded`) both do it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyspark.sql import SparkSession
+
+from sluice_checkpoints.errors import Fenced, Refused
+from sluice_checkpoints.protocol.lease import MARGIN
+from sluice_checkpoints.protocol.store import Epoch
+from sluice_checkpoints.stream.model import StreamIdentity
+from sluice_consumer import logs
+from sluice_consumer.batches import planner, retention
+from sluice_consumer.batches.consumer import Committed, Consumer
+from sluice_consumer.batches.loop import Loop, LoopTimings
+from sluice_consumer.config import Config
+from sluice_consumer.kinesis.http import HttpKinesis, StreamAddress, connect
+from sluice_consumer.metrics.driver import DriverMetrics
+from sluice_consumer.metrics.progress import Backfill, BatchProgress
+from sluice_consumer.metrics.requests import RequestFigures
+from sluice_consumer.metrics.rows import RowFigures
+from sluice_consumer.process import source_watch, wiring
+from sluice_consumer.process.pod import Reporter
+from sluice_consumer.shards.new_records import NewRecords
+from sluice_consumer.shards.probe import Probe
+from sluice_consumer.shards.reader import ShardReader
+from sluice_consumer.shards.request_counts import DYNAMODB, KINESIS
+from sluice_consumer.spark.engine import SparkEngine
+from sluice_consumer.spark.warmup import WarmUp
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class WorkLease:
+    """The lease that the work is done under: the epoch, how it was taken, and for how long everybody before may still be working."""
+
+    epoch: Epoch
+    how: str
+    wait_out_millis: int = 0
+
+
+class ReadSettings(Protocol):
+    """What tells tasks of the stream.
+
+    Attributes:
+        identity: as the last audit found it.
+    """
+
+    identity: StreamIdentity
+
+
+class Session:
+    """One epoch's.
+
+    Attributes:
+        consumer: its rows; also asked when it failed, and why.
+    """
+
+    def __init__(self, config: Config, lease: WorkLease, reporter: Reporter, drain: threading.Event) -> None:
+        self._config, self._lease, self._reporter, self._drain = config, lease, reporter, drain
+        self._began = time.monotonic()
+        self._service_time = retention.ServiceTime()
+        self._metrics = DriverMetrics()
+        self._backfill: Backfill | None = None
+        self._calls = RequestFigures()
+        self._kinesis = self._calls.tally.listener(KINESIS)
+        store, catalog = wiring.store(config, self._calls.tally.listener(DYNAMODB)), wiring.catalog(config, self._kinesis)
+        self.consumer = Consumer(store, catalog, lease.epoch, self._metrics.phase)
+        self._progress = BatchProgress(self.consumer, lease.epoch.generation)
+        for collector in (self._calls, RowFigures(self.consumer)):
+            self._metrics.registry.register(collector)
+
+    def begin(self, *, in_pod: bool) -> None:
+        """Fences and reads the rows, and makes sure that a batch which an earlier epoch had begun can still be read.
+
+        Raises:
+            Refused, Fenced, DataLost: see `Consumer.begin` and `retention.settle`.
+        """
+        self._metrics.took(self._lease.how)
+        if self._config.metrics:
+            self._metrics.serve(self._config.metrics, in_pod)
+        self._reporter.update(phase="Starting", generation=self._lease.epoch.generation, batch=0)
+        self.consumer.begin(logs.say)
+        self._suspect(self.consumer.notes)
+        if planner.next_batch(self.consumer.view).replay:
+            client = self.kinesis()
+            source = ShardReader(client, self.consumer.catalog, self.consumer.identify())
+            retention.settle(self.consumer, client, source, self._config.accept_loss_of_batch)
+        if self._config.migrate_from is not None:
+            threading.Thread(target=self._watch_source, name="source", daemon=True).start()
+
+    def wait_out(self) -> None:
+        """After a forced take, everybody before us may be working until the larger promise is over."""
+        left = self._began + self._lease.wait_out_millis / 1000 * MARGIN - time.monotonic()
+        if self._lease.wait_out_millis and left > 0:
+            self._reporter.update(phase="WaitingOutLease", deadline=logs.in_seconds(left))
+            self._drain.wait(left)
+
+    def engine(self, spark: SparkSession, warm_up: WarmUp | None = None) -> SparkEngine:
+        """What runs this epoch's batches in a session."""
+        assert self.consumer.row is not None  # noqa: S101 - begin() set it
+        return SparkEngine(spark, self._config, self.consumer.identify(), (self._lease.epoch.generation, self.consumer.row.consumer_id), warm_up)
+
+    def loop(self, engine: SparkEngine, *, until_tip: bool) -> None:
+        """Batches, until told to drain, or until all is processed that had arrived before this epoch's listing of the shards."""
+        goal = self.consumer.listed_millis + 1000 if until_tip else None  # whole seconds: the listing came before the next one
+        self._backfill = None if goal is None else Backfill(self.consumer, goal)
+        rhythm = LoopTimings(
+            interval=self._config.batch.interval_seconds,
+            until=goal,
+            news=NewRecords(lambda row: Probe(self.kinesis(), row.id, row.end), lambda: self.consumer.listed_millis),
+            told=lambda committed, seconds: self.told(engine, committed, seconds),
+            rest=engine.rest,
+            begun=lambda number: self._reporter.update(openBatch=number),
+        )
+        self._reporter.update(phase="Running", deadline=None, **self._progress.report())
+        Loop(self.consumer, engine, rhythm, self._drain).run()
+
+    def close(self) -> None:
+        """Ends what a process would take with it."""
+        self._metrics.close()
+
+    def look(self) -> dict[str, object]:
+        """What has to be looked at even while a batch takes its time: the warnings of the report."""
+        assert self.consumer.identity is not None  # noqa: S101 - begin() set it
+        now = self._service_time.now(self.consumer.listed_millis)
+        near = retention.near(self.consumer.view, self.consumer.identity.retention_millis, now)
+        if near and not self._progress.near:
+            self._say(near)
+        self._progress.near = near
+        return {"warnings": self._progress.report()["warnings"]}
+
+    def kinesis(self) -> HttpKinesis:
+        """A client of the stream; its calls are counted."""
+        stream = self._config.stream
+        return connect(StreamAddress(stream.name, stream.region, stream.kinesis_endpoint), self._kinesis)
+
+    def told(self, engine: ReadSettings, committed: Committed | None, seconds: float) -> None:
+        """A batch was committed that took so many seconds, or there is nothing to read: lines, metrics, report."""
+        engine.identity = self.consumer.identity or engine.identity  # the last audit may have found another retention
+        if committed is not None:
+            self._calls.carried(committed.rows)
+            self._metrics.batch(committed)
+            more = f"; {self._backfill.line()}" if self._backfill else ""
+            logs.say(self._progress.add(committed, seconds) + more)
+            self._suspect(committed.notes)
+        self.look()
+        phase = "Draining" if self._drain.is_set() else "Running" if committed else "Idle"
+        self._reporter.update(phase=phase, openBatch=None, **self._progress.report())
+
+    def _suspect(self, notes: Iterable[str]) -> None:
+        for note in notes:
+            self._warn(f"DataLossSuspected: {note}")
+
+    def _warn(self, warning: str) -> None:
+        self._progress.warn(warning)
+        self._say(warning)
+
+    def _say(self, warning: str) -> None:
+        self._metrics.warned(warning)
+        logs.warn(warning)
+
+    def _watch_source(self) -> None:
+        """Once, minutes after the start: whether the consumer that was replaced still writes."""
+        if self._drain.wait(source_watch.SECONDS):
+            return
+        try:
+            row = self.consumer.store.migration()
+            warning = source_watch.moved(wiring.sources(self._config), row) if row else None
+        except Exception:  # only a warning hangs on it
+            log.exception("the source of the migration could not be compared")
+            return
+        if warning:
+            self._warn(warning)
+
+
+def deeper(consumer: Consumer, error: Exception) -> Exception:
+    """Why a batch really failed: a later epoch owns the table, or the stream is gone or another; then Spark's own words only hide it."""
+    with contextlib.suppress(Exception):
+        row = consumer.store.consumer()
+        if row is not None and row.generation != consumer.epoch.generation:
+            return Fenced(f"a later epoch took over: {error}")
+    try:
+        consumer.identify()
+    except Refused as refused:
+        return refused
+    except Exception:  # it may only be unreachable: then nothing is known
+        log.exception("the stream could not be described")
+    return error

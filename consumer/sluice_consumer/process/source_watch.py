@@ -1,0 +1,24 @@
+"""Whether the table that was migrated has moved since: then the old consumer still works, and both process the same records (docs/migration.md).
+
+The driver looks once, minutes after it started. It only warns: nothing it could do would be right.
+"""
+
+from __future__ import annotations
+
+from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.formats.detect import take_snapshot
+from sluice_checkpoints.formats.snapshot import SourceTables
+from sluice_checkpoints.protocol.rows import MigrationRow
+
+SECONDS = 180.0  # KCL's slowest writer, the worker metrics, writes every 30 s
+
+
+def moved(tables: SourceTables, row: MigrationRow) -> str | None:
+    """A warning if the source is no longer as it was migrated; None if it is, or is gone, as it may be later."""
+    try:
+        found, snapshot = take_snapshot(tables, row.source, row.format)
+    except Refused:
+        return None
+    if snapshot.digest == row.source_digest:
+        return None
+    return f"SourceMoved: table {row.source} ({found.name}) was written after its migration; is the consumer it belongs to still running?"

@@ -1,0 +1,65 @@
+"""Real adapters made from a configuration: the checkpoint table, the stream's catalog, addresses.
+
+All of a process share the clients of DynamoDB: boto3's for tables, its like without boto3 (`dynamodb.http`) for what every batch does with rows.
+Only heartbeats have one of their own: its answers are worth nothing after a sixth of the lease, and no other call may keep it waiting for a
+connection.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from sluice_checkpoints.aws.retry import NOBODY, Listener, Patience
+from sluice_checkpoints.dynamodb.create import DynamoTargets
+from sluice_checkpoints.dynamodb.http import DynamoHttp, http_client
+from sluice_checkpoints.dynamodb.source_tables import DynamoSources
+from sluice_checkpoints.dynamodb.table import Api, DynamoTable, Endpoint, client
+from sluice_checkpoints.protocol.store import CheckpointStore
+from sluice_checkpoints.stream.catalog import BotoStreamCatalog
+from sluice_consumer.config import Config, StreamConfig
+
+
+@functools.cache
+def _shared(endpoint: Endpoint) -> Api:
+    return client(endpoint)
+
+
+@functools.cache
+def _rows(endpoint: Endpoint) -> DynamoHttp:
+    return http_client(endpoint)
+
+
+def _endpoint(stream: StreamConfig) -> Endpoint:
+    return Endpoint(stream.region, stream.dynamodb_endpoint)
+
+
+def _dynamodb(stream: StreamConfig) -> Api:
+    return _shared(_endpoint(stream))
+
+
+def store(config: Config, listener: Listener = NOBODY) -> CheckpointStore:
+    """The consumer's table, with the patience of a batch."""
+    return CheckpointStore(DynamoTable(config.checkpoints.table, _rows(_endpoint(config.stream)), Patience(listener=listener)))
+
+
+def beating_store(config: Config) -> CheckpointStore:
+    """The same table for heartbeats: an answer within a sixth of the lease, or none."""
+    sixth = config.lease_duration_seconds / 6
+    endpoint = Endpoint(config.stream.region, config.stream.dynamodb_endpoint, timeout=sixth / 2)
+    return CheckpointStore(DynamoTable(config.checkpoints.table, http_client(endpoint, connections=1), Patience(limit=sixth, cap=sixth / 4)))
+
+
+def targets(config: Config) -> DynamoTargets:
+    """Where the consumer's table is made."""
+    return DynamoTargets(_dynamodb(config.stream))
+
+
+def sources(config: Config) -> DynamoSources:
+    """Where the table that was migrated is read."""
+    return DynamoSources(_dynamodb(config.stream))
+
+
+def catalog(config: Config, listener: Listener = NOBODY) -> BotoStreamCatalog:
+    """The stream."""
+    stream = config.stream
+    return BotoStreamCatalog(stream.name, stream.region, stream.kinesis_endpoint, Patience(listener=listener))

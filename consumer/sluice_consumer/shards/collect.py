@@ -1,0 +1,177 @@
+"""User records on their way from replies to a range: taking whole Kinesis records until a limit, aggregates taken apart."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+from sluice_checkpoints.position import Position
+from sluice_consumer.kinesis.client import RecordColumns, Records
+from sluice_consumer.shards.aggregation import MAGIC, UserRecord, user_records
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSlice:
+    """User records that came together; `sub` is None where each is a Kinesis record of its own."""
+
+    records: RecordColumns
+    sub: list[int] | None = None
+
+
+@dataclass(slots=True, eq=False)
+class RecordColumnSet:
+    """User records in columns of one length, in the order of the shard; lists are made of them only for whoever asks."""
+
+    parts: list[RecordSlice] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return sum(len(part.records) for part in self.parts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RecordColumnSet) and list(self.rows()) == list(other.rows())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def rows(self) -> Iterator[tuple[str, int, str, bytes, int]]:
+        """Sequence number, sub, key, payload and arrival of each."""
+        return zip(self.sequence, self.sub, self.partition_key, self.data, self.arrival_millis, strict=True)
+
+    @property
+    def first(self) -> str | None:
+        """Sequence number of the first."""
+        return next((part.records.number(0) for part in self.parts), None)
+
+    @property
+    def last_arrival_millis(self) -> int:
+        """Arrival of the last; there must be one."""
+        last = self.parts[-1].records
+        return last.part(len(last) - 1, len(last)).arrival_millis[0]
+
+    @property
+    def partition_key(self) -> list[str]:
+        """Partition keys."""
+        return [key for part in self.parts for key in part.records.partition_key]
+
+    @property
+    def data(self) -> list[bytes]:
+        """Payloads."""
+        return [data for part in self.parts for data in part.records.data]
+
+    @property
+    def sequence(self) -> list[str]:
+        """Sequence numbers of the Kinesis records."""
+        return [sequence for part in self.parts for sequence in part.records.sequence]
+
+    @property
+    def sub(self) -> list[int]:
+        """Places within a Kinesis record."""
+        return [sub for part in self.parts for sub in (part.sub or [0] * len(part.records))]
+
+    @property
+    def arrival_millis(self) -> list[int]:
+        """Arrival times, epoch milliseconds."""
+        return [millis for part in self.parts for millis in part.records.arrival_millis]
+
+
+@dataclass(slots=True)
+class RangeBuffer:
+    """What was taken of a shard after `start`.
+
+    Attributes:
+        position: after the last Kinesis record taken; where a new iterator goes on.
+        bytes: payload of the Kinesis records taken, aggregates counted as they were sent.
+        size: the same as it is delivered, which is what limits count: of aggregates the user records' data and partition keys.
+        taken: Kinesis records taken.
+    """
+
+    start: Position
+    position: Position = field(init=False)
+    columns: RecordColumnSet = field(default_factory=RecordColumnSet)
+    bytes: int = 0
+    size: int = 0
+    taken: int = 0
+
+    def __post_init__(self) -> None:
+        self.position = self.start
+
+    @property
+    def first(self) -> str | None:
+        """Sequence number of the Kinesis record that the first user record is of."""
+        return self.columns.first
+
+    def take(self, records: RecordColumns, max_records: int, max_bytes: int) -> bool:
+        """Takes as many Kinesis records as fit; the first with user records always does.
+
+        Returns:
+            Whether all were taken.
+        """
+        fresh = self._unread(records)
+        count = len(records)
+        plain = self.start.sub is None and not records.any_with(MAGIC)
+        end = self._take_plain(records, fresh, max_records, max_bytes) if plain else self._take_mixed(records, fresh, max_records, max_bytes)
+        if end > fresh:
+            self.taken += end - fresh
+            self.position = Position.after(records.number(end - 1))
+        return end == count
+
+    def _unread(self, records: RecordColumns) -> int:
+        """Index of the first record that was not read before; not 0 only where the service goes back behind the position asked for."""
+        if self.position.sequence is None:
+            return 0
+        number, inside = int(self.position.sequence), self.position.sub is not None
+        for i in range(len(records)):
+            sequence = int(records.number(i))
+            if sequence > number or (inside and sequence == number):
+                return i
+        return len(records)
+
+    def _take_plain(self, records: RecordColumns, at: int, max_records: int, max_bytes: int) -> int:
+        """All at once, for records that are their own only user record."""
+        if at == len(records):
+            return at
+        totals, had = records.totals(), len(self.columns)
+        before = int(totals[at - 1]) if at else 0
+        fits = min(bisect_right(totals, max_bytes - self.size + before, lo=at), at + max_records - had)
+        end = max(fits, at if had else at + 1)
+        if end > at:
+            self.columns.parts.append(RecordSlice(records.part(at, end)))
+            more = int(totals[end - 1]) - before
+            self.bytes += more
+            self.size += more
+        return end
+
+    def _take_mixed(self, records: RecordColumns, at: int, max_records: int, max_bytes: int) -> int:
+        found, sub, had, end = Records(), list[int](), len(self.columns), at
+        rows = zip(records.sequence, records.partition_key, records.data, records.arrival_millis, strict=True)
+        for sequence, key, data, arrival in islice(rows, at, None):
+            users = _after(self.start, sequence, user_records(key, data))
+            taken, size = had + len(sub), _size(data, users)
+            if taken and (taken + len(users) > max_records or self.size + size > max_bytes):
+                break
+            found.partition_key += [user.partition_key for user in users]
+            found.data += [user.data for user in users]
+            found.sequence += [sequence] * len(users)
+            found.arrival_millis += [arrival] * len(users)
+            sub += [user.sub for user in users]
+            self.bytes += len(data)
+            self.size += size
+            end += 1
+        if sub:
+            self.columns.parts.append(RecordSlice(found, sub))
+        return end
+
+
+def _size(data: bytes, users: list[UserRecord]) -> int:
+    """Of a Kinesis record as it is delivered."""
+    if len(users) == 1 and users[0].data is data:
+        return len(data)
+    return sum(len(user.data) + len(user.partition_key) for user in users)
+
+
+def _after(start: Position, sequence: str, users: list[UserRecord]) -> list[UserRecord]:
+    """The user records of a Kinesis record; after `start` only, if that lies inside of it."""
+    if start.sub is None or sequence != start.sequence:
+        return users
+    return [user for user in users if user.sub > start.sub]

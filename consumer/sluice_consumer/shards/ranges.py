@@ -1,0 +1,83 @@
+"""What a range of a shard is: where it begins, how much it may hold, what was bound, what was fetched. Values, and nothing that reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sluice_checkpoints.position import Position
+from sluice_checkpoints.protocol.rows import Child
+from sluice_consumer.shards.collect import RecordColumnSet
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much one range may hold, counted from its first record: user records, and bytes of payload; of aggregates as they are delivered, with keys.
+
+    One Kinesis record is taken whatever its size.
+    """
+
+    max_records: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FetchRequest:
+    """Where a shard is read from.
+
+    `read_to_millis` is the service's time up to which it was read before (0: unknown). `iterator` is one that the range before left, which saves a
+    call; it may have expired. `earliest_arrival_millis` is of a shard that nobody has read: the time up to which its parents were (0: unknown).
+    """
+
+    shard_id: str
+    position: Position
+    read_to_millis: int = 0
+    iterator: str | None = None
+    earliest_arrival_millis: int = 0
+
+    @property
+    def checkpoint(self) -> str | None:
+        """The sequence number that another consumer came to, as long as nothing was read after it: nobody knows how long ago that was."""
+        return None if self.read_to_millis else self.position.sequence
+
+
+@dataclass(frozen=True, slots=True)
+class BoundRange:
+    """A range as its row has it: (start, end], the Kinesis record of its first user record, and its number of user records."""
+
+    shard_id: str
+    start: Position
+    end: Position
+    first: str | None
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A range in memory.
+
+    Attributes:
+        first: sequence number of the Kinesis record of the first user record; None without any.
+        bytes: payload of the range, aggregates counted as they were sent.
+        behind_millis: how far `end` is behind the tip.
+        read_to_millis: the service's time up to which the shard was read; never less than that of the place it began at.
+        children: what follows; with END only, and not in a replay (the row has them).
+        possible_loss: what may be missing before this range, for people; None almost always.
+        iterator: goes on at `end`; only where that is the end of a reply, for an iterator knows no place within one.
+    """
+
+    shard_id: str
+    start: Position
+    end: Position
+    columns: RecordColumnSet
+    first: str | None = None
+    bytes: int = 0
+    behind_millis: int = 0
+    read_to_millis: int = 0
+    children: tuple[Child, ...] | None = None
+    possible_loss: str | None = None
+    iterator: str | None = None
+
+    @property
+    def records(self) -> int:
+        """User records in the range."""
+        return len(self.columns)

@@ -1,0 +1,118 @@
+"""Spark's settings for a driver: what the user gave, then what the protocol needs, which wins. Pure.
+
+Each setting of ours names the rule it serves (docs/protocol.md, "An epoch"; docs/architecture.md, "Spark: measured choices").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sluice_consumer.config import Config
+
+HEARTBEAT_FAILURES = 2
+# A no-op script in the image: the signal decommissions, and Spark insists on a file for its preStop hook.
+DECOMMISSION_SCRIPT = "/opt/sluice/decommission"
+# In the image: Spark's classes as a JVM maps them, and the class path that they belong to (consumer/image/training).
+# An archive that does not fit is not used.
+CLASS_PATH = "/opt/sluice/spark/classpath.jar"
+SHARED_CLASSES = "-XX:SharedArchiveFile=/opt/sluice/spark.jsa -Xlog:cds*=off"
+# Every access of Spark's to an Arrow buffer looks at its bounds else: a ninth of a record's CPU while catching up (docs/performance.md).
+NO_BOUNDS_CHECKS = "-Darrow.enable_unsafe_memory_access=true"
+
+
+@dataclass(frozen=True)
+class PodAddress:
+    """The driver's own pod."""
+
+    name: str
+    namespace: str
+    ip: str
+    uid: str
+
+
+def settings(config: Config, pod: PodAddress | None, master: str | None = None) -> dict[str, str]:
+    """Every setting of the session. Without a pod (a laptop), nothing that only Kubernetes understands.
+
+    Args:
+        config: what the driver was told.
+        pod: its own pod, if it runs in one.
+        master: overrides `sparkConf`'s `spark.master`; where neither says anything it is `local[2]`.
+    """
+    where = {"spark.master": master or config.spark_conf.get("spark.master", "local[2]")}
+    ours = _protocol() | (_cluster(pod) if pod else {})
+    if not is_local(where["spark.master"]):
+        ours |= cut_off(config)
+    executors = {} if config.executors is None or pod is None else {"spark.executor.instances": str(config.executors)}
+    image = {"spark.driver.extraClassPath": CLASS_PATH, "spark.driver.defaultJavaOptions": f"{SHARED_CLASSES} {NO_BOUNDS_CHECKS}"} if pod else {}
+    return {**_defaults(config), **image, **config.spark_conf, **executors, **ours, **where}
+
+
+def _defaults(config: Config) -> dict[str, str]:
+    return {
+        "spark.app.name": config.name,
+        "spark.log.level": "WARN",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        # 40 ms of every Python task are spent waiting on loopback TCP otherwise (measured: docs/architecture.md).
+        "spark.python.unix.domain.socket.enabled": "true",
+        # Else no batch is planned until four executors of five are there, or half a minute is over; planning the first one takes seconds, too.
+        "spark.scheduler.minRegisteredResourcesRatio": "0",
+        # Spark's 200 tasks a shuffle are meant for gigabytes; a task costs 40 ms of CPU.
+        "spark.sql.shuffle.partitions": "4",
+        "spark.driver.defaultJavaOptions": NO_BOUNDS_CHECKS,
+        "spark.executor.defaultJavaOptions": NO_BOUNDS_CHECKS,
+    }
+
+
+def _protocol() -> dict[str, str]:
+    return {
+        # Two attempts of a task side by side would wait for each other's lease.
+        "spark.speculation": "false",
+        # The verdict on a batch asks for each of its jobs, their queries, stages and scans, and for executors that left.
+        "spark.ui.retainedJobs": "10000",
+        "spark.ui.retainedStages": "10000",
+        "spark.sql.ui.retainedExecutions": "1000",
+        "spark.ui.dagGraph.retainedRootRDDs": "2147483647",
+        "spark.ui.retainedDeadExecutors": "1000",
+        # Spark drops events of jobs and tasks that do not fit; Spark's 10,000 are as many tasks in a burst.
+        "spark.scheduler.listenerbus.eventqueue.appStatus.capacity": "100000",
+        # Scaling down lets running tasks end.
+        "spark.decommission.enabled": "true",
+        "spark.storage.decommission.enabled": "false",
+        "spark.executor.decommission.signal": "TERM",
+    }
+
+
+def is_local(master: str) -> bool:
+    """Whether driver and executor are one process, so that none can be cut off from the other."""
+    return master == "local" or master.startswith("local[")
+
+
+def cut_off(config: Config) -> dict[str, str]:
+    """What makes executors fall silent in time when they are cut off."""
+    third = config.lease_millis / 3
+    return {
+        # An executor that is cut off from the driver exits within a third of the lease.
+        "spark.executor.heartbeatInterval": f"{int(third / (HEARTBEAT_FAILURES + 1))}ms",
+        "spark.executor.heartbeat.maxFailures": str(HEARTBEAT_FAILURES),
+        "spark.network.timeout": f"{config.lease_millis}ms",
+        # Spark insists on it not being longer than the timeout (its default is a minute).
+        "spark.network.timeoutInterval": f"{int(third)}ms",
+    }
+
+
+def _cluster(pod: PodAddress) -> dict[str, str]:
+    return {
+        # Executors dial the bind address when useDriverPodIP is on: 0.0.0.0 would make every one of them die.
+        "spark.driver.bindAddress": pod.ip,
+        "spark.driver.host": pod.ip,
+        "spark.kubernetes.executor.useDriverPodIP": "true",
+        # Makes executors belong to the driver pod: they are garbage-collected with it.
+        "spark.kubernetes.driver.pod.name": pod.name,
+        "spark.kubernetes.namespace": pod.namespace,
+        "spark.kubernetes.decommission.script": DECOMMISSION_SCRIPT,
+        # An executor whose pod vanished is replaced after this, not after Spark's half minute.
+        "spark.kubernetes.executor.apiPollingInterval": "5s",
+        "spark.kubernetes.executor.missingPodDetectDelta": "5s",
+    }

@@ -1,0 +1,35 @@
+"""The Spark data source `sluice`: one load reads one micro-batch, one stream all of them."""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.types import StructType
+
+from sluice_consumer.spark import stream_reader
+from sluice_consumer.spark.arrow import DDL
+from sluice_consumer.spark.batch_reader import BatchRead, BatchReader, freeze
+
+OPTION = "batch"
+
+
+class SluiceDataSource(DataSource):
+    """`spark.read.format("sluice")`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return "sluice"
+
+    def schema(self) -> str:
+        """The columns, as DDL."""
+        freeze("imported")
+        return str(DDL)
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the schema is always ours
+        """The reader of one batch."""
+        freeze("imported")
+        return BatchReader(BatchRead.from_json(self.options[OPTION]))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - as above; Spark's name
+        """The reader of all batches (docs/structured-streaming.md)."""
+        return stream_reader.of(self.options)

@@ -1,0 +1,149 @@
+"""Runs a batch with Spark: the data source's options, the user's function, the check of its jobs."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from sluice_checkpoints.errors import Refused, SluiceError
+from sluice_checkpoints.stream.model import StreamIdentity
+from sluice_consumer.batches import planner
+from sluice_consumer.batches.planner import BatchPlan
+from sluice_consumer.config import Config
+from sluice_consumer.pipelines import BatchInfo
+from sluice_consumer.shards.ranges import Limits
+from sluice_consumer.spark.batch_reader import BatchRead
+from sluice_consumer.spark.data_source import OPTION, SluiceDataSource
+from sluice_consumer.spark.jobs import Jobs
+from sluice_consumer.spark.status import SparkStatus
+from sluice_consumer.spark.warmup import WarmUp
+
+Process = Callable[[DataFrame, BatchInfo], Any]
+
+
+class ProcessExited(SluiceError):
+    """The function ended by `sys.exit` instead of returning: its batch is not committed."""
+
+
+def load(entrypoint: str) -> Process:
+    """The user's function. Needs no table, no lease and no Spark, so a wrong name can be refused before there are any.
+
+    Raises:
+        Refused: the module or the function is missing, the module cannot be imported, or the function cannot be called.
+    """
+    module, _, name = entrypoint.partition(":")
+    found = getattr(_module(entrypoint, module), name, None)
+    if found is None:
+        raise Refused(f"pipeline.entrypoint: module {module} has no {name}")
+    if not callable(found):
+        raise Refused(f"pipeline.entrypoint: {entrypoint} is no function")
+    process: Process = found
+    return process
+
+
+def _module(entrypoint: str, module: str) -> ModuleType:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise Refused(f"pipeline.entrypoint: {entrypoint}: there is no module {error.name}; is it in the image?") from error
+    except (ImportError, SyntaxError) as error:
+        raise Refused(f"pipeline.entrypoint: {entrypoint}: module {module} cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def _unprepared(_spark: SparkSession, _args: Mapping[str, Any]) -> None:
+    """Of a function that has no `prepare` (docs/interfaces.md)."""
+
+
+def reading(config: Config, identity: StreamIdentity, generation: int, plan: BatchPlan, cores: int) -> BatchRead:
+    """What the tasks of a batch are told, its shards dealt to them."""
+    batch = config.batch
+    groups = planner.deal(plan.rows, cores, batch.shards_per_task)
+    return BatchRead(
+        region=config.stream.region,
+        kinesis_endpoint=config.stream.kinesis_endpoint,
+        dynamodb_endpoint=config.stream.dynamodb_endpoint,
+        table=config.checkpoints.table,
+        identity=identity,
+        generation=generation,
+        number=plan.number,
+        lease_seconds=config.lease_duration_seconds,
+        limits=Limits(batch.max_records_per_shard, batch.max_bytes_per_shard),
+        groups=tuple(tuple(row.id for row in group) for group in groups),
+    )
+
+
+class SparkEngine:
+    """Runs batches of one epoch in one SparkSession.
+
+    Attributes:
+        identity: the stream as tasks are told of it; a retention that was changed reaches them through it.
+    """
+
+    def __init__(self, spark: SparkSession, config: Config, identity: StreamIdentity, owner: tuple[int, str], warm_up: WarmUp | None = None) -> None:
+        """`owner`: generation and consumer id. Without a `warm_up`, a new executor's first task is one of a batch.
+
+        Raises:
+            Refused: there is no such function, or it does not take its arguments.
+        """
+        self._spark, self._config, self.identity, self._warm_up = spark, config, identity, warm_up
+        self._generation, self._consumer_id = owner
+        self._process = load(config.pipeline.entrypoint)
+        getattr(self._process, "prepare", _unprepared)(spark, config.pipeline.args)
+        self._jobs = Jobs(SparkStatus(spark))
+        spark.dataSource.register(SluiceDataSource)
+
+    def run(self, plan: BatchPlan) -> None:
+        """Reads and processes one batch; an empty replay has nothing to process, and starts no job.
+
+        Raises:
+            JobsNotDone: `process` returned although a job of the batch failed. ProcessExited: it called `sys.exit`. Else whatever `process` raised.
+        """
+        if plan.is_empty_replay:
+            return
+        if self._warm_up:
+            self._warm_up.before_batch()
+        self._jobs.issue()
+        try:
+            self._call(self._frame(plan), self._info(plan))
+            self._jobs.check()
+        finally:
+            self._jobs.look()
+
+    def _call(self, batch: DataFrame, info: BatchInfo) -> None:
+        """An interrupt (Ctrl-C, a notebook's stop button) passes: it is no answer of the function."""
+        try:
+            self._process(batch, info)
+        except SystemExit as error:
+            raise ProcessExited(
+                f"pipeline.entrypoint: {self._config.pipeline.entrypoint} called sys.exit({error.code!r}) in batch {info.batch}, which is not "
+                "committed and comes again; return to commit a batch, raise an error to refuse it"
+            ) from error
+
+    def rest(self) -> None:
+        """What can be done while there is no batch."""
+        if self._warm_up:
+            self._warm_up.while_waiting()
+
+    def quiet(self) -> bool:
+        """Whether nobody of this epoch can still be working (`Jobs.quiet`). So it is where a batch was refused before any job ran."""
+        return self._jobs.quiet(self._config.lease_duration_seconds)
+
+    def _frame(self, plan: BatchPlan) -> DataFrame:
+        warm = self._warm_up.slots if self._warm_up else 0
+        cores = warm or self._spark.sparkContext.defaultParallelism
+        read = reading(self._config, self.identity, self._generation, plan, cores)
+        return self._spark.read.format("sluice").option(OPTION, read.to_json()).load()
+
+    def _info(self, plan: BatchPlan) -> BatchInfo:
+        return BatchInfo(
+            consumer=self._consumer_id,
+            batch=plan.number,
+            replay=plan.replay,
+            stream=self.identity.name,
+            shards=tuple(row.id for row in plan.rows),
+            args=self._config.pipeline.args,
+        )

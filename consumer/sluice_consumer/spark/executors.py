@@ -1,0 +1,124 @@
+"""The number of executors, changed in place (docs/architecture.md, "Scaling").
+
+Raising asks Spark for more; lowering decommissions the surplus, whose running tasks end first. Only when that takes longer than the drain timeout
+are they killed, and the tasks' next attempts wait out the lease.
+"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pyspark import SparkContext
+
+log = logging.getLogger(__name__)
+
+
+class ExecutorBackend(Protocol):
+    """What Spark's scheduler can do."""
+
+    def live(self) -> list[str]:
+        """Ids of the registered executors."""
+        ...
+
+    def request(self, total: int) -> None:
+        """Asks for this many in all."""
+        ...
+
+    def decommission(self, executor: str) -> None:
+        """Lets one end its tasks and leave, and lowers the total by one."""
+        ...
+
+    def kill(self, executor: str) -> None:
+        """Ends one now."""
+        ...
+
+
+@dataclass(frozen=True)
+class Draining:
+    """An executor on its way out; times in monotonic seconds."""
+
+    executor: str
+    since: float
+    deadline: float
+
+
+class ExecutorTarget:
+    """Brings the executors to a target that may change at any time; the last one wins. Call `apply` every second or two."""
+
+    def __init__(self, backend: ExecutorBackend, initial: int, drain_seconds: float, clock: Callable[[], float]) -> None:
+        self._backend, self._drain_seconds, self._clock = backend, drain_seconds, clock
+        self.total = initial
+        self.live = 0
+        self.draining: dict[str, Draining] = {}
+
+    def apply(self, target: int) -> None:
+        """One step towards the target. Further changes wait while executors drain."""
+        live = self._backend.live()
+        self.live = len(live)
+        self.draining = {e: d for e, d in self.draining.items() if e in live}
+        for overdue in [d for d in self.draining.values() if self._clock() >= d.deadline]:
+            log.warning("executor %s did not finish within %.0f s: killed", overdue.executor, self._drain_seconds)
+            self._backend.kill(overdue.executor)
+        if self.draining or (target == self.total and len(live) <= target):
+            return  # more live than wanted: some were starting when the target was lowered, and registered since
+        if target > self.total:
+            log.info("executors %d -> %d", self.total, target)
+            self._backend.request(target)
+        else:
+            self._shrink(live, target)
+        self.total = target
+
+    def _shrink(self, live: list[str], target: int) -> None:
+        surplus = sorted(live, key=int)[target:] if len(live) > target else []
+        log.info("executors %d -> %d: decommissioning %s", self.total, target, surplus or "none, they have not started")
+        if self.total - len(surplus) != target:  # those that are not there yet need not come; decommissioning lowers Spark's total to the target
+            self._backend.request(target + len(surplus))
+        now = self._clock()
+        for executor in surplus:
+            self._backend.decommission(executor)
+            self.draining[executor] = Draining(executor, now, now + self._drain_seconds)
+
+
+class SparkBackend:
+    """Over py4j; the calls were tried on a real cluster (facts in docs/architecture.md)."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self._scala: Any = context._jsc.sc()  # noqa: SLF001 - PySpark shows none of this
+        self._jvm: Any = context._jvm  # noqa: SLF001
+
+    def live(self) -> list[str]:
+        """Ids of the registered executors."""
+        return registered(self._scala)
+
+    def request(self, total: int) -> None:
+        """Asks for this many in all."""
+        none = self._jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(self._jvm.java.util.HashMap())
+        self._scala.requestTotalExecutors(total, 0, none)
+
+    def decommission(self, executor: str) -> None:
+        """Lets one end its tasks and leave."""
+        info = self._jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo("scale down", self._jvm.scala.Option.empty())
+        self._scala.schedulerBackend().decommissionExecutor(executor, info, True, False)  # noqa: FBT003 - py4j has no keyword arguments
+
+    def kill(self, executor: str) -> None:
+        """Ends one now; the target was lowered when it was decommissioned."""
+        one = self._jvm.java.util.ArrayList()
+        one.add(executor)
+        ids = self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(one).toSeq()
+        self._scala.schedulerBackend().killExecutors(ids, False, False, True)  # noqa: FBT003
+
+
+def registered(scala: Any) -> list[str]:
+    """Ids of the executors that a (Scala) SparkContext knows, in two calls however many they are; whether they take tasks already is not known."""
+    return str(scala.getExecutorIds().mkString(" ")).split()
+
+
+def described(draining: Draining, prefix: str, clock: float, wall: datetime.datetime) -> dict[str, str]:
+    """An entry of the report: pod, since and deadline as wall-clock times, for people."""
+    since = wall - datetime.timedelta(seconds=clock - draining.since)
+    deadline = wall + datetime.timedelta(seconds=draining.deadline - clock)
+    return {"pod": f"{prefix}-exec-{draining.executor}", "since": since.isoformat(), "deadline": deadline.isoformat()}

@@ -1,0 +1,208 @@
+"""What became of the Spark jobs of a batch (docs/protocol.md, "A batch" and "An epoch").
+
+One batch is open at a time, so every job that began since the batch was issued belongs to it, whatever its job group. Three rules:
+
+* A job that reads the batch is over before the batch is closed. Spark's adaptive execution ends a query as soon as its result is known to be empty.
+  The jobs of the query's other stages run on, and still bind shards: they are waited for. A job that does not read the batch is left alone.
+* A job that failed or was cancelled refuses the batch. The exception: its SQL query returned a result, so the job was not needed.
+* What Spark has forgotten counts as failed.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from py4j.protocol import Py4JError
+
+from sluice_checkpoints.errors import SluiceError
+from sluice_consumer import logs
+from sluice_consumer.spark.status import FAILED, FORGOTTEN, RUNNING, SUCCEEDED, Facts
+
+log = logging.getLogger(__name__)
+POLL_SECONDS = 0.1
+DRAIN_SECONDS = 1.0  # for Spark's own events, a step; a slow listener of the user's may hold them up for longer
+VERDICT_SECONDS = 5.0  # a query says how it ended a moment after its last job
+LISTENER_SECONDS = 60.0  # a listener that hangs delays a refusal no longer than this
+SAY_SECONDS = 10.0
+LOST_EVENTS = "Spark dropped events of this batch; raise spark.scheduler.listenerbus.eventqueue.appStatus.capacity"
+FORGOT = "Spark has forgotten it; the function runs more jobs than spark.ui.retainedJobs"
+
+
+class JobsNotDone(SluiceError):
+    """A job of the batch failed or was cancelled though the function returned, or nobody knows: the batch may not be committed."""
+
+
+class JobStatus(Protocol):
+    """What Spark knows (`status.SparkStatus`)."""
+
+    def begun(self) -> int:
+        """How many jobs ever began."""
+        ...
+
+    def status(self, job: int) -> str:
+        """RUNNING, SUCCEEDED, FAILED or FORGOTTEN."""
+        ...
+
+    def active(self, job: int) -> bool:
+        """Whether the scheduler works on it, whatever events say."""
+        ...
+
+    def facts(self, job: int) -> Facts:
+        """All about a job that is not FORGOTTEN."""
+        ...
+
+    def disturbed(self, jobs: Iterable[int]) -> bool:
+        """Whether a task failed or was killed, or a stage was repeated."""
+        ...
+
+    def drained(self, seconds: float) -> bool:
+        """Waits until all events have arrived; whether they did."""
+        ...
+
+    def dropped(self) -> int:
+        """How many events never will."""
+        ...
+
+    def executors(self) -> tuple[frozenset[str], int]:
+        """Ids of those that are there, and how many there ever were."""
+        ...
+
+    def gone(self) -> dict[str, str]:
+        """Why others left."""
+        ...
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Time, and how to let it pass."""
+
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Why a batch may not be committed: for ever, or for now."""
+
+    text: str
+    final: bool
+
+
+class Jobs:
+    """Watches one session."""
+
+    def __init__(self, status: JobStatus, clock: Clock | None = None) -> None:
+        self._status, self._clock = status, clock or Clock()
+        self._next, self._dropped = status.begun(), status.dropped()
+        self._there, self._ever = status.executors()
+        self._gone = frozenset(status.gone())
+        self._troubled_at = float("-inf")
+
+    def issue(self) -> None:
+        """A batch begins: jobs from now on are its own."""
+        self._next, self._dropped = self._status.begun(), self._status.dropped()
+
+    # -- the verdict ---------------------------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Returns when no job reads the batch any more and every result that the function got was whole.
+
+        Raises:
+            JobsNotDone: naming the jobs and their queries.
+        """
+        began, say = self._clock.now(), SAY_SECONDS
+        drained = False
+        while doubts := self._doubts(waited := self._clock.now() - began):
+            bad = [doubt.text for doubt in doubts if doubt.final]
+            if bad and (drained or waited > LISTENER_SECONDS):
+                raise JobsNotDone(f"the function that got the batch returned, but {'; '.join(bad)}; let errors of a read out of the function")
+            if waited > say:
+                say *= 2
+                logs.say(f"the function returned {waited:.0f} s ago; waiting for {'; '.join(doubt.text for doubt in doubts)}")
+            self._clock.sleep(POLL_SECONDS)
+            drained = self._status.drained(DRAIN_SECONDS)
+
+    def _doubts(self, waited: float) -> list[Doubt]:
+        found = ((job, status, waited) for job, status in self._statuses() if status != SUCCEEDED)
+        return [doubt for one in found if (doubt := self._doubt(*one))]
+
+    def _doubt(self, job: int, status: str, waited: float) -> Doubt | None:
+        if status == FORGOTTEN:
+            return Doubt(f"job {job} is unknown: {LOST_EVENTS if self._deaf() else FORGOT}", final=True)
+        facts = self._status.facts(job)
+        if status == FAILED:
+            open_ = facts.execution is not None and facts.execution.ended is None and waited < VERDICT_SECONDS
+            return None if self._needless(facts) else Doubt(_named(job, facts, FAILED), final=not open_)
+        if not facts.reads:
+            return None
+        if self._end_was_dropped(job):
+            return Doubt(f"{_named(job, facts, 'has no known end')}: {LOST_EVENTS}", final=True)
+        return Doubt(f"{_named(job, facts, RUNNING)}, and reads the batch", final=False)
+
+    def _statuses(self) -> Iterable[tuple[int, str]]:
+        return ((job, self._status.status(job)) for job in self._numbers())
+
+    def _numbers(self) -> Iterable[int]:
+        return range(self._next, self._status.begun())
+
+    def _deaf(self) -> bool:
+        return self._status.dropped() != self._dropped
+
+    def _end_was_dropped(self, job: int) -> bool:
+        """Of a job that runs as far as events say. Asked twice: the scheduler may be busy with its books."""
+        return self._deaf() and not self._status.active(job) and not self._status.active(job)
+
+    def _needless(self, facts: Facts) -> bool:
+        """Whether the job's query returned its result without it, even before it began: adaptive execution submits stages in threads of their own."""
+        query = facts.execution
+        return query is not None and query.clean and query.ended is not None
+
+    # -- quiet ---------------------------------------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Notes whether a task of this epoch may still be working though Spark gave it up. Call it when a batch has ended, in any way."""
+        if self.troubled():
+            self._troubled_at = self._clock.now()
+
+    def quiet(self, seconds: float) -> bool:
+        """Whether for so long nothing was noted: nobody of this epoch can still be working."""
+        return self._clock.now() - self._troubled_at > seconds
+
+    def troubled(self) -> bool:
+        """Whether, since the batch was issued, a task failed or was killed, an executor was lost or a job has not succeeded; or nobody knows.
+
+        Such a task's worker may still be running for a while, and so may an executor that only the network has lost. Where no job ran there is none.
+        """
+        try:
+            return self._lost() or self._unfinished() or self._deaf() or self._status.disturbed(self._numbers())
+        except Py4JError:
+            log.exception("Spark does not say what became of the batch's tasks")
+            return True
+
+    def _unfinished(self) -> bool:
+        return self._any_left() and not (self._status.drained(DRAIN_SECONDS) and not self._any_left())
+
+    def _any_left(self) -> bool:
+        left = ((job, status) for job, status in self._statuses() if status != SUCCEEDED)
+        return any(status != RUNNING or self._status.facts(job).reads for job, status in left)
+
+    def _lost(self) -> bool:
+        """Whether an executor left that nobody had sent away, by id: Spark forgets old ones, so their number may stay as it is."""
+        there, ever = self._status.executors()
+        before, self._there = self._there, there
+        if before <= there and ever == self._ever + len(there - before):
+            self._ever = ever
+            return False
+        gone, self._ever = self._status.gone(), ever
+        left = (before - there) | (gone.keys() - self._gone)
+        self._gone = frozenset(gone)
+        return any("decommission" not in gone.get(executor, "").lower() for executor in left)
+
+
+def _named(job: int, facts: Facts, what: str) -> str:
+    query = f", query {facts.execution.number} ({' '.join(facts.execution.text.split())})" if facts.execution else ""
+    return f"job {job} ({facts.name}{query}) {what}" + (f": {facts.why}" if facts.why else "")

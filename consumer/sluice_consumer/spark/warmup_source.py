@@ -1,0 +1,64 @@
+"""A data source of no meaning: its rows take the way of a batch's through executor, Python worker and Arrow, and come from nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyarrow import RecordBatch
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from sluice_checkpoints.position import TRIM_HORIZON
+from sluice_consumer.config import StreamConfig
+from sluice_consumer.kinesis.client import Records
+from sluice_consumer.kinesis.http import StreamAddress, connect
+from sluice_consumer.shards.collect import RecordColumnSet, RecordSlice
+from sluice_consumer.shards.ranges import Fetched
+from sluice_consumer.spark import batch_reader
+from sluice_consumer.spark.arrow import DDL, to_arrow
+
+TASKS, REGION, KINESIS, DYNAMODB = "tasks", "region", "kinesisEndpoint", "dynamodbEndpoint"
+RECORD = Records(sequence=["0"], partition_key=[""], data=[b""], arrival_millis=[0])
+
+
+def options(stream: StreamConfig) -> dict[str, str]:
+    """Where the clients that are made belong; no call is made with them."""
+    values = {REGION: stream.region, KINESIS: stream.kinesis_endpoint, DYNAMODB: stream.dynamodb_endpoint}
+    return {key: value for key, value in values.items() if value is not None}
+
+
+class WarmUpSource(DataSource):
+    """`spark.read.format("sluice-warm-up")`: a row for each of so many `tasks`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return "sluice-warm-up"
+
+    def schema(self) -> str:
+        """That of a batch."""
+        return str(DDL)
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the schema is always ours
+        """The reader of its rows."""
+        given = self.options
+        return WarmUpReader(int(given[TASKS]), StreamConfig("", given[REGION], given.get(KINESIS), given.get(DYNAMODB)))
+
+
+class WarmUpReader(DataSourceReader):
+    """Makes in each worker what the tasks of batches find there: modules, clients, an Arrow batch."""
+
+    def __init__(self, tasks: int, stream: StreamConfig) -> None:
+        self._tasks, self._stream = tasks, stream
+
+    def partitions(self) -> list[InputPartition]:
+        """One a task."""
+        return [InputPartition(number) for number in range(self._tasks)]
+
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:  # noqa: ARG002 - all are alike
+        """One row."""
+        stream = self._stream
+        connect(StreamAddress(stream.name, stream.region, stream.kinesis_endpoint))
+        batch_reader.dynamodb(stream.region, stream.dynamodb_endpoint)
+        batch_reader.freeze("imported")
+        yield from to_arrow([Fetched("", TRIM_HORIZON, TRIM_HORIZON, RecordColumnSet([RecordSlice(RECORD)]))], "")

@@ -1,0 +1,126 @@
+"""Answers Spark's questions about offsets: which batch comes next, what is in it, and that it is done (docs/structured-streaming.md).
+
+Spark asks for what comes after batch N only when its own commit log holds N; then N is closed and committed here. Between the two a crash leaves
+either a batch that Spark repeats (its ranges are in the rows), or one that only the table has to catch up with. May not start Spark or read a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_consumer.batches import planner
+from sluice_consumer.batches.consumer import Committed, Consumer, Engine
+from sluice_consumer.batches.planner import BatchPlan
+from sluice_consumer.streaming import offsets
+from sluice_consumer.streaming.offsets import Offset
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the planner is told, and tells.
+
+    Attributes:
+        alive: raises when the lease is lost.
+        news: whether anything is to be read of these rows.
+        audit_due: whether it is time to list the shards again.
+        engine: its `run` returns if all of Spark's jobs of the batch succeeded, and raises otherwise; it reads nothing.
+        told: hears of every committed batch, and of None when there is nothing to read.
+    """
+
+    alive: Callable[[], None]
+    news: Callable[[Sequence[ShardRow]], bool]
+    audit_due: Callable[[], bool]
+    engine: Engine
+    told: Callable[[Committed | None], None]
+
+
+class StreamPlanner:
+    """One query's view of one epoch. To be called by one thread at a time.
+
+    Attributes:
+        open: the batch that Spark was told of last and that is not committed, if any.
+        handed: number of the batch whose tasks Spark was given last; 0: none in this epoch.
+    """
+
+    def __init__(self, consumer: Consumer, around: Surroundings) -> None:
+        assert consumer.row is not None  # noqa: S101 - it began
+        self._consumer, self._around, self._id = consumer, around, consumer.row.consumer_id
+        self._goal: int | None = None
+        self.open: BatchPlan | None = None
+        self.handed = 0
+
+    def initial(self) -> Offset:
+        """Where a query begins that has no checkpoint directory yet."""
+        return Offset(self._id, self._consumer.view.committed, first=True)
+
+    def until_now(self) -> None:
+        """From now on only what had arrived by now counts (`Trigger.AvailableNow`)."""
+        self._consumer.audit()
+        self._goal = self._consumer.listed_millis + 1000  # whole seconds: the listing came before the next one
+
+    def finish(self, done: Offset) -> None:
+        """Spark has stored the batch that ends here: close and commit it, unless it is committed.
+
+        Raises:
+            Refused: see `offsets.check`. JobsNotDone, LostRace, Fenced: see `Consumer.run`.
+        """
+        self._around.alive()
+        view = self._consumer.view
+        offsets.check(view, self._id, done)
+        if done.batch == view.number:
+            committed = self._consumer.run(planner.next_batch(view), self._around.engine)
+            self.open = None
+            self._around.told(committed)
+
+    def latest(self, start: Offset) -> Offset:
+        """The end of the batch after `start`; `start` itself while there is nothing to read.
+
+        Raises:
+            Refused: Spark lacks batches that can no longer be read again. Else what ends an epoch.
+        """
+        self.finish(start)
+        missed = offsets.seen_less(self._consumer.view, start)
+        if missed is not None:
+            return Offset(self._id, missed.number)
+        self.open = self.open or self._next()
+        if self.open is None:
+            self._around.told(None)
+            return start
+        return Offset(self._id, self.open.number)
+
+    def partitions(self, start: Offset, end: Offset) -> BatchPlan | None:
+        """What the batch that ends at `end` contains; None: nothing.
+
+        Raises:
+            Refused: it was committed, and a later one was begun since.
+        """
+        self._around.alive()
+        offsets.check(self._consumer.view, self._id, end)
+        if end.first or start == end:
+            return None
+        plan = self._named(end.batch)
+        self.handed = end.batch
+        return plan
+
+    def _named(self, number: int) -> BatchPlan:
+        if self.open is None and number == self._consumer.view.number:  # Spark repeats what an earlier epoch was asked for
+            self.open = self._consumer.plan()
+        if self.open is not None and self.open.number == number:
+            return self.open
+        return offsets.of_committed(self._consumer.view, number)
+
+    def _next(self) -> BatchPlan | None:
+        if self._around.audit_due():
+            self._consumer.audit()
+        plan = self._consumer.plan()
+        return plan if plan is not None and self._due(plan) else None
+
+    def _due(self, plan: BatchPlan) -> bool:
+        view, goal = self._consumer.view, self._goal
+        if plan.replay or planner.waits_for_number(view):
+            return True
+        if goal is None:
+            return self._around.news(plan.rows)
+        return not all(planner.there(view, row, goal) for row in view.rows.values())

@@ -1,0 +1,186 @@
+"""A consumer as a source of Spark's Structured Streaming: for state, watermarks and streaming sinks (docs/structured-streaming.md).
+
+The lease is held here, as in `embedded`, and Spark's planner asks here. The rows, their rules and what a task does are those of the batch loop.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.protocol.lease import TakenLease, Watcher, take_over
+from sluice_consumer import config as configs
+from sluice_consumer import embedded, logs
+from sluice_consumer.batches.consumer import Committed
+from sluice_consumer.batches.loop import AUDIT_SECONDS, PROBE_SECONDS
+from sluice_consumer.config import Config
+from sluice_consumer.process import pod, supervisor, wiring
+from sluice_consumer.process.session import Session, WorkLease, deeper
+from sluice_consumer.process.supervisor import Heartbeats
+from sluice_consumer.shards.new_records import Every, NewRecords
+from sluice_consumer.shards.probe import Probe
+from sluice_consumer.spark.data_source import SluiceDataSource
+from sluice_consumer.spark.engine import reading
+from sluice_consumer.spark.stream_channel import ChannelHandler, serving
+from sluice_consumer.spark.stream_reader import OPTION
+from sluice_consumer.streaming.jobs import QueryJobs
+from sluice_consumer.streaming.offsets import Offset
+from sluice_consumer.streaming.planner import StreamPlanner, Surroundings
+
+NO_FUNCTION = {"entrypoint": "sluice_consumer.streaming:source"}  # the query is the pipeline
+
+
+class Source:
+    """A stream whose lease is held, for one query.
+
+    Attributes:
+        consumer: the consumer's id.
+        query: the query, once it was started.
+        identity: the stream as tasks are told of it.
+    """
+
+    def __init__(self, spark: SparkSession, config: Config, work: Session, heart: Heartbeats) -> None:
+        assert work.consumer.row is not None  # noqa: S101 - it began
+        self._spark, self._config, self._work, self._heart = spark, config, work, heart
+        self.consumer = work.consumer.row.consumer_id
+        self.identity = work.consumer.identify()
+        self.query: StreamingQuery | None = None
+        self.address = ""
+        self._jobs = QueryJobs(spark)
+        self._idle, self._handed = Every(PROBE_SECONDS), time.monotonic()
+        self.planner = StreamPlanner(
+            work.consumer,
+            Surroundings(
+                alive=lambda: embedded.raise_if_lost(heart),
+                news=NewRecords(lambda row: Probe(work.kinesis(), row.id, row.end), lambda: work.consumer.listed_millis, due=Every(PROBE_SECONDS)),
+                audit_due=Every(AUDIT_SECONDS, last=time.monotonic()),
+                engine=self._jobs,
+                told=self._told,
+            ),
+        )
+
+    @property
+    def batch(self) -> int:
+        """Number of the batch that Spark was given last. In foreachBatch (`consumer`, `batch`) names what it read, in any checkpoint directory."""
+        return self.planner.handed
+
+    def load(self) -> DataFrame:
+        """The stream; columns as in a batch read."""
+        return self._spark.readStream.format("sluice").option(OPTION, self.address).load()
+
+    def start(self, writer: DataStreamWriter) -> StreamingQuery:
+        """Starts the query. To be used instead of `writer.start()`, for the query's jobs are watched, and stopped when the lease is lost.
+
+        Raises:
+            Refused: there was one already.
+        """
+        if self.query is not None:
+            raise Refused("this source has its query; open another source for another query, on a table of its own")
+        self.query = writer.start()
+        self._jobs.of(self.query)
+        return self.query
+
+    def stop(self) -> None:
+        """Stops the query, if there is one: at the end, and when the lease is lost."""
+        if self.query is not None:
+            self.query.stop()
+
+    def quiet(self) -> bool:
+        """Whether nobody of this epoch can still be working, now that the query was stopped. One that `start` did not start cannot be stopped."""
+        if self.query is None:
+            return self.planner.handed == 0
+        self._jobs.look()
+        return self.query.exception() is None and self._jobs.quiet(self._config.lease_duration_seconds)
+
+    def answers(self) -> Mapping[str, ChannelHandler]:
+        """What Spark's planner may ask; offsets as JSON objects."""
+        planner = self.planner
+        return {
+            "initial": lambda: planner.initial().to_map(),
+            "latest": lambda start: planner.latest(Offset.from_map(start)).to_map(),
+            "partitions": self._partitions,
+            "finish": lambda end: planner.finish(Offset.from_map(end)),
+            "until_now": planner.until_now,
+        }
+
+    def _partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> str | None:
+        self._handed = time.monotonic()
+        plan = self.planner.partitions(Offset.from_map(start), Offset.from_map(end))
+        if plan is None:
+            return None
+        cores = self._spark.sparkContext.defaultParallelism
+        return reading(self._config, self.identity, self._work.consumer.epoch.generation, plan, cores).to_json()
+
+    def _told(self, committed: Committed | None) -> None:
+        if committed is not None or self._idle():
+            self._work.told(self, committed, time.monotonic() - self._handed)
+
+
+@contextlib.contextmanager
+def source(spark: SparkSession, config: Mapping[str, Any] | str | Config, *, tell: Callable[[str], object] = print) -> Iterator[Source]:
+    """Holds the consumer's lease and gives its stream to one streaming query, which is stopped in the end.
+
+    Args:
+        spark: a classic session, with the package on its driver and executors.
+        config: docs/interfaces.md, as a mapping, as JSON or parsed; `pipeline` is not needed.
+        tell: gets a line for every batch and every warning.
+
+    Raises:
+        Refused: the configuration, the stream, the table or the session's settings cannot be used; the message says what to change.
+        LeaseHeld: another driver or query works on this table. LeaseLost, Fenced: the lease was lost meanwhile; the query was stopped.
+    """
+    parsed = config if isinstance(config, Config) else _parsed(config)
+    with logs.told_to(tell):
+        embedded.check_session(spark, parsed)
+        store = supervisor.open_table(parsed)
+        taken = take_over(store, supervisor.claim(parsed), Watcher(notify=embedded.notify))
+        heart = Heartbeats.of(taken, parsed, wiring.beating_store(parsed))
+        with _working(spark, parsed, taken, heart) as made:
+            yield made
+        if made.quiet() and heart.clock() >= heart.keep_promise_until:
+            store.release(taken.epoch)
+
+
+def _parsed(config: Mapping[str, Any] | str) -> Config:
+    if isinstance(config, str):
+        return configs.parse(config)
+    return configs.parse(json.dumps({"pipeline": NO_FUNCTION, **config}))
+
+
+@contextlib.contextmanager
+def _working(spark: SparkSession, config: Config, taken: TakenLease, heart: Heartbeats) -> Iterator[Source]:
+    """One epoch, from fencing on."""
+    made: list[Source] = []
+
+    def lost() -> None:
+        for one in made:
+            one.stop()
+
+    work = Session(config, WorkLease(taken.epoch, taken.how, taken.wait_out_millis), pod.Reporter(None), threading.Event())
+    with contextlib.closing(work), embedded.beating(heart, lost):
+        work.begin(in_pod=False)
+        work.wait_out()
+        spark.dataSource.register(SluiceDataSource)
+        one = Source(spark, config, work, heart)
+        made.append(one)
+        with serving(one.answers()) as one.address:
+            try:
+                yield one
+            except Exception as error:
+                embedded.raise_if_lost(heart, error)
+                why = deeper(work.consumer, error)
+                if why is error:
+                    raise
+                raise why from error
+            finally:
+                one.stop()
+    embedded.raise_if_lost(heart)

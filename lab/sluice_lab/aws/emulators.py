@@ -1,0 +1,132 @@
+"""Emulated DynamoDB and Kinesis: in memory, on a port of their own, ended with the program that started them.
+
+`host` is an address of this machine: 127.0.0.1, or the gateway of the cluster's network (`cluster.gateway`) where pods
+and this machine both reach it. The Kinesis emulators listen there alone. DynamoDB Local has no such setting and listens
+on every address.
+"""
+
+import http.client
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sluice_lab import places
+from sluice_lab.errors import LabError
+from sluice_lab.machine import downloads, processes
+from sluice_lab.machine.listening import LOOPBACK, free_port
+from sluice_lab.machine.processes import Program, Running
+
+START_SECONDS = 60.0  # they need one or two on an idle machine
+SHARD_LIMIT = 500  # an account has 500 in large regions; kinesis-local alone would say 50, kinesalite 10
+
+
+@dataclass(frozen=True)
+class Emulator:
+    """An emulator that answers at `endpoint`; `stop` ends it."""
+
+    endpoint: str
+    running: Running
+
+    def stop(self) -> None:
+        """End it; what it held is gone."""
+        self.running.stop()
+
+
+@contextmanager
+def dynamodb_local(work: Path, host: str = LOOPBACK, port: int | None = None) -> Iterator[str]:
+    """DynamoDB Local while the block lasts; gives its endpoint."""
+    yield from _while(start_dynamodb_local(work, host, port))
+
+
+@contextmanager
+def kinesis_local(work: Path, host: str = LOOPBACK, port: int | None = None) -> Iterator[str]:
+    """kinesis-local while the block lasts; gives its endpoint. It knows ChildShards, so prefer it."""
+    yield from _while(start_kinesis_local(work, host, port))
+
+
+@contextmanager
+def kinesalite(work: Path, host: str = LOOPBACK, port: int | None = None) -> Iterator[str]:
+    """Kinesalite while the block lasts; gives its endpoint. A second opinion: no ChildShards, no ShardFilter."""
+    yield from _while(start_kinesalite(work, host, port))
+
+
+@contextmanager
+def dynalite(work: Path, host: str = LOOPBACK, port: int | None = None) -> Iterator[str]:
+    """Dynalite while the block lasts; gives its endpoint. Its tables are CREATING for a while, as real ones are; it has no transactions."""
+    yield from _while(start_dynalite(work, host, port))
+
+
+def start_dynamodb_local(work: Path, host: str = LOOPBACK, port: int | None = None) -> Emulator:
+    """Start DynamoDB Local; one database for all regions and credentials."""
+    port = free_port(host, port)
+    release, home = downloads.dynamodb_local(work)
+    java = ("java", "-Xmx512m", "-XX:+UseSerialGC", f"-Djava.library.path={home}", "-cp", f"{home}/*", release.main)
+    arguments = ("-inMemory", "-sharedDb", "-disableTelemetry", "-port", str(port))
+    return _start(work, Program(f"dynamodb-local-{port}", (*java, *arguments), cwd=home), host, port)
+
+
+def start_kinesis_local(work: Path, host: str = LOOPBACK, port: int | None = None) -> Emulator:
+    """Start kinesis-local, plain HTTP, JSON and CBOR; streams are made, split and merged within 100 ms."""
+    port = free_port(host, port)
+    home = downloads.node_modules(work) / "kinesis-local"
+    seconds = ("CREATE_STREAM", "DELETE_STREAM", "SPLIT_SHARD", "MERGE_SHARDS", "UPDATE_SHARD_COUNT")
+    env = {
+        **{f"{name}_DURATION": "100ms" for name in seconds},
+        "KINESIS_MOCK_PLAIN_PORT": str(port),
+        "KINESIS_MOCK_TLS_PORT": str(free_port(host)),
+        "KINESIS_MOCK_CERT_PATH": str(home / "server.json"),
+        "SHARD_LIMIT": str(SHARD_LIMIT),
+        "LOG_LEVEL": "ERROR",
+    }
+    return _start(work, _node(f"kinesis-local-{port}", host, env, str(home / "main.js")), host, port)
+
+
+def start_kinesalite(work: Path, host: str = LOOPBACK, port: int | None = None) -> Emulator:
+    """Start kinesalite; streams are made and changed within 100 ms."""
+    port = free_port(host, port)
+    times = (f"--{what}StreamMs=100" for what in ("create", "delete", "update"))
+    cli = str(downloads.node_modules(work) / "kinesalite" / "cli.js")
+    script = (cli, f"--port={port}", f"--shardLimit={SHARD_LIMIT}", *times)
+    return _start(work, _node(f"kinesalite-{port}", host, {}, *script), host, port)
+
+
+def start_dynalite(work: Path, host: str = LOOPBACK, port: int | None = None) -> Emulator:
+    """Start dynalite; a table is CREATING for a second, and DELETING for a minute."""
+    port = free_port(host, port)
+    cli = str(downloads.dynalite_modules(work) / "dynalite" / "cli.js")
+    return _start(work, _node(f"dynalite-{port}", host, {}, cli, f"--port={port}", "--createTableMs=1000", "--deleteTableMs=60000"), host, port)
+
+
+def _node(name: str, host: str, env: dict[str, str], *script: str) -> Program:
+    preload = Path(__file__).with_name("listen.cjs")
+    return Program(name, ("node", "--require", str(preload), *script), env={**env, "LISTEN_HOST": host})
+
+
+def _start(work: Path, program: Program, host: str, port: int) -> Emulator:
+    running = processes.start(places.made(work), program)
+    if not processes.poll(lambda: _answers(host, port) or not running.alive(), START_SECONDS) or not running.alive():
+        running.stop()
+        said = processes.tail(running.log.read_text(errors="replace"))
+        raise LabError(f"{program.name} does not answer at {host}:{port}; its log, {running.log}, ends:\n{said}")
+    return Emulator(f"http://{host}:{port}", running)
+
+
+def _while(emulator: Emulator) -> Iterator[str]:
+    try:
+        yield emulator.endpoint
+    finally:
+        emulator.stop()
+
+
+def _answers(host: str, port: int) -> bool:
+    """Whether HTTP is spoken there; which status does not matter."""
+    connection = http.client.HTTPConnection(host, port, timeout=2)
+    try:
+        connection.request("GET", "/")
+        connection.getresponse().read()
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+    return True

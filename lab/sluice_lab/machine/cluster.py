@@ -1,0 +1,196 @@
+"""A Kubernetes cluster of kind: from the published node image where a registry answers, else from one of our own."""
+
+import contextlib
+import json
+import os
+import socket
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from sluice_lab import places
+from sluice_lab.errors import CommandFailedError, LabError
+from sluice_lab.machine import images, loading, node_image, processes, tools
+from sluice_lab.machine.processes import answers, run
+from sluice_lab.steps import step
+
+PUBLISHED = "kindest/node:v1.34.0"  # what kind v0.30.0 was released with
+NETWORK = "kind"
+PATIENCE_SECONDS = 60.0  # a busy machine answers late, and a cluster may hold somebody's work
+# Of two cores, kubeadm's defaults would ask for almost one. A request is also a share: not too little for the API.
+_CPU = {"kube-apiserver": "100m", "etcd": "100m", "kube-controller-manager": "25m", "kube-scheduler": "25m"}
+_PATCHES = "/kind/patches"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster that answers, and how to reach it."""
+
+    name: str
+    kubeconfig: Path
+    work: Path
+
+    @property
+    def node(self) -> str:
+        """The control plane's container."""
+        return f"{self.name}-control-plane"
+
+    def kubectl(self, *arguments: str, seconds: float = 300) -> str:
+        """Run kubectl against this cluster."""
+        program = tools.kubectl(self.work, self.node)
+        return run(program, f"--kubeconfig={self.kubeconfig}", *arguments, seconds=seconds)
+
+    def helm(self, *arguments: str, seconds: float = 300) -> str:
+        """Run helm against this cluster."""
+        return run(tools.helm(self.work), f"--kubeconfig={self.kubeconfig}", *arguments, seconds=seconds)
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Where pods find a server of this machine: it listens on `listen`, they dial `pods`."""
+
+    listen: str
+    pods: str
+
+
+def create(name: str, workers: int = 0) -> Cluster:
+    """Have a cluster of one control plane and some workers; one of that name that answers is taken as it is."""
+    work = places.work()
+    with places.lock(work / f"{name}.lock"):
+        return _create(name, workers, work)
+
+
+def find(name: str, work: Path) -> Cluster | None:
+    """The cluster of that name, in whatever state."""
+    if name not in _kind(work, "get", "clusters").split():
+        return None
+    cluster = Cluster(name, work / f"{name}.kubeconfig", work)
+    with contextlib.suppress(CommandFailedError):  # its containers may be stopped
+        _kind(work, "export", "kubeconfig", f"--name={name}", f"--kubeconfig={cluster.kubeconfig}")
+    return cluster
+
+
+def delete(name: str) -> None:
+    """Delete a cluster, if there is one of that name."""
+    work = places.work()
+    if find(name, work):
+        with step(f"delete cluster {name}"):
+            _kind(work, "delete", "cluster", f"--name={name}")
+    (work / f"{name}.kubeconfig").unlink(missing_ok=True)
+
+
+def healthy(cluster: Cluster) -> bool:
+    """Whether the API answers and all nodes are ready."""
+    kubectl = (tools.kubectl(cluster.work, cluster.node), f"--kubeconfig={cluster.kubeconfig}")
+    ready = answers(*kubectl, "get", "--raw=/readyz", "--request-timeout=5s")
+    return ready and answers(*kubectl, "wait", "--for=condition=Ready", "node", "--all", "--timeout=10s")
+
+
+def load_image(cluster: Cluster, *tags: str) -> None:
+    """Have images on the cluster's nodes; pods then use them with `imagePullPolicy: IfNotPresent`."""
+    for tag in tags:
+        with step(f"load {tag}") as current, places.lock(cluster.work / f"{cluster.name}.lock"):
+            if not _missing(cluster, tag):
+                current.note("already there")
+            elif (made_of := loading.parts(tag)) is None:
+                _load_whole(cluster, tag)
+            else:
+                base, _ = made_of
+                if _missing(cluster, base):
+                    _load_whole(cluster, base)
+                    current.note("with its base")
+                for node in _missing(cluster, tag):
+                    loading.compose(node, tag, cluster.work)
+
+
+def nodes(cluster: Cluster) -> list[str]:
+    """The cluster's node containers."""
+    return _kind(cluster.work, "get", "nodes", f"--name={cluster.name}").split()
+
+
+def meeting(cluster: Cluster) -> Meeting:
+    """Where pods reach a server of this machine: the gateway of kind's network, or Docker Desktop's name for the host."""
+    said = json.loads(run("docker", "network", "inspect", NETWORK))
+    gateways = [config.get("Gateway", "") for config in said[0]["IPAM"]["Config"]]
+    gateway = next((address for address in gateways if "." in address), None)
+    if gateway and _ours(gateway):
+        return Meeting(gateway, gateway)
+    desktop = run("docker", "exec", cluster.node, "getent", "ahostsv4", "host.docker.internal").split()
+    if not desktop:
+        raise LabError(f"pods cannot reach this machine: {gateway} is not an address of it, nor is Docker Desktop here")
+    return Meeting("127.0.0.1", desktop[0])
+
+
+def _create(name: str, workers: int, work: Path) -> Cluster:
+    if (cluster := find(name, work)) is not None:
+        with step(f"cluster {name}") as current:
+            if _runs(cluster) and processes.poll(partial(healthy, cluster), seconds=PATIENCE_SECONDS, pause=2):
+                current.note("already there")
+                return cluster
+            _kind(work, "delete", "cluster", f"--name={name}")
+            current.note("did not answer, deleted")
+    cluster = Cluster(name, work / f"{name}.kubeconfig", work)
+    image = PUBLISHED if images.registry_answers(PUBLISHED) else node_image.ensure(work)
+    with step(f"cluster {name}") as current:
+        config = _config(work / "kind", workers)
+        options = (f"--image={image}", f"--config={config}", f"--kubeconfig={cluster.kubeconfig}", "--wait=180s")
+        _kind(work, "create", "cluster", f"--name={name}", *options)
+        current.note(f"Kubernetes {image.partition(':')[2]}, {1 + workers} node{'s' if workers else ''}")
+    with step("cluster DNS"):
+        _spare_dns(cluster)
+    return cluster
+
+
+def _runs(cluster: Cluster) -> bool:
+    """Whether the control plane's container is up, as it is not after the daemon was ended."""
+    return run("docker", "inspect", "--format", "{{.State.Running}}", cluster.node).strip() == "true"
+
+
+def _ours(address: str) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind((address, 0))
+        except OSError:
+            return False
+    return True
+
+
+def _missing(cluster: Cluster, tag: str) -> list[str]:
+    """The nodes that lack an image."""
+    return [node for node in nodes(cluster) if tag not in loading.on_node(node)]
+
+
+def _load_whole(cluster: Cluster, tag: str) -> None:
+    _kind(cluster.work, "load", "docker-image", f"--name={cluster.name}", tag)
+
+
+def _kind(work: Path, *arguments: str) -> str:
+    return run(tools.kind(work), *arguments, env={"PATH": tools.path(work)}, cwd=Path(os.sep))
+
+
+def _config(out: Path, workers: int) -> Path:
+    """What kind is to make: requests that leave room for Spark on two cores."""
+    patches = places.made(out / "patches")
+    for name, cpu in _CPU.items():
+        container = {"name": name, "resources": {"requests": {"cpu": cpu}}}
+        (patches / f"{name}+strategic.json").write_text(json.dumps({"spec": {"containers": [container]}}))
+    kubeadm = json.dumps({"kind": "InitConfiguration", "patches": {"directory": _PATCHES}})
+    control_plane = {
+        "role": "control-plane",
+        "extraMounts": [{"hostPath": str(patches), "containerPath": _PATCHES, "readOnly": True}],
+        "kubeadmConfigPatches": [kubeadm],
+    }
+    roles = [control_plane, *({"role": "worker"} for _ in range(workers))]
+    config = out / "cluster.json"  # JSON is YAML
+    config.write_text(json.dumps({"kind": "Cluster", "apiVersion": "kind.x-k8s.io/v1alpha4", "nodes": roles}))
+    return config
+
+
+def _spare_dns(cluster: Cluster) -> None:
+    """One CoreDNS with a small request instead of two, and wait for it: kind's --wait is for nodes only."""
+    container = {"name": "coredns", "resources": {"requests": {"cpu": "25m"}}}
+    strategy = {"type": "Recreate", "rollingUpdate": None}
+    spec = {"replicas": 1, "strategy": strategy, "template": {"spec": {"containers": [container]}}}
+    patch = json.dumps({"spec": spec})
+    cluster.kubectl("--namespace=kube-system", "patch", "deployment/coredns", f"--patch={patch}")
+    cluster.kubectl("--namespace=kube-system", "rollout", "status", "deployment/coredns", "--timeout=120s")

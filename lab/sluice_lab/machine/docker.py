@@ -1,0 +1,115 @@
+"""A Docker daemon: the one that answers, or, on a Debian machine where we are root, one of ours in the background."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+from sluice_lab import places
+from sluice_lab.errors import LabError
+from sluice_lab.machine import processes
+from sluice_lab.machine.processes import Program, answers, run
+from sluice_lab.steps import step
+
+START_SECONDS = 60.0
+DAEMONS = {"containerd": ("containerd",), "dockerd": ("dockerd", "--host=unix:///var/run/docker.sock")}
+BASE_LABEL, CODE_LABEL = "sluice.lab.base", "sluice.lab.code"  # of an image that is a base and one layer of code
+_HINT = (
+    "Docker does not answer. Start Docker Desktop, or `systemctl start docker`, or install it"
+    " (https://docs.docker.com/engine/install/); as root on Debian the lab does it by itself."
+)
+
+
+def answering() -> bool:
+    """Whether a daemon is there."""
+    return answers("docker", "info", "--format", "{{.ServerVersion}}")
+
+
+def ensure(work: Path) -> None:
+    """Have a daemon that answers.
+
+    Raises:
+        LabError: none answers, and none can be started here.
+    """
+    with step("docker") as current, places.lock(work / "docker.lock"):
+        if answering():
+            current.note(f"{_version()}, already there")
+            return
+        if not may_install():
+            raise LabError(_HINT)
+        apt_install("docker.io", "debootstrap", unless=("dockerd", "containerd"))
+        if not answering():  # where there is an init system, installing it has started it
+            _start(work)
+        current.note(f"{_version()}, ours")
+
+
+def stop(work: Path) -> None:
+    """End the daemons that `ensure` started, by their process ids; a daemon we found stays."""
+    ours = {running.name: running for running in processes.recorded(work) if running.name in DAEMONS}
+    for name in reversed(DAEMONS):
+        if name in ours:
+            with step(f"stop {name}"):
+                ours[name].stop(grace=30)
+
+
+def may_install() -> bool:
+    """Whether this is a Debian where we may install packages and start daemons."""
+    return os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def apt_install(*packages: str, unless: tuple[str, ...]) -> None:
+    """Install Debian packages unless all these programs are there.
+
+    Raises:
+        LabError: we are not root on Debian.
+    """
+    if all(shutil.which(program) for program in unless):
+        return
+    if not may_install():
+        raise LabError(f"{', '.join(unless)}: not installed here. As root on Debian: apt-get install {' '.join(packages)}")
+    quiet = {"DEBIAN_FRONTEND": "noninteractive"}
+    run("apt-get", "update", "-q", env=quiet)
+    run("apt-get", "install", "-qy", "--no-install-recommends", *packages, env=quiet)
+
+
+def build_environment() -> dict[str, str]:
+    """The classic builder where BuildKit's plugin is missing; BuildKit where it is there."""
+    return {} if answers("docker", "buildx", "version") else {"DOCKER_BUILDKIT": "0"}
+
+
+def has_image(tag: str) -> bool:
+    """Whether the daemon holds an image."""
+    return answers("docker", "image", "inspect", "--format", "{{.Id}}", tag)
+
+
+def labels(tag: str) -> dict[str, str]:
+    """The labels of an image."""
+    said: dict[str, str] | None = json.loads(run("docker", "image", "inspect", "--format", "{{json .Config.Labels}}", tag))
+    return said or {}
+
+
+def layers(tag: str) -> list[str]:
+    """The digests of an image's layers, lowest first."""
+    said: list[str] = json.loads(run("docker", "image", "inspect", "--format", "{{json .RootFS.Layers}}", tag))
+    return said
+
+
+def megabytes(tag: str) -> int:
+    """An image's size as the daemon reports it, in units of 10^6 bytes."""
+    return int(run("docker", "image", "inspect", "--format", "{{.Size}}", tag)) // 10**6
+
+
+def _version() -> str:
+    return run("docker", "info", "--format", "{{.ServerVersion}}").strip()
+
+
+def _start(work: Path) -> None:
+    running = {found.name for found in processes.recorded(work)}
+    for name, argv in DAEMONS.items():
+        if name not in running:
+            processes.start(work, Program(name, argv, tethered=False))
+        if name == "containerd":
+            processes.poll(Path("/run/containerd/containerd.sock").exists, seconds=START_SECONDS)
+    if not processes.poll(answering, seconds=START_SECONDS, pause=0.5):
+        log = work / "logs" / "dockerd.log"
+        raise LabError(f"dockerd does not answer; its log, {log}, ends:\n{processes.tail(log.read_text())}")

@@ -1,0 +1,134 @@
+"""Sluice's images: the Debian base from a registry or from Debian's packages, then both targets of the Dockerfile.
+
+A tag is the hash of everything the image is made of, so an image that is there is the right one, and pods never run a
+stale one under a moving name.
+"""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sluice_lab import places
+from sluice_lab.machine import docker
+from sluice_lab.machine.processes import answers, pipe, run
+from sluice_lab.steps import step
+
+BASE = "debian:bookworm-slim"
+INPUTS = (
+    "Dockerfile",
+    ".dockerignore",
+    "LICENSE",
+    "README.md",
+    "hashes",
+    "pyproject.toml",
+    "consumer",
+    "operator",
+)
+CODE = ("consumer/sluice_checkpoints", "consumer/sluice_consumer", "operator", "README.md", "LICENSE")  # what only the last layer is made of
+_BUNDLES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE")
+
+
+@dataclass(frozen=True)
+class Images:
+    """The tags of Sluice's two images."""
+
+    operator: str
+    consumer: str
+
+
+def registry_answers(image: str = BASE) -> bool:
+    """Whether an image registry can be reached from here, found out within seconds."""
+    return answers("docker", "manifest", "inspect", image, seconds=10)
+
+
+def base(work: Path) -> None:
+    """Have `debian:bookworm-slim`: pulled, or made of Debian's packages where no registry answers."""
+    with step(f"image {BASE}") as current, places.lock(work / "images.lock"):
+        if docker.has_image(BASE):
+            current.note("already there")
+        elif registry_answers():
+            run("docker", "pull", "--quiet", BASE)
+            current.note("pulled")
+        else:
+            docker.apt_install("debootstrap", unless=("debootstrap",))
+            _debootstrap(places.made(work / "images") / "rootfs")
+            current.note(f"{docker.megabytes(BASE)} MB, of Debian's packages, no registry answers")
+
+
+def build(work: Path) -> Images:
+    """Build what is not there yet of the operator's and the consumer's image."""
+    with places.lock(work / "images.lock"):
+        return _build(work)
+
+
+def build_image(context: Path, target: str, tag: str, labels: Mapping[str, str] | None = None) -> None:
+    """Build one target of the Dockerfile in a folder. In the host's network: its name servers are known to work."""
+    named = [f"--label={name}={value}" for name, value in (labels or {}).items()]
+    command = ("docker", "build", "--quiet", "--network=host", f"--target={target}", f"--tag={tag}", *named)
+    run(*command, str(context), env=docker.build_environment())
+
+
+def own_authority() -> Path | None:
+    """The bundle of a network's own certificate authority, if the environment names one, as build tools take it."""
+    named = (Path(os.environ[name]) for name in _BUNDLES if name in os.environ)
+    return next((bundle for bundle in named if bundle.is_file()), None)
+
+
+def _build(work: Path) -> Images:
+    context = _context(work)
+    below, whole = _digest(context, without=CODE), _digest(context)
+    code = f"sluice-code:{whole}"
+    if not docker.has_image(code):
+        build_image(context, "code-layer", code)
+    tags = []
+    for target in ("operator", "consumer"):
+        tag, base_tag = f"sluice-{target}:{whole}", f"sluice-{target}-base:{below}"
+        tags.append(tag)
+        with step(f"image {tag}") as current:
+            if docker.has_image(tag):
+                current.note("already there")
+                continue
+            build_image(context, f"{target}-base", base_tag)
+            build_image(context, target, tag, {docker.BASE_LABEL: base_tag, docker.CODE_LABEL: code})
+            current.note(f"{docker.megabytes(tag)} MB")
+    return Images(*tags)
+
+
+def _context(work: Path) -> Path:
+    """A copy of what the images are made of, and the network's certificates."""
+    context = work / "images" / "context"
+    shutil.rmtree(context, ignore_errors=True)
+    for name in INPUTS:
+        source, target = places.REPO / name, context / name
+        places.made(target.parent)
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+        else:
+            shutil.copy2(source, target)
+    if bundle := own_authority():
+        shutil.copy(bundle, context / "ca.crt")
+    return context
+
+
+def _digest(context: Path, without: tuple[str, ...] = ()) -> str:
+    """A hash of the files in a folder, some of its paths left out."""
+    hashed = hashlib.sha256()
+    for path in sorted(path for path in context.rglob("*") if path.is_file()):
+        name = path.relative_to(context)
+        if not any(name.is_relative_to(part) for part in without):
+            hashed.update(f"{name}\0{path.stat().st_mode & 0o111}\0".encode())
+            hashed.update(hashlib.sha256(path.read_bytes()).digest())
+    return hashed.hexdigest()[:12]
+
+
+def _debootstrap(root: Path) -> None:
+    shutil.rmtree(root, ignore_errors=True)
+    run("debootstrap", "--variant=minbase", "bookworm", str(root))
+    for folder in ("var/cache/apt/archives", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale"):
+        shutil.rmtree(root / folder, ignore_errors=True)
+        (root / folder).mkdir()
+    pipe(("tar", "-C", str(root), "-c", "."), ("docker", "import", "--change", 'CMD ["bash"]', "-", BASE))
+    shutil.rmtree(root)

@@ -1,0 +1,131 @@
+"""A kind node image without an image registry: Kubernetes from the Go module proxy, the rest from Debian's packages.
+
+One binary, `hyperkube`, is every Kubernetes program, etcd, CoreDNS and the pod network, chosen by the name it is called
+by. One small image of it gets every name that kubeadm asks for. `lab/kind/README.md` says what works and what does not.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+from sluice_lab import places
+from sluice_lab.errors import LabError
+from sluice_lab.machine import docker, processes
+from sluice_lab.machine.processes import run
+from sluice_lab.machine.tools import KIND_VERSION, go_environment
+from sluice_lab.steps import step
+
+KUBERNETES = "v1.34.4"  # as in lab/kind/go/go.mod
+IMAGE = f"kindest/node:{KUBERNETES}"
+_ENTRYPOINT = 'ENTRYPOINT ["/kind/bin/entrypoint", "/sbin/init"]'
+_NETWORK = "docker.io/kindest/kindnetd:local"
+_IMPORT = """
+containerd >/tmp/containerd.log 2>&1 &
+until ctr version >/dev/null 2>&1; do sleep 0.2; done
+ctr --namespace k8s.io images import --all-platforms --no-unpack -
+kill %1; wait; rm -f /tmp/containerd.log
+"""
+
+
+def ensure(work: Path) -> str:
+    """Build the node image unless nothing it is made of has changed; 5 minutes from nothing on two cores."""
+    context = programs(work).parents[1]
+    _copy_files(context)
+    with step("node image: parts"):
+        ids = [_part(target, context) for target in ("base", "component", "pause")]
+    with step(f"node image: {IMAGE}") as current:
+        if _inputs() == " ".join(ids):
+            current.note("already there")
+        else:
+            _assemble(context, " ".join(ids))
+            current.note(f"{docker.megabytes(IMAGE)} MB")
+    return IMAGE
+
+
+def programs(work: Path) -> Path:
+    """Compile hyperkube and pause; gives hyperkube, which needs neither Docker nor root."""
+    context = places.made(work / "kind" / "context")
+    with step("Kubernetes' programs") as current, places.lock(work / "kind" / "programs.lock"):
+        _compile(context)
+        hyperkube = context / "bin" / "hyperkube"
+        current.note(f"hyperkube {hyperkube.stat().st_size // 10**6} MB")
+    return hyperkube
+
+
+def _compile(context: Path) -> None:
+    package, minor = "k8s.io/component-base/version", KUBERNETES.split(".")[1]
+    facts = {"gitVersion": KUBERNETES, "gitMajor": "1", "gitMinor": minor, "gitTreeState": "clean"}
+    flags = " ".join(["-s -w", *(f"-X {package}.{name}={value}" for name, value in facts.items())])
+    target = f"{places.made(context / 'bin')}/"
+    command = ("go", "build", "-trimpath", "-o", target, "-ldflags", flags, "./hyperkube", "./pause")
+    run(*command, cwd=places.KIND / "go", env=go_environment())
+
+
+def _copy_files(context: Path) -> None:
+    """Lay out the node's files: kind's own, from the module cache, then ours."""
+    said = run("go", "mod", "download", "-json", f"sigs.k8s.io/kind@{KIND_VERSION}", cwd=context, env=go_environment())
+    files = context / "files"
+    shutil.rmtree(files, ignore_errors=True)
+    shutil.copytree(Path(json.loads(said)["Dir"]) / "images" / "base" / "files", files, copy_function=_copy_writable)
+    for folder in (path for path in files.rglob("*") if path.is_dir()):
+        folder.chmod(0o755)  # the module cache is read-only
+    files.chmod(0o755)
+    ours = {"crictl": "usr/local/bin", "entrypoint": "kind/bin"}
+    for source in (places.KIND / "node").iterdir():
+        if source.suffix == ".yaml":
+            shutil.copy(source, places.made(files / "kind" / "manifests"))
+        elif source.name in ours:
+            shutil.copy(source, files / ours[source.name])
+    (files / "kind" / "version").write_text(f"{KUBERNETES}\n")
+    for folder in (files / "usr/local/bin", files / "kind/bin"):
+        for program in folder.iterdir():
+            program.chmod(0o755)
+
+
+def _copy_writable(source: str, target: str) -> None:
+    shutil.copyfile(source, target)
+    Path(target).chmod(0o644)
+
+
+def _part(target: str, context: Path) -> str:
+    """Build one stage of the node's Dockerfile; gives the image's id."""
+    dockerfile = str(places.KIND / "node" / "Dockerfile")
+    command = ("docker", "build", "--quiet", "--network=host", f"--target={target}", f"--tag=kind-{target}")
+    return run(*command, "--file", dockerfile, str(context), env=docker.build_environment()).strip()
+
+
+def _inputs() -> str:
+    """What the present node image was made of; empty if there is none."""
+    try:
+        return run("docker", "image", "inspect", "--format", '{{index .Config.Labels "inputs"}}', IMAGE).strip()
+    except LabError:
+        return ""
+
+
+def _assemble(context: Path, inputs: str) -> None:
+    """Put hyperkube and the images of the control plane into a container of the base, and commit it."""
+    unconfined = ("--security-opt", "seccomp=unconfined")
+    container = run("docker", "run", "--detach", *unconfined, "--entrypoint", "sleep", "kind-base", "infinity").strip()
+    try:
+        run("docker", "cp", str(context / "bin" / "hyperkube"), f"{container}:/usr/bin/hyperkube")
+        names = _tagged(container, context)
+        processes.pipe(("docker", "save", *names), ("docker", "exec", "-i", container, "bash", "-ec", _IMPORT))
+        run("docker", "rmi", *names)
+        if docker.has_image(IMAGE):
+            run("docker", "rmi", IMAGE)
+        changes = ("--change", f'LABEL inputs="{inputs}"', "--change", _ENTRYPOINT)
+        run("docker", "commit", *changes, container, IMAGE)
+    finally:
+        run("docker", "rm", "--force", "--volumes", container)
+
+
+def _tagged(container: str, context: Path) -> list[str]:
+    """Give our two images the names that kubeadm, containerd's configuration and the network's manifest ask for."""
+    asked = run("docker", "exec", container, "kubeadm", "config", "images", "list", "--kubernetes-version", KUBERNETES)
+    config = (context / "files/etc/containerd/config.toml").read_text()
+    pause = next(line.split('"')[1] for line in config.splitlines() if line.strip().startswith("sandbox_image = "))
+    components = [name for name in asked.split() if "/pause:" not in name] + [_NETWORK]
+    for name in components:
+        run("docker", "tag", "kind-component", name)
+    run("docker", "tag", "kind-pause", pause)
+    return [*components, pause]

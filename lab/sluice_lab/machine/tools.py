@@ -1,0 +1,59 @@
+"""kind, kubectl and helm: those on PATH, or ours in `<work>/bin`, made by `go install` or taken out of a node."""
+
+import os
+import platform
+import shutil
+from pathlib import Path
+
+from sluice_lab import places
+from sluice_lab.errors import LabError
+from sluice_lab.machine.downloads import required
+from sluice_lab.machine.processes import run
+from sluice_lab.steps import step
+
+KIND_VERSION = "v0.30.0"
+HELM_VERSION = "v3.22.0"
+
+
+def path(work: Path) -> str:
+    """PATH with ours first: it holds the `docker` that kind needs on some machines (lab/kind/node/docker)."""
+    return f"{work / 'bin'}{os.pathsep}{os.environ['PATH']}"
+
+
+def go_environment() -> dict[str, str]:
+    """Static programs, whatever the machine has."""
+    return {"CGO_ENABLED": "0"}
+
+
+def kind(work: Path) -> str:
+    """The kind program, and beside it the docker it calls."""
+    wrapper = places.made(work / "bin") / "docker"
+    wrapper.unlink(missing_ok=True)
+    wrapper.symlink_to(places.KIND / "node" / "docker")
+    return _installed(work, "kind", f"sigs.k8s.io/kind@{KIND_VERSION}")
+
+
+def helm(work: Path) -> str:
+    """The helm program."""
+    return _installed(work, "helm", f"helm.sh/helm/v3/cmd/helm@{HELM_VERSION}")
+
+
+def kubectl(work: Path, node: str | None = None) -> str:
+    """The kubectl program: on PATH, or copied out of a node container, which has the cluster's own."""
+    if found := shutil.which("kubectl", path=path(work)):
+        return found
+    if node is None or platform.system() != "Linux":
+        raise LabError("`kubectl` is not on PATH: https://kubernetes.io/docs/tasks/tools/")
+    target = places.made(work / "bin") / "kubectl"
+    run("docker", "cp", "--follow-link", f"{node}:/usr/bin/kubectl", str(target))
+    target.chmod(0o755)
+    return str(target)
+
+
+def _installed(work: Path, name: str, module: str) -> str:
+    if found := shutil.which(name, path=path(work)):
+        return found
+    required("go", f"{name}, or Go (https://go.dev/doc/install) to build it with,")
+    with places.lock(work / "bin.lock"), step(f"{name} (go install)"):
+        run("go", "install", "-ldflags=-s -w", module, env={"GOBIN": str(work / "bin"), **go_environment()})
+    return str(work / "bin" / name)

@@ -1,0 +1,121 @@
+"""Everything below the story: Docker, cluster, images, the operator by Helm; and what to look at when it goes wrong.
+
+What was not there before is noted in `<work>/demo-made.json`, so that `clean` removes that and nothing else.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from sluice_lab import places
+from sluice_lab.errors import LabError
+from sluice_lab.machine import cluster, docker, images, workers
+from sluice_lab.machine.cluster import Cluster
+from sluice_lab.machine.images import Images
+from sluice_lab.steps import console, step
+
+NAMESPACE = "sluice-demo"
+OPERATOR_NAMESPACE = "sluice-system"
+RELEASE = "sluice"
+CHART = places.REPO / "charts" / "sluice"
+
+
+def install(name: str) -> Cluster:
+    """Have a cluster with the operator in it, and an empty namespace for the demo."""
+    work = places.work()
+    note = Note(work)
+    if not docker.answering():
+        note.add(docker=True)
+    docker.ensure(work)
+    images.base(work)
+    if cluster.find(name, work) is None:
+        note.add(cluster=name)
+    found = cluster.create(name)
+    workers.tidy(found)
+    tags = images.build(work)
+    cluster.load_image(found, tags.operator, tags.consumer)
+    empty(found)
+    note.add(release=name)
+    _helm(found, tags)
+    return found
+
+
+def empty(found: Cluster) -> None:
+    """Have the demo's namespace, with nothing of an earlier run in it."""
+    if _there(found, "namespace", NAMESPACE):
+        with step(f"what an earlier run left in namespace {NAMESPACE}"):
+            forget(found)
+    with step(f"namespace {NAMESPACE}"):
+        found.kubectl("create", "namespace", NAMESPACE)
+
+
+def forget(found: Cluster) -> None:
+    """Delete the namespace.
+
+    The operator goes first: what an interrupted run left may never let go of its finalizer, and a living operator would put it back.
+    """
+    found.helm("uninstall", RELEASE, f"--namespace={OPERATOR_NAMESPACE}", "--ignore-not-found", "--wait")
+    if _there(found, "crd", "kinesisconsumers.sluice.dev"):
+        names = found.kubectl(f"--namespace={NAMESPACE}", "get", "kinesisconsumers", "--output=name").split()
+        for name in names:
+            found.kubectl(f"--namespace={NAMESPACE}", "patch", name, "--type=merge", '--patch={"metadata":{"finalizers":null}}')
+    found.kubectl(f"--namespace={NAMESPACE}", "delete", "jobs,pods", "--all", "--grace-period=0", "--force")
+    found.kubectl("delete", "namespace", NAMESPACE, "--timeout=120s")
+
+
+def _helm(found: Cluster, tags: Images) -> None:
+    repository, _, tag = tags.operator.partition(":")
+    values = {
+        "image": {"repository": repository, "tag": tag},
+        "watchNamespaces": [NAMESPACE],
+        "consumer": {"image": tags.consumer, "namespaces": [NAMESPACE]},
+        "policy": {"privilegedPods": True},  # the sinks of the demo and of the nemesis are folders of the nodes
+    }
+    path = places.made(places.work() / "demo") / "values.json"  # JSON is YAML
+    path.write_text(json.dumps(values, indent=2))
+    where = (f"--namespace={OPERATOR_NAMESPACE}", "--create-namespace")
+    with step(f"helm upgrade --install {RELEASE} charts/sluice") as current:
+        # The CRD may stay from another release: a chart's uninstallation keeps it.
+        how = ("--take-ownership", f"--values={path}", "--wait", "--timeout=3m")
+        found.helm("upgrade", "--install", RELEASE, str(CHART), *where, *how)
+        current.note(tags.operator)
+
+
+def diagnose(found: Cluster, folder: Path) -> None:
+    """Keep what tells why a story stopped; whatever cannot be had is left out."""
+    places.made(folder)
+    here = f"--namespace={NAMESPACE}"
+    wanted = {
+        "describe.txt": (here, "describe", "kinesisconsumers,pods,jobs"),
+        "events.txt": (here, "get", "events", "--sort-by=.lastTimestamp"),
+        "resource.json": (here, "get", "kinesisconsumers", "--output=json"),
+        "driver.log": (here, "logs", "--selector=sluice.dev/role=driver", "--tail=-1"),
+        "executors.log": (here, "logs", "--selector=sluice.dev/role=executor", "--tail=-1", "--prefix"),
+        "operator.log": (f"--namespace={OPERATOR_NAMESPACE}", "logs", "--selector=app.kubernetes.io/name=sluice", "--tail=-1", "--prefix"),
+    }
+    for name, arguments in wanted.items():
+        try:
+            (folder / name).write_text(found.kubectl(*arguments, seconds=30))
+        except LabError as error:
+            (folder / name).write_text(str(error))
+    console.print(f"what the cluster had to say lies in {folder}", soft_wrap=True)
+
+
+class Note:
+    """What the demo made on this machine, kept over runs until `clean`."""
+
+    def __init__(self, work: Path) -> None:
+        self.path = work / "demo-made.json"
+
+    def read(self) -> dict[str, Any]:
+        """All of it."""
+        found: dict[str, Any] = json.loads(self.path.read_text()) if self.path.exists() else {}
+        return found
+
+    def add(self, **made: Any) -> None:
+        """Note more, before it is made: a run may be interrupted."""
+        self.path.write_text(json.dumps(self.read() | made))
+
+
+def _there(found: Cluster, kind: str, name: str) -> bool:
+    return bool(found.kubectl("get", kind, name, "--ignore-not-found", "--output=name").strip())

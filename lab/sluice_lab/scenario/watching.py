@@ -1,0 +1,33 @@
+"""The demo's resource, its pods and events, read through the Kubernetes API."""
+
+from pathlib import Path
+from typing import Any
+
+import kubernetes
+
+from sluice_lab.scenario import observed
+from sluice_lab.scenario.observed import Sight
+
+SECONDS = 5
+
+
+class Watching:
+    """One KinesisConsumer."""
+
+    def __init__(self, kubeconfig: Path, namespace: str, name: str) -> None:
+        self._namespace, self._name = namespace, name
+        client = kubernetes.config.new_client_from_config(config_file=str(kubeconfig))
+        self._custom, self._core = kubernetes.client.CustomObjectsApi(client), kubernetes.client.CoreV1Api(client)
+
+    def look(self) -> Sight:
+        """One look, over three calls."""
+        kind = {"group": "sluice.dev", "version": "v1alpha1", "plural": "kinesisconsumers"}
+        found = self._custom.get_namespaced_custom_object(**kind, namespace=self._namespace, name=self._name, _request_timeout=SECONDS)
+        pods = self._list("pod", label_selector=f"sluice.dev/consumer={self._name}")
+        events = self._list("event", field_selector=f"involvedObject.name={self._name}")
+        return observed.of_resource(found, pods, events)
+
+    def _list(self, kind: str, **selector: str) -> list[dict[str, Any]]:
+        listed = getattr(self._core, f"list_namespaced_{kind}")(self._namespace, **selector, _request_timeout=SECONDS)
+        items: list[dict[str, Any]] = self._core.api_client.sanitize_for_serialization(listed)["items"]
+        return items

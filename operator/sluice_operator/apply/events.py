@@ -1,0 +1,62 @@
+"""Events onto the API server. An event that cannot be written is a line in the log and nothing worse."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from typing import TYPE_CHECKING
+
+from sluice_operator.cluster.port import CONSUMER_KIND, ApiError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from sluice_operator.cluster.port import Cluster, Json
+    from sluice_operator.state.actions import EventToSend
+    from sluice_operator.state.view import View
+
+LOG = logging.getLogger("sluice")
+LONGEST = 1024  # the API's own limit for a message
+
+
+def announce(cluster: Cluster, view: View, events: Iterable[EventToSend], reporter: str) -> None:
+    """Write each event; the name depends on what is said and when, so a repeated pass does not say it twice."""
+    for event in events:
+        LOG.info("%s/%s: event %s: %s", view.resource.namespace, view.resource.name, event.reason, event.message)
+        resource = view.resource
+        meta = {"namespace": resource.namespace, "name": resource.name, "uid": resource.uid, "resourceVersion": resource.version}
+        post(cluster, body(meta, event, view.now, reporter))
+
+
+def post(cluster: Cluster, event: Json) -> None:
+    """Write one."""
+    try:
+        cluster.create(event)
+    except ApiError as error:
+        LOG.warning("event %s not written: %s", event["reason"], error)
+
+
+def body(meta: Json, event: EventToSend, now: datetime, reporter: str) -> Json:
+    """A core/v1 Event about the resource with this metadata."""
+    stamp = f"{now:%Y-%m-%dT%H:%M:%SZ}"
+    said = hashlib.sha256(f"{meta['uid']}{event.reason}{event.message}{stamp}".encode()).hexdigest()[:16]
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{meta['name']}.{said}", "namespace": meta["namespace"]},
+        "involvedObject": {
+            "apiVersion": "sluice.dev/v1alpha1",
+            "kind": CONSUMER_KIND,
+            **{key: meta[key] for key in ("namespace", "name", "uid", "resourceVersion")},
+        },
+        "type": "Warning" if event.warning else "Normal",
+        "reason": event.reason,
+        "message": event.message[:LONGEST],
+        "firstTimestamp": stamp,
+        "lastTimestamp": stamp,
+        "count": 1,
+        "source": {"component": "sluice-operator"},
+        "reportingComponent": "sluice-operator",
+        "reportingInstance": reporter,
+    }

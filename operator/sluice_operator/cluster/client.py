@@ -1,0 +1,201 @@
+"""The API server through the official client's transport.
+
+Only `ApiClient` is used, for credentials and TLS, with plain JSON: its model classes cost tens of megabytes and hide unknown
+fields, and half the CPU of a call is spent above its connection pool. No call is retried here, because only the caller knows
+what a lost reply means.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import urlencode, urlsplit
+
+import orjson
+import urllib3
+from kubernetes import config
+from kubernetes.client.api_client import ApiClient
+from kubernetes.client.configuration import Configuration
+from kubernetes.client.exceptions import ApiException
+
+from sluice_operator.cluster.port import PATHS, ApiError, Conflict, Exists, Rejected, Unavailable
+
+if TYPE_CHECKING:
+    from sluice_operator.cluster.port import Json
+
+TIMEOUT = (3.05, 15)  # seconds to connect, and between bytes
+NOT_FOUND, CONFLICT, UNPROCESSABLE, SERVER_ERROR = 404, 409, 422, 500
+CONDITIONS = {"metadata.uid", "metadata.resourceVersion", "metadata.finalizers"}  # the last: of what is being deleted
+DENIED = re.compile(r"ValidatingAdmissionPolicy '.*denied request|admission webhook \".*\" denied the request", re.DOTALL)
+"""Policies and webhooks choose the code of their refusal: it may look like a lost race, or like credentials that have expired."""
+LATER = {401, 408, 410, 429}  # credentials being rotated, a list that took too long, and load
+STRICT = "?fieldValidation=Strict"  # a field that the API does not know is refused, not passed over: `nodeselector` in a podTemplate
+PAGE = 500
+NO_DRY_RUN = "does not support dry run"
+SAMPLE = 100  # objects of an audit: with 500, their JSON was 18 % of what the operator did with 500 drivers at rest
+CONNECTIONS = 20  # kept open, for the threads that call (`loops.THREADS`, audits); another one costs a handshake
+METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+
+def connect() -> ApiClient:
+    """A client by KUBECONFIG, or the pod's service account (whose token the client reads anew as it is rotated)."""
+    settings = Configuration()
+    if file := os.environ.get("KUBECONFIG"):
+        config.load_kube_config(config_file=file, client_configuration=settings)
+    else:
+        config.load_incluster_config(client_configuration=settings)
+    settings.retries = False
+    settings.connection_pool_maxsize = CONNECTIONS
+    return Direct(settings)
+
+
+class Direct(ApiClient):  # type: ignore[misc]  # untyped
+    """Calls that go straight to the connections."""
+
+    def __init__(self, settings: Configuration) -> None:
+        super().__init__(settings)
+        self._pool = self.rest_client.pool_manager.connection_from_url(settings.host)
+
+    def call_api(self, method: str, url: str, headers: Json, body: Json | None = None, _request_timeout: tuple[float, float] = TIMEOUT) -> Any:
+        """The reply, read."""
+        parts = urlsplit(url)
+        target = f"{parts.path}?{parts.query}" if parts.query else parts.path
+        data = None if body is None else orjson.dumps(body)
+        timeout = urllib3.Timeout(connect=_request_timeout[0], read=_request_timeout[1])
+        return self._pool.urlopen(method, target, data, headers, retries=False, redirect=False, timeout=timeout)
+
+
+class ApiServer:
+    """Adapter of `Cluster`."""
+
+    def __init__(self, api: ApiClient, timeout: tuple[float, float] = TIMEOUT) -> None:
+        self._api, self._timeout = api, timeout
+
+    def get(self, kind: str, namespace: str, name: str) -> Json | None:
+        """See Cluster."""
+        try:
+            return self._call("GET", _path(kind, namespace, name))
+        except ApiException as error:
+            return None if error.status == NOT_FOUND else _raise(error)
+
+    def list(self, kind: str, namespace: str, labels: dict[str, str]) -> list[Json]:
+        """See Cluster."""
+        query = {"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items()), "limit": PAGE}
+        found: list[Json] = []
+        while True:
+            try:
+                page = self._call("GET", f"{_path(kind, namespace)}?{urlencode(query)}")
+            except ApiException as error:
+                _raise(error)
+            found += page["items"]
+            token = page["metadata"].get("continue")
+            if not token:
+                return found
+            query["continue"] = token
+
+    def versions(self, kind: str, namespace: str, selector: str) -> dict[str, str]:
+        """The resourceVersion by uid of the first objects, live; of every namespace if it is ''. Metadata only.
+
+        Raises:
+            ApiError: see Cluster.
+        """
+        query = urlencode({"labelSelector": selector, "limit": SAMPLE})
+        try:
+            page = self._call("GET", f"{_path(kind, namespace)}?{query}", accept=METADATA)
+        except ApiException as error:
+            _raise(error)
+        items = page["items"] or ()  # null, where a list of metadata alone is empty
+        return {item["metadata"]["uid"]: item["metadata"]["resourceVersion"] for item in items}
+
+    def create(self, body: Json) -> Json:
+        """See Cluster."""
+        return self._write("POST", _path(body["kind"], body["metadata"]["namespace"]) + STRICT, body)
+
+    def check(self, body: Json) -> None:
+        """See Cluster. Where an admission webhook cannot answer without acting, nobody knows, and it is no refusal."""
+        try:
+            self._write("POST", _path(body["kind"], body["metadata"]["namespace"]) + f"{STRICT}&dryRun=All", body)
+        except Rejected as refused:
+            if NO_DRY_RUN not in refused.message:
+                raise
+
+    def replace_status(self, body: Json) -> Json:
+        """See Cluster."""
+        meta = body["metadata"]
+        return self._write("PUT", _path(body["kind"], meta["namespace"], meta["name"]) + "/status", body)
+
+    def patch(self, kind: str, namespace: str, name: str, changes: Json) -> Json:
+        """See Cluster."""
+        return self._write("PATCH", _path(kind, namespace, name), changes)
+
+    def delete(self, kind: str, namespace: str, name: str, uid: str, grace: int | None = None) -> None:
+        """See Cluster."""
+        options: Json = {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
+        if grace is not None:
+            options["gracePeriodSeconds"] = grace
+        try:
+            self._call("DELETE", _path(kind, namespace, name), options)
+        except ApiException as error:
+            if error.status != NOT_FOUND:
+                _raise(error)
+
+    def _write(self, method: str, path: str, body: Json) -> Json:
+        try:
+            return self._call(method, path, body)
+        except ApiException as error:
+            _raise(error, method)
+
+    def _call(self, method: str, path: str, body: Json | None = None, accept: str = "application/json") -> Json:
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        headers = {"Accept": accept, "Content-Type": kind, "User-Agent": "sluice-operator"}
+        self._api.update_params_for_auth(headers, [], ["BearerToken"], "", "", body)
+        try:
+            url = f"{self._api.configuration.host}/{path}"
+            reply = self._api.call_api(method, url, headers, body, _request_timeout=self._timeout)
+            data = reply.data
+        except urllib3.exceptions.HTTPError as error:
+            raise Unavailable(f"{method} {path}: {error}") from error
+        if not 200 <= reply.status < 300:
+            raise ApiException(status=reply.status, reason=data.decode(errors="replace"))
+        result: Json = orjson.loads(data)
+        return result
+
+
+def _path(kind: str, namespace: str, name: str = "") -> str:
+    group, plural = PATHS[kind]
+    where = f"namespaces/{namespace}" if namespace else ""
+    return "/".join(part for part in (group, where, plural, name) if part)
+
+
+def _raise(error: ApiException, method: str = "") -> NoReturn:
+    answer = _answer(error)
+    raise failure(method, error.status or 0, {**answer, "message": str(answer.get("message") or error.reason)}) from error
+
+
+def failure(method: str, status: int, answer: Json) -> ApiError:
+    """What an answer that is no success means to the caller. Our patches fail their own condition as a field that cannot be changed."""
+    reason, message = str(answer.get("reason") or status), str(answer.get("message") or "")
+    if DENIED.search(message):
+        return Rejected(reason, message)
+    if status == CONFLICT and reason == "AlreadyExists":
+        return Exists(message)
+    if status in {CONFLICT, NOT_FOUND} or (method == "PATCH" and status == UNPROCESSABLE and _lost_race(answer)):
+        return Conflict(message)
+    if status in LATER or status >= SERVER_ERROR:
+        return Unavailable(message)
+    return Rejected(reason, message)
+
+
+def _lost_race(answer: Json) -> bool:
+    """By the field that is named, not by words: a policy may have any."""
+    causes = (answer.get("details") or {}).get("causes") or ()
+    return any(cause.get("field") in CONDITIONS for cause in causes)
+
+
+def _answer(error: ApiException) -> dict[str, Any]:
+    try:
+        answer = orjson.loads(error.body or error.reason or "")
+    except ValueError:
+        return {}
+    return answer if isinstance(answer, dict) else {}

@@ -1,0 +1,178 @@
+"""Who acts, of several operators: one candidate's side of an election by a Lease. No threads and no sleeping here.
+
+The rules are client-go's (tools/leaderelection), and stricter where those leave a gap:
+
+* No clock of another machine is compared. A candidate watches the Lease's resourceVersion, and measures by its own
+  monotonic clock for how long it stood still. `renewTime` is written for people.
+* A leader counts its time from the moment at which a confirmed renewal was *sent*; others count theirs from the moment at
+  which they saw it, which is later. So it stops (`deadline`) before another takes over (`duration`).
+* Every write is conditional on the resourceVersion that was seen, or on there being no Lease.
+* A leader that finds another's name, or was late, never acts again: `LostLeadership`, and the process ends.
+* A Lease that is gone, or was never seen, is no sign that nobody leads: that too is waited out, also at the first start
+  of all, unless the chart ships an empty one (`lease.install`).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from sluice_operator.cluster.port import ApiError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sluice_operator.cluster.port import Cluster
+
+Json = dict[str, Any]
+
+LOG = logging.getLogger("sluice")
+NOBODY, SOMEBODY, ABSENT = "", "somebody", ""
+CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # goes on while a machine is suspended, as others' clocks do
+
+
+def uptime() -> float:
+    """Seconds since this machine started."""
+    return time.clock_gettime(CLOCK)
+
+
+class LostLeadership(Exception):
+    """Somebody else leads, or may lead by now; this process may do nothing more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectionTimings:
+    """Seconds: others take over after `duration` of silence, a leader gives up after `deadline`, and `retry` lies between two looks."""
+
+    duration: float = 15
+    deadline: float = 10
+    retry: float = 2
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRef:
+    """Where the Lease is, and the name this candidate signs with: another one for each process, also of the same pod."""
+
+    namespace: str
+    name: str
+    identity: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedLease:
+    """The Lease as seen last, and since when (by our clock) it has looked like that."""
+
+    version: str
+    holder: str
+    duration: float
+    transitions: int
+    since: float
+
+
+class Candidate:
+    """One process's part in the election. `turn` is called again and again; `leads` may be asked by any thread."""
+
+    def __init__(self, cluster: Cluster, post: LeaseRef, terms: ElectionTimings, clock: Callable[[], float] = uptime) -> None:
+        self._cluster, self._post, self._terms, self._clock = cluster, post, terms, clock
+        self._sight: ObservedLease | None = None
+        self._until: float | None = None
+
+    def leads(self) -> bool:
+        """Whether it may act at this moment."""
+        until = self._until
+        return until is not None and self._clock() < until
+
+    def over(self) -> bool:
+        """Whether it did lead and may not any more."""
+        return self._until is not None and not self.leads()
+
+    def turn(self) -> float:
+        """Look at the Lease, and write it if it is ours or free. Seconds until the next turn.
+
+        Raises:
+            Deposed: it led, and that is over.
+        """
+        try:
+            there = self._cluster.get("Lease", self._post.namespace, self._post.name)
+            self._see(there)
+            if self._may_write():
+                self._write(there)
+        except ApiError as error:
+            LOG.warning("the Lease %s/%s: %s", self._post.namespace, self._post.name, error)
+        if self.over():
+            raise LostLeadership("the Lease was not renewed in time")
+        return self._pause()
+
+    def release(self) -> None:
+        """Stop leading now, and say so in the Lease: the next one need not wait. Only when nothing of ours acts any more."""
+        led, self._until = self.leads(), float("-inf")
+        if not led or self._sight is None:
+            return
+        try:
+            self._patch(self._sight, {"holderIdentity": NOBODY, "leaseDurationSeconds": 1, "renewTime": _stamp()})
+        except ApiError as error:
+            LOG.warning("the Lease was not released: %s", error)
+
+    def _see(self, there: Json | None) -> None:
+        if there is None:
+            self._miss()
+            return
+        spec, version = there.get("spec") or {}, there["metadata"]["resourceVersion"]
+        if self._sight is None or self._sight.version != version:
+            duration, holder = float(spec.get("leaseDurationSeconds") or 0), spec.get("holderIdentity") or NOBODY
+            self._sight = ObservedLease(version, holder, duration, spec.get("leaseTransitions") or 0, self._clock())
+        if self._until is not None and self._sight.holder != self._post.identity:
+            self._until = float("-inf")
+            raise LostLeadership(f"{self._sight.holder or 'nobody'} holds the Lease now")
+
+    def _miss(self) -> None:
+        """It is not there. Whoever renewed it last may lead from a moment ago, so its absence is watched like a version of it."""
+        seen = self._sight
+        if self.leads() or (seen is not None and seen.version == ABSENT):
+            return
+        self._sight = ObservedLease(ABSENT, SOMEBODY, seen.duration if seen else 0, seen.transitions if seen else 0, self._clock())
+
+    def _may_write(self) -> bool:
+        """Ours, or free; and never after our time as a leader is over."""
+        seen = self._sight
+        if seen is None or self.over():
+            return False
+        if seen.holder == self._post.identity:
+            return True
+        return seen.holder == NOBODY or self._clock() >= self._free_at(seen)
+
+    def _free_at(self, seen: ObservedLease) -> float:
+        """Operators of two versions may have different terms; the longer ones hold."""
+        return seen.since + max(self._terms.duration, seen.duration)
+
+    def _write(self, there: Json | None) -> None:
+        seen, now = self._sight, _stamp()
+        spec: Json = {"holderIdentity": self._post.identity, "leaseDurationSeconds": int(self._terms.duration), "renewTime": now}
+        if seen is None or seen.holder != self._post.identity:
+            spec |= {"acquireTime": now, "leaseTransitions": seen.transitions + 1 if seen else 0}
+        sent = self._clock()
+        self._see(self._patch(seen, spec) if there is not None and seen is not None else self._create(spec))
+        self._until = sent + self._terms.deadline
+
+    def _patch(self, seen: ObservedLease, spec: Json) -> Json:
+        condition = {"resourceVersion": seen.version}
+        return self._cluster.patch("Lease", self._post.namespace, self._post.name, {"metadata": condition, "spec": spec})
+
+    def _create(self, spec: Json) -> Json:
+        head = {"namespace": self._post.namespace, "name": self._post.name}
+        return self._cluster.create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": head, "spec": spec})
+
+    def _pause(self) -> float:
+        """Followers look at the very moment at which a silent leader's time is over."""
+        seen = self._sight
+        if seen is None or self._until is not None or seen.holder in {NOBODY, self._post.identity}:
+            return self._terms.retry
+        left = self._free_at(seen) - self._clock()
+        return min(self._terms.retry, left) if left > 0 else self._terms.retry
+
+
+def _stamp() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"

@@ -1,0 +1,178 @@
+"""The CRD, generated from the models: `python -m sluice_operator.generate.crd [FILE…]` writes it (default: standard output).
+
+Unknown fields are kept by the API server on purpose: a pruned field would be a typo that nobody is told about, while a
+kept one makes SpecValid False with the field's name. There are no defaults but replicas, see `spec.changes`.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sluice_operator.names import GROUP
+from sluice_operator.spec.fields import Spec
+from sluice_operator.state.serialization import STATUS
+
+Json = dict[str, Any]
+
+KEEP = {"helm.sh/resource-policy": "keep"}  # uninstalling the chart must not delete every consumer of the cluster
+OPEN = "x-kubernetes-preserve-unknown-fields"
+TABLE = "checkpoints.table is immutable, also when it was left out: the positions are in the old table"
+SPEC_RULES = [
+    {"rule": "self.stream.name == oldSelf.stream.name", "message": "stream.name is immutable"},
+    {"rule": "self.stream.region == oldSelf.stream.region", "message": "stream.region is immutable"},
+    {
+        "rule": "(has(self.checkpoints) && has(self.checkpoints.table) ? self.checkpoints.table : '')"
+        " == (has(oldSelf.checkpoints) && has(oldSelf.checkpoints.table) ? oldSelf.checkpoints.table : '')",
+        "message": TABLE,
+    },
+]
+NAME_RULES = [
+    {
+        "rule": "self.metadata.name.size() <= 45 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+        "message": "metadata.name: at most 45 characters a-z, 0-9 and '-', starting with a letter; pods add suffixes",
+    },
+]
+
+
+def _condition(kind: str, part: str = "status") -> str:
+    return f".status.conditions[?(@.type=='{kind}')].{part}"
+
+
+COLUMNS = [
+    ("Phase", "string", ".status.phase", 0),
+    ("Ready", "string", _condition("Ready"), 0),
+    ("Replicas", "integer", ".status.replicas", 0),
+    ("Desired", "integer", ".spec.replicas", 0),
+    ("Lag", "integer", ".status.stream.millisBehindLatest", 0),
+    ("Migrated", "string", _condition("Migrated"), 0),
+    ("Age", "date", ".metadata.creationTimestamp", 0),
+    ("Batch", "integer", ".status.stream.batch", 1),
+    ("Shards", "integer", ".status.stream.openShards", 1),
+    ("Driver", "string", ".status.driver.pod", 1),
+    ("Image", "string", ".spec.pipeline.image", 1),
+    ("Reason", "string", _condition("Ready", "reason"), 1),
+]
+
+
+def definition() -> Json:
+    """The CustomResourceDefinition."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"kinesisconsumers.{GROUP}", "annotations": KEEP},
+        "spec": {
+            "group": GROUP,
+            "names": {
+                "kind": "KinesisConsumer",
+                "listKind": "KinesisConsumerList",
+                "plural": "kinesisconsumers",
+                "singular": "kinesisconsumer",
+                "shortNames": ["kc"],
+                "categories": ["streaming"],
+            },
+            "scope": "Namespaced",
+            "versions": [_version()],
+        },
+    }
+
+
+def _version() -> Json:
+    return {
+        "name": "v1alpha1",
+        "served": True,
+        "storage": True,
+        "subresources": {
+            "status": {},
+            "scale": {
+                "specReplicasPath": ".spec.replicas",
+                "statusReplicasPath": ".status.replicas",
+                "labelSelectorPath": ".status.selector",
+            },
+        },
+        "additionalPrinterColumns": [
+            {"name": name, "type": kind, "jsonPath": path} | ({"priority": priority} if priority else {}) for name, kind, path, priority in COLUMNS
+        ],
+        "schema": {"openAPIV3Schema": _schema()},
+    }
+
+
+def _schema() -> Json:
+    spec = structural(Spec.model_json_schema(by_alias=True))
+    spec["properties"]["replicas"]["default"] = Spec.model_fields["replicas"].default
+    spec["x-kubernetes-validations"] = SPEC_RULES
+    status = structural(STATUS.json_schema(mode="serialization", by_alias=True))
+    status["properties"]["conditions"] |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
+    return {
+        "type": "object",
+        "description": "A consumer of one Kinesis stream on Spark that never loses its place.",
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "spec": spec,
+            "status": status,
+        },
+        "x-kubernetes-validations": NAME_RULES,
+    }
+
+
+def structural(schema: Json) -> Json:
+    """A JSON schema as pydantic writes it, in the structural form that Kubernetes takes: no $ref, title, anyOf null."""
+    return _node(schema, schema.get("$defs", {}))
+
+
+def _node(node: Json, named: Json) -> Json:
+    if "$ref" in node:
+        found = named[node["$ref"].rsplit("/", 1)[-1]]
+        return _node({**found, **{key: value for key, value in node.items() if key != "$ref"}}, named)
+    if "anyOf" in node:
+        return _choice(node, named)
+    kept = {key: value for key, value in node.items() if key in PASSED_ON}
+    if "const" in node:
+        kept["enum"] = [node["const"]]
+    if "items" in node:
+        kept["items"] = _node(node["items"], named)
+    return kept | _object(node, named) if node.get("type") == "object" else kept
+
+
+PASSED_ON = {
+    "type", "description", "enum", "format", "pattern", "required",
+    "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems",
+    "x-kubernetes-int-or-string",
+}  # fmt: skip
+
+
+def _choice(node: Json, named: Json) -> Json:
+    if node.get("x-kubernetes-int-or-string"):
+        return {key: value for key, value in node.items() if key in PASSED_ON}
+    real = next(option for option in node["anyOf"] if option.get("type") != "null")
+    return _node({**real, **{key: value for key, value in node.items() if key != "anyOf"}}, named)
+
+
+def _object(node: Json, named: Json) -> Json:
+    if "properties" in node:
+        properties = {name: _node(each, named) for name, each in node["properties"].items()}
+        return {"properties": properties} | ({OPEN: True} if node.get("additionalProperties") is False else {})
+    values = node.get("additionalProperties")
+    return {"additionalProperties": _node(values, named)} if isinstance(values, dict) and values else {OPEN: True}
+
+
+def render() -> str:
+    """The file's text."""
+    head = "# Generated by `python -m sluice_operator.generate.crd`; do not edit.\n"
+    return head + str(yaml.safe_dump(definition(), sort_keys=False, width=120, allow_unicode=True))
+
+
+def main(files: list[str]) -> None:
+    """Write the CRD to each file."""
+    for name in files or ["/dev/stdout"]:
+        Path(name).write_text(render())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

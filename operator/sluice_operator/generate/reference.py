@@ -1,0 +1,130 @@
+"""The parts of docs/operations.md that the code knows best: `python -m sluice_operator.generate.reference FILE` writes them into the file.
+
+A part stands between `<!-- generated: name -->` and `<!-- end -->`. The order of rules comes from the plan's own table, and a rule's
+phases from its source: those it names, and those of the functions it calls.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client import Counter
+
+from sluice_operator.plan.advice import FAILURES, OTHERS
+from sluice_operator.plan.rules import RULES
+from sluice_operator.state.status import Phase
+from sluice_operator.telemetry.gauges import Gauges, Sources
+from sluice_operator.telemetry.metrics import OperatorMetrics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+PACKAGE = "sluice_operator."
+PART = re.compile(r"(?s)(<!-- generated: (\w+) -->\n).*?(<!-- end -->)")
+
+
+def phases(rule: Callable[..., Any]) -> list[Phase]:
+    """The phases a rule may end in, in the order of the enum."""
+    found = set(_phases(rule, set()))
+    return [phase for phase in Phase if phase in found]
+
+
+def _phases(function: Callable[..., Any], seen: set[object]) -> Iterator[Phase]:
+    if function in seen:
+        return
+    seen.add(function)
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    overruled = {id(node) for node in _overruled(tree)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "Phase":
+            yield Phase[node.attr]
+        elif isinstance(node, (ast.Name, ast.Attribute)) and id(node) not in overruled:
+            yield from _meant(_value(node, vars(inspect.getmodule(function))), seen)
+
+
+def _value(node: ast.AST, names: dict[str, Any]) -> object:
+    if isinstance(node, ast.Name):
+        return names.get(node.id)
+    return getattr(_value(node.value, names), node.attr, None) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) else None
+
+
+def _meant(value: object, seen: set[object]) -> Iterator[Phase]:
+    """What a name stands for: a phase, a function of ours, or a table of either."""
+    if isinstance(value, Phase):
+        yield value
+    elif inspect.isfunction(value) and value.__module__.startswith(PACKAGE):
+        yield from _phases(value, seen)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _meant(item, seen)
+
+
+def _overruled(tree: ast.AST) -> Iterator[ast.AST]:
+    """Calls whose step is only used as `replace(step, phase=…)`."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "replace"]
+    steps = {arg.id for call in calls if any(word.arg == "phase" for word in call.keywords) for arg in call.args if isinstance(arg, ast.Name)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.NamedExpr) and node.target.id in steps:
+            yield from ast.walk(node.value)
+
+
+def rules() -> str:
+    """A diagram of the order in which rules are asked, and a table of what they are for."""
+    graph = ["```mermaid", "flowchart TD", "  look([a look]) --> " + RULES[0].__name__]
+    for rule, after in zip(RULES, [*RULES[1:], None], strict=True):
+        graph += [f"  {rule.__name__} -- no --> {after.__name__}"] if after else []
+        graph.append(f"  {rule.__name__} -- yes --> " + " & ".join(f"{phase}([{phase}])" for phase in phases(rule)))
+    rows = [(str(n), f"`{rule.__name__}`", inspect.getdoc(rule), ", ".join(phases(rule))) for n, rule in enumerate(RULES, 1)]
+    return "\n".join([*graph, "```", "", table(("", "rule", "what it decides", "phase"), rows)])
+
+
+def metrics() -> str:
+    """Every metric of the operator."""
+    counted = OperatorMetrics()
+    found = [(_name(item), item._type, item._labelnames, item._documentation) for item in counted.registry._collector_to_names]  # type: ignore[attr-defined]  # noqa: SLF001 - the library tells labels nowhere else
+    gauges = Gauges(Sources(list, lambda: False, dict)).describe()
+    found += [(family.name, family.type, family._labelnames, family.documentation) for family in gauges]  # noqa: SLF001 - as above
+    rows = [(f"`{name}`", kind, ", ".join(f"`{label}`" for label in labels), text) for name, kind, labels, text in found]
+    return table(("metric", "type", "labels", "what"), rows)
+
+
+def _name(collector: Any) -> str:
+    return f"{collector._name}_total" if isinstance(collector, Counter) else str(collector._name)  # noqa: SLF001 - as above
+
+
+def failures() -> str:
+    """Everything that goes wrong."""
+    rows = [(f"`{reason}`", advice.does, advice.do) for reason, advice in FAILURES.items()]
+    return table(("reason", "the operator", "you"), [*rows, ("any other, in the driver's own words", OTHERS.does, OTHERS.do)])
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str | None]]) -> str:
+    """Markdown; line breaks in a cell become spaces."""
+    head = list(head)
+    lines = [head, ["---"] * len(head), *([" ".join((cell or "").split()) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(cells)} |".replace("|  |", "| |") for cells in lines)
+
+
+PARTS = {"rules": rules, "metrics": metrics, "failures": failures}
+
+
+def filled(text: str) -> str:
+    """The text with every generated part as the code has it now."""
+    return PART.sub(lambda match: f"{match[1]}{PARTS[match[2]]()}\n{match[3]}", text)
+
+
+def main(files: list[str]) -> None:
+    """Write into each file."""
+    for name in files:
+        path = Path(name)
+        path.write_text(filled(path.read_text()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

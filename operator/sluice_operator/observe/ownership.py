@@ -1,0 +1,89 @@
+"""Which of the pods and Jobs that carry a resource's label are its own. Pure.
+
+Labels are anybody's: a copy of a driver keeps them, and a stranger's pod may have any. What decides is the controller that an object names, or the
+uid by which the status remembers it. A driver of an earlier resource of this name counts too, for two drivers never run side by side.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from sluice_operator.cluster.port import CONSUMER_KIND
+from sluice_operator.state.objects import Job, Pod
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sluice_operator.state.objects import Observed, Resource
+    from sluice_operator.state.status import Status
+
+Item = TypeVar("Item", Pod, Job)
+
+
+def own(resource: Resource, status: Status, seen: Observed) -> Observed:
+    """What was seen, without what is not the resource's; its own that lost their owner have it again."""
+    drivers = tuple(_adopted(resource, pod) for pod in seen.drivers if _is_driver(resource, status, pod))
+    jobs = tuple(_adopted(resource, job) for job in seen.jobs if _is_job(resource, status, job))
+    return replace(
+        seen,
+        drivers=drivers,
+        jobs=jobs,
+        executors=_children(seen.executors, Parents("Pod", rf"{re.escape(resource.name)}-driver-\d+", seen.drivers, drivers)),
+        migrators=_children(seen.migrators, Parents("Job", _job_names(resource), seen.jobs, jobs)),
+    )
+
+
+class Parents(NamedTuple):
+    """Drivers or Jobs: what names ours have, all that were seen, and ours of these."""
+
+    kind: str
+    names: str
+    seen: Iterable[Pod | Job]
+    ours: Iterable[Pod | Job]
+
+
+def _children(pods: tuple[Pod, ...], parents: Parents) -> tuple[Pod, ...]:
+    """Of a driver or Job of ours, which may be gone already: then only the name tells whose they are."""
+    ours = {item.uid for item in parents.ours}
+    strangers, name = {item.uid for item in parents.seen} - ours, re.compile(parents.names)
+
+    def is_child(pod: Pod) -> bool:
+        return pod.owner in ours or (pod.owner_kind == parents.kind and pod.owner not in strangers and name.fullmatch(pod.owner_name) is not None)
+
+    return tuple(pod for pod in pods if is_child(pod))
+
+
+def _is_driver(resource: Resource, status: Status, pod: Pod) -> bool:
+    driver, left = status.driver, status.driver.leaving
+    if pod.uid in {driver.uid, left.uid if left else None}:
+        return True
+    made = 0 < pod.attempt <= driver.attempt and pod.name == f"{resource.name}-driver-{pod.attempt}"
+    return _is_controlled(resource, pod) or _is_orphan(resource, pod, made=made)
+
+
+def _is_job(resource: Resource, status: Status, job: Job) -> bool:
+    if status.migration is not None and job.uid == status.migration.uid:
+        return True
+    made = re.fullmatch(_job_names(resource), job.name) is not None
+    return _is_controlled(resource, job) or _is_orphan(resource, job, made=made)
+
+
+def _job_names(resource: Resource) -> str:
+    return rf"{re.escape(resource.name)}-migrate-[0-9a-f]+-\d+"
+
+
+def _is_controlled(resource: Resource, item: Pod | Job) -> bool:
+    """By this resource, or by one of its name before it."""
+    return item.owner_kind == CONSUMER_KIND and (item.owner == resource.uid or item.owner_name == resource.name)
+
+
+def _is_orphan(resource: Resource, item: Pod | Job, *, made: bool) -> bool:
+    """`made` under a name that only we give, without an owner: `kubectl delete --cascade=orphan` takes it off, and only while we are deleted."""
+    return resource.deleting and item.owner is None and made and item.spec_hash is not None
+
+
+def _adopted(resource: Resource, item: Item) -> Item:
+    """Ours by its uid or name alone: from here on like any other of ours."""
+    return item if _is_controlled(resource, item) else replace(item, owner=resource.uid)

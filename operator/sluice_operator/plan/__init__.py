@@ -1,0 +1,5 @@
+"""Rules: from a view to the status to write, the actions to take and the events to send.
+
+One ordered table; the first rule with something to say decides.
+Pure: no package, no API, no clock.
+"""

@@ -1,0 +1,43 @@
+"""The progress deadline: what is under way for too long is Stalled, as a Deployment's ProgressDeadlineExceeded. Pure.
+
+The operator goes on as before: only the words change. Time counts from the moment that the resource was last as its spec asks,
+or from the last change of the spec, or from the end of the migration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sluice_operator.state.status import MigrationState
+from sluice_operator.state.view import NEVER
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sluice_operator.state.status import Status
+    from sluice_operator.state.view import Step, View
+
+
+def limited(before: Status, view: View, step: Step) -> Step:
+    """The step, stalled if its time is over.
+
+    Args:
+        before: the status as it is stored.
+        view: the look, with what was observed in its status.
+        step: what was decided.
+    """
+    if not step.progressing or step.due == NEVER:
+        return step
+    since = _since(before, view)
+    due = max(since + view.deadline, step.due or since)
+    if view.now < due:
+        return replace(step, since=since, wake=min(step.wake or due, due))
+    text = f"{step.message}; not done within {view.deadline.total_seconds():.0f} s (spec.progressDeadlineSeconds)"
+    return replace(step, since=since, progressing=False, stalled=True, message=text)
+
+
+def _since(before: Status, view: View) -> datetime:
+    edited = before.observed_generation != view.resource.generation
+    migrated = view.migrated and (before.migration is None or before.migration.state is not MigrationState.COMPLETE)
+    return view.now if before.progressing_since is None or edited or migrated else before.progressing_since

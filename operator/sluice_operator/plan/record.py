@@ -1,0 +1,140 @@
+"""First half of a plan: what was observed goes into the status. Facts only; nothing is decided or asked for here.
+
+Each note takes the view and returns the status with one thing more in it. Exits are noted while their pod still
+exists, because the next half may delete it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from sluice_operator.plan import migration
+from sluice_operator.state.status import Exit, RestartStatus, Status, StreamStatus
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sluice_operator.state.objects import Pod, Report
+    from sluice_operator.state.status import DriverStatus
+    from sluice_operator.state.view import View
+
+LOST = "DriverLost"
+FORCED = "Forced"
+REFUSED = 65  # configuration, format, stream or data; trying again will hardly help
+SAID_SO = {75, 76}  # LeaseHeld, Fenced: another epoch goes on, and that is no failure (docs/interfaces.md)
+DRAINS = 50  # executors whose drain the status names
+DISRUPTIONS = {"Evicted", "Drained", "Killed", LOST, FORCED}  # somebody took the pod away: not the driver's fault
+
+
+def record(view: View) -> Status:
+    """The status with every observed fact in it."""
+    for note in NOTES:
+        view = view.with_status(note(view))
+    return view.status
+
+
+def note_driver(view: View) -> Status:
+    """The driver's uid, times, generation and exit. A pod that was seen and is gone has ended, however it did."""
+    driver, pod = view.driver, view.driver_pod
+    if driver.pod is None:
+        return view.status
+    if pod is not None:
+        return replace(view.status, driver=_seen(driver, pod))
+    if driver.uid is None or driver.exit is not None:
+        return view.status
+    reason = FORCED if view.resource.force == driver.uid else LOST
+    gone = Exit(reason=reason, message="the pod was deleted before its exit could be read", at=view.now)
+    return replace(view.status, driver=replace(driver, exit=view.observed.exits.get(driver.uid, gone)))
+
+
+def _seen(driver: DriverStatus, pod: Pod) -> DriverStatus:
+    generation = pod.report.generation if pod.report else None
+    return replace(
+        driver,
+        uid=pod.uid,
+        started_at=pod.started_at or driver.started_at,
+        generation=generation or driver.generation,
+        stopping=driver.stopping if pod.deleting else None,  # written, and never done: the next half decides anew
+        exit=driver.exit or pod.exit,  # the first word counts: a pod that we then delete would look killed
+        leaving=None,  # it was made after the other was gone
+    )
+
+
+def note_end(view: View) -> Status:
+    """A driver that has ended and whose pod is gone is accounted for, once, and makes room for the next attempt."""
+    driver = view.driver
+    if driver.pod is None or driver.exit is None or view.driver_pod is not None:
+        return view.status
+    over = replace(driver, pod=None, uid=None, stopping=None)
+    return replace(view.status, driver=over, restarts=_account(view, driver, driver.exit), stream=None)
+
+
+def _account(view: View, driver: DriverStatus, end: Exit) -> RestartStatus:
+    """Counts and pause after an end that nobody of us asked for; one that was asked for leaves the counts alone."""
+    patience = view.patience
+    lasted = end.at - driver.started_at if driver.started_at else timedelta()
+    before = RestartStatus() if lasted >= timedelta(seconds=patience.reset_after_seconds) else view.status.restarts
+    if driver.stopping:
+        return replace(before, next_at=None)
+    before = replace(before, reason=end.reason, message=end.message)
+    if end.code in SAID_SO or end.reason in DISRUPTIONS:
+        failures, after = before.interruptions, replace(before, interruptions=before.interruptions + 1)
+    else:
+        refused = driver.spec_hash if end.code == REFUSED else None
+        failures, after = before.count, replace(before, count=before.count + 1, refused=refused)
+    if end.reason in DISRUPTIONS and lasted >= timedelta(seconds=patience.backoff_seconds):
+        return replace(after, next_at=None)  # it was working; somebody took the pod away
+    return replace(after, next_at=view.now + patience.pause(failures))
+
+
+def note_stability(view: View) -> Status:
+    """A driver that works has refused nothing; one that has run long enough clears the counts of its predecessors."""
+    driver, restarts, pod = view.driver, view.status.restarts, view.driver_pod
+    if pod is None or driver.started_at is None or restarts == RestartStatus():
+        return view.status
+    if view.now - driver.started_at >= timedelta(seconds=view.patience.reset_after_seconds):
+        return replace(view.status, restarts=RestartStatus())
+    works = pod.report is not None and pod.report.holds_all
+    return replace(view.status, restarts=replace(restarts, refused=None)) if works else view.status
+
+
+def note_pods(view: View) -> Status:
+    """Executors that exist and are not on their way out, and the selector that finds them (a string: HPA reads it)."""
+    count = sum(1 for pod in view.observed.executors if not pod.deleting and not pod.finished)
+    selector = f"sluice.dev/consumer={view.resource.name},sluice.dev/role=executor"
+    return replace(view.status, replicas=count, selector=selector)
+
+
+def note_report(view: View) -> Status:
+    """Figures and draining executors of the driver's report."""
+    pod = view.driver_pod
+    if pod is None or pod.report is None:
+        return replace(view.status, draining=())
+    return replace(view.status, draining=pod.report.draining[:DRAINS], stream=_figures(pod.report, view.status.stream, view.heard))
+
+
+def _figures(report: Report, before: StreamStatus | None, heard: datetime) -> StreamStatus:
+    same = before is not None and before.open_batch == report.open_batch
+    return StreamStatus(
+        open_batch=report.open_batch,
+        batch_at=None if report.open_batch is None else before.batch_at if before and same else heard,
+        number=report.number,
+        open_shards=report.open_shards,
+        ended_shards=report.ended_shards,
+        held_shards=report.held_shards,
+        batch=report.batch,
+        millis_behind_latest=report.millis_behind_latest,
+        records_per_second=report.records_per_second,
+        records=report.records,
+        reported_at=heard,
+    )
+
+
+def note_migration(view: View) -> Status:
+    """What the migration Job says."""
+    return replace(view.status, migration=migration.note(view))
+
+
+NOTES = (note_driver, note_end, note_stability, note_migration, note_pods, note_report)

@@ -1,0 +1,118 @@
+"""What a driver pod that nobody has to do anything about says about itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from sluice_operator.names import counted
+from sluice_operator.state.objects import Trouble
+from sluice_operator.state.status import Phase
+from sluice_operator.state.view import Step, progress
+
+if TYPE_CHECKING:
+    from sluice_operator.state.objects import Pod, Report
+    from sluice_operator.state.view import View
+
+STALE = timedelta(seconds=90)  # drivers report at least every 30 s
+SLACK = timedelta(seconds=30)  # until the end of a drain is reported, and seen
+UNHEARD = "{} has not reported yet"  # from before it is made until it reports: steps in between have words of their own if one does not go well
+PHASES = {"Running": Phase.RUNNING, "Idle": Phase.IDLE, "Draining": Phase.DRAINING}
+
+
+def running(view: View) -> Step:
+    """Pending, starting, waiting out a lease, consuming, silent: in that order of a driver's epoch."""
+    pod = view.driver_pod
+    if pod is None:
+        return _nobody(view)
+    if pod.exit:  # nobody may bury it while the resource is paused
+        return progress(Phase.PENDING, pod.exit.reason, f"{pod.name} ended: {pod.exit.message}")
+    if pod.trouble:
+        return progress(Phase.STARTING, pod.trouble.reason, f"{pod.name}: {pod.trouble.message}")
+    if pod.report is None:
+        return progress(Phase.STARTING, "DriverStarting", UNHEARD.format(pod.name))
+    heard = view.heard
+    if view.now - heard >= STALE:
+        text = f"no report from {pod.name} since {heard:%H:%M:%S}Z"
+        return progress(PHASES.get(pod.report.phase, Phase.STARTING), "ReportStale", text)
+    return replace(_reported(view, pod, pod.report), wake=heard + STALE, look_by=_look_by(view, pod.report))
+
+
+def _look_by(view: View, report: Report) -> datetime | None:
+    since = view.status.stream.batch_at if view.status.stream else None
+    return since + view.deadline if since and report.open_batch is not None and view.now < since + view.deadline else None
+
+
+def _nobody(view: View) -> Step:
+    left = view.driver.leaving
+    if left is not None and view.leaving_pod is not None:
+        return progress(Phase.DRAINING, left.why, f"{left.pod} ends its work")
+    return progress(Phase.PENDING, "NoDriver", "no driver runs")
+
+
+def _reported(view: View, pod: Pod, report: Report) -> Step:
+    if report.phase == "WaitingOutLease":
+        until = f" until {report.deadline}" if report.deadline else ""
+        text = f"{pod.name} waits{until}: the driver before it did not release its lease"
+        return replace(progress(Phase.STARTING, "WaitingOutLease", text), due=_instant(report.deadline))
+    if report.phase == "Starting":
+        return progress(Phase.STARTING, "DriverStarting", f"{pod.name} starts Spark")
+    if not report.holds_all:
+        text = f"{pod.name} is {report.phase}, {report.held_shards} of {report.open_shards + report.ended_shards} shards held"
+        return progress(PHASES.get(report.phase, Phase.STARTING), "TakingOver", text)
+    return _without_executors(view, report) or _with_one_batch(view, pod, report) or _consuming(view, report)
+
+
+def _instant(text: str | None) -> datetime | None:
+    """A driver's own words may be no time."""
+    try:
+        found = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return found.astimezone(UTC) + SLACK if found.tzinfo else None
+
+
+def _target(view: View, report: Report) -> int:
+    return view.wanted.spec.replicas if view.wanted else report.executors
+
+
+def _trouble(view: View) -> Trouble | None:
+    return next((pod.trouble for pod in view.observed.executors if pod.trouble), None)
+
+
+def _without_executors(view: View, report: Report) -> Step | None:
+    """The driver holds every shard, and nobody can read them: no executor has registered."""
+    target = _target(view, report)
+    if report.executors or not target:
+        return None
+    there = counted(len(view.observed.executors), "executor pod")
+    trouble = _trouble(view) or Trouble("ExecutorsPending", f"{there}, of which Spark knows none yet")
+    return progress(Phase.STARTING, trouble.reason, f"no executor of {target} is ready: {trouble.message}")
+
+
+def _with_one_batch(view: View, pod: Pod, report: Report) -> Step | None:
+    """One batch for longer than the progress deadline: `process` hangs, or the deadline is too short for such batches."""
+    since = view.status.stream.batch_at if view.status.stream else None
+    if since is None or report.open_batch is None or view.now - since < view.deadline:
+        return None
+    text = f"{pod.name} has worked on batch {report.open_batch} since {since:%Y-%m-%dT%H:%M:%S}Z"
+    return Step(phase=PHASES[report.phase], reason="BatchOverdue", message=text, stalled=True)
+
+
+def _consuming(view: View, report: Report) -> Step:
+    target = _target(view, report)
+    phase = PHASES[report.phase]
+    step = Step(phase=phase, reason="CaughtUp" if phase is Phase.IDLE else "Consuming", ready=True)
+    if view.status.draining:
+        names = ", ".join(drain.pod for drain in view.status.draining)
+        due = max((drain.deadline + SLACK for drain in view.status.draining if drain.deadline), default=None)
+        return replace(step, message=f"{names} ends its tasks", progressing=True, due=due)
+    have, trouble = report.executors, _trouble(view)
+    if have != target or view.status.replicas != target:
+        return replace(step, message=_short(have, target, trouble), reason=trouble.reason if trouble else step.reason, progressing=True)
+    return replace(step, message=f"{counted(report.open_shards, 'open shard')}, {counted(have, 'executor')}")
+
+
+def _short(have: int, target: int, trouble: Trouble | None) -> str:
+    return f"{counted(have, 'executor')} ready, {target} wanted" + (f": {trouble.message}" if trouble else "")

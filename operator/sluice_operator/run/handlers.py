@@ -1,0 +1,163 @@
+"""The edge to kopf, which watches the resources; `watch` does pods and Jobs. All fill the cache and wake loops; nothing is decided here."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+import kopf
+
+from sluice_operator.cluster.operator_class import belongs
+from sluice_operator.cluster.port import CONSUMER_KIND
+from sluice_operator.observe.cache import ResourceKey
+from sluice_operator.observe.parse import CONSUMER, REPORT
+from sluice_operator.observe.watch_state import WatchEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from sluice_operator.cluster.port import Json
+    from sluice_operator.observe.cache import Cache
+    from sluice_operator.observe.watch_health import Freshness
+    from sluice_operator.run.loops import Loops
+    from sluice_operator.telemetry.metrics import OperatorMetrics
+
+LOG = logging.getLogger("sluice")
+RESOURCE = ("sluice.dev", "v1alpha1", "kinesisconsumers")
+
+
+class BackgroundService(Protocol):
+    """Runs as long as the process does."""
+
+    async def start(self) -> None:
+        """Before the watches."""
+
+    async def stop(self) -> None:
+        """With the process."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventSink:
+    """Where events of watches go. Of resources of another class only the names are kept, to pass over their pods and Jobs."""
+
+    cache: Cache
+    loops: Loops
+    freshness: Freshness
+    metrics: OperatorMetrics
+    resource_class: str = ""
+    strangers: set[ResourceKey] = field(default_factory=set)
+
+    def see(self, kind: str, event: WatchEvent) -> None:
+        """Remember it, and wake whom it concerns."""
+        body, gone = event
+        meta = body["metadata"]
+        strange = self._strange(kind, body, gone=gone)
+        self.freshness.shown(kind, meta["uid"], meta["resourceVersion"], gone=gone or (strange and kind == CONSUMER_KIND))
+        if strange:
+            return
+        sight = self.cache.see(kind, body, datetime.now(UTC).replace(microsecond=0), gone=gone)
+        self.metrics.saw(kind, meta["uid"], (meta.get("annotations") or {}).get(REPORT), gone=gone)
+        if sight is not None:
+            self.loops.wake(sight.key, matters=sight.matters)
+
+    def _strange(self, kind: str, body: Json, *, gone: bool) -> bool:
+        """Whether another operator has it. A resource that was ours a moment ago is forgotten, and its loop ends."""
+        meta = body["metadata"]
+        if kind != CONSUMER_KIND:
+            return ResourceKey(meta["namespace"], (meta.get("labels") or {}).get(CONSUMER, "")) in self.strangers
+        key = ResourceKey(meta["namespace"], meta["name"])
+        if belongs(body, self.resource_class):
+            self.strangers.discard(key)
+            return False
+        if self.cache.body(key) is not None:
+            LOG.info("%s/%s belongs to another class now", *key)
+            self.loops.wake(key)
+        self.cache.forget(key)
+        self.strangers.add(key)
+        if gone:
+            self.strangers.discard(key)
+        return True
+
+
+class LoginPauses:
+    """Seconds between the tries of a call that kopf makes for a watch; they never end.
+
+    Else kopf would end the process, and with it the work in every namespace, because one namespace may not be watched any more: its
+    RoleBinding goes first when it is deleted.
+    """
+
+    def __iter__(self) -> Iterator[float]:
+        """Doubled up to half a minute."""
+        return itertools.chain((1.0, 2.0, 4.0, 8.0, 16.0), itertools.repeat(30.0))
+
+
+class NoDiffStore(kopf.DiffBaseStorage):
+    """What kopf remembers of an object to tell what changed in it: nobody asks, and it would copy every object of every event."""
+
+    def build(self, **_: Any) -> Any:
+        """See DiffBaseStorage."""
+        return {}
+
+    def fetch(self, **_: Any) -> Any:
+        """See DiffBaseStorage."""
+        return None
+
+    def store(self, **_: Any) -> None:
+        """See DiffBaseStorage."""
+
+
+def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
+    """Watch only what is ours, post nothing, look at nothing outside: no CRDs, no namespaces, no peers."""
+    settings.posting.enabled = False
+    settings.peering.standalone = True
+    settings.scanning.disabled = True
+    settings.persistence.diffbase_storage = NoDiffStore()
+    settings.networking.error_backoffs = LoginPauses()
+
+
+def login(**given: Any) -> kopf.ConnectionInfo | None:
+    """KUBECONFIG, else the pod's service account: the same order as the client that writes. Asked again after a 401."""
+    return kopf.login_with_kubeconfig(**given) or kopf.login_with_service_account(**given)
+
+
+def registry(eyes: EventSink, services: Sequence[BackgroundService]) -> kopf.OperatorRegistry:
+    """Everything that kopf has to call. Services start in this order and stop in the other one."""
+    handlers = kopf.OperatorRegistry()
+    kopf.on.startup(registry=handlers)(configure)
+    kopf.on.login(registry=handlers)(login)
+    for number, service in enumerate(services):
+        kopf.on.startup(id=f"start-{number}", registry=handlers, errors=kopf.ErrorsMode.PERMANENT)(starter(service))
+    kopf.on.cleanup(id="clean", registry=handlers)(cleaner(services))
+    kopf.on.event(*RESOURCE, id=RESOURCE[-1], registry=handlers)(watcher(eyes))
+    return handlers
+
+
+def starter(service: BackgroundService) -> Callable[..., Any]:
+    """A service that cannot start ends the process."""
+
+    async def start(**_: Any) -> None:
+        await service.start()
+
+    return start
+
+
+def cleaner(services: Sequence[BackgroundService]) -> Callable[..., Any]:
+    """Ends the services with the process."""
+
+    async def clean(**_: Any) -> None:
+        for service in reversed(services):
+            await service.stop()
+
+    return clean
+
+
+def watcher(eyes: EventSink) -> Callable[..., Any]:
+    """The handler of every event of a KinesisConsumer."""
+
+    async def seen(event: kopf.RawEvent, **_: Any) -> None:
+        eyes.see(CONSUMER_KIND, WatchEvent(dict(event["object"]), gone=event["type"] == "DELETED"))
+
+    return seen

@@ -1,0 +1,144 @@
+"""One loop per resource: reconcile, sleep until something happens or it is time. Only in a leader; others just remember.
+
+Runs on kopf's event loop; the passes themselves block and run on worker threads. A failing pass is repeated with a
+growing pause and never ends its loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sluice_operator.cluster.port import ApiError
+from sluice_operator.plan.running import STALE
+from sluice_operator.run.reconcile import ReconcileResult, reconcile, tell_failing
+from sluice_operator.run.shared import ReconcileContext
+from sluice_operator.telemetry.metrics import OperatorMetrics
+
+if TYPE_CHECKING:
+    from sluice_operator.observe.cache import ResourceKey
+
+LOG = logging.getLogger("sluice")
+THREADS = 16  # passes at the same time; each waits for a few calls to the API server
+LONGEST_PAUSE = 60.0
+TOLD_AFTER = 6  # failed passes in a row: about a minute
+LAST_PASS = 8.0  # seconds to wait for passes under way when the process ends
+STUCK_AFTER = 120.0  # seconds a pass may take: its calls have timeouts of their own
+
+
+class Loops:
+    """The loops of all resources."""
+
+    def __init__(self, office: ReconcileContext, metrics: OperatorMetrics | None = None, *, leading: bool = True) -> None:
+        self._office, self._leading = office, leading
+        self._metrics = metrics or OperatorMetrics()
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="pass")
+        self._bells: dict[ResourceKey, asyncio.Event] = {}
+        self._tasks: dict[ResourceKey, asyncio.Task[None]] = {}
+        self._passes: dict[ResourceKey, float] = {}
+        self._figures: dict[ResourceKey, datetime] = {}
+        self._alive: set[ResourceKey] = set()
+
+    def lead(self) -> None:
+        """From now on act: on every resource that the cache knows, and on whatever comes."""
+        self._leading = True
+        for key in self._office.cache.known():
+            self.wake(key)
+
+    def wake(self, key: ResourceKey, *, matters: bool = True) -> None:
+        """Something happened to this resource; what, the loop finds out by itself. What does not matter waits until figures are due."""
+        if not self._leading:
+            return
+        if not matters and (due := self._figures.get(key)) and datetime.now(UTC) < due:
+            self._alive.add(key)
+            return
+        self._bells.setdefault(key, asyncio.Event()).set()
+        if key not in self._tasks:
+            self._tasks[key] = asyncio.get_running_loop().create_task(self._loop(key), name="/".join(key))
+
+    def stuck(self) -> list[ResourceKey]:
+        """Resources whose pass has run for too long: the truth for the liveness probe."""
+        before = time.monotonic() - STUCK_AFTER
+        return [key for key, since in self._passes.items() if since < before]
+
+    async def stop(self) -> bool:
+        """End all loops. Whether no pass is under way any more; one that is will be repeated by the next operator."""
+        self._leading = False
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        ended = asyncio.create_task(asyncio.to_thread(self._threads.shutdown, cancel_futures=True))
+        done, _ = await asyncio.wait({ended}, timeout=LAST_PASS)
+        return bool(done)
+
+    async def _loop(self, key: ResourceKey) -> None:
+        failures, thorough = 0, False
+        try:
+            while True:
+                self._bells[key].clear()
+                self._alive.discard(key)
+                outcome = await self._pass(key, thorough=thorough)
+                if isinstance(outcome, str):
+                    failures += 1
+                    if failures == TOLD_AFTER:
+                        await asyncio.get_running_loop().run_in_executor(self._threads, tell_failing, self._office, key, outcome, datetime.now(UTC))
+                    await asyncio.sleep(min(2.0**failures, LONGEST_PAUSE))
+                elif outcome.wake is None:
+                    return
+                else:
+                    failures = 0
+                    self._figures[key] = outcome.figures or outcome.wake
+                    thorough = await self._sleep(key, outcome.wake, outcome.latest) and not outcome.acted
+        finally:
+            self._tasks.pop(key, None)
+            self._bells.pop(key, None)
+            self._figures.pop(key, None)
+            self._alive.discard(key)
+
+    async def _pass(self, key: ResourceKey, *, thorough: bool) -> ReconcileResult | str:
+        """What came of it; or why it failed."""
+        self._passes[key] = asked = time.monotonic()
+        self._metrics.queue.inc()
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, partial(self._timed, asked, key, thorough=thorough))
+        except ApiError as error:
+            LOG.warning("%s/%s: %s", *key, error)
+            return str(error)
+        except Exception as error:
+            LOG.exception("%s/%s: a pass failed", *key)
+            return repr(error)
+        finally:
+            self._passes.pop(key, None)
+
+    def _timed(self, asked: float, key: ResourceKey, *, thorough: bool) -> ReconcileResult:
+        began, result = time.monotonic(), "failed"
+        self._metrics.queue.dec()
+        self._metrics.waits.observe(began - asked)
+        try:
+            outcome = reconcile(self._office, key, datetime.now(UTC).replace(microsecond=0), thorough=thorough)
+            result = "ok"
+        finally:
+            self._metrics.passes.labels(result).observe(time.monotonic() - began)
+        if outcome.wake is None:
+            self._metrics.forget(key)
+        return outcome
+
+    async def _sleep(self, key: ResourceKey, wake: datetime, latest: datetime | None) -> bool:
+        """Sleeps until something happens (False) or it is time, and nothing was heard of it meanwhile (True)."""
+        while True:
+            pause = max((wake - datetime.now(UTC)).total_seconds(), 0.0)
+            try:
+                await asyncio.wait_for(self._bells[key].wait(), pause)
+            except TimeoutError:
+                heard = self._office.cache.heard(key)
+                if latest is None or heard is None or min(heard + STALE, latest) <= wake:
+                    return key not in self._alive
+                wake = min(heard + STALE, latest)
+            else:
+                return False

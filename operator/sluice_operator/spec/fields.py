@@ -1,0 +1,297 @@
+"""The user's side of a KinesisConsumer: fields, bounds, defaults, and messages that name the field.
+
+The CRD is generated from these models (`generate.crd`), so the API server refuses what a schema can say; `parse` says it
+again, with what a schema cannot say. Nothing here knows a cluster.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from sluice_operator.names import camel
+from sluice_operator.spec import spark_conf as sparkconf
+from sluice_operator.spec.pod_template import template_problem
+from sluice_operator.spec.quantities import EXECUTOR, quantity, shares
+
+MAX_BYTES = 64 * 1024  # the driver's whole configuration travels in annotations, which hold 256 KiB together
+
+
+class InvalidSpec(ValueError):
+    """The spec cannot be carried out; the message names each field and what to do."""
+
+
+def _zoned(text: str) -> str:
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError("needs a time zone, such as 2026-01-31T00:00:00Z")
+    return text
+
+
+def _quantity(value: str | int) -> str | int:
+    try:
+        quantity(value)
+    except ValueError:
+        raise ValueError(f"{value!r} is no quantity such as 500m or 2Gi") from None
+    return value
+
+
+Seconds = Annotated[int, Field(ge=1, le=86_400)]
+Time = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"}), AfterValidator(_zoned)]
+Account = Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")]
+Table = Annotated[str, Field(min_length=3, max_length=255, pattern=r"^[a-zA-Z0-9_.-]+$")]
+Url = Annotated[str, Field(max_length=512, pattern=r"^https?://[^\s/]+\S*$")]
+Quantity = Annotated[
+    str | int,
+    Field(json_schema_extra={"x-kubernetes-int-or-string": True}, union_mode="left_to_right"),
+    AfterValidator(_quantity),
+]
+
+
+class SpecPart(BaseModel):
+    """Base of the models: camelCase on the wire, frozen, unknown fields refused, `"5"` is not 5."""
+
+    model_config = ConfigDict(
+        alias_generator=camel,
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        use_attribute_docstrings=True,
+    )
+
+    def document(self) -> dict[str, Any]:
+        """JSON with names as on the wire, defaults filled in, without nulls."""
+        return self.model_dump(by_alias=True, exclude_none=True)
+
+
+class StreamSpec(SpecPart):
+    """The Kinesis data stream that is consumed."""
+
+    name: str = Field(min_length=1, max_length=128, pattern=r"^[a-zA-Z0-9_.-]+$")
+    """Name of the stream; immutable."""
+    region: str = Field(min_length=1, max_length=32, pattern=r"^[a-z0-9-]+$")
+    """AWS region of the stream and of the checkpoint table; immutable."""
+    kinesis_endpoint: Url | None = None
+    """Another endpoint for Kinesis: VPC endpoints, emulators."""
+    dynamodb_endpoint: Url | None = None
+    """Another endpoint for DynamoDB."""
+
+
+class StartSpec(SpecPart):
+    """Where a consumer without checkpoints begins; without effect from then on."""
+
+    position: Literal["LATEST", "TRIM_HORIZON", "AT_TIMESTAMP"] = "TRIM_HORIZON"
+    """LATEST, TRIM_HORIZON (default) or AT_TIMESTAMP."""
+    timestamp: Time | None = None
+    """ISO 8601 with a zone; only with AT_TIMESTAMP."""
+
+    @model_validator(mode="after")
+    def _time_with_at_timestamp(self) -> Self:
+        if (self.position == "AT_TIMESTAMP") != (self.timestamp is not None):
+            raise ValueError("timestamp belongs to position AT_TIMESTAMP, and only to it")
+        return self
+
+
+class CheckpointsSpec(SpecPart):
+    """Where positions are kept."""
+
+    table: Table | None = None
+    """DynamoDB table; default `sluice_<namespace>_<name>`; immutable, also when left out at first."""
+
+
+class MigrateFromSpec(SpecPart):
+    """Another consumer's checkpoint table, read once before the first start and never written."""
+
+    table: Table
+    """Name of the table, in the stream's region."""
+    format: Literal["Auto", "KCL", "NiFi", "VmwareGoKcl", "Kinsumer", "Sluice"] = "Auto"
+    """Auto (default) tells it from key schema and attributes."""
+    unstarted: Literal["TrimHorizon", "Now"] = "TrimHorizon"
+    """Where shards begin that the other consumer had never started: TrimHorizon (default) or Now."""
+    quiet_seconds: Annotated[int, Field(ge=0, le=3600)] | None = None
+    """How long the source must stand still to count as stopped; default by format."""
+    timestamp: Time | None = None
+    """For rows that say AT_TIMESTAMP without a time."""
+
+
+class PipelineSpec(SpecPart):
+    """The user's code."""
+
+    image: str | None = Field(default=None, min_length=1, max_length=512)
+    """Image of driver, executors and migration; default: the operator's consumer image."""
+    image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
+    """Of driver, executors and migration; default: Always for a tag latest, IfNotPresent otherwise."""
+    image_pull_secrets: Annotated[list[Account], Field(max_length=16)] = Field(default_factory=list)
+    """Names of Secrets in the namespace, for pulling the image; beside those of the service accounts."""
+    entrypoint: str = Field(max_length=256, pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
+    """`module:function`, called as function(batch, info) once a batch."""
+    args: dict[str, Any] = Field(default_factory=dict)
+    """Handed to the function as info.args."""
+
+
+class BatchSpec(SpecPart):
+    """Size and pace of batches."""
+
+    interval_seconds: Annotated[int, Field(ge=1, le=3600)] = 5
+    """Time between starts of batches; default 5."""
+    max_records_per_shard: Annotated[int, Field(ge=1, le=10_000_000)] = 10_000
+    """Default 10000."""
+    max_bytes_per_shard: Annotated[int, Field(ge=1_048_576, le=1_073_741_824)] = 8_388_608
+    """Bytes; default 8 MiB."""
+    shards_per_task: Annotated[int, Field(ge=1, le=1000)] = 8
+    """Shards read side by side by one Spark task; default 8."""
+
+
+class RestartSpec(SpecPart):
+    """Pause between a failed driver and the next: doubled with each failure up to the maximum."""
+
+    backoff_seconds: Seconds = 10
+    """First pause; default 10."""
+    max_backoff_seconds: Seconds = 300
+    """Longest pause; default 300."""
+    reset_after_seconds: Seconds = 600
+    """A driver that ran this long starts the count anew; default 600."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.max_backoff_seconds < self.backoff_seconds:
+            raise ValueError("maxBackoffSeconds is shorter than backoffSeconds")
+        return self
+
+
+class Resources(SpecPart):
+    """As a container's resources."""
+
+    requests: dict[str, Quantity] = Field(default_factory=dict)
+    """Such as {cpu: 500m, memory: 2Gi}."""
+    limits: dict[str, Quantity] = Field(default_factory=dict)
+    """Such as {memory: 2Gi}."""
+
+
+class DriverSpec(SpecPart):
+    """The driver's pod."""
+
+    resources: Resources = Field(default_factory=Resources)
+    """Of the driver's container."""
+    pod_template: dict[str, Any] = Field(default_factory=dict)
+    """metadata and spec to build on; the container is named `driver`. The migration Job's pod uses it too."""
+
+    @field_validator("pod_template")
+    @classmethod
+    def _template(cls, value: dict[str, Any]) -> dict[str, Any]:
+        if problem := template_problem(value, "driver"):
+            raise ValueError(problem)
+        return value
+
+
+class ExecutorSpec(SpecPart):
+    """The executors' pods."""
+
+    service_account_name: Account | None = None
+    """Account of executors, which get no API token; default: spec.serviceAccountName if that is given, else the operator's account for executors."""
+    cores: Annotated[int, Field(ge=1, le=256)] = 1
+    """Tasks at a time per executor; default 1."""
+    resources: Resources = Field(default_factory=Resources)
+    """cpu and memory of the whole pod; Spark's heap is derived from memory."""
+    pod_template: dict[str, Any] = Field(default_factory=dict)
+    """metadata and spec to build on; the container is named `executor`."""
+
+    @field_validator("pod_template")
+    @classmethod
+    def _template(cls, value: dict[str, Any]) -> dict[str, Any]:
+        if problem := template_problem(value, "executor"):
+            raise ValueError(problem)
+        return value
+
+    @field_validator("resources")
+    @classmethod
+    def _enough(cls, value: Resources) -> Resources:
+        if (memory := value.limits.get("memory", value.requests.get("memory"))) is not None:
+            shares(memory, EXECUTOR)
+        return value
+
+
+class Spec(SpecPart):
+    """A consumer of one Kinesis stream. Durations are whole seconds."""
+
+    stream: StreamSpec
+    start: StartSpec = Field(default_factory=StartSpec)
+    checkpoints: CheckpointsSpec = Field(default_factory=CheckpointsSpec)
+    migrate_from: MigrateFromSpec | None = None
+    replicas: Annotated[int, Field(ge=0, le=10_000)] = 1
+    """Executors; 0 means no driver at all."""
+    pipeline: PipelineSpec
+    batch: BatchSpec = Field(default_factory=BatchSpec)
+    lease_duration_seconds: Annotated[int, Field(ge=10, le=3600)] = 20
+    """How long a lost driver's place is waited for before another works; default 20."""
+    drain_timeout_seconds: Annotated[int, Field(ge=1, le=3600)] = 120
+    """Longest time that a driver or executor may take to end its work; default 120."""
+    restart: RestartSpec = Field(default_factory=RestartSpec)
+    progress_deadline_seconds: Annotated[int, Field(ge=60, le=86_400)] = 600
+    """How long a start, a change or one batch may take before the condition Stalled says so; the operator goes on trying. Default 600."""
+    suspend: bool = False
+    """Stop migration and driver; nothing is lost."""
+    service_account_name: Account = "sluice-consumer"
+    """Account of driver and migration, and of executors unless they have one; AWS credentials hang on it. Only the driver gets an API token."""
+    driver: DriverSpec = Field(default_factory=DriverSpec)
+    executor: ExecutorSpec = Field(default_factory=ExecutorSpec)
+    spark_conf: dict[str, str] = Field(default_factory=dict)
+    """Spark settings; those that belong to the operator or the protocol are refused."""
+
+    @field_validator("spark_conf")
+    @classmethod
+    def _allowed(cls, value: dict[str, str]) -> dict[str, str]:
+        refused = [f"{key} {why}" for key, text in value.items() if (why := sparkconf.refusal(key, text))]
+        if refused:
+            raise ValueError("; ".join(refused))
+        return value
+
+    @model_validator(mode="after")
+    def _own_table(self) -> Self:
+        if self.migrate_from and self.migrate_from.format != "Sluice" and self.migrate_from.table == self.checkpoints.table:
+            raise ValueError("migrateFrom.table is checkpoints.table: a source is only read, never reused")
+        return self
+
+
+def parse(raw: dict[str, Any]) -> Spec:
+    """The spec as written in the resource.
+
+    Raises:
+        InvalidSpec: with one sentence per field, at most five.
+    """
+    if len(json.dumps(raw)) > MAX_BYTES:
+        raise InvalidSpec(f"spec: larger than {MAX_BYTES} bytes; move code and data into the image")
+    try:
+        return Spec.model_validate(raw)
+    except ValidationError as error:
+        raise InvalidSpec("; ".join(_sentence(dict(item)) for item in error.errors()[:5])) from None
+
+
+def _sentence(error: dict[str, Any]) -> str:
+    where = ".".join(["spec", *map(str, error["loc"])])
+    if error["type"] == "extra_forbidden":
+        return f"{where}: unknown field{_suggestion(error['loc'])}"
+    if error["type"] == "missing":
+        return f"{where}: required"
+    message = error["msg"].removeprefix("Value error, ")
+    return f"{where}: {message[:1].lower()}{message[1:]}"
+
+
+def _suggestion(loc: tuple[Any, ...]) -> str:
+    part: Any = Spec
+    for name in loc[:-1]:
+        found = next((item for item in part.model_fields.values() if item.alias == name), None)
+        part = _model_of(found.annotation) if found else None
+        if part is None:
+            return ""
+    names = [item.alias for item in part.model_fields.values()]
+    close = difflib.get_close_matches(str(loc[-1]), names, 1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _model_of(annotation: Any) -> type[SpecPart] | None:
+    choices = [annotation, *getattr(annotation, "__args__", ())]
+    return next((item for item in choices if isinstance(item, type) and issubclass(item, SpecPart)), None)

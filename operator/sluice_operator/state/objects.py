@@ -1,0 +1,140 @@
+"""What the operator observes of one resource, as frozen values: the resource itself, pods, Jobs and the driver's report.
+
+Everything that a plan reads is a value of `state`, so a plan can be printed, compared and written as a literal in a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from sluice_operator.state.status import CamelCase, DrainStatus, Exit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """What the operator reads of a KinesisConsumer besides spec and status."""
+
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    generation: int
+    deleting: bool = False
+    finalizers: tuple[str, ...] = ()
+    paused: bool = False
+    retry: str | None = None
+    force: str | None = None
+    accept_loss: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something that keeps a pod or an API call from succeeding, in Kubernetes' words."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report(CamelCase):
+    """The driver's report (docs/interfaces.md). Fields that a driver leaves out have these defaults."""
+
+    number: int
+    phase: str
+    deadline: str | None = None
+    generation: int | None = None
+    batch: int = 0
+    open_batch: int | None = None
+    open_shards: int = 0
+    ended_shards: int = 0
+    held_shards: int = 0
+    executors: int = 0
+    draining: tuple[DrainStatus, ...] = ()
+    millis_behind_latest: int | None = None
+    records_per_second: float | None = None
+    records: int | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def holds_all(self) -> bool:
+        """Every shard row carries this epoch's generation, and the loop is running."""
+        return self.phase in {"Running", "Idle"} and self.held_shards == self.open_shards + self.ended_shards
+
+    @property
+    def without_figures(self) -> Report:
+        """What a plan may depend on."""
+        return replace(self, number=0, batch=0, open_batch=None, millis_behind_latest=None, records_per_second=None, records=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """A driver, executor or migration pod. `owner` is the uid of its controller, `gone_by` the end of its grace period.
+
+    `forced`: its deletion waits for no node any more. `rows` and `warnings` are a migration's result.
+    """
+
+    name: str
+    uid: str
+    role: str
+    attempt: int = 0
+    owner: str | None = None
+    owner_kind: str = ""
+    owner_name: str = ""
+    phase: str = "Pending"
+    gone_by: datetime | None = None
+    forced: bool = False
+    started_at: datetime | None = None
+    spec_hash: str | None = None
+    target: str | None = None
+    exit: Exit | None = None
+    trouble: Trouble | None = None
+    report: Report | None = None
+    reported_at: datetime | None = None
+    rows: int | None = None
+    warnings: int | None = None
+
+    @property
+    def deleting(self) -> bool:
+        """Somebody asked for its deletion; it may still run for its whole grace period."""
+        return self.gone_by is not None
+
+    @property
+    def finished(self) -> bool:
+        """Its containers have ended and, with restartPolicy Never, will not come back."""
+        return self.phase in {"Succeeded", "Failed"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A migration Job: `state` is Active, Complete or Failed."""
+
+    name: str
+    uid: str
+    owner: str | None = None
+    owner_kind: str = ""
+    owner_name: str = ""
+    spec_hash: str | None = None
+    state: str = "Active"
+    message: str = ""
+    deleting: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """Everything of one resource that exists, and what of it cannot be seen any more.
+
+    `refusal` is what the API server answered to the last action, not to be repeated before `refused_until`.
+    `exits` are those that were ever seen of drivers, by uid: their pods may be gone by now.
+    `doomed`: the whole namespace is being deleted, and the rest was not looked at.
+    """
+
+    drivers: tuple[Pod, ...] = ()
+    executors: tuple[Pod, ...] = ()
+    migrators: tuple[Pod, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    refusal: Trouble | None = None
+    refused_until: datetime | None = None
+    exits: Mapping[str, Exit] = field(default_factory=dict)
+    doomed: bool = False

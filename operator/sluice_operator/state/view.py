@@ -1,0 +1,143 @@
+"""One look at one resource: what is wanted, what is remembered, what is there, and what time it is.
+
+`View` is all that a rule gets. It is built from raw objects by `observe` and never changes during a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from sluice_operator.state.actions import Action
+from sluice_operator.state.objects import Observed, Pod, Resource
+from sluice_operator.state.status import DriverStatus, MigrationState, MigrationStatus, Phase, Status
+
+if TYPE_CHECKING:
+    from sluice_operator.spec.changes import DesiredSpec
+
+
+DEADLINE = timedelta(seconds=600)
+NEVER = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPolicy:
+    """`spec.restart`: seconds between a failed driver and the next, at first and at most, and how long a driver runs to be called stable."""
+
+    backoff_seconds: int = 10
+    max_backoff_seconds: int = 300
+    reset_after_seconds: int = 600
+
+    def pause(self, failures: int) -> timedelta:
+        """After so many failures before this one: doubled with each."""
+        return timedelta(seconds=min(self.backoff_seconds * 2 ** min(failures, 16), self.max_backoff_seconds))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """`wanted` is the present spec, or the last good one while `problem` says why the present one is refused."""
+
+    resource: Resource
+    wanted: DesiredSpec | None
+    problem: str | None
+    status: Status
+    observed: Observed
+    now: datetime
+
+    @property
+    def driver(self) -> DriverStatus:
+        """What the status says about the driver."""
+        return self.status.driver
+
+    @property
+    def driver_pod(self) -> Pod | None:
+        """The pod that `status.driver` names, if it is there and ours."""
+        return next((pod for pod in self.observed.drivers if self.names(pod)), None)
+
+    @property
+    def leaving_pod(self) -> Pod | None:
+        """The pod that ends its work before the driver that `status.driver` names is made."""
+        leaving = self.driver.leaving
+        return next((pod for pod in self.observed.drivers if leaving is not None and pod.uid == leaving.uid), None)
+
+    def names(self, pod: Pod) -> bool:
+        """Whether `status.driver` means this very pod, not an older one of the same name."""
+        same_pod = pod.name == self.driver.pod and pod.owner == self.resource.uid
+        return same_pod and self.driver.uid in {None, pod.uid}
+
+    @property
+    def migrated(self) -> bool:
+        """The gate was passed; it never closes again."""
+        return self.status.migration is not None and self.status.migration.state is MigrationState.COMPLETE
+
+    @property
+    def heard(self) -> datetime:
+        """When the driver's last report was new. The status may know it from an operator that came before."""
+        pod, told = self.driver_pod, self.status.stream
+        first = pod.reported_at if pod and pod.reported_at else self.now
+        known = told is not None and pod is not None and pod.report is not None and told.number == pod.report.number
+        return min(first, told.reported_at) if known and told else first
+
+    @property
+    def patience(self) -> RestartPolicy:
+        """What the spec says of pauses, or the defaults while there is none."""
+        if self.wanted is None:
+            return RestartPolicy()
+        policy = self.wanted.spec.restart
+        return RestartPolicy(policy.backoff_seconds, policy.max_backoff_seconds, policy.reset_after_seconds)
+
+    @property
+    def deadline(self) -> timedelta:
+        """`spec.progressDeadlineSeconds`, or its default while there is no spec."""
+        return timedelta(seconds=self.wanted.spec.progress_deadline_seconds) if self.wanted else DEADLINE
+
+    @property
+    def refused(self) -> bool:
+        """A driver refused the wanted spec, and none has worked since."""
+        return self.wanted is not None and self.status.restarts.refused == self.wanted.driver_hash
+
+    def with_status(self, status: Status) -> View:
+        """The same look with other memory."""
+        return replace(self, status=status)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What a rule decided: what the user reads (phase, reason, message), what is remembered, and what is done.
+
+    `progressing` and `stalled` become the conditions kstatus reads. `wake` asks for another look at that time.
+    `due` is when what is under way has an end of its own, such as a grace period; NEVER: a person holds it.
+    `since` is what `Status.progressing_since` becomes. `look_by` asks for a look at that time, whatever is reported until then.
+    """
+
+    phase: Phase
+    reason: str
+    message: str = ""
+    ready: bool = False
+    progressing: bool = False
+    stalled: bool = False
+    driver: DriverStatus | None = None
+    migration: MigrationStatus | None = None
+    forget_migration: bool = False
+    actions: tuple[Action, ...] = field(default=())
+    wake: datetime | None = None
+    due: datetime | None = None
+    since: datetime | None = None
+    look_by: datetime | None = None
+
+    def onto(self, status: Status) -> Status:
+        """The status with this step's memory in it. Of another attempt nothing was reported yet."""
+        migration = None if self.forget_migration else self.migration or status.migration
+        if self.driver is not None and self.driver.attempt != status.driver.attempt:
+            status = replace(status, stream=None, draining=())
+        return replace(status, driver=self.driver or status.driver, migration=migration, progressing_since=self.since)
+
+
+def progress(phase: Phase, reason: str, message: str, *actions: Action) -> Step:
+    """A step on the way to what the user wants; it needs nobody's help."""
+    return Step(phase=phase, reason=reason, message=message, progressing=True, actions=actions)
+
+
+Rule = Callable[[View], Step | None]

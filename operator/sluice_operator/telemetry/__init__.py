@@ -1,0 +1,5 @@
+"""Metrics and health over HTTP.
+
+A pager and a dashboard ask; nothing in the operator does.
+Nothing is decided by them.
+"""

@@ -1,0 +1,131 @@
+"""What Prometheus is told when it asks: of this process, and of each resource, out of the cache.
+
+Figures are those of the driver's last report: into the status they are written seldom, where there are many resources.
+Resources are told of by the leader only: all replicas know them, and a sum would count them twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from sluice_operator.observe.parse import instant
+from sluice_operator.state.status import Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from sluice_operator.cluster.port import Json
+    from sluice_operator.observe.cache import ResourceSnapshot
+    from sluice_operator.state.objects import Pod, Report
+
+BY_RESOURCE = {
+    "sluice_consumer_lag_seconds": "How far the oldest shard is behind the stream's tip; it grows with the clock while a batch is open.",
+    "sluice_consumer_records_per_second": "Records consumed, as the driver reported.",
+    "sluice_consumer_open_shards": "Shards that can still get records.",
+    "sluice_consumer_executors": "Executors that exist and are not on their way out.",
+    "sluice_consumer_draining_executors": "Executors that end their work before they leave.",
+    "sluice_consumer_report_age_seconds": "Time since the driver's figures last moved.",
+    "sluice_consumer_ready": "1 if the condition Ready is True.",
+    "sluice_consumer_stalled": "1 if the condition Stalled is True: somebody has to do something.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Asked at every scrape: the resources in the cache, whether this process leads, and how far each watch is behind."""
+
+    resources: Callable[[], Iterable[ResourceSnapshot]]
+    leads: Callable[[], bool]
+    behind: Callable[[], dict[str, float]]
+
+
+class Gauges(Collector):
+    """See the module."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+
+    def describe(self) -> list[GaugeMetricFamily]:
+        """Without values; registering asks for it."""
+        return [*_families()]
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Everything, now."""
+        leader, build, behind, consumers, *by_resource = _families()
+        leads = self._sources.leads()
+        leader.add_metric([], float(leads))
+        build.add_metric([_version()], 1)
+        for kind, seconds in self._sources.behind().items():
+            behind.add_metric([kind], seconds)
+        yield from (leader, build, behind)
+        if leads:
+            yield from _resources(list(self._sources.resources()), consumers, by_resource)
+
+
+def _families() -> list[GaugeMetricFamily]:
+    return [
+        GaugeMetricFamily("sluice_leader", "1 in the replica that acts."),
+        GaugeMetricFamily("sluice_build_info", "Always 1.", labels=["version"]),
+        GaugeMetricFamily("sluice_watch_behind_seconds", "Age of the oldest change that a list showed and the watch has not.", labels=["kind"]),
+        GaugeMetricFamily("sluice_consumers", "Resources in each phase.", labels=["phase"]),
+        *(GaugeMetricFamily(name, text, labels=["namespace", "name"]) for name, text in BY_RESOURCE.items()),
+    ]
+
+
+def _resources(told: list[ResourceSnapshot], consumers: GaugeMetricFamily, by_resource: list[GaugeMetricFamily]) -> Iterator[GaugeMetricFamily]:
+    phases = Counter((one.body.get("status") or {}).get("phase", Phase.PENDING) for one in told)
+    for phase in Phase:
+        consumers.add_metric([phase], phases[phase])
+    for one in told:
+        meta, figures = one.body["metadata"], _figures(one.body.get("status") or {}, one.driver)
+        for family in by_resource:
+            if (value := figures[family.name]) is not None:
+                family.add_metric([meta["namespace"], meta["name"]], value)
+    yield from (consumers, *by_resource)
+
+
+def _figures(status: Json, driver: Pod | None) -> dict[str, float | None]:
+    report = driver.report if driver is not None else None
+    true = {c["type"] for c in status.get("conditions") or () if c["status"] == "True"}
+    return {
+        "sluice_consumer_lag_seconds": _lag(report, status) if report else None,
+        "sluice_consumer_records_per_second": report.records_per_second if report else None,
+        "sluice_consumer_open_shards": report.open_shards if report else None,
+        "sluice_consumer_executors": status.get("replicas"),
+        "sluice_consumer_draining_executors": len(report.draining if report else ()),
+        "sluice_consumer_report_age_seconds": _age(driver, status),
+        "sluice_consumer_ready": float("Ready" in true),
+        "sluice_consumer_stalled": float("Stalled" in true),
+    }
+
+
+def _lag(report: Report, status: Json) -> float | None:
+    """As of the last commit, and the time since the open batch was seen first: what is not committed falls further behind."""
+    if report.millis_behind_latest is None:
+        return None
+    stream = status.get("stream") or {}
+    since = instant(stream.get("batchAt")) if report.open_batch is not None and stream.get("openBatch") == report.open_batch else None
+    return report.millis_behind_latest / 1000 + ((datetime.now(UTC) - since).total_seconds() if since else 0)
+
+
+def _age(driver: Pod | None, status: Json) -> float | None:
+    """Since its number was new; an operator that has just started knows that from the status, if that is of the same report."""
+    if driver is None or driver.report is None or driver.reported_at is None:
+        return None
+    stream = status.get("stream") or {}
+    known = instant(stream.get("reportedAt")) if stream.get("number") == driver.report.number else None
+    return (datetime.now(UTC) - min(driver.reported_at, known or driver.reported_at)).total_seconds()
+
+
+def _version() -> str:
+    try:
+        return version("sluice")
+    except PackageNotFoundError:
+        return "unknown"

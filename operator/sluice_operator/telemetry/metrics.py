@@ -1,0 +1,153 @@
+"""Numbers for Prometheus: what is counted as it happens. What is only looked up when asked for is in `gauges`.
+
+All is seen from outside: at the port, at the loops, and in what a pass wrote. The tables of docs/operations.md are
+generated from here.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+
+from sluice_operator.cluster.port import ApiError
+from sluice_operator.plan.events import Reason
+from sluice_operator.plan.known_words import cause
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sluice_operator.cluster.port import Cluster, Json
+    from sluice_operator.observe.cache import ResourceKey
+    from sluice_operator.state.actions import EventToSend, Plan
+    from sluice_operator.state.status import MigrationStatus, Status
+    from sluice_operator.state.view import View
+
+CUT_SHORT = {Reason.DRAIN_CUT_SHORT, Reason.FORCED}
+UNASKED = {Reason.DRIVER_FAILED, Reason.DRIVER_DISRUPTED}
+disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each counter, which nobody asks for
+QUICK = (0.005, 0.02, 0.05, 0.1, 0.5, 1, 5, 15)  # seconds of calls and passes
+LONG = (1, 5, 15, 60, 300, 1800, 3600, 21600, 86400)  # seconds in a phase
+
+
+class OperatorMetrics:
+    """The counters of one process."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._since: dict[tuple[str, str], tuple[str, float]] = {}
+        self._said: dict[str, str] = {}
+        self._happenings()
+        self._durations()
+
+    def _happenings(self) -> None:
+        count = partial(Counter, registry=self.registry)
+        self.watched = count("sluice_watch_events", "Events of watches taken in.", ["kind"])
+        self.reports = count("sluice_driver_reports", "New reports of drivers seen.")
+        self.events = count("sluice_events", "Kubernetes events told.", ["reason"])
+        self.migrations = count("sluice_migrations", "Tries of migrations, by what became of them.", ["state"])
+        self.restarts = count("sluice_restarts", "Drivers that ended unasked, by cause.", ["cause"])
+        self.forced = count("sluice_drains_forced", "Drivers killed in their drain, or given up by annotation.", ["reason"])
+
+    def _durations(self) -> None:
+        quick = partial(Histogram, registry=self.registry, buckets=QUICK)
+        self.calls = quick("sluice_api_request_seconds", "Calls to the API server that passes make.", ["verb", "result"])
+        self.passes = quick("sluice_reconcile_seconds", "Passes over one resource.", ["result"])
+        self.waits = quick("sluice_reconcile_wait_seconds", "Time a pass waited for a thread.")
+        self.queue = Gauge("sluice_reconcile_queue", "Passes that wait for a thread.", registry=self.registry)
+        text = "Time in a phase, counted when it ends."
+        self.phases = Histogram("sluice_phase_seconds", text, ["phase"], registry=self.registry, buckets=LONG)
+
+    def saw(self, kind: str, uid: str, report: str | None, *, gone: bool) -> None:
+        """A watch showed an object, perhaps with a report on it."""
+        self.watched.labels(kind).inc()
+        if gone:
+            self._said.pop(uid, None)
+        elif report is not None and self._said.get(uid) != report:
+            self._said[uid] = report
+            self.reports.inc()
+
+    def notice(self, view: View, intent: Plan) -> None:
+        """A pass wrote `intent.status` where `view.status` stood."""
+        for event in intent.events:
+            self._event(event, intent.status)
+        self._migration(view.status.migration, intent.status.migration)
+        self._phase((view.resource.namespace, view.resource.name), intent.status.phase, time.monotonic())
+
+    def _event(self, event: EventToSend, status: Status) -> None:
+        self.events.labels(event.reason).inc()
+        if event.reason in CUT_SHORT:
+            self.forced.labels(event.reason).inc()
+        if event.reason in UNASKED and status.driver.exit:
+            self.restarts.labels(cause(status.driver.exit.reason)).inc()
+
+    def _migration(self, before: MigrationStatus | None, after: MigrationStatus | None) -> None:
+        if after is not None and (before is None or (before.job, before.state) != (after.job, after.state)):
+            self.migrations.labels(after.state).inc()
+
+    def _phase(self, key: tuple[str, str], phase: str, now: float) -> None:
+        before, since = self._since.get(key, (None, now))
+        if before not in {None, phase}:
+            self.phases.labels(before).observe(now - since)
+        if before != phase:
+            self._since[key] = (phase, now)
+
+    def forget(self, key: ResourceKey) -> None:
+        """The resource is gone."""
+        self._since.pop((key.namespace, key.name), None)
+
+
+class MeteredCluster:
+    """`Cluster` with every call timed, by verb and by the name of the error."""
+
+    def __init__(self, cluster: Cluster, metrics: OperatorMetrics) -> None:
+        self._cluster, self._calls = cluster, metrics.calls
+
+    def get(self, kind: str, namespace: str, name: str) -> Json | None:
+        """See Cluster."""
+        with self._timed("get"):
+            return self._cluster.get(kind, namespace, name)
+
+    def list(self, kind: str, namespace: str, labels: dict[str, str]) -> list[Json]:
+        """See Cluster."""
+        with self._timed("list"):
+            return self._cluster.list(kind, namespace, labels)
+
+    def check(self, body: Json) -> None:
+        """See Cluster."""
+        with self._timed("check"):
+            self._cluster.check(body)
+
+    def create(self, body: Json) -> Json:
+        """See Cluster."""
+        with self._timed("create"):
+            return self._cluster.create(body)
+
+    def replace_status(self, body: Json) -> Json:
+        """See Cluster."""
+        with self._timed("replace_status"):
+            return self._cluster.replace_status(body)
+
+    def patch(self, kind: str, namespace: str, name: str, changes: Json) -> Json:
+        """See Cluster."""
+        with self._timed("patch"):
+            return self._cluster.patch(kind, namespace, name, changes)
+
+    def delete(self, kind: str, namespace: str, name: str, uid: str, grace: int | None = None) -> None:
+        """See Cluster."""
+        with self._timed("delete"):
+            self._cluster.delete(kind, namespace, name, uid, grace)
+
+    @contextmanager
+    def _timed(self, verb: str) -> Iterator[None]:
+        began, result = time.monotonic(), "ok"
+        try:
+            yield
+        except ApiError as error:
+            result = type(error).__name__
+            raise
+        finally:
+            self._calls.labels(verb, result).observe(time.monotonic() - began)

@@ -1,0 +1,443 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice_checkpoints.errors import Fenced, LostRace, ProtocolViolation, Refused
+from sluice_checkpoints.memory.stream import MemoryStream
+from sluice_checkpoints.memory.table import MemoryTable
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
+from sluice_checkpoints.protocol.rows import Child, ConsumerRow
+from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, Range, TaskAttempt
+from sluice_checkpoints.protocol.table import Outcome, Table, Write
+from sluice_consumer.batches import bootstrap, planner
+from sluice_consumer.batches.consumer import Committed, Consumer, check_identity
+from sluice_consumer.batches.planner import BatchPlan
+from sluice_consumer.config import StartConfig
+from sluice_consumer.kinesis.memory import MemoryKinesis
+from sluice_consumer.shards.bind import Task, read_shard
+from sluice_consumer.shards.ranges import Limits
+from sluice_consumer.shards.reader import ShardReader as Source
+
+S0, S1, S2 = (f"shardId-00000000000{i}" for i in range(3))
+
+
+@dataclass
+class Engine:
+    """Does what a test says with a batch."""
+
+    act: Callable[[BatchPlan], None] = lambda _plan: None
+
+    def run(self, plan: BatchPlan) -> None:
+        """See `batches.consumer.Engine`."""
+        self.act(plan)
+
+
+class Twice:
+    """A table whose writes lose their reply and are sent again."""
+
+    def __init__(self, table: MemoryTable) -> None:
+        self._table = table
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._table, name)
+
+    def write(self, write: Write) -> Outcome:
+        """See `Table`."""
+        self._table.write(write)
+        return self._table.write(write)
+
+
+# Reads of one shard in one batch: by which task, and whether the replies of its first writes are lost.
+READS = st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=6)
+
+
+class Bench:
+    """A bootstrapped consumer of a stream with one shard, and the epochs that take it over."""
+
+    def __init__(self, shards: int = 1) -> None:
+        self.now = 1_700_000_000_000
+        self.stream = MemoryStream("s", shards, now=lambda: self.now)
+        self.table = MemoryTable()
+        self.store = CheckpointStore(self.table)
+        bootstrap.prepare(self.store, bootstrap.Seed("p", "id", self.stream.describe(), self.stream.list_shards()), StartConfig())
+
+    def take(self) -> Consumer:
+        """An epoch that took the lease, and did no more."""
+        before = self.store.consumer()
+        assert before is not None
+        after = self.store.take(before, replace(before, token=f"t{before.generation}", lease_millis=1))
+        assert after is not None
+        return Consumer(self.store, self.stream, Epoch(after.generation, after.token))
+
+    def begin(self) -> Consumer:
+        """An epoch that is ready."""
+        consumer = self.take()
+        consumer.begin()
+        return consumer
+
+    def bind(self, consumer: Consumer, shard: str, end: Position, children: tuple[Child, ...] | None = None) -> Callable[[BatchPlan], None]:
+        """What a task of a batch does."""
+
+        def act(plan: BatchPlan) -> None:
+            row = self.store.read([shard])[shard]
+            self.store.bind(consumer.epoch, plan.number, Range(shard, row.end, end, "1", 1, children=children), TaskAttempt("k", 1))
+
+        return act
+
+    def split(self, consumer: Consumer) -> Committed:
+        """Splits the shard, and reads it to its end in one batch."""
+        self.stream.split(S0)
+        plan = consumer.plan()
+        assert plan is not None
+        children = self.stream.list_shards().children_of(S0)
+        return consumer.run(plan, Engine(self.bind(consumer, S0, END, children)))
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [({"stream_arn": "arn:other"}, "arn:other"), ({"stream_created": 1}, "new table")],
+    ids=["another stream's table", "a stream that was deleted and made again"],
+)
+def test_a_table_is_refused_that_is(changed: dict[str, object], message: str) -> None:
+    """Positions mean nothing in another stream."""
+    identity = MemoryStream("s").describe()
+    row = ConsumerRow("id", identity.arn, identity.created_millis)
+    check_identity(row, identity)
+    with pytest.raises(Refused, match=message):
+        check_identity(replace(row, **changed), identity)  # type: ignore[arg-type]  # literals of a test
+
+
+def test_an_epoch_does_not_begin_on_a_recreated_stream() -> None:
+    """Nothing is fenced or created then."""
+    bench = Bench()
+    consumer = bench.take()
+    bench.now += 1
+    bench.stream.recreate()
+    before = dict(bench.table.rows)
+    with pytest.raises(Refused):
+        consumer.begin()
+    assert bench.table.rows == before
+
+
+def test_an_audit_ends_an_epoch_whose_stream_was_made_again_and_gives_its_shards_no_rows() -> None:
+    """Ids of shards repeat in the new stream, and positions mean nothing there."""
+    bench = Bench()
+    consumer = bench.begin()
+    bench.now += 1
+    bench.stream.recreate(shards=3)
+    before = dict(bench.table.rows)
+    with pytest.raises(Refused, match="give this consumer a new table") as refused:
+        consumer.audit()
+    assert refused.value.exit_code == 65
+    assert bench.table.rows == before
+
+
+def test_an_audit_ends_an_epoch_whose_stream_is_gone() -> None:
+    """The message says so."""
+    bench = Bench()
+    consumer = bench.begin()
+    bench.stream.exists = False
+    with pytest.raises(Refused, match="does not exist"):
+        consumer.audit()
+
+
+def test_an_audit_learns_of_a_new_retention() -> None:
+    """Warnings are measured against it."""
+    bench = Bench()
+    consumer = bench.begin()
+    bench.stream.retention_millis *= 7
+    consumer.audit()
+    assert consumer.identity == bench.stream.describe()
+
+
+def test_an_epoch_fences_every_row_before_it_reads_the_rows_it_plans_from() -> None:
+    """Take, then fence, then read (KAFKA-8187)."""
+    bench = Bench(2)
+    bench.begin()
+    seen: list[str] = []
+    bench.table.hook = lambda when, operation, _: seen.append(operation) if when == "before" else None
+    consumer = bench.begin()
+    assert seen[-3:] == ["write", "write", "scan"]
+    assert {row.generation for row in consumer.view.rows.values()} == {2}
+
+
+def test_an_epoch_that_lost_the_lease_before_it_began_writes_nothing() -> None:
+    """A later epoch owns the rows."""
+    bench = Bench()
+    late = bench.take()
+    bench.begin()
+    before = dict(bench.table.rows)
+    with pytest.raises(Fenced):
+        late.begin()
+    assert bench.table.rows == before
+
+
+def test_a_batch_moves_every_shard_with_one_write() -> None:
+    """Bound by its task, or closed because no task bound it."""
+    bench = Bench(2)
+    consumer = bench.begin()
+    plan = consumer.plan()
+    assert plan is not None
+    committed = consumer.run(plan, Engine(bench.bind(consumer, S0, Position.after("5"))))
+    rows = bench.store.shards()
+    assert (committed.number, committed.records) == (1, 1)
+    assert (rows[S0].end, rows[S0].batch) == (Position.after("5"), 1)
+    assert (rows[S1].start, rows[S1].end, rows[S1].batch, rows[S1].readers) == (TRIM_HORIZON, TRIM_HORIZON, 1, {})
+    assert consumer.view.committed == 1
+    assert consumer.view.rows == rows
+
+
+def test_a_batch_that_fails_is_not_committed() -> None:
+    """What was bound stays bound; the next epoch replays it."""
+    bench = Bench(2)
+    consumer = bench.begin()
+    plan = consumer.plan()
+    assert plan is not None
+
+    def fail(plan: BatchPlan) -> None:
+        bench.bind(consumer, S1, Position.after("5"))(plan)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        consumer.run(plan, Engine(fail))
+    replay = bench.begin().plan()
+    assert replay is not None
+    assert (replay.number, [row.id for row in replay.rows], replay.replay) == (1, [S1], True)
+
+
+def test_a_late_bind_between_the_read_and_the_close_ends_the_epoch() -> None:
+    """The batch was processed without it."""
+    bench = Bench()
+    consumer = bench.begin()
+    plan = consumer.plan()
+    assert plan is not None
+
+    def hook(when: str, operation: str, argument: object) -> None:
+        if when == "before" and operation == "write":
+            bench.table.hook = lambda *_: None
+            bench.bind(consumer, S0, Position.after("5"))(plan)
+            assert "shard" in str(argument)
+
+    bench.table.hook = hook
+    with pytest.raises(LostRace):
+        consumer.run(plan, Engine())
+    assert bench.store.consumer().committed == 0  # type: ignore[union-attr]  # it is there
+
+
+def test_a_fenced_epoch_cannot_commit() -> None:
+    """Not even a batch in which everything was bound."""
+    bench = Bench()
+    consumer = bench.begin()
+    plan = consumer.plan()
+    assert plan is not None
+
+    def act(plan: BatchPlan) -> None:
+        bench.bind(consumer, S0, Position.after("5"))(plan)
+        bench.take()
+
+    with pytest.raises(Fenced):
+        consumer.run(plan, Engine(act))
+
+
+def test_children_join_the_next_batch_of_an_epoch_that_has_committed() -> None:
+    """Created with the fence of this epoch, before the batch is planned."""
+    bench = Bench()
+    consumer = bench.begin()
+    bench.split(consumer)
+    plan = consumer.plan()
+    assert plan is not None
+    assert (plan.number, [(row.id, row.joins, row.generation) for row in plan.rows]) == (2, [(S1, 2, 1), (S2, 2, 1)])
+
+
+def test_children_wait_one_batch_after_a_take_over_and_an_empty_one_is_committed_for_them() -> None:
+    """What an earlier epoch may have issued must not change; a number that nobody takes part in needs no Spark."""
+    bench = Bench()
+    bench.split(bench.begin())
+    plan = bench.begin().plan()
+    assert plan is not None
+    assert (plan.number, [(row.id, row.joins) for row in plan.rows]) == (3, [(S1, 3), (S2, 3)])
+    assert bench.store.consumer().committed == 2  # type: ignore[union-attr]  # it is there
+
+
+def test_the_merge_of_two_shards_waits_for_both() -> None:
+    """Order within a shard means: parents before children."""
+    bench = Bench(2)
+    consumer = bench.begin()
+    bench.stream.merge(S0, S1)
+    children = bench.stream.list_shards().children_of(S0)
+    taking = []
+    for shard in (S0, S1):
+        plan = consumer.plan()
+        assert plan is not None
+        taking.append([row.id for row in plan.rows])
+        consumer.run(plan, Engine(bench.bind(consumer, shard, END, children)))
+    plan = consumer.plan()
+    assert plan is not None
+    assert [*taking, [row.id for row in plan.rows]] == [[S0, S1], [S1], [S2]]
+
+
+def test_an_audit_gives_a_row_to_a_shard_that_nobody_accounts_for() -> None:
+    """It waits for its parent all the same."""
+    bench = Bench()
+    consumer = bench.begin()
+    bench.stream.split(S0)
+    consumer.audit()
+    plan = consumer.plan()
+    assert plan is not None
+    assert {row.id: row.joins for row in bench.store.shards().values()} == {S0: 1, S1: 2, S2: 2}
+    assert [row.id for row in plan.rows] == [S0]
+
+
+def test_the_phases_of_a_batch_are_told_in_their_order() -> None:
+    """An epoch reads no clock; whoever listens may."""
+    bench = Bench()
+    seen: list[str] = []
+    consumer = Consumer(bench.store, bench.stream, bench.take().epoch, seen.append)
+    consumer.begin()
+    plan = consumer.plan()
+    assert plan is not None
+    consumer.run(plan, Engine(lambda _plan: seen.append("(the engine runs)")))
+    assert seen == ["plan", "process", "(the engine runs)", "close", "commit", "rest"]
+
+
+def test_an_idle_consumer_has_no_batch() -> None:
+    """Nothing waits for a number."""
+    bench = Bench()
+    consumer = bench.begin()
+    bench.split(consumer)
+    for shard in (S1, S2):
+        plan = consumer.plan()
+        assert plan is not None
+        consumer.run(plan, Engine(bench.bind(consumer, shard, END, ())))
+    assert consumer.plan() is None
+    assert bench.store.consumer().committed == 3  # type: ignore[union-attr]  # it is there
+
+
+def test_a_lost_reply_of_a_creation_is_repaired_by_the_next_epoch() -> None:
+    """Rows are put only where there is none, and read back as they are."""
+    bench = Bench()
+    consumer = bench.begin()
+    bench.split(consumer)
+
+    def hook(when: str, operation: str, _argument: object) -> None:
+        if (when, operation) == ("after", "transact"):
+            raise ConnectionError
+
+    bench.table.hook = hook
+    with pytest.raises(ConnectionError):
+        consumer.plan()
+    bench.table.hook = lambda *_: None
+    heir = bench.begin()
+    plan = heir.plan()
+    assert plan is not None
+    assert (plan.number, {row.id: row.joins for row in plan.rows}) == (2, {S1: 2, S2: 2})
+    assert {row.generation for row in plan.rows} == {2}
+
+
+def test_a_late_creation_of_an_earlier_epoch_is_refused() -> None:
+    """Its transaction checks generation and committed."""
+    bench = Bench()
+    consumer = bench.begin()
+    bench.split(consumer)
+    bench.take()
+    with pytest.raises(Fenced):
+        consumer.plan()
+    assert set(bench.store.shards()) == {S0}
+
+
+@given(before=READS, after=READS, closed=st.booleans())
+def test_the_waits_of_a_batch_are_those_that_happened(before: list[tuple[str, bool]], after: list[tuple[str, bool]], *, closed: bool) -> None:
+    """Carried by the row: whatever attempts read it, in whatever order, in this epoch or before. A lost reply may count once more."""
+    bench = Bench()
+    bench.stream.put(b"x")
+    attempts, waited = count(1), list[float]()
+
+    def read(consumer: Consumer, reads: list[tuple[str, bool]]) -> None:
+        for key, lost in reads:
+            reader = TaskAttempt(f"{consumer.epoch.generation}.{key}", next(attempts))
+            task = Task(consumer.epoch, 1, reader, Limits(10, 10), 7.0, waited.append)
+            store = CheckpointStore(cast("Table", Twice(bench.table))) if lost else bench.store
+            read_shard(store, Source(MemoryKinesis(bench.stream), bench.stream, bench.stream.describe()), task, bench.store.read([S0])[S0])
+
+    read(bench.begin(), before)
+    waited.clear()
+    consumer = bench.begin()
+    plan = consumer.plan()
+    assert plan is not None
+    after = [] if closed else after
+    committed = consumer.run(plan, Engine(lambda _plan: read(consumer, after)))
+    lost = sum(lost for _, lost in after)
+    assert len(waited) <= committed.waits <= len(waited) + lost
+    assert committed.replay == bool(before)
+
+
+def test_a_committed_batch_tells_how_far_behind_it_is_and_what_may_be_lost() -> None:
+    """Ended shards are behind nobody."""
+    bench = Bench(2)
+    rows = bench.begin().view.rows
+    batch = Committed(1, (replace(rows[S0], behind=7, records=2, note="n"), replace(rows[S1], behind=9, end=END, records=1)))
+    assert (batch.records, batch.behind_millis, batch.notes) == (3, 7, (f"{S0}: n",))
+
+
+def test_a_shard_that_stands_at_its_end_is_not_fenced() -> None:
+    """Nobody can bind it, and a stream that was resharded for a year has thousands of such rows."""
+    bench = Bench()
+    former = bench.begin()
+    bench.split(former)
+    heir = bench.begin()
+    rows = heir.view.rows
+    assert (rows[S0].generation, rows[S1].generation) == (former.epoch.generation, heir.epoch.generation)
+    assert planner.held(heir.view, heir.epoch.generation) == len(rows)
+
+
+def test_a_zombie_cannot_move_a_shard_that_stands_at_its_end_though_it_was_not_fenced() -> None:
+    """Whatever range it fetched starts before END."""
+    bench = Bench()
+    former = bench.begin()
+    bench.split(former)
+    bench.begin()
+    before = bench.table.rows[f"shard/{S0}"]
+    late = Range(S0, TRIM_HORIZON, Position.after("9"), "9", 1)
+    with pytest.raises(ProtocolViolation):
+        bench.store.bind(former.epoch, 2, late, TaskAttempt("k", 1))
+    with pytest.raises(LostRace):
+        bench.store.register(former.epoch, 2, S0, TaskAttempt("k", 1))
+    assert bench.table.rows[f"shard/{S0}"] == before
+
+
+def test_a_replay_counts_the_records_that_nobody_read_again() -> None:
+    """`process` said by its return that they are dealt with."""
+    bench = Bench()
+    former = bench.begin()
+    plan = former.plan()
+    assert plan is not None
+    bench.bind(former, S0, Position.after("1"))(plan)
+    heir = bench.begin()
+    again = heir.plan()
+    assert again is not None
+    committed = heir.run(again, Engine())
+    assert (committed.records, committed.unread, bench.store.consumer().committed) == (1, 1, 1)  # type: ignore[union-attr]  # it is there
+
+
+def test_a_replay_without_records_is_empty_and_a_first_issue_is_not() -> None:
+    """What a first issue contains is only known when it was read."""
+    row = replace(Bench().begin().view.rows[S0], batch=1)
+    assert BatchPlan(1, (row,), replay=True).is_empty_replay
+    assert not BatchPlan(1, (row,)).is_empty_replay
+    assert not BatchPlan(1, (replace(row, records=1),), replay=True).is_empty_replay
+
+
+def test_an_epoch_begins_with_the_possible_losses_of_committed_ranges() -> None:
+    """The epoch that committed them may have ended before it reported them; a range that is still open is reported with its batch."""
+    bench = Bench(2)
+    former = bench.begin()
+    rows = former.view.rows
+    former.view = replace(former.view, committed=1, rows={S0: replace(rows[S0], batch=1, note="n"), S1: replace(rows[S1], batch=2, note="m")})
+    assert former.notes == (f"{S0}: n",)

@@ -1,0 +1,229 @@
+"""One simulated epoch: a supervisor that takes the lease and beats, and a driver with its engine. The real code of both, in steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from simulation.migration import SOURCE
+from simulation.ports import UNAVAILABLE, Catalog, Client, Source
+from simulation.spark import Clock, Engine, JobFailed, JobsNotDone, ProcessRaised
+from simulation.turnstile import Process, Waiting
+
+from sluice_checkpoints.errors import ServiceUnavailable, SluiceError
+from sluice_checkpoints.protocol.lease import MARGIN, LeaseRequest, TakenLease, Watcher, take_over
+from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_checkpoints.protocol.store import CheckpointStore
+from sluice_consumer.batches import retention
+from sluice_consumer.batches.consumer import Committed, Consumer
+from sluice_consumer.batches.loop import Loop, LoopTimings
+from sluice_consumer.config import CheckpointsConfig, Config, MigrateFromConfig, PipelineConfig, StartConfig, StreamConfig
+from sluice_consumer.kinesis.memory import MemoryKinesis
+from sluice_consumer.process import supervisor
+from sluice_consumer.process.ending import UNCLEAN
+from sluice_consumer.process.supervisor import Heartbeats, Supervisor
+from sluice_consumer.shards.new_records import NewRecords
+from sluice_consumer.shards.probe import Probe
+
+if TYPE_CHECKING:
+    from simulation.world import World
+
+EXPECTED = (SluiceError, JobFailed, JobsNotDone, ProcessRaised)
+
+
+@dataclass(frozen=True)
+class Orders:
+    """How an epoch is started.
+
+    Attributes:
+        lease: seconds; force: it takes it at once.
+        start: where a new consumer begins; migrate: it begins where another system stopped.
+        accept: the batch whose loss a person accepts.
+    """
+
+    lease: float = 12.0
+    force: bool = False
+    start: str = "TRIM_HORIZON"
+    migrate: bool = False
+    accept: int | None = None
+
+
+class Stop:
+    """The heart's `threading.Event`, in virtual time."""
+
+    def __init__(self, epoch: SimulatedEpoch) -> None:
+        self._epoch, self._set = epoch, False
+
+    def set(self) -> None:
+        """Stops the heart at its next look."""
+        self._set = True
+
+    def is_set(self) -> bool:
+        """Whether it was told to stop."""
+        return self._set
+
+    def wait(self, seconds: float) -> None:
+        """Sleeps, unless it is set."""
+        self._epoch.sleep(seconds)
+
+
+class Drain:
+    """The batch loop's `threading.Event`, in virtual time: a step of the driver before each batch, and a sleep before each look while it idles."""
+
+    def __init__(self, epoch: SimulatedEpoch, driver: Process) -> None:
+        self._epoch, self._driver = epoch, driver
+
+    def is_set(self) -> bool:
+        """Whether the driver was told to stop; asked before each batch."""
+        self._driver.pause("next batch")
+        return self._told()
+
+    def wait(self, seconds: float) -> bool:
+        """Sleeps, also when it is set: the next look notices."""
+        if seconds:
+            self._epoch.sleep(seconds, self._driver, at="idle")
+        return self._told()
+
+    def _told(self) -> bool:
+        epoch = self._epoch
+        if epoch.audit and epoch.loop is not None:
+            epoch.audit, epoch.loop._audited = False, float("-inf")
+        return epoch.draining
+
+
+class SimulatedEpoch:
+    """One driver pod.
+
+    Attributes:
+        host: the supervisor; driver: its child, once the lease is taken.
+        frozen_at: since when the whole pod stands still, or None.
+        cut: the supervisor cannot reach the table.
+    """
+
+    def __init__(self, world: World, number: int, orders: Orders) -> None:
+        self.world, self.number, self.orders = world, number, orders
+        self.host = Process(f"epoch {number} supervisor", self._supervise)
+        self.driver: Process | None = None
+        self.engine: Engine | None = None
+        self.heart: Heartbeats | None = None
+        self.taken: TakenLease | None = None
+        self.consumer: Consumer | None = None
+        self.loop: Loop | None = None
+        self.draining = self.audit = self.cut = False
+        self.idle = 0
+        self.frozen_at: float | None = None
+        rates = world.habits.rates
+        self.clock = Clock(world.now, rates[number % len(rates)], offset=1e6 * number)
+
+    @property
+    def over(self) -> bool:
+        """Whether both processes ended."""
+        return self.host.done and (self.driver is None or self.driver.done)
+
+    @property
+    def working(self) -> bool:
+        """Whether its driver runs, and is not paused."""
+        return self.driver is not None and not self.driver.done and self.frozen_at is None
+
+    def sleep(self, seconds: float, process: Process | None = None, at: str = "sleep") -> None:
+        """Sleeps by the clock of its machine."""
+        (process or self.host).pause(at, Waiting(wake=self.clock.after(seconds)))
+
+    @property
+    def looks_at(self) -> float | None:
+        """When its idle driver looks for news again; None: it does not idle."""
+        driver = self.driver if self.working else None
+        return driver.waiting.wake if driver is not None and driver.at == "idle" and driver.waiting is not None else None
+
+    # -- the supervisor ------------------------------------------------------------------------------------------------------------
+
+    def _supervise(self, host: Process) -> None:
+        store, orders, clock = CheckpointStore(Client(host, self.world.table, self.world.now)), self.orders, self.clock
+        supervisor.prepare(self._config(), store, Catalog(host, self.world.stream, self.world.stream.listed_before))
+        claim = LeaseRequest(round(orders.lease * 1000), host.name, "", force=orders.force)
+        taken = take_over(store, claim, Watcher(clock=clock, sleep=self.sleep))
+        heart = Heartbeats(
+            lambda promise: store.beat(taken.epoch, promise),
+            orders.lease,
+            accepted=taken.sent,
+            keep_promise_until=taken.sent + taken.wait_out_millis / 1000 * MARGIN if taken.wait_out_millis else 0.0,
+            clock=clock,
+            stop=cast("Any", Stop(self)),
+        )
+        self.taken, self.heart = taken, heart
+        self.driver = Process(f"epoch {self.number} driver (generation {taken.epoch.generation})", self._drive)
+        heart.run()
+        if not self.driver.killed:
+            code = (0 if self.engine and self.engine.quiet() else UNCLEAN) if self.driver.error is None else 1
+            Supervisor(self._config(), store, store)._ended(code, heart, taken.epoch)
+
+    def _config(self) -> Config:
+        orders = self.orders
+        return Config(
+            StreamConfig("s", "r"),
+            CheckpointsConfig("t"),
+            PipelineConfig("m:f"),
+            start=StartConfig(orders.start),
+            lease_duration_seconds=orders.lease,
+            migrate_from=MigrateFromConfig(SOURCE) if orders.migrate else None,
+        )
+
+    # -- the driver ----------------------------------------------------------------------------------------------------------------
+
+    def _drive(self, driver: Process) -> None:
+        assert self.taken is not None
+        store = CheckpointStore(Client(driver, self.world.table, self.world.now))
+        catalog = Catalog(driver, self.world.stream, self.world.stream.listed_before)
+        self.consumer = consumer = Consumer(store, catalog, self.taken.epoch)
+        consumer.begin()
+        self.world.ledger.reported.update(consumer.notes)
+        source = Source(driver, self.world.source(consumer.identify()))
+        retention.settle(consumer, MemoryKinesis(self.world.stream), source, self.orders.accept)
+        self.engine = Engine(self.world, consumer, self.orders.lease, (driver, self.clock))
+        if self.taken.wait_out_millis:
+            self.sleep(self.taken.wait_out_millis / 1000 * MARGIN, driver)
+        rhythm = LoopTimings(0.0, None, self._news(driver, consumer), self._reported, self._rests, self.clock)
+        self.loop = Loop(consumer, self.engine, rhythm, cast("Any", Drain(self, driver)))
+        self.loop.run()
+
+    def _news(self, driver: Process, consumer: Consumer) -> Callable[[Sequence[ShardRow]], bool]:
+        """The real probes over the twin of the stream."""
+        probes = NewRecords(lambda row: Probe(MemoryKinesis(self.world.stream), row.id, row.end), lambda: consumer.listed_millis)
+
+        def news(rows: Sequence[ShardRow]) -> bool:
+            if driver.pause("probe") == UNAVAILABLE:
+                raise ServiceUnavailable("probe: injected")
+            return probes(rows)
+
+        return news
+
+    def _reported(self, committed: Committed | None, _seconds: float) -> None:
+        if committed is None:
+            return
+        assert self.driver is not None
+        self.driver.pause("report")
+        self.world.ledger.reported.update(committed.notes)
+        self.idle = 0 if committed.records else self.idle + 1
+
+    def _rests(self) -> None:
+        self.idle += 1
+
+    def driver_ended(self) -> None:
+        """The supervisor sees its child gone."""
+        assert self.driver is not None
+        error = self.driver.error
+        if error is not None and not self.driver.killed and not isinstance(error, EXPECTED):
+            raise error
+        if self.engine is not None:
+            self.engine.orphan()
+        if self.heart is not None:
+            cast("Any", self.heart.stop).set()
+        if not self.host.done and self.host.at == "sleep":
+            self.host.waiting = None
+
+    def kill_driver(self) -> None:
+        """SIGKILL to the driver's process group."""
+        if self.driver is not None and not self.driver.done:
+            self.driver.kill()
+            self.driver_ended()

@@ -1,0 +1,102 @@
+"""What the documents and the code say of each other: headings that are cited exist, and so do files and rooms that are named."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TRACKED = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
+TEXTS = [name for name in TRACKED if name.endswith((".py", ".md", ".yaml", ".toml", ".lua")) and not name.startswith("tests/operator/released/")]
+CITED = re.compile(r'\b(?:docs/)?([a-z-]+\.md),?\s+(?:#\s+)?"([^"]+)"')  # docs/protocol.md, "A batch"
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+LINK = re.compile(r"\]\(([^)#\s]+\.md)?(?:#([^)]+))?\)")
+PATH = re.compile(r"`((?:consumer|operator|tests|lab|docs|charts|crds|hashes)/[\w./-]+)`")
+
+
+def headings(document: str) -> set[str]:
+    """Those of one document, without marks of code."""
+    path = ROOT / document if (ROOT / document).exists() else ROOT / "docs" / document
+    return {heading.replace("`", "").strip() for heading in HEADING.findall(path.read_text())}
+
+
+def cited() -> list[tuple[str, str, str]]:
+    """File, document and heading of each citation; several headings may follow one document: "A" and "B"."""
+    found = []
+    for name in TEXTS:
+        text = re.sub(r"\s*\n\s*(?:#\s*)?", " ", (ROOT / name).read_text())
+        found += [(name, match[1], match[2]) for match in CITED.finditer(text)]
+    return found
+
+
+def slug(heading: str) -> str:
+    """As the sites that show Markdown make it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize(("name", "document", "heading"), sorted(set(cited())))
+def test_a_heading_that_is_cited_exists(name: str, document: str, heading: str) -> None:
+    """Else a reader looks for a section that is not there."""
+    assert heading in headings(document), name
+
+
+def sabotaged() -> list[str]:
+    """The rules of docs/protocol.md and docs/migration.md that mutants of the simulation take out, each behind the heading of its section."""
+    calls = [
+        node
+        for path in sorted((ROOT / "tests" / "sim" / "simulation").glob("sabotage_*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "sabotage"
+    ]
+    return [str(call.args[1].value) for call in calls if isinstance(call.args[1], ast.Constant)]
+
+
+@pytest.mark.parametrize("rule", sabotaged())
+def test_a_mutant_names_the_section_whose_rule_it_takes_out(rule: str) -> None:
+    """So that a reader finds what it would break."""
+    assert rule.split(":", maxsplit=1)[0] in headings("protocol.md") | headings("migration.md")
+
+
+@pytest.mark.parametrize("name", [name for name in TRACKED if name.endswith(".md")])
+def test_links_lead_somewhere(name: str) -> None:
+    """To a document, and to a heading in it."""
+    for document, anchor in LINK.findall((ROOT / name).read_text()):
+        if "://" in document:
+            continue
+        target = (ROOT / name).parent / document if document else ROOT / name
+        assert target.exists(), document
+        if anchor:
+            assert anchor in {slug(heading) for heading in HEADING.findall(target.read_text())}, (document, anchor)
+
+
+@pytest.mark.parametrize("name", [name for name in TRACKED if name.endswith(".md") and name != "CHANGELOG.md"])
+def test_files_that_are_named_exist(name: str) -> None:
+    """In documents; a `*` stands for several."""
+    for path in PATH.findall((ROOT / name).read_text()):
+        assert list(ROOT.glob(path.rstrip("/"))), path
+
+
+@pytest.mark.parametrize("package", ["consumer/sluice_checkpoints", "consumer/sluice_consumer", "operator/sluice_operator"])
+def test_architecture_shows_every_room(package: str) -> None:
+    """The trees of docs/architecture.md: each room in a line of its own, and no other."""
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    name = package.split("/")[1]
+    tree = re.search(rf"^{name} .*\n((?:  .*\n)+)", page, re.MULTILINE)
+    assert tree is not None
+    shown = set(re.findall(r"\b([a-z_]+)/(?= )", tree[1]))
+    rooms = {path.name for path in (ROOT / package).iterdir() if (path / "__init__.py").exists()}
+    assert shown == rooms
+    modules = set(re.findall(r"\b(\w+)\.py\b", tree[1]))
+    assert modules <= {path.stem for path in (ROOT / package).glob("*.py")}
+
+
+@pytest.mark.parametrize("package", ["consumer/sluice_checkpoints", "consumer/sluice_consumer", "operator/sluice_operator"])
+def test_a_room_says_in_three_lines_what_why_and_what_not(package: str) -> None:
+    """The head of its `__init__`."""
+    for path in sorted((ROOT / package).glob("*/__init__.py")):
+        told = (ast.get_docstring(ast.parse(path.read_text())) or "").split("\n")
+        assert len([line for line in told if line]) == 3, path
