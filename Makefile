@@ -3,8 +3,10 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 PYTHON ?= python3
 BIN := .venv/bin
+WORKERS ?= 4
+BESIDE = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder  # tests/side_by_side.py says who shares a process
 
-.PHONY: help venv generate hashes format lint check test demo demo-local demo-clean nemesis bench bench-operator clean
+.PHONY: help venv generate hashes format lint quick check test test-deep demo demo-local demo-clean nemesis bench bench-operator clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,13 +35,19 @@ lint: venv ## ruff, mypy, import-linter
 	@echo "== mypy";  $(BIN)/mypy
 	@echo "== import-linter"; PYTHONPATH=consumer:operator:lab $(BIN)/lint-imports
 
-check: lint ## everything but the cluster (about 10 minutes)
-	@echo "== tests without a cluster"
-	@$(BIN)/pytest -m "not cluster"
+quick: venv ## lint, and the tests of the rooms in which files changed since SINCE (default: HEAD); seconds
+	@$(BIN)/python -m sluice_lab.quick $(SINCE)
 
-test: lint ## everything, on a real cluster too
-	@echo "== tests, the cluster's last"
-	@$(BIN)/pytest
+check: lint ## everything but the cluster, several processes side by side (5 minutes)
+	@echo "== tests without a cluster"
+	@SLUICE_PART=1 $(BIN)/pytest -m "not cluster" $(BESIDE)
+
+test: check ## everything, on a real cluster too (25 minutes)
+	@echo "== tests of the cluster"
+	@SLUICE_PART=1 $(BIN)/pytest -m cluster
+
+test-deep: venv ## everything, with 10,000 random schedules a simulation, all depths of crashes, and the nemesis (hours)
+	@SLUICE_SIM=deep SLUICE_NEMESIS=1 $(BIN)/pytest --durations=20
 
 demo: venv ## the main job on a real cluster, from nothing
 	@$(BIN)/python -m sluice_lab.demo

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -13,6 +14,7 @@ sys.path.append(str(Path(__file__).parent))  # tests have no packages (importlib
 
 from emulated import credentials, dynalite_endpoint, dynamodb_endpoint, kinesalite_endpoint, kinesis_local_endpoint
 from one_spark import ENDED_EARLY, spark
+from side_by_side import deal
 
 __all__ = ["credentials", "dynalite_endpoint", "dynamodb_endpoint", "kinesalite_endpoint", "kinesis_local_endpoint", "spark"]
 
@@ -25,6 +27,7 @@ settings.load_profile("sluice")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Minutes come after seconds: first what needs no cluster, then what makes one, then what only uses it."""
+    deal(items)
     items.sort(key=lambda item: 0 if item.get_closest_marker("cluster") is None else 1 if CLUSTER in item.path.as_posix() else 2)
 
 
@@ -37,7 +40,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """The last lines say what was not run, and why."""
     reasons = Counter(str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", []) if isinstance(report.longrepr, tuple))
-    if deselected := len(terminalreporter.stats.get("deselected", [])):
+    if (deselected := len(terminalreporter.stats.get("deselected", []))) and "SLUICE_PART" not in os.environ:
         chosen = config.getoption("markexpr") or config.getoption("keyword")
         reasons[f"deselected by {chosen!r}; `make test` runs everything"] += deselected
     if not reasons:

@@ -183,6 +183,7 @@ def no_first_time(patch: Patch) -> None:
 def children_without_age(patch: Patch) -> None:
     """Their first day passes unseen."""
     patch.setattr(planner, "earliest_arrival_millis", lambda _: 0)
+    patch.setattr(bind, "earliest_arrival_millis", lambda _: 0)
 
 
 @sabotage(
