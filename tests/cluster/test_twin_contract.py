@@ -1,6 +1,6 @@
 """One contract for the API server in memory and a real one, through the same port: what the operator's simulation relies on.
 
-`tests/operator/test_port.py` holds both to the port itself. Here it is how objects live and end: grace periods, finalizers, garbage,
+`tests/operator/cluster/test_port.py` holds both to the port itself. Here it is how objects live and end: grace periods, finalizers, garbage,
 generations, watches.
 """
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "consumer" / "reading"))  # its encoder of aggregates
+sys.path.insert(0, str(Path(__file__).parents[1] / "consumer"))  # its encoder of aggregates
 sys.path.insert(0, str(Path(__file__).parent))
 
 

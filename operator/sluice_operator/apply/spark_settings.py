@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 MARGIN = 30  # seconds after the drain timeout, for Spark to stop and the lease to be released
 POLICIES = ("Always", "IfNotPresent", "Never")
 UNNEEDED = {
-    # What these would need rights for (tests/operator/test_driver_rights.py). The user may set them, with rights of their own.
+    # What these would need rights for (tests/operator/helm/test_driver_rights.py). The user may set them, with rights of their own.
     "spark.kubernetes.executor.disableConfigMap": "true",
     "spark.kubernetes.driver.service.deleteOnTermination": "false",
     "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",

@@ -27,7 +27,7 @@ from sluice_consumer.metrics.driver import FAMILIES, DriverMetrics, Family
 from sluice_consumer.metrics.requests import RequestFigures
 from sluice_consumer.metrics.rows import RowFigures
 
-PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
+PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
 ROW = re.compile(r"^\| `(?P<name>sluice_\w+)` \| (?P<kind>\w+) \|(?P<labels>[^|]*)\| (?P<help>[^|]+) \|", re.MULTILINE)
 NOW = 1_700_000_000
 HERE = Position.after("7")

@@ -61,7 +61,7 @@ class Told:
     """The driver's process. Each order waits for its answer."""
 
     def __init__(self, settings: dict[str, str]) -> None:
-        command = [sys.executable, str(Path(__file__).with_name("spark_driver.py")), json.dumps(settings)]
+        command = [sys.executable, str(Path(__file__).parents[1] / "spark_driver.py"), json.dumps(settings)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def answer(self, word: str) -> list[str]:

@@ -94,7 +94,7 @@ def test_numbers_may_stand_apart_in_memory() -> None:
 
 def test_records_become_rows_without_pandas() -> None:
     """In a process of its own: lists and packed records, whole and in part, aggregated and not."""
-    subprocess.run([sys.executable, "-c", READS], cwd=Path(__file__).parent, check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", READS], cwd=Path(__file__).parents[1], check=True, timeout=120)
 
 
 def test_more_bytes_than_offsets_can_count_are_refused() -> None:

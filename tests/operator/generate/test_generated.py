@@ -12,7 +12,7 @@ from sluice_operator.generate import crd
 
 Json = dict[str, Any]
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "operator" / "sluice_operator"
 ROOMS = ("spec", "state", "plan")
 PURE = [

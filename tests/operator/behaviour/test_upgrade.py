@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-RELEASED = Path(__file__).parent / "released"
+RELEASED = Path(__file__).parents[1] / "released"
 CRDS = sorted(RELEASED.glob("crd-*.yaml"))
 OBJECTS = [json.loads(path.read_text()) for path in sorted(RELEASED.glob("objects-*.json"))]
 LAST = OBJECTS[-1]

@@ -148,7 +148,7 @@ class Tree:
 @pytest.fixture
 def tree() -> Iterator[Tree]:
     """Working, with a lease of a few seconds."""
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     environment = os.environ | {"PYTHONPATH": str(root / "consumer")}
     command = [sys.executable, "-c", SUPERVISOR.replace("{lease}", str(LEASE)), DRIVER.replace("{lease}", str(LEASE))]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:

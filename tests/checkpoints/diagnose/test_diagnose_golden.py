@@ -23,8 +23,8 @@ from sluice_checkpoints.stream.catalog import shard_from_reply
 from sluice_checkpoints.stream.model import ShardList, StreamIdentity
 
 LOST, WILL_BE_LOST, SUSPECTED, WARNING, INFO = Severity
-OURS = Path(__file__).parent / "golden"
-OTHERS = Path(os.environ.get("SLUICE_GOLDEN") or Path(__file__).parents[3] / "shared" / "golden")
+OURS = Path(__file__).parents[1] / "golden"
+OTHERS = Path(os.environ.get("SLUICE_GOLDEN") or Path(__file__).parents[4] / "shared" / "golden")
 Wrong = set[tuple[str, Severity, int | None]]  # kind, severity, number of the shard
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-KUBECONFIG = Path(__file__).parents[2] / ".work" / "sluice.kubeconfig"
+KUBECONFIG = Path(__file__).parents[3] / ".work" / "sluice.kubeconfig"
 CRDS = "apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 OK, CREATED = 200, 201
 PLACES = [pytest.param("twin"), pytest.param("client"), pytest.param("server", marks=pytest.mark.cluster)]

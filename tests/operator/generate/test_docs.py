@@ -18,7 +18,7 @@ from sluice_operator.plan.rules import RULES
 from sluice_operator.settings import Settings
 from sluice_operator.state.status import Phase
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "operations.md").read_text()
 SOURCES = "\n".join(path.read_text() for path in (ROOT / "operator" / "sluice_operator").rglob("*.py"))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from operator_world import MIGRATING, SPEC, World, assert_nothing_left, ready
-from test_lifecycle import started
+from scenarios import started
 
 from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import Rejected

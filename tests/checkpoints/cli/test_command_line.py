@@ -20,7 +20,7 @@ from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.row_checks import OwnTable
 from sluice_checkpoints.protocol.rows import CONSUMER, SHARD_PREFIX
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 SOURCE, TARGET = "orders-kcl", "sluice-orders"
 MIGRATE = ["migrate", "--source", SOURCE, "--stream", "orders", "--target", TARGET, "--region", "us-east-1"]
 SHOW = ["show", "--table", TARGET, "--region", "us-east-1"]

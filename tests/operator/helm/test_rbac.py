@@ -8,7 +8,7 @@ import pytest
 from chart import NAMESPACE, RELEASE, of, one, rendered
 from http_twin import HttpTwin, Right, target
 from operator_world import BEGIN, World
-from test_crash import live
+from scenarios import live
 
 from sluice_operator.cluster.client import ApiServer
 from sluice_operator.cluster.memory import MemoryCluster

@@ -6,18 +6,11 @@ from typing import Any
 
 import pytest
 from operator_world import KEY, MIGRATING, SPEC, World, assert_nothing_left, ready
+from scenarios import started
 
 from sluice_operator.run.reconcile import reconcile
 
 Json = dict[str, Any]
-
-
-def started(spec: Json = SPEC) -> World:
-    """A world with a running consumer."""
-    world = World()
-    world.apply(spec)
-    assert world.run(60, until=lambda: ready(world)), world.status
-    return world
 
 
 def test_a_new_consumer_becomes_ready_with_its_executors() -> None:
