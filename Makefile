@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 4
-BESIDE = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder  # tests/side_by_side.py says who shares a process
+BESIDE = -n $(WORKERS) --dist loadscope --no-loadscope-reorder  # tests/side_by_side.py says who shares a process
 
 .PHONY: help venv generate hashes format lint quick check test test-deep demo demo-local demo-clean nemesis bench bench-operator clean
 

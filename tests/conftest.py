@@ -6,6 +6,7 @@ import os
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,7 +15,7 @@ sys.path.append(str(Path(__file__).parent))  # tests have no packages (importlib
 
 from emulated import credentials, dynalite_endpoint, dynamodb_endpoint, kinesalite_endpoint, kinesis_local_endpoint
 from one_spark import ENDED_EARLY, spark
-from side_by_side import deal
+from side_by_side import Scheduler, rank, scheduler
 
 __all__ = ["credentials", "dynalite_endpoint", "dynamodb_endpoint", "kinesalite_endpoint", "kinesis_local_endpoint", "spark"]
 
@@ -27,8 +28,14 @@ settings.load_profile("sluice")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Minutes come after seconds: first what needs no cluster, then what makes one, then what only uses it."""
-    deal(items)
+    items.sort(key=rank)
     items.sort(key=lambda item: 0 if item.get_closest_marker("cluster") is None else 1 if CLUSTER in item.path.as_posix() else 2)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduler:
+    """Tests that share what is slow to start run in one process."""
+    return scheduler(config, log)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -1,43 +1,47 @@
-"""Which tests run in one process when several share the work (`pytest -n 4 --dist loadgroup`).
+"""Which tests run in one process when several processes share the work (`pytest -n 4`).
 
 What is slow to start is started once: a Spark session, emulators. Tests that mostly wait are begun first, each in a process of its own.
-Everything else is dealt by file, and the simulations by test.
+Everything else is dealt by file, and the simulations by test. (xdist's own groups do not work with pytest 9.2, which has no `_nodeid` any more.)
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
-ALONE = {  # they wait for leases to run out or for a whole consumer to end: minutes of wall, little CPU
-    "test_streaming_deaths.py": "deaths",
-    "test_demo_local.py": "demo",
-    "test_ordinary_queries.py": "queries",
-    "test_kcl_goes_on.py": "kcl",
+GROUPS = {  # the first that fits; those above take longest, and are begun first
+    "tests/contract/spark/test_streaming_deaths.py": "deaths",
+    "tests/contract/spark/test_ordinary_queries.py": "queries",
+    "tests/contract/spark/": "spark",
+    "tests/golden/": "spark",
+    "tests/lab/nemesis/test_sink.py": "spark",
+    "tests/lab/test_demo_local.py": "demo",
+    "tests/contract/kcl/": "kcl",
+    "tests/contract/": "services",
 }
-SERVICES = ("dynamodb_endpoint", "dynalite_endpoint", "kinesis_local_endpoint", "kinesalite_endpoint")
-FIRST = ("deaths", "queries", "spark", "demo", "services")
 
 
-def deal(items: list[pytest.Item]) -> None:
-    """Gives each test its group, and puts the groups that take longest first."""
-    for item in items:
-        if (group := group_of(item.path.name, item.path.as_posix(), getattr(item, "fixturenames", ()))) is not None:
-            item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=_rank)
+def group(nodeid: str) -> str:
+    """What the test shares a process with."""
+    named = next((name for path, name in GROUPS.items() if nodeid.startswith(path)), None)
+    return named or (nodeid if nodeid.startswith("tests/sim/") else nodeid.split("::", maxsplit=1)[0])
 
 
-def group_of(name: str, path: str, fixtures: tuple[str, ...] | list[str]) -> str | None:
-    """The process that a test shares with others; None: whichever is free."""
-    if name in ALONE:
-        return ALONE[name]
-    if "spark" in fixtures:
-        return "spark"
-    if any(service in fixtures for service in SERVICES):
-        return "services"
-    return None if "/sim/" in path else path
+def rank(item: pytest.Item) -> int:
+    """Groups in the order of the table, then the rest."""
+    groups = list(dict.fromkeys(GROUPS.values()))
+    return groups.index(named) if (named := group(item.nodeid)) in groups else len(groups)
 
 
-def _rank(item: pytest.Item) -> int:
-    mark = item.get_closest_marker("xdist_group")
-    group = mark.args[0] if mark else ""
-    return FIRST.index(group) if group in FIRST else len(FIRST)
+class Scheduler(LoadScopeScheduling):  # type: ignore[misc]  # xdist is not typed here
+    """Deals groups instead of modules."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group(nodeid)
+
+
+def scheduler(config: pytest.Config, log: Any) -> Scheduler:
+    """For the hook `pytest_xdist_make_scheduler`."""
+    return Scheduler(config, log)

@@ -115,7 +115,10 @@ HOLDS: list[tuple[Condition, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("condition", "expected"), HOLDS, ids=lambda value: str(value) if not isinstance(value, bool) else None)
+NAMES = [f"{number}-{type(condition).__name__}" for number, (condition, _) in enumerate(HOLDS)]  # a set has another text in every process
+
+
+@pytest.mark.parametrize(("condition", "expected"), HOLDS, ids=NAMES)
 def test_a_condition_decides_whether_an_update_takes_effect(filled: Table, condition: Condition, *, expected: bool) -> None:
     """Types count, map order does not, and what is missing equals nothing."""
     outcome = filled.write(Update("shard/a", (condition,), put={("seen",): 1}))
