@@ -56,7 +56,7 @@ def assembled(settings: Settings) -> kopf.OperatorRegistry:
     leads = candidate.leads if candidate else lambda: True
     port = LeaderOnly(MeteredCluster(api, metrics), leads)
     recorder = EventWriter(port)
-    loops = Loops(ReconcileContext(recorder, cache, settings, notice=metrics.notice), metrics, leading=False)
+    loops = Loops(ReconcileContext(recorder, cache, settings, on_status_written=metrics.on_status_written), metrics, leading=False)
     metrics.registry.register(Gauges(Sources(cache.told, leads, freshness.behind)))
     eyes = EventSink(cache, loops, freshness, metrics, settings.resource_class)
     services = (

@@ -26,7 +26,7 @@ from operator_report import Change, Figures, Steady, printed
 from sluice_lab import places
 from sluice_lab.machine import apiserver
 from sluice_lab.steps import step
-from sluice_operator.run.shared import FIGURES_RATE
+from sluice_operator.plan.write_policy import FIGURES_RATE
 
 USERS = ("admin", "operator", "nodes")
 STATES = {"quiet": 30, "busy": 5}  # seconds between two reports of a driver: docs/interfaces.md says at most, and at least

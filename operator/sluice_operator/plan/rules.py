@@ -1,7 +1,7 @@
-"""What to do next: an ordered list of rules, of which the first that has something to say decides.
+"""What to do next: an ordered list of rules. The first rule that returns a step decides.
 
-Pure: no kopf, no API, no clock, no chance. The list below is the operator's table of contents; the same step that
-decides on the actions also gives conditions and phase, so status and deeds cannot disagree.
+Pure: no kopf, no API, no clock, no chance. RULES is the operator's table of contents. One step gives the actions, the
+conditions and the phase, so status and actions cannot disagree.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 
 
 def plan(view: View) -> Plan:
-    """The new status and the actions that follow from one look."""
+    """The new status, actions and events for one view."""
     seen = view.with_status(record(view))
-    step = limited(view.status, seen, held_back(seen, hopeless(seen, decide(seen, RULES))))
+    step = limited(view.status, seen, refused_by_api(seen, refused_by_driver(seen, decide(seen, RULES))))
     status = judge(seen, step)
     return Plan(status=status, actions=step.actions, events=happened(seen, view.status, status, step), wake=step.wake, look_by=step.look_by)
 
 
 def decide(view: View, rules: Sequence[Rule]) -> Step:
-    """What the first rule says that has something to say."""
+    """The step of the first rule that applies."""
     return next(step for rule in rules if (step := rule(view)))
 
 
-def held_back(view: View, step: Step) -> Step:
-    """An action that the API server refused is shown as such, and repeated only now and then."""
+def refused_by_api(view: View, step: Step) -> Step:
+    """The API server refused the action: the step says so. The action is repeated at `refused_until`, not before."""
     refusal, until = view.observed.refusal, view.observed.refused_until
     if refusal is None or until is None or not step.actions:
         return step
@@ -51,8 +51,8 @@ def held_back(view: View, step: Step) -> Step:
     return shown if view.now >= until else replace(shown, actions=(), wake=until)
 
 
-def hopeless(view: View, step: Step) -> Step:
-    """A spec that a driver refused is tried again now and then; until one works that is no progress, and the user still has to do something."""
+def refused_by_driver(view: View, step: Step) -> Step:
+    """A driver refused this spec: the step is stalled until a driver works with it. The operator goes on trying, with backoff."""
     if not view.refused or view.resource.paused or step.phase not in {Phase.STARTING, Phase.BACKING_OFF}:
         return step
     reason, said = view.status.restarts.reason or "Refused", view.status.restarts.message or ""
@@ -61,7 +61,7 @@ def hopeless(view: View, step: Step) -> Step:
 
 
 def force(view: View) -> Step | None:
-    """The user gave up one driver pod, by its uid: it and its executors are removed without waiting for their node, once."""
+    """The user gave up one driver pod, by its uid. It and its executors are deleted with no grace period, once."""
     uid = view.resource.force
     theirs = [pod for pod in view.observed.executors if pod.owner == uid]
     given_up = [pod for pod in (*(pod for pod in view.observed.drivers if pod.uid == uid), *theirs) if not pod.forced]
@@ -72,9 +72,9 @@ def force(view: View) -> Step | None:
 
 
 def release(view: View) -> Step | None:
-    """The resource is deleted: end everything, keep the table, let go.
+    """The resource is deleted: end everything, keep the table, remove the finalizer.
 
-    If its namespace goes too, Kubernetes ends the pods, in their grace periods, and our rights to look at them may be gone already.
+    If the namespace is deleted too, Kubernetes ends the pods in their grace periods. The operator's right to list them may be gone by then.
     """
     if not view.resource.deleting:
         return None
@@ -85,33 +85,33 @@ def release(view: View) -> Step | None:
     return progress(Phase.DELETING, "Deleted", f"{text}; the checkpoint table stays", *actions)
 
 
-def hold(view: View) -> Step | None:
-    """The user asked for hands off; looking and reporting go on. Whether something waits to be done is told by Reconciling, without a deadline."""
+def paused(view: View) -> Step | None:
+    """The user paused the resource: its status is kept up to date, and no action is taken. Reconciling says whether one waits, without a deadline."""
     if not view.resource.paused:
         return None
-    behind = decide(view, RULES[RULES.index(hold) + 1 :])
+    behind = decide(view, RULES[RULES.index(paused) + 1 :])
     waits = bool(behind.actions) or behind.progressing
     shown = running(view) if waits else behind
     text = f"annotation {GROUP}/paused is set" + (f"; then: {behind.reason}" if waits else "")
     return Step(phase=shown.phase, reason="Paused", message=text, ready=shown.ready, progressing=waits, due=NEVER, wake=shown.wake)
 
 
-def refuse(view: View) -> Step | None:
-    """No spec of this resource could ever be carried out, so nothing is started."""
+def invalid_spec(view: View) -> Step | None:
+    """The spec is invalid and there is no earlier valid one: nothing is started."""
     if view.wanted is not None:
         return None
     return Step(phase=Phase.FAILED, reason="SpecInvalid", message=view.problem or "", stalled=True)
 
 
-def enlist(view: View) -> Step | None:
-    """Nothing is made before the finalizer stands, else a deletion could overlook it."""
+def add_finalizer(view: View) -> Step | None:
+    """The finalizer comes first. Without it a deletion could leave pods and Jobs behind."""
     if FINALIZER in view.resource.finalizers:
         return None
     return progress(Phase.PENDING, "Accepted", "taken over by the operator", AddFinalizer())
 
 
-def bury(view: View) -> Step | None:
-    """A driver that ended: its exit is in the status now, so its pod can go."""
+def delete_finished_driver(view: View) -> Step | None:
+    """The driver ended and its exit is in the status: its pod is deleted."""
     pod = view.driver_pod
     if pod is None or pod.exit is None:
         return None
@@ -127,7 +127,7 @@ def _ending(pod: Pod) -> str:
 
 
 def await_exit(view: View) -> Step | None:
-    """A driver on its way out is waited for; only the user may decide that it will never answer again."""
+    """The driver pod is being deleted: wait for it. Only the user may give it up."""
     pod = view.driver_pod
     if pod is None or pod.gone_by is None:
         return None
@@ -135,21 +135,21 @@ def await_exit(view: View) -> Step | None:
 
 
 def suspend(view: View) -> Step | None:
-    """Suspended: migration and driver are stopped, and nothing is started."""
+    """`spec.suspend`: migration and driver are stopped, and nothing is started."""
     if view.wanted is None or not view.wanted.spec.suspend:
         return None
     return quiesce(view, "Suspended") or Step(phase=Phase.SUSPENDED, reason="Suspended", message="spec.suspend is true", ready=True)
 
 
 def scale_to_zero(view: View) -> Step | None:
-    """Replicas 0: no driver at all, as an autoscaler means it."""
+    """`spec.replicas` is 0: the driver is stopped, and none is started."""
     if view.wanted is None or view.wanted.spec.replicas > 0:
         return None
     return quiesce(view, "ScaledToZero") or Step(phase=Phase.IDLE, reason="ScaledToZero", message="spec.replicas is 0", ready=True)
 
 
 def quiesce(view: View, why: str) -> Step | None:
-    """Stop the migration, drain the driver, wait for every pod. None when nothing is left that could work."""
+    """Stop the migration, drain the driver, wait for every pod. None when nothing is left that runs."""
     if (step := gate.stop(view)) is not None:
         migration = view.status.migration
         stopped = migration and migration.state is State.RUNNING
@@ -160,13 +160,13 @@ def quiesce(view: View, why: str) -> Step | None:
     if view.observed.drivers or view.observed.executors:
         step = leaving(view, (*view.observed.drivers, *view.observed.executors), why)
         return replace(step, actions=ends(view, view.observed.drivers))
-    if view.driver.pod is not None:  # it was intended and never made
+    if view.driver.pod is not None:  # named in the status, never created
         return replace(progress(Phase.DRAINING, why, ""), driver=replace(view.driver, pod=None, leaving=None), wake=view.now)
     return None
 
 
 def back_off(view: View) -> Step | None:
-    """The last driver failed a moment ago. A changed spec is tried at once."""
+    """The last driver failed: wait until `restarts.nextAt`. A changed spec is tried at once."""
     due = view.status.restarts.next_at
     if view.wanted is None or view.driver.pod is not None or due is None or view.now >= due:
         return None
@@ -177,7 +177,7 @@ def back_off(view: View) -> Step | None:
 
 
 def rescale(view: View) -> Step | None:
-    """Tell the driver the number of executors; while some of them drain it waits, and the last number wins."""
+    """Write the number of executors to the driver pod. While executors drain, wait; then write the newest number."""
     pod = view.driver_pod
     if pod is None or view.wanted is None or view.status.draining or pod.target == str(view.wanted.spec.replicas):
         return None
@@ -186,24 +186,24 @@ def rescale(view: View) -> Step | None:
 
 
 RULES: tuple[Rule, ...] = (
-    force,  # a lost pod, given up by the user
-    release,  # deleted
-    hold,  # paused
-    refuse,  # never valid
-    enlist,  # our finalizer
+    force,  # a lost pod that the user gave up
+    release,  # the resource is deleted
+    paused,  # the user's annotation
+    invalid_spec,  # and no valid one before it
+    add_finalizer,  # before anything is created
     clear_strays,  # at most one driver
-    await_leaving,  # the one before it
-    bury,  # a driver that ended
-    await_exit,  # a driver on its way out
+    await_leaving,  # the driver before this one
+    delete_finished_driver,  # its exit is in the status
+    await_exit,  # a driver in its grace period
     gate.clear_jobs,  # at most one migration
     suspend,
     gate.migrate,  # no driver before its migration
     scale_to_zero,
     redeploy,  # RESTART changes
-    await_executors,  # nothing of the last driver works any more
-    confirm,  # a driver intended, not yet seen
+    await_executors,  # no executor of the last driver runs any more
+    confirm,  # a driver named in the status, not yet seen
     back_off,
     start,
     rescale,  # SCALE changes
-    running,  # nothing to do but to tell
+    running,  # nothing to do: report
 )

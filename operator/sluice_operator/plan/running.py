@@ -26,7 +26,7 @@ def running(view: View) -> Step:
     pod = view.driver_pod
     if pod is None:
         return _nobody(view)
-    if pod.exit:  # nobody may bury it while the resource is paused
+    if pod.exit:  # its pod is not deleted while the resource is paused
         return progress(Phase.PENDING, pod.exit.reason, f"{pod.name} ended: {pod.exit.message}")
     if pod.trouble:
         return progress(Phase.STARTING, pod.trouble.reason, f"{pod.name}: {pod.trouble.message}")

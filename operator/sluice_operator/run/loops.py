@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 
 from sluice_operator.cluster.port import ApiError
 from sluice_operator.plan.running import STALE
-from sluice_operator.run.reconcile import ReconcileResult, reconcile, tell_failing
+from sluice_operator.run.reconcile import reconcile
+from sluice_operator.run.refusals import report_failing
+from sluice_operator.run.schedule import ReconcileResult
 from sluice_operator.run.shared import ReconcileContext
 from sluice_operator.telemetry.metrics import OperatorMetrics
 
@@ -34,8 +36,8 @@ STUCK_AFTER = 120.0  # seconds a pass may take: its calls have timeouts of their
 class Loops:
     """The loops of all resources."""
 
-    def __init__(self, office: ReconcileContext, metrics: OperatorMetrics | None = None, *, leading: bool = True) -> None:
-        self._office, self._leading = office, leading
+    def __init__(self, context: ReconcileContext, metrics: OperatorMetrics | None = None, *, leading: bool = True) -> None:
+        self._context, self._leading = context, leading
         self._metrics = metrics or OperatorMetrics()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="pass")
         self._bells: dict[ResourceKey, asyncio.Event] = {}
@@ -47,7 +49,7 @@ class Loops:
     def lead(self) -> None:
         """From now on act: on every resource that the cache knows, and on whatever comes."""
         self._leading = True
-        for key in self._office.cache.known():
+        for key in self._context.cache.known():
             self.wake(key)
 
     def wake(self, key: ResourceKey, *, matters: bool = True) -> None:
@@ -78,35 +80,37 @@ class Loops:
         return bool(done)
 
     async def _loop(self, key: ResourceKey) -> None:
-        failures, thorough = 0, False
+        failures, force_refresh = 0, False
         try:
             while True:
                 self._bells[key].clear()
                 self._alive.discard(key)
-                outcome = await self._pass(key, thorough=thorough)
+                outcome = await self._pass(key, force_refresh=force_refresh)
                 if isinstance(outcome, str):
                     failures += 1
                     if failures == TOLD_AFTER:
-                        await asyncio.get_running_loop().run_in_executor(self._threads, tell_failing, self._office, key, outcome, datetime.now(UTC))
+                        await asyncio.get_running_loop().run_in_executor(
+                            self._threads, report_failing, self._context, key, outcome, datetime.now(UTC)
+                        )
                     await asyncio.sleep(min(2.0**failures, LONGEST_PAUSE))
                 elif outcome.wake is None:
                     return
                 else:
                     failures = 0
                     self._figures[key] = outcome.figures or outcome.wake
-                    thorough = await self._sleep(key, outcome.wake, outcome.latest) and not outcome.acted
+                    force_refresh = await self._sleep(key, outcome.wake, outcome.latest) and not outcome.acted
         finally:
             self._tasks.pop(key, None)
             self._bells.pop(key, None)
             self._figures.pop(key, None)
             self._alive.discard(key)
 
-    async def _pass(self, key: ResourceKey, *, thorough: bool) -> ReconcileResult | str:
+    async def _pass(self, key: ResourceKey, *, force_refresh: bool) -> ReconcileResult | str:
         """What came of it; or why it failed."""
         self._passes[key] = asked = time.monotonic()
         self._metrics.queue.inc()
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, partial(self._timed, asked, key, thorough=thorough))
+            return await asyncio.get_running_loop().run_in_executor(self._threads, partial(self._timed, asked, key, force_refresh=force_refresh))
         except ApiError as error:
             LOG.warning("%s/%s: %s", *key, error)
             return str(error)
@@ -116,12 +120,12 @@ class Loops:
         finally:
             self._passes.pop(key, None)
 
-    def _timed(self, asked: float, key: ResourceKey, *, thorough: bool) -> ReconcileResult:
+    def _timed(self, asked: float, key: ResourceKey, *, force_refresh: bool) -> ReconcileResult:
         began, result = time.monotonic(), "failed"
         self._metrics.queue.dec()
         self._metrics.waits.observe(began - asked)
         try:
-            outcome = reconcile(self._office, key, datetime.now(UTC).replace(microsecond=0), thorough=thorough)
+            outcome = reconcile(self._context, key, datetime.now(UTC).replace(microsecond=0), force_refresh=force_refresh)
             result = "ok"
         finally:
             self._metrics.passes.labels(result).observe(time.monotonic() - began)
@@ -136,7 +140,7 @@ class Loops:
             try:
                 await asyncio.wait_for(self._bells[key].wait(), pause)
             except TimeoutError:
-                heard = self._office.cache.heard(key)
+                heard = self._context.cache.heard(key)
                 if latest is None or heard is None or min(heard + STALE, latest) <= wake:
                     return key not in self._alive
                 wake = min(heard + STALE, latest)

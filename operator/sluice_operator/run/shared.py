@@ -1,33 +1,27 @@
-"""What the passes of one process share, and how often they write what nobody waits for."""
+"""What the reconciles of one process share."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sluice_operator.plan.urgency import remembered
+from sluice_operator.observe.cache import ResourceKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
     from sluice_operator.cluster.port import Cluster
-    from sluice_operator.observe.cache import Cache, ResourceKey
+    from sluice_operator.observe.cache import Cache
     from sluice_operator.settings import Settings
     from sluice_operator.state.actions import Plan
     from sluice_operator.state.objects import Trouble
-    from sluice_operator.state.status import Status
     from sluice_operator.state.view import View
-
-NEWS_EVERY = timedelta(seconds=10)  # what nobody waits for is written together, so often at most
-MEMORY_EVERY = timedelta(seconds=120)  # any look finds it again, and a start, even with an image to pull, has other news sooner
-FIGURES_RATE = 3  # a second, of all resources together: of more than 30, mere figures are written less often
 
 
 @dataclass(slots=True)
 class Refusal:
-    """An action was refused for that generation of the spec; repeating it before `until` is no use."""
+    """The API server refused an action for that generation of the spec. It is not repeated before `until`."""
 
     trouble: Trouble
     generation: int
@@ -36,10 +30,14 @@ class Refusal:
 
 @dataclass(slots=True)
 class ReconcileContext:
-    """What passes share: ports, settings, cache; refusals; when a status was written or a look taken last, or may be tried again.
+    """Ports, settings and cache, and what is remembered of each resource. The memory is lost with the process, without harm.
 
-    The latter are lost with the process, and no harm is done.
-    `notice` is told of every status that was written: the view it replaced, and the plan.
+    Attributes:
+        refusals: actions that the API server refused.
+        written: when the status was written last.
+        looked: when the resource was read live last.
+        unwritable: until when a status that the API server refused is not written again.
+        on_status_written: called with the view that was replaced and the plan, for metrics.
     """
 
     cluster: Cluster
@@ -49,14 +47,15 @@ class ReconcileContext:
     written: dict[ResourceKey, datetime] = field(default_factory=dict)
     looked: dict[ResourceKey, datetime] = field(default_factory=dict)
     unwritable: dict[ResourceKey, datetime] = field(default_factory=dict)
-    notice: Callable[[View, Plan], None] = lambda _view, _plan: None
+    on_status_written: Callable[[View, Plan], None] = lambda _view, _plan: None
 
-    def rhythm(self, old: Status, new: Status) -> timedelta:
-        """How long to wait with what nobody waits for, after the last write: more may come together."""
-        if replace(new, stream=old.stream) == old:
-            return self.figures_every()
-        return MEMORY_EVERY if remembered(old, new) else NEWS_EVERY
+    def forget(self, key: ResourceKey) -> None:
+        """The resource is gone."""
+        self.cache.forget(key)
+        for memory in (self.refusals, self.written, self.looked, self.unwritable):
+            memory.pop(key, None)
 
-    def figures_every(self) -> timedelta:
-        """How often the figures of one resource are written."""
-        return max(NEWS_EVERY, timedelta(seconds=len(self.looked) / FIGURES_RATE))
+
+def key_of(view: View) -> ResourceKey:
+    """The key of the resource that a view is of."""
+    return ResourceKey(view.resource.namespace, view.resource.name)

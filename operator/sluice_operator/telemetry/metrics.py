@@ -70,8 +70,8 @@ class OperatorMetrics:
             self._said[uid] = report
             self.reports.inc()
 
-    def notice(self, view: View, intent: Plan) -> None:
-        """A pass wrote `intent.status` where `view.status` stood."""
+    def on_status_written(self, view: View, intent: Plan) -> None:
+        """A reconcile replaced `view.status` by `intent.status`, or sent the events of `intent`."""
         for event in intent.events:
             self._event(event, intent.status)
         self._migration(view.status.migration, intent.status.migration)

@@ -109,7 +109,7 @@ class Left(MemoryCluster):
         """Some passes of the new operator, later."""
         self.now += timedelta(seconds=seconds)
         for _ in range(4):
-            reconcile(self.office, KEY, self.now, thorough=True)
+            reconcile(self.office, KEY, self.now, force_refresh=True)
 
     def status(self) -> Json:
         """Of the resource."""

@@ -56,7 +56,7 @@ def scene(*, dying: bool) -> tuple[Bereft, ReconcileContext]:
 def passes(office: ReconcileContext, number: int) -> None:
     """Some passes."""
     for _ in range(number):
-        reconcile(office, KEY, BEGIN, thorough=True)
+        reconcile(office, KEY, BEGIN, force_refresh=True)
 
 
 def test_with_its_namespace_a_resource_goes_at_once_though_nothing_can_be_listed() -> None:

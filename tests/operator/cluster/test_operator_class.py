@@ -119,8 +119,8 @@ def test_a_pass_that_finds_a_stranger_writes_nothing() -> None:
     world.twin.edit(world.must(), {"metadata": {"labels": BLUE}})
     world.twin.delete("Pod", KEY.namespace, world.drivers()[0]["metadata"]["name"], world.drivers()[0]["metadata"]["uid"])
     before, version = world.writes, world.twin.version
-    assert reconcile(world.office, KEY, world.now, thorough=True).wake is not None
-    assert reconcile(world.office, KEY, world.now, thorough=True).wake is None
+    assert reconcile(world.office, KEY, world.now, force_refresh=True).wake is not None
+    assert reconcile(world.office, KEY, world.now, force_refresh=True).wake is None
     assert (world.writes, world.twin.version) == (before, version)
     assert world.office.cache.known() == []
 

@@ -13,9 +13,10 @@ from operator_world import KEY, MIGRATING, SPEC, World, ready
 from sluice_operator.cluster.port import CONSUMER_KIND, Rejected
 from sluice_operator.names import FINALIZER
 from sluice_operator.observe.cache import ResourceKey
+from sluice_operator.plan.live_read_policy import RESYNC
 from sluice_operator.plan.running import STALE
-from sluice_operator.plan.urgency import remembered, urgent
-from sluice_operator.run.reconcile import RESYNC, reconcile
+from sluice_operator.plan.write_policy import found_again, urgent
+from sluice_operator.run.reconcile import reconcile
 from sluice_operator.state.status import Condition, DriverStatus, Leaving, Phase, Status
 
 STATUS = ("status", "KinesisConsumer")
@@ -82,7 +83,7 @@ def test_a_driver_that_stays_unheard_is_known_after_two_minutes() -> None:
 def test_the_number_of_executors_waits_only_until_ready(phase: Phase, *, waits: bool) -> None:
     """An autoscaler reads it afterwards."""
     old = Status(phase=phase, replicas=0)
-    assert remembered(old, replace(old, replicas=3)) is waits
+    assert found_again(old, replace(old, replicas=3)) is waits
     assert not urgent(old, replace(old, replicas=3))
 
 
@@ -123,7 +124,7 @@ def test_a_restart_that_goes_wrong_is_no_old_news() -> None:
         ready = Condition(type="Ready", status="False", reason=reason, message="", last_transition_time=NOW, observed_generation=1)
         first = replace(old, conditions=(replace(ready, reason="SpecChanged"),))
         new = replace(old, driver=replace(old.driver, leaving=None, uid="2"), conditions=(ready,))
-        assert remembered(first, new) is told
+        assert found_again(first, new) is told
 
 
 def test_a_suspension_costs_two_status_writes() -> None:

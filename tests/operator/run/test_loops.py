@@ -19,7 +19,7 @@ from sluice_operator.observe.watch_health import Freshness
 from sluice_operator.run import loops as loops_module
 from sluice_operator.run.handlers import EventSink, configure, registry, watcher
 from sluice_operator.run.loops import Loops
-from sluice_operator.run.reconcile import ReconcileResult
+from sluice_operator.run.schedule import ReconcileResult
 from sluice_operator.run.shared import ReconcileContext
 from sluice_operator.settings import Settings
 from sluice_operator.telemetry.metrics import OperatorMetrics
@@ -200,11 +200,11 @@ def test_a_namespace_that_may_not_be_watched_does_not_end_the_process() -> None:
 
 
 def passes(monkeypatch: pytest.MonkeyPatch, wakes: list[float], figures: float, *, acted: bool = False) -> list[bool]:
-    """Whether each pass was thorough. One ends with the wish to be woken after so many seconds, and to hear of figures after so many."""
+    """Whether each pass was forced to read live. One ends with the wish to be woken after so many seconds, and to hear of figures after so many."""
     seen: list[bool] = []
 
-    def reconcile(_office: ReconcileContext, _key: Any, now: datetime, *, thorough: bool) -> ReconcileResult:
-        seen.append(thorough)
+    def reconcile(_office: ReconcileContext, _key: Any, now: datetime, *, force_refresh: bool) -> ReconcileResult:
+        seen.append(force_refresh)
         return ReconcileResult(now + timedelta(seconds=wakes.pop(0) if wakes else 60), now + timedelta(seconds=figures), acted)
 
     monkeypatch.setattr(loops_module, "reconcile", reconcile)
@@ -257,8 +257,8 @@ def test_a_report_puts_off_the_look_for_silence(monkeypatch: pytest.MonkeyPatch,
     place, seen, now = office(), list[bool](), datetime.now(UTC)
     until_then = None if latest is None else now + timedelta(seconds=latest)
 
-    def reconcile(*_: Any, thorough: bool) -> ReconcileResult:
-        seen.append(thorough)
+    def reconcile(*_: Any, force_refresh: bool) -> ReconcileResult:
+        seen.append(force_refresh)
         return ReconcileResult(now if len(seen) == 1 else now + timedelta(hours=1), latest=until_then)
 
     monkeypatch.setattr(loops_module, "reconcile", reconcile)

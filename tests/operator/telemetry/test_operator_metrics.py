@@ -34,7 +34,9 @@ class Counted(World):
         """A new process counts from zero."""
         super().restart()
         self.metrics = OperatorMetrics()
-        self.office = ReconcileContext(MeteredCluster(self.twin, self.metrics), self.office.cache, self.office.settings, notice=self.metrics.notice)
+        self.office = ReconcileContext(
+            MeteredCluster(self.twin, self.metrics), self.office.cache, self.office.settings, on_status_written=self.metrics.on_status_written
+        )
         cache = self.office.cache
         self.metrics.registry.register(Gauges(Sources(cache.told, lambda: self.leads, lambda: {"Pod": 7.0})))
 
@@ -83,7 +85,7 @@ def test_drains_that_were_forced_are_counted(reason: Reason) -> None:
     metrics = OperatorMetrics()
     body = {"metadata": {"namespace": "a", "name": "b", "uid": "u", "resourceVersion": "1"}, "spec": SPEC}
     view = parse.view(body, Observed(), BEGIN)
-    metrics.notice(view, Plan(status=Status(), events=(EventToSend(reason, ""), EventToSend(Reason.DRIVER_EXITED, ""))))
+    metrics.on_status_written(view, Plan(status=Status(), events=(EventToSend(reason, ""), EventToSend(Reason.DRIVER_EXITED, ""))))
     assert metrics.registry.get_sample_value("sluice_drains_forced_total", {"reason": reason}) == 1
     assert metrics.registry.get_sample_value("sluice_drains_forced_total", {"reason": "DriverExited"}) is None
 

@@ -60,17 +60,17 @@ class Leader:
             due = self.wake is not None and self.wake <= self._now()
             if not changed and not due:
                 return
-            self._pass(thorough=not changed and not self.alive and not self.acted)
+            self._pass(force_refresh=not changed and not self.alive and not self.acted)
             if self.down > 0:
                 return
         claim("no_hot_loop", holds=False, how=f"{PASSES} passes within a second")
 
-    def _pass(self, *, thorough: bool) -> None:
+    def _pass(self, *, force_refresh: bool) -> None:
         self.passes += 1
         self.line.stalled = self.alive = False
         now = self._now()
         try:
-            outcome = reconcile(self.office, self.key, now, thorough=thorough)
+            outcome = reconcile(self.office, self.key, now, force_refresh=force_refresh)
             self.wake, self.figures, self.acted = outcome.wake, outcome.figures, outcome.acted
             self.failures = 0
         except Crash:

@@ -20,11 +20,10 @@ from sluice_operator.cluster import client
 from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.observe import ownership, parse
 from sluice_operator.observe.cache import Cache
-from sluice_operator.plan import driver_succession, migration, record, running
+from sluice_operator.plan import driver_succession, live_read_policy, migration, record, running, write_policy
 from sluice_operator.plan import known_words as words_of
 from sluice_operator.plan import rules as plan
-from sluice_operator.run import reconcile
-from sluice_operator.run import shared as office
+from sluice_operator.run import reconcile, schedule
 from sluice_operator.state import serialization
 from sluice_operator.state.objects import Report
 from sluice_operator.state.status import Phase
@@ -252,11 +251,11 @@ def stopping_for_ever(patch: Patch) -> None:
     do("delete_pod", role="driver", grace=None, seconds=1),
     do("gap", who=0, kind="Pod", seconds=20, forgotten=True),
 )
-def never_thorough(patch: Patch) -> None:
+def never_forced(patch: Patch) -> None:
     """What a watch missed is never found."""
-    patch.setattr(leader, "reconcile", lambda office, key, now, **_: reconcile.reconcile(office, key, now))
-    patch.setattr(reconcile, "_horizon", lambda _office, _status: timedelta(days=1))
-    patch.setattr(reconcile, "_next", lambda _office, _intent, now: now + timedelta(days=1))
+    patch.setattr(leader, "reconcile", lambda context, key, now, **_: reconcile.reconcile(context, key, now))
+    patch.setattr(live_read_policy, "max_age", lambda _phase, _resources: timedelta(days=1))
+    patch.setattr(schedule, "_next", lambda _context, _intent, now: now + timedelta(days=1))
 
 
 @sabotage("the finalizer goes before the pods", "nothing_leaks", do("delete", seconds=5, foreground=False, again=False))
@@ -285,13 +284,13 @@ def never_lost(patch: Patch) -> None:
 def overdue_for_ever(patch: Patch) -> None:
     """Seen in an earlier version: a deletion while the driver's node was lost."""
     patch.setattr(driver_succession, "leaving", lambda _view, pods, why: replace(progress(Phase.DRAINING, why, ""), wake=pods[0].gone_by))
-    patch.setattr(reconcile, "SOON", timedelta(0))
+    patch.setattr(schedule, "SOON", timedelta(0))
 
 
 @sabotage("every report is written at once", "no_hot_loop", do("wait", seconds=9))
 def every_report(patch: Patch) -> None:
     """Thousands of consumers would write thousands of statuses every five seconds."""
-    patch.setattr(office, "NEWS_EVERY", timedelta(0))
+    patch.setattr(write_policy, "BATCHED_EVERY", timedelta(0))
 
 
 # -- a stranger --------------------------------------------------------------------------------------------------------------------

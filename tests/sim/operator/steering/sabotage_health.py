@@ -50,16 +50,16 @@ def batches_may_hang(patch: Patch) -> None:
 
 
 @sabotage(
-    "a resource on hold is as its spec says",
+    "a paused resource is as its spec says",
     "health_is_true",
     do("pause", paused=True, seconds=1),
     do("edit", edit="batch 9", seconds=9),
     do("linger", seconds=200),
 )
-def hold_hides(patch: Patch) -> None:
-    """Somebody waits for the new spec, and is told that it works."""
+def pause_hides(patch: Patch) -> None:
+    """The user waits for the new spec, and the status says that it runs."""
 
-    def held(view: View) -> Step | None:
+    def silent(view: View) -> Step | None:
         return replace(running.running(view), reason="Paused", progressing=False) if view.resource.paused else None
 
-    _instead(patch, rules.hold, held)
+    _instead(patch, rules.paused, silent)

@@ -1,0 +1,62 @@
+"""Which plans need a live read of the cluster, and how old a live read may get. Pure.
+
+The cache may be minutes old, and a watch that was interrupted does not show deletions. So actions are planned from a live read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from sluice_operator.plan.write_policy import urgent
+from sluice_operator.state.status import Phase
+
+if TYPE_CHECKING:
+    from sluice_operator.state.actions import Plan
+    from sluice_operator.state.status import Status
+    from sluice_operator.state.view import View
+
+UNSETTLED = timedelta(seconds=30)  # while something is under way: a watch may have missed its end
+RESYNC = timedelta(minutes=5)
+RESYNC_RATE = 1  # live reads a second, of all settled resources together: from 301 on, each is read less often than every 5 min
+LOOKS_RATE = 4  # live reads a second, of all unsettled resources together: from 121 on, each is read less often than every 30 s
+SETTLED = {Phase.RUNNING, Phase.IDLE, Phase.SUSPENDED, Phase.FAILED}
+
+
+def max_age(phase: Phase, resources: int) -> timedelta:
+    """How old the last live read of a resource in this phase may get, whatever the watches show meanwhile."""
+    if phase in SETTLED:
+        return max(RESYNC, timedelta(seconds=resources / RESYNC_RATE))
+    return min(RESYNC, max(UNSETTLED, timedelta(seconds=resources / LOOKS_RATE)))
+
+
+def needs_live_read(view: View, intent: Plan) -> bool:
+    """Whether a plan that was made from the cache has to be made again from a live read."""
+    return not (_only_figures(view.status, intent) or _only_driver_progress(view, intent))
+
+
+def _only_figures(old: Status, intent: Plan) -> bool:
+    return not intent.actions and _without_figures(old, intent.status) == old and not urgent(old, intent.status)
+
+
+def _without_figures(old: Status, new: Status) -> Status:
+    """The new status, with the old values of all that a report moves."""
+    since = old.progressing_since
+    return replace(new, stream=old.stream, conditions=old.conditions, draining=old.draining, replicas=old.replicas, progressing_since=since)
+
+
+def _only_driver_progress(view: View, intent: Plan) -> bool:
+    """Whether the difference is only the progress of a driver whose pod the watches show alive.
+
+    No action follows, and nothing is concluded from what the watches do not show. The write fails if the resource has changed meanwhile.
+    """
+    pod, old, new = view.driver_pod, view.status, intent.status
+    same = replace(
+        _without_figures(old, new),
+        phase=old.phase,
+        observed_generation=old.observed_generation,
+        driver=replace(new.driver, uid=old.driver.uid, started_at=old.driver.started_at, generation=old.driver.generation),
+    )
+    alive = pod is not None and not pod.deleting and pod.exit is None and not pod.finished
+    return alive and not intent.actions and same == old

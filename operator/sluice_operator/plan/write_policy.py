@@ -1,0 +1,114 @@
+"""When a new status is written: now, or later with what comes, or not at all. Pure.
+
+What people and machines wait for is written at once, and so is what an action depends on. The rest is figures, messages and facts that
+any live read finds again. Each write costs the API server, so these are written together, less often the more resources there are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any
+
+from sluice_operator.state.status import Phase
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sluice_operator.state.status import Status
+
+BATCHED_EVERY = timedelta(seconds=10)  # what is not urgent is written together, this often at most
+FOUND_AGAIN_EVERY = timedelta(seconds=120)  # a start, even one that pulls an image, has an urgent change sooner
+FIGURES_RATE = 3  # writes a second, of all resources together: from 31 resources on, each writes its figures less often than every 10 s
+STARTS = "DriverStarting"
+RESTART_CONDITIONS = {"Ready", "Reconciling", "Draining"}
+
+
+class WriteTime(Enum):
+    """When a status is written."""
+
+    NOW = auto()
+    LATER = auto()
+    """With the next urgent change, or when its interval has passed since the last write."""
+    NEVER = auto()
+    """The stored status says the same already."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteContext:
+    """What the decision depends on besides the two statuses.
+
+    Attributes:
+        now: the time of this reconcile.
+        written: when the status was written last.
+        resources: how many resources this operator reconciles.
+        acting: whether actions follow.
+        wake: when the plan asks for the next reconcile; None: only after an event.
+    """
+
+    now: datetime
+    written: datetime
+    resources: int
+    acting: bool = False
+    wake: datetime | None = None
+
+
+def write_time(old: Status, new: Status, context: WriteContext) -> WriteTime:
+    """When `new` is written in the place of `old`.
+
+    An action depends on the status, so the status is written first. It does not depend on facts that a live read finds again.
+    A plan that goes on at once continues from its own status, so that is written at once too.
+    """
+    if new == old:
+        return WriteTime.NEVER
+    if context.acting:
+        return WriteTime.LATER if found_again(old, new) else WriteTime.NOW
+    at_once = context.wake is not None and context.wake <= context.now
+    due = context.written + _interval(old, new, context.resources)
+    return WriteTime.NOW if at_once or urgent(old, new) or context.now >= due else WriteTime.LATER
+
+
+def figures_interval(resources: int) -> timedelta:
+    """The time between two writes of one resource's figures."""
+    return max(BATCHED_EVERY, timedelta(seconds=resources / FIGURES_RATE))
+
+
+def _interval(old: Status, new: Status, resources: int) -> timedelta:
+    if replace(new, stream=old.stream) == old:
+        return figures_interval(resources)
+    return FOUND_AGAIN_EVERY if found_again(old, new) else BATCHED_EVERY
+
+
+def urgent(old: Status, new: Status) -> bool:
+    """Whether something differs that a person or a program may wait for."""
+    return _waited_for(old) != _waited_for(_as_announced(old, new))
+
+
+def found_again(old: Status, new: Status) -> bool:
+    """Whether only figures differ, and facts that any live read finds again.
+
+    These are the driver's uid and start, its first executors, and the progress of a restart that goes as announced.
+    """
+    new = _as_announced(old, new)
+    driver = replace(new.driver, uid=old.driver.uid, started_at=old.driver.started_at)
+    replicas = old.replicas if new.phase is Phase.STARTING else new.replicas
+    return replace(new, stream=old.stream, driver=driver, replicas=replicas) == old
+
+
+def _as_announced(old: Status, new: Status) -> Status:
+    """Of a restart that goes as announced: the conditions that announced it. Anything else: the new status as it is."""
+    ready = new.condition("Ready")
+    goes_on = old.driver.leaving is not None and old.driver.attempt == new.driver.attempt
+    if not goes_on or ready is None or ready.reason != STARTS:
+        return new
+    conditions = tuple(old.condition(item.type) or item if item.type in RESTART_CONDITIONS else item for item in new.conditions)
+    return replace(new, conditions=conditions, driver=replace(new.driver, leaving=old.driver.leaving))
+
+
+def _waited_for(status: Status) -> tuple[Any, ...]:
+    """Phase, status of each condition, generation, last good spec, restarts, attempt, and the migration without what a live read finds again."""
+    conditions = {item.type: item.status for item in status.conditions}
+    migration = replace(status.migration, uid=None, podless_since=None) if status.migration else None
+    driver = (status.driver.attempt, status.driver.stopping if status.driver.pod else None)
+    return status.phase, conditions, status.observed_generation, status.last_good_spec, status.restarts, driver, migration

@@ -1,0 +1,59 @@
+"""Write a status, if the resource is still as it was seen; and send the events that go with it."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sluice_operator.apply.events import announce
+from sluice_operator.cluster.port import CONSUMER_KIND, Rejected
+from sluice_operator.observe import parse
+from sluice_operator.run.shared import key_of
+from sluice_operator.state.serialization import dropped, dump_status
+
+if TYPE_CHECKING:
+    from sluice_operator.cluster.port import Json
+    from sluice_operator.run.shared import ReconcileContext
+    from sluice_operator.state.actions import Plan
+    from sluice_operator.state.status import Status
+    from sluice_operator.state.view import View
+
+LOG = logging.getLogger("sluice")
+
+
+def write_status(context: ReconcileContext, body: Json, view: View, intent: Plan) -> View:
+    """Replace the status.
+
+    Returns:
+        The view with the resource as it is stored now.
+
+    Raises:
+        Conflict: the resource has changed since it was seen.
+        Rejected: the API server refused the status, or the CRD is older than this operator and dropped a field. No action may follow,
+            because the status is the write-ahead log.
+    """
+    status, key = intent.status, key_of(view)
+    document = dump_status(status)
+    written = context.cluster.replace_status({**body, "status": document})
+    context.cache.see(CONSUMER_KIND, written, view.now)
+    if lost := dropped(document, written.get("status")):
+        raise Rejected("CrdOutdated", f"the CRD does not know {lost}; install the CRD of this operator's version")
+    context.unwritable.pop(key, None)
+    context.written[key] = view.now
+    if _line(status) != _line(view.status):
+        LOG.info("%s/%s: %s", *key, _line(status))
+    context.on_status_written(view, intent)
+    return replace(view, resource=parse.resource(written))
+
+
+def send_events(context: ReconcileContext, view: View, intent: Plan) -> None:
+    """Count the plan's events and send them."""
+    if intent.events:
+        context.on_status_written(view, intent)
+        announce(context.cluster, view, intent.events, context.settings.identity)
+
+
+def _line(status: Status) -> str:
+    ready = status.condition("Ready")
+    return f"{status.phase} {ready.reason} {ready.message}" if ready else status.phase

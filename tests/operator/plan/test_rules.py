@@ -1,0 +1,347 @@
+"""The planner's table: one row a rule of `plan.rules.RULES`, from a view to phase, reason, message and actions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from plan.rows import SETTLED, STUCK, Row, add, shown
+from plan.views import (
+    EXECUTORS,
+    HASH,
+    MIGRATING,
+    REPORT,
+    RESOURCE,
+    attempt,
+    driver,
+    ended,
+    executor,
+    gone,
+    job,
+    migration,
+    seconds,
+    view,
+    wanted,
+)
+
+from sluice_operator.plan import rules
+from sluice_operator.state.actions import AddFinalizer, CreateDriver, CreateJob, DeleteJob, DeletePod, RemoveFinalizer, Retarget
+from sluice_operator.state.objects import Observed, Trouble
+from sluice_operator.state.status import Leaving, MigrationState, Phase, RestartStatus, Status
+
+OVERDUE = (
+    "orders-driver-1 should be gone; is its node lost? To go on without it, annotate this resource: sluice.dev/force=driver-1. "
+    "If its node is lost for good, give the pod up by the annotation."
+)
+NOT_DONE = (
+    "waiting until orders-exec-1 is gone; not done within 600 s (spec.progressDeadlineSeconds). If their node is lost for good, delete the Node."
+)
+FAILED = RestartStatus(count=1, next_at=seconds(10))
+LEFT = Leaving(attempt=1, pod="orders-driver-1", uid="driver-1", why="SpecChanged")
+NOTHING = Observed()
+FRESH = Status(observed_generation=1)
+ROWS: list[Row] = []
+row = partial(add, ROWS)
+
+row(
+    "force",
+    "the driver pod that the user gave up and its executors are deleted with no grace period",
+    view(resource=replace(RESOURCE, force="driver-1"), observed=Observed(drivers=(driver(gone_by=seconds(-60)),), executors=EXECUTORS)),
+    (Phase.DRAINING, "Forced", "annotation sluice.dev/force gives up orders-driver-1"),
+    DeletePod("orders-driver-1", "driver-1", 0),
+    DeletePod("orders-exec-1", "exec-1", 0),
+    DeletePod("orders-exec-2", "exec-2", 0),
+)
+row(
+    "release",
+    "a deleted resource drains its driver first",
+    view(resource=replace(RESOURCE, deleting=True)),
+    (Phase.DELETING, "Deleted", "orders-driver-1 drains"),
+    DeletePod("orders-driver-1", "driver-1"),
+)
+row(
+    "release",
+    "a deleted resource of which nothing runs loses its finalizer",
+    view(resource=replace(RESOURCE, deleting=True), status=Status(observed_generation=1, driver=gone()), observed=NOTHING),
+    (Phase.DELETING, "Deleted", "nothing of it runs any more; the checkpoint table stays"),
+    RemoveFinalizer(),
+)
+row(
+    "release",
+    "a resource of a deleted namespace loses its finalizer though a driver may run",
+    view(resource=replace(RESOURCE, deleting=True), observed=Observed(doomed=True)),
+    (Phase.DELETING, "Deleted", "its namespace is being deleted; the checkpoint table stays"),
+    RemoveFinalizer(),
+)
+row(
+    "paused",
+    "a paused resource that is as its spec asks stays ready",
+    view(resource=replace(RESOURCE, paused=True)),
+    (Phase.RUNNING, "Paused", "annotation sluice.dev/paused is set"),
+    ready="True",
+    health=SETTLED,
+)
+row(
+    "paused",
+    "a paused resource takes no action, and says which rule waits",
+    view(resource=replace(RESOURCE, paused=True), spec=wanted(batch={"intervalSeconds": 9})),
+    (Phase.RUNNING, "Paused", "annotation sluice.dev/paused is set; then: SpecChanged"),
+    ready="True",
+)
+row(
+    "invalid_spec",
+    "an invalid spec without a valid one before it starts nothing",
+    view(problem="spec.replicas: -1 is less than 0", status=FRESH, observed=NOTHING),
+    (Phase.FAILED, "SpecInvalid", "spec.replicas: -1 is less than 0. Correct the field that is named."),
+    health=STUCK,
+)
+row(
+    "add_finalizer",
+    "a new resource gets the finalizer before anything else",
+    view(resource=replace(RESOURCE, finalizers=()), status=Status(), observed=NOTHING),
+    (Phase.PENDING, "Accepted", "taken over by the operator"),
+    AddFinalizer(),
+)
+row(
+    "clear_strays",
+    "a driver that the status does not name is drained, and no other is started",
+    view(observed=Observed(drivers=(driver(), driver(name="orders-driver-7", uid="stray", attempt=7)), executors=EXECUTORS)),
+    (Phase.DRAINING, "StrayDriver", "waiting until orders-driver-7 is gone"),
+    DeletePod("orders-driver-7", "stray"),
+)
+row(
+    "await_leaving",
+    "the next driver is named, and the one before it has not been asked to end: it is",
+    view(status=Status(observed_generation=1, driver=attempt(2, uid=None, leaving=LEFT))),
+    (Phase.STARTING, "SpecChanged", "orders-driver-1 ends its work, then the next driver starts"),
+    DeletePod("orders-driver-1", "driver-1"),
+)
+row(
+    "await_leaving",
+    "the next driver waits until the one before it is gone",
+    view(
+        status=Status(observed_generation=1, driver=attempt(2, uid=None, leaving=LEFT)),
+        observed=Observed(drivers=(driver(gone_by=seconds(30)),)),
+    ),
+    (Phase.STARTING, "SpecChanged", "orders-driver-1 ends its work, then the next driver starts"),
+)
+row(
+    "delete_finished_driver",
+    "the pod of a driver that failed is deleted; its exit is in the status",
+    view(observed=Observed(drivers=(ended(1),), executors=EXECUTORS)),
+    (Phase.BACKING_OFF, "Failed", "orders-driver-1 ended with 1: sink is full. Read what is named in the driver's log."),
+    DeletePod("orders-driver-1", "driver-1"),
+)
+row(
+    "delete_finished_driver",
+    "the pod of a driver that was asked to end is deleted",
+    view(
+        status=Status(observed_generation=1, driver=attempt(stopping="Suspended")),
+        spec=wanted(suspend=True),
+        observed=Observed(drivers=(ended(0, "Drained", gone_by=seconds(30)),)),
+    ),
+    (Phase.DRAINING, "Suspended", "orders-driver-1 ended with 0: sink is full"),
+)
+row(
+    "await_exit",
+    "a driver that somebody deleted is waited for",
+    view(observed=Observed(drivers=(driver(gone_by=seconds(30)),), executors=EXECUTORS)),
+    (Phase.DRAINING, "DriverDeleted", "waiting until orders-driver-1 is gone"),
+)
+row(
+    "await_exit",
+    "of a driver that should be gone the user is told how to give it up",
+    view(observed=Observed(drivers=(driver(gone_by=seconds(-30)),), executors=EXECUTORS)),
+    (Phase.DRAINING, "DriverOverdue", OVERDUE),
+    health=STUCK,
+)
+row(
+    "clear_jobs",
+    "a migration Job that the status does not name is deleted",
+    view(spec=MIGRATING, status=FRESH, observed=Observed(jobs=(job(name="orders-migrate-0ld-1", uid="old"),))),
+    (Phase.PENDING, "StrayJob", "waiting until orders-migrate-0ld-1 is gone"),
+    DeleteJob("orders-migrate-0ld-1", "old"),
+)
+row(
+    "suspend",
+    "a suspended resource drains its driver",
+    view(spec=wanted(suspend=True)),
+    (Phase.DRAINING, "Suspended", "orders-driver-1 drains"),
+    DeletePod("orders-driver-1", "driver-1"),
+)
+row(
+    "suspend",
+    "a suspended resource of which nothing runs is ready",
+    view(spec=wanted(suspend=True), status=Status(observed_generation=1, driver=gone()), observed=NOTHING),
+    (Phase.SUSPENDED, "Suspended", "spec.suspend is true"),
+    ready="True",
+    health=SETTLED,
+)
+row(
+    "migrate",
+    "the migration comes before the first driver",
+    view(spec=MIGRATING, status=FRESH, observed=NOTHING),
+    (Phase.MIGRATING, "Migrating", f"Job orders-migrate-{HASH}-1 takes over the source's positions"),
+    CreateJob(),
+)
+row(
+    "migrate",
+    "a migration that failed waits for the user",
+    view(
+        spec=MIGRATING,
+        status=replace(FRESH, migration=migration(state=MigrationState.FAILED, message="two rows of shard 7")),
+        observed=Observed(jobs=(job(state="Failed"),)),
+    ),
+    (Phase.FAILED, "MigrationFailed", "two rows of shard 7. Repair what is named, then annotate this resource with a new value of sluice.dev/retry."),
+    health=STUCK,
+)
+row(
+    "scale_to_zero",
+    "replicas 0 drains the driver",
+    view(spec=wanted(replicas=0)),
+    (Phase.DRAINING, "ScaledToZero", "orders-driver-1 drains"),
+    DeletePod("orders-driver-1", "driver-1"),
+)
+row(
+    "scale_to_zero",
+    "replicas 0 without a driver is ready",
+    view(spec=wanted(replicas=0), status=Status(observed_generation=1, driver=gone()), observed=NOTHING),
+    (Phase.IDLE, "ScaledToZero", "spec.replicas is 0"),
+    ready="True",
+    health=SETTLED,
+)
+row(
+    "redeploy",
+    "a RESTART change names the next driver and drains the present one",
+    view(spec=wanted(batch={"intervalSeconds": 9})),
+    (Phase.STARTING, "SpecChanged", "orders-driver-1 ends its work, then the next driver starts"),
+    DeletePod("orders-driver-1", "driver-1"),
+)
+row(
+    "await_executors",
+    "executors of the last driver are waited for before the next one starts",
+    view(status=Status(observed_generation=1, driver=gone()), observed=Observed(executors=(executor(1),))),
+    (Phase.DRAINING, "ExecutorsLeaving", "waiting until orders-exec-1 is gone. If their node is lost for good, delete the Node."),
+)
+row(
+    "confirm",
+    "a driver that the status names and that was never created is created",
+    view(status=Status(observed_generation=1, driver=attempt(uid=None)), observed=NOTHING),
+    (Phase.STARTING, "DriverStarting", "orders-driver-1 has not reported yet"),
+    CreateDriver(),
+)
+row(
+    "back_off",
+    "after a failure the next attempt waits",
+    view(
+        status=Status(observed_generation=1, driver=gone(), restarts=replace(FAILED, reason="Failed", message="sink is full")),
+        observed=NOTHING,
+    ),
+    (Phase.BACKING_OFF, "Failed", "sink is full; attempt 2 at 12:00:10Z. Read what is named in the driver's log."),
+)
+row(
+    "start",
+    "without a driver the next attempt is named and created",
+    view(status=Status(observed_generation=1, driver=gone()), observed=NOTHING),
+    (Phase.STARTING, "DriverStarting", "orders-driver-2 has not reported yet"),
+    CreateDriver(),
+)
+row(
+    "rescale",
+    "a SCALE change is written to the driver pod",
+    view(spec=wanted(replicas=5)),
+    (Phase.RUNNING, "Consuming", "2 executors ready, 5 wanted"),
+    Retarget("orders-driver-1", "driver-1", 5),
+    ready="True",
+)
+row(
+    "running",
+    "a driver that holds every shard is ready",
+    view(),
+    (Phase.RUNNING, "Consuming", "4 open shards, 2 executors"),
+    ready="True",
+    health=SETTLED,
+)
+row(
+    "running",
+    "a driver that takes over shards is not ready yet",
+    view(observed=Observed(drivers=(driver(report=replace(REPORT, held_shards=3)),), executors=EXECUTORS)),
+    (Phase.RUNNING, "TakingOver", "orders-driver-1 is Running, 3 of 4 shards held"),
+)
+row(
+    "running",
+    "a driver that has sent no report for 90 s is not ready",
+    view(observed=Observed(drivers=(driver(report=REPORT, reported_at=seconds(-90)),), executors=EXECUTORS)),
+    (Phase.RUNNING, "ReportStale", "no report from orders-driver-1 since 11:58:30Z. Read its log; delete its pod if it hangs."),
+)
+row(
+    "refused_by_api",
+    "an action that the API server refused is not repeated before its time",
+    view(
+        status=Status(observed_generation=1, driver=gone()),
+        observed=Observed(refusal=Trouble("ApiRefused", "pods is forbidden"), refused_until=seconds(30)),
+    ),
+    (Phase.STARTING, "ApiRefused", "pods is forbidden. Grant or free what the API server names: a right, a quota, a name, an admission policy."),
+    health=STUCK,
+)
+row(
+    "refused_by_driver",
+    "a spec that a driver refused is stalled while the next attempt waits",
+    view(
+        status=Status(
+            observed_generation=1,
+            driver=gone(),
+            restarts=replace(FAILED, reason="Refused", message="no such stream", refused=wanted().driver_hash),
+        ),
+        observed=NOTHING,
+    ),
+    (Phase.FAILED, "Refused", "no such stream; attempt 2 at 12:00:10Z. Correct the spec; a changed spec is tried at once."),
+    health=STUCK,
+)
+row(
+    "limited",
+    "what is not done within the progress deadline is stalled",
+    view(
+        status=Status(observed_generation=1, driver=gone(), progressing_since=seconds(-600)),
+        observed=Observed(executors=(executor(1),)),
+    ),
+    (Phase.DRAINING, "ExecutorsLeaving", NOT_DONE),
+    health=STUCK,
+)
+
+RULES = [rule.__name__ for rule in rules.RULES]
+AMENDMENTS = ["refused_by_api", "refused_by_driver", "limited"]  # they change the step of a rule
+
+
+@pytest.mark.parametrize("expected", ROWS, ids=str)
+def test_a_view_has_this_plan(expected: Row) -> None:
+    """Phase, reason, message, actions, Ready, Reconciling and Stalled."""
+    assert shown(expected.view) == expected.plan
+
+
+def test_every_rule_has_a_row_in_the_order_of_the_rules() -> None:
+    """A new rule needs one."""
+    assert list(dict.fromkeys(expected.rule for expected in ROWS)) == [*RULES, *AMENDMENTS]
+
+
+@pytest.mark.parametrize("expected", [row for row in ROWS if row.rule in RULES[:-1]], ids=str)
+def test_a_row_fails_without_its_rule(expected: Row, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no exception: no other rule gives the same plan."""
+    monkeypatch.setattr(rules, "RULES", tuple(rule for rule in rules.RULES if rule.__name__ != expected.rule))
+    assert shown(expected.view) != expected.plan
+
+
+@pytest.mark.parametrize("expected", [row for row in ROWS if row.rule == RULES[-1]], ids=str)
+def test_without_the_last_rule_there_is_no_plan(expected: Row, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`running` applies to every view, so that one rule always does."""
+    monkeypatch.setattr(rules, "RULES", rules.RULES[:-1])
+    with pytest.raises(StopIteration):
+        shown(expected.view)
+
+
+@pytest.mark.parametrize("expected", [row for row in ROWS if row.rule in AMENDMENTS], ids=str)
+def test_a_row_fails_without_its_amendment(expected: Row, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes the step as its last argument."""
+    monkeypatch.setattr(rules, expected.rule, lambda *given: given[-1])
+    assert shown(expected.view) != expected.plan

@@ -1,0 +1,115 @@
+"""When a status is written: one row a change, from two statuses, times and counts to NOW, LATER or NEVER."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+import pytest
+from plan.views import NOW, attempt, migration, seconds
+
+from sluice_operator.plan.write_policy import WriteContext, WriteTime, figures_interval, write_time
+from sluice_operator.state.status import Condition, DrainStatus, Leaving, Phase, RestartStatus, Status, StreamStatus
+
+READY = Condition(type="Ready", status="True", reason="Consuming", message="4 open shards", last_transition_time=NOW, observed_generation=1)
+OLD = Status(
+    observed_generation=1,
+    phase=Phase.RUNNING,
+    conditions=(READY,),
+    replicas=2,
+    driver=attempt(),
+    migration=migration(),
+    stream=StreamStatus(number=9, reported_at=NOW),
+)
+LEFT = Leaving(attempt=1, pod="orders-driver-1", uid="driver-1", why="SpecChanged")
+ANNOUNCED = replace(
+    OLD,
+    phase=Phase.STARTING,
+    conditions=(replace(READY, status="False", reason="SpecChanged"),),
+    driver=attempt(2, uid=None, started_at=None, leaving=LEFT),
+    stream=None,
+)
+
+
+def starting(reason: str) -> Status:
+    """What follows on ANNOUNCED when the driver before is gone and the next one is seen."""
+    return replace(ANNOUNCED, conditions=(replace(READY, status="False", reason=reason),), driver=attempt(2))
+
+
+@dataclass(frozen=True)
+class Row:
+    """A change of the status, and when it is written. `age`: seconds since the last write; `wake`: seconds until the plan goes on."""
+
+    what: str
+    new: Status
+    when: WriteTime
+    old: Status = OLD
+    age: float = 0
+    resources: int = 1
+    acting: bool = False
+    wake: float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.what} after {self.age:.0f} s"
+
+
+AT_ONCE, LATER, NEVER = WriteTime.NOW, WriteTime.LATER, WriteTime.NEVER
+FIGURES = replace(OLD, stream=StreamStatus(number=10, reported_at=seconds(5)))
+UNSEEN = replace(OLD, driver=attempt(uid=None, started_at=None))
+MESSAGE = replace(OLD, conditions=(replace(READY, message="3 open shards"),))
+URGENT = {
+    "the phase": replace(OLD, phase=Phase.IDLE),
+    "the status of a condition": replace(OLD, conditions=(replace(READY, status="False"),)),
+    "a condition that was absent": replace(OLD, conditions=(READY, replace(READY, type="Stalled"))),
+    "the generation": replace(OLD, observed_generation=2),
+    "the last good spec": replace(OLD, last_good_spec={"replicas": 2}),
+    "the restarts": replace(OLD, restarts=RestartStatus(count=1)),
+    "the attempt": replace(OLD, driver=attempt(2)),
+    "why the driver stops": replace(OLD, driver=attempt(stopping="Suspended")),
+    "the try of the migration": replace(OLD, migration=migration(tries=2)),
+}
+ROWS = [
+    *(Row(what, new, AT_ONCE) for what, new in URGENT.items()),
+    *(Row(f"{what}, and an action", new, AT_ONCE, acting=True) for what, new in URGENT.items()),
+    Row("nothing", OLD, NEVER, age=3600),
+    Row("nothing, and an action", OLD, NEVER, acting=True),
+    Row("nothing, and the plan goes on at once", OLD, NEVER, wake=0),
+    Row("figures", FIGURES, LATER, age=9),
+    Row("figures", FIGURES, AT_ONCE, age=10),
+    Row("figures of one of 30 resources", FIGURES, AT_ONCE, age=10, resources=30),
+    Row("figures of one of 300 resources", FIGURES, LATER, age=99, resources=300),
+    Row("figures of one of 300 resources", FIGURES, AT_ONCE, age=100, resources=300),
+    Row("figures, and an action", FIGURES, LATER, age=3600, acting=True),
+    Row("figures, and the plan goes on at once", FIGURES, AT_ONCE, wake=0),
+    Row("figures, and the plan goes on later", FIGURES, LATER, wake=1),
+    Row("a message", MESSAGE, LATER, age=9),
+    Row("a message of one of 300 resources", MESSAGE, AT_ONCE, age=10, resources=300),
+    Row("a message, and an action", MESSAGE, AT_ONCE, acting=True),
+    Row("an executor that drains", replace(OLD, draining=(DrainStatus(pod="orders-exec-1"),)), LATER, age=9),
+    Row("the number of executors", replace(OLD, replicas=3), AT_ONCE, age=10),
+    Row("the number of executors at the start", replace(OLD, phase=Phase.STARTING), LATER, replace(OLD, phase=Phase.STARTING, replicas=0), age=119),
+    Row("the driver's uid and start", OLD, LATER, UNSEEN, age=119),
+    Row("the driver's uid and start", OLD, AT_ONCE, UNSEEN, age=120),
+    Row("the driver's uid and start, and an action", OLD, LATER, UNSEEN, age=120, acting=True),
+    Row("the uid of the migration's Job", OLD, LATER, replace(OLD, migration=migration(uid=None)), age=9),
+    Row("the uid of the migration's Job", OLD, AT_ONCE, replace(OLD, migration=migration(uid=None)), age=10),
+    Row("a restart that goes as announced", starting("DriverStarting"), LATER, ANNOUNCED, age=119),
+    Row("a restart that goes as announced", starting("DriverStarting"), AT_ONCE, ANNOUNCED, age=120),
+    Row("a restart that goes as announced, and an action", starting("DriverStarting"), LATER, ANNOUNCED, acting=True),
+    Row("a restart whose driver cannot start", starting("ImagePullBackOff"), LATER, ANNOUNCED, age=9),
+    Row("a restart whose driver cannot start", starting("ImagePullBackOff"), AT_ONCE, ANNOUNCED, age=10),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_a_change_is_written_at_its_time(row: Row) -> None:
+    """NOW: what somebody waits for, what an action depends on, and what has waited long enough."""
+    wake = None if row.wake is None else seconds(row.wake)
+    context = WriteContext(now=NOW, written=seconds(-row.age), resources=row.resources, acting=row.acting, wake=wake)
+    assert write_time(row.old, row.new, context) is row.when
+
+
+@pytest.mark.parametrize(("resources", "expected"), [(0, 10), (30, 10), (31, 31 / 3), (1000, 1000 / 3)])
+def test_all_resources_together_write_figures_three_times_a_second(resources: int, expected: float) -> None:
+    """Each of them every 10 s at most."""
+    assert figures_interval(resources) == timedelta(seconds=expected)
