@@ -24,7 +24,7 @@ from sluice_consumer import config as configs
 from sluice_consumer import logs
 from sluice_consumer.config import Config
 from sluice_consumer.process import pod, supervisor, wiring
-from sluice_consumer.process.session import Session, WorkLease, deeper
+from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.supervisor import Heartbeats
 from sluice_consumer.spark import conf
 from sluice_consumer.spark.engine import load
@@ -94,7 +94,7 @@ def _work(spark: SparkSession, config: Config, taken: TakenLease, epoch: tuple[H
         work.loop(engine, until_tip=until_tip)
     except Exception as error:
         raise_if_lost(heart, error)
-        why = deeper(work.consumer, error)
+        why = root_cause(work.consumer, error)
         if why is error:
             raise
         raise why from error

@@ -53,4 +53,4 @@ def _shards(rows: Mapping[str, ShardRow], committed: int) -> Item:
 
 def _stands(row: ShardRow, committed: int) -> Item:
     lineage = {"parents": sorted(row.parents), "children": sorted(child.id for child in row.children or ())}
-    return row.stands(committed).to_map() | {"lineage": lineage}
+    return row.committed_position(committed).to_map() | {"lineage": lineage}

@@ -137,12 +137,12 @@ class Exporter:
 
     def _look(self) -> TargetSnapshot:
         to, foreign = self._request.to, self._world.foreign
-        for ending, why in self._writer.beside:
+        for ending, why in self._writer.conflicting_suffixes:
             if foreign.key_schema(to + ending) is not None:
                 raise Refused(f"there is a table {to}{ending}: {why}")
         if foreign.key_schema(to) is None:
-            if not to.endswith(self._writer.ending):
-                raise Refused(f"there is no table {to}, and one that is made for {self._writer.name} must be called {to}{self._writer.ending}")
+            if not to.endswith(self._writer.table_suffix):
+                raise Refused(f"there is no table {to}, and one that is made for {self._writer.name} must be called {to}{self._writer.table_suffix}")
             return TargetSnapshot(Snapshot(to, {to: self._writer.keys}, {to: ()}), self._world.clock(), exists=False)
         _, snapshot = detect.take_snapshot(foreign, to, self._writer.name)
         return TargetSnapshot(snapshot, self._world.clock(), exists=True)
@@ -158,7 +158,7 @@ class Exporter:
     def _read(self, seen: TargetSnapshot, stream: StreamIdentity, shards: ShardList) -> TargetSide:
         """The rows of this stream, possibly none; every other row has to be understood too. A table of another stream is somebody else's."""
         snapshot = seen.snapshot
-        if several := [label for _, label in snapshot.by_label if self._writer.inside and MULTI_STREAM.fullmatch(label)]:
+        if several := [label for _, label in snapshot.by_label if self._writer.supports_subsequence and MULTI_STREAM.fullmatch(label)]:
             raise Refused(f"table {snapshot.table} has leases of several streams ({several[0]}): such a table is not written; name one of its own")
         reading = self._writer.reader.read(snapshot, stream)
         refuse([problem for problem in reading.problems if problem.row is not None])

@@ -153,7 +153,7 @@ def _saying(ours: SluiceSide, shard: Shard, writer: FormatWriter) -> Expressible
     row = ours.rows.get(shard.id)
     if row is None:
         return _in_words(Expressible(TRIM_HORIZON, TRIM_HORIZON, "no row yet: its parents are not finished"), writer)
-    stands = row.stands(ours.committed)
+    stands = row.committed_position(ours.committed)
     saying = Expressible(stands, stands, "where it stands")
     if row.batch > ours.committed and row.start != row.end:
         warning = f"batch {row.batch} is open: its records come again"
@@ -165,7 +165,7 @@ def _saying(ours: SluiceSide, shard: Shard, writer: FormatWriter) -> Expressible
 
 def _in_words(saying: Expressible, writer: FormatWriter) -> Expressible:
     """Everything but the end of a shard."""
-    if saying.stands.sub is not None and not writer.inside:
+    if saying.stands.sub is not None and not writer.supports_subsequence:
         why = f"it stands inside an aggregate ({saying.stands}), which {writer.name} cannot say; let the consumer finish that record first"
         return replace(saying, problem=why)
     if saying.stands.at == "TIMESTAMP":
@@ -177,7 +177,7 @@ def _in_words(saying: Expressible, writer: FormatWriter) -> Expressible:
 
 def _ended(saying: Expressible, row: ShardRow, shard: Shard, writer: FormatWriter) -> Expressible:
     """The shard's last sequence number, instead of the end or beside it. Emulators give one below the first, which is none."""
-    if writer.ends and not writer.reads_past_ends:
+    if writer.supports_shard_end and not writer.reads_past_ends:
         return saying
     if shard.ending_sequence and int(shard.ending_sequence) >= int(shard.starting_sequence):
         return _by_number(saying, Position.after(shard.ending_sequence), writer, "finished: its last sequence number")
@@ -185,11 +185,11 @@ def _ended(saying: Expressible, row: ShardRow, shard: Shard, writer: FormatWrite
         saying = _by_number(saying, row.start, writer, "finished: the start of its last range")
         return saying.but(saying.position, saying.why, f"its last sequence number is unknown: {_again(row.start)}", again=True)
     warning = f"is finished, which {writer.name} cannot say, and its last sequence number is unknown: all its records come again"
-    return saying.but(END if writer.ends else None, "finished", f"{warning}; {writer.unstarted}", again=True)
+    return saying.but(END if writer.supports_shard_end else None, "finished", f"{warning}; {writer.unstarted}", again=True)
 
 
 def _by_number(saying: Expressible, position: Position, writer: FormatWriter, why: str) -> Expressible:
-    return replace(saying, position=END if writer.ends else position, why=why, last=position.sequence)
+    return replace(saying, position=END if writer.supports_shard_end else position, why=why, last=position.sequence)
 
 
 def _again(start: Position) -> str:
@@ -229,8 +229,8 @@ def _warnings(entries: Iterable[PlannedShard]) -> Iterable[str]:
 
 def _gone(ours: SluiceSide, shards: ShardList) -> Iterable[str]:
     for row in sorted(ours.rows.values(), key=lambda row: row.id):
-        if shards.get(row.id) is None and row.stands(ours.committed) != END:
-            yield f"{row.id}: is no longer in the stream, so it is left out; what came after {row.stands(ours.committed)} is lost"
+        if shards.get(row.id) is None and row.committed_position(ours.committed) != END:
+            yield f"{row.id}: is no longer in the stream, so it is left out; what came after {row.committed_position(ours.committed)} is lost"
 
 
 def as_document(entry: PlannedShard) -> Item:

@@ -46,4 +46,4 @@ def _stamp(_place: RowContent, had: RawItem) -> RawItem:
     return {"leaseCounter": {"N": str(count(had, "leaseCounter") + 1 if had else 0)}}
 
 
-KCL = FormatWriter(Kcl(), KEY, TYPES, _row, _stamp, inside=True)
+KCL = FormatWriter(Kcl(), KEY, TYPES, _row, _stamp, supports_subsequence=True)

@@ -55,4 +55,4 @@ def _rfc1123(place: RowContent) -> Tagged:
 
 
 UNSTARTED = "let kinsumer begin at TRIM_HORIZON (its default; do not set WithIteratorStartTimestamp)"
-KINSUMER = FormatWriter(Kinsumer(), KEY, TYPES, _row, _stamp, reads_past_ends=True, unstarted=UNSTARTED, ending=CHECKPOINTS)
+KINSUMER = FormatWriter(Kinsumer(), KEY, TYPES, _row, _stamp, reads_past_ends=True, unstarted=UNSTARTED, table_suffix=CHECKPOINTS)

@@ -30,7 +30,7 @@ NIFI = FormatWriter(
     SHARD_TYPES,
     _row,
     _stamp,
-    ends=False,
+    supports_shard_end=False,
     unstarted="set the processor's Initial Stream Position to TRIM_HORIZON",
-    beside=((HALF_MADE, "NiFi's own migration was interrupted, and its next start copies that table over this one"),),
+    conflicting_suffixes=((HALF_MADE, "NiFi's own migration was interrupted, and its next start copies that table over this one"),),
 )

@@ -75,7 +75,7 @@ def _shard(item: RawItem, committed: int) -> SourceShard:
     if not name.startswith(SHARD_PREFIX):
         raise Refused(f"unknown row {name!r}")
     row = ShardRow.from_item(_plain(item))
-    stands = row.stands(committed)
+    stands = row.committed_position(committed)
     again = f"batch {row.batch} was open and not committed" if row.batch > committed else None
     children = frozenset(child.id for child in row.children or ())
     return SourceShard(row.id, StoredPosition(str(stands), stands, again=again), row.parents, children)

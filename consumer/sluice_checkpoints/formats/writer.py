@@ -48,12 +48,12 @@ class FormatWriter:
         types: every attribute that a shard's row may have.
         row: the whole row, but for what `stamp` says; a row that stands so is not written again.
         stamp: attributes that change with every write.
-        inside: it stores places inside of an aggregate.
-        ends: it has a word for a shard that is finished.
+        supports_subsequence: it stores positions inside an aggregate.
+        supports_shard_end: it has a value for a shard that is finished.
         reads_past_ends: some of its workers go by the number of a finished shard, and not by that word.
         unstarted: what its consumers must be told so that a shard that was not started begins at its beginning; None: the format has a word for it.
-        beside: endings of names of tables that must not exist, with the reason.
-        ending: what the name of a table that is made must end with.
+        conflicting_suffixes: endings of names of tables that must not exist, with the reason.
+        table_suffix: what the name of a table that is made must end with.
     """
 
     reader: Format
@@ -61,12 +61,12 @@ class FormatWriter:
     types: Types
     row: Callable[[RowContent, RawItem], RawItem]
     stamp: Callable[[RowContent, RawItem], RawItem]
-    inside: bool = False
-    ends: bool = True
+    supports_subsequence: bool = False
+    supports_shard_end: bool = True
     reads_past_ends: bool = False
     unstarted: str | None = None
-    beside: tuple[tuple[str, str], ...] = ()
-    ending: str = ""
+    conflicting_suffixes: tuple[tuple[str, str], ...] = ()
+    table_suffix: str = ""
 
     @property
     def name(self) -> str:

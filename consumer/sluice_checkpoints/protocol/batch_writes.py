@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from sluice_checkpoints.errors import Fenced, LostRace, ProtocolViolation
 from sluice_checkpoints.position import Position
-from sluice_checkpoints.protocol.rows import CONSUMER, SHARD_PREFIX, Child, Item, ShardRow, onward
+from sluice_checkpoints.protocol.rows import CONSUMER, SHARD_PREFIX, Child, Item, ShardRow, stored_iterator
 from sluice_checkpoints.protocol.table import Absent, AnyOf, AtMost, Below, Equals, Path, Table, Update, equals
 
 
@@ -228,7 +228,7 @@ def _bound(batch: int, bound: Range, reader: TaskAttempt) -> dict[Path, object]:
 
 def _optional(batch: int, bound: Range) -> dict[Path, object]:
     """What a range may lack; then the row must not keep that of the range before."""
-    left = onward(batch, bound.iterator) if bound.iterator else None
+    left = stored_iterator(batch, bound.iterator) if bound.iterator else None
     return {("first",): bound.first, ("note",): bound.note, ("calls",): dict(bound.calls) or None, ("onward",): left}
 
 

@@ -172,7 +172,7 @@ class ShardRow:
         """The row's key."""
         return SHARD_PREFIX + self.id
 
-    def stands(self, committed: int) -> Position:
+    def committed_position(self, committed: int) -> Position:
         """Where the shard stands when `committed` is the last batch that was processed to its end."""
         return self.end if self.batch <= committed else self.start
 
@@ -196,7 +196,7 @@ class ShardRow:
         item |= {"parents": frozenset(self.parents)} if self.parents else {}
         item |= {"replays": self.replays} if self.replays else {}
         item |= {"calls": dict(self.calls)} if self.calls else {}
-        item |= {"onward": onward(self.batch, self.iterator)} if self.iterator else {}
+        item |= {"onward": stored_iterator(self.batch, self.iterator)} if self.iterator else {}
         return item | ({"children": [c.to_map() for c in self.children]} if self.children is not None else {})
 
     @staticmethod
@@ -226,7 +226,7 @@ class ShardRow:
         )
 
 
-def onward(batch: int, iterator: str) -> Item:
+def stored_iterator(batch: int, iterator: str) -> Item:
     """How a row keeps an iterator."""
     return {"batch": batch, "iterator": iterator}
 

@@ -137,7 +137,7 @@ class Consumer:
         before = self.store.shards()
         progress(f"fencing {len(before)} shards")
         for row in before.values():
-            if row.generation < self.epoch.generation and row.stands(consumer.committed) != END:
+            if row.generation < self.epoch.generation and row.committed_position(consumer.committed) != END:
                 self.store.fence(self.epoch, row.id)  # nobody can bind a row that stands at END: every range starts before it
         self.view = TableView(self.store.shards(), consumer.committed, frozenset())
         self.audit()

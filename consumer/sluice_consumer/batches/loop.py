@@ -70,7 +70,7 @@ class Loop:
     def _done(self, plan: BatchPlan | None) -> bool:
         """Asked after planning, for that is when children of shards that ended get their rows."""
         goal, view = self._rhythm.until, self._consumer.view
-        return goal is not None and (plan is None or all(planner.there(view, row, goal) for row in view.rows.values()))
+        return goal is not None and (plan is None or all(planner.caught_up(view, row, goal) for row in view.rows.values()))
 
     def _at_tip(self, plan: BatchPlan | None) -> bool:
         """Runs the batch, if there is one, and says whether it found nothing new, and the next one needs news to find more."""

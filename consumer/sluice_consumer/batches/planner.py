@@ -50,10 +50,10 @@ class BatchPlan:
         return self.replay and not any(row.records for row in self.rows)
 
 
-def stands_at_end(view: TableView, child: ShardRow, parent: str) -> bool:
+def is_read_to_end(view: TableView, child: ShardRow, parent: str) -> bool:
     """Whether a parent is done with: its row stands at END, or neither a row nor the stream knows it any more."""
     row = view.rows.get(parent)
-    return _expired(view, child, parent) if row is None else row.stands(view.committed) == END
+    return _expired(view, child, parent) if row is None else row.committed_position(view.committed) == END
 
 
 def _expired(view: TableView, child: ShardRow, parent: str) -> bool:
@@ -79,8 +79,8 @@ def next_batch(view: TableView) -> BatchPlan:
 
 
 def _takes_part(view: TableView, row: ShardRow) -> bool:
-    joined = row.joins <= view.number and row.stands(view.committed) != END
-    return joined and all(stands_at_end(view, row, parent) for parent in row.parents)
+    joined = row.joins <= view.number and row.committed_position(view.committed) != END
+    return joined and all(is_read_to_end(view, row, parent) for parent in row.parents)
 
 
 def _ordered(rows: Mapping[str, ShardRow]) -> Iterable[ShardRow]:
@@ -89,12 +89,12 @@ def _ordered(rows: Mapping[str, ShardRow]) -> Iterable[ShardRow]:
 
 def held(view: TableView, generation: int) -> int:
     """How many rows no earlier epoch can move any more: those that carry this generation, and those that stand at END, which are not fenced."""
-    return sum(row.generation == generation or row.stands(view.committed) == END for row in view.rows.values())
+    return sum(row.generation == generation or row.committed_position(view.committed) == END for row in view.rows.values())
 
 
-def there(view: TableView, row: ShardRow, goal_millis: int) -> bool:
+def caught_up(view: TableView, row: ShardRow, goal_millis: int) -> bool:
     """Whether a shard stands at END, or everything that arrived up to `goal_millis` (the service's time) was read and committed."""
-    return row.stands(view.committed) == END or (row.batch <= view.committed and row.read_to >= goal_millis)
+    return row.committed_position(view.committed) == END or (row.batch <= view.committed and row.read_to >= goal_millis)
 
 
 def waits_for_number(view: TableView) -> bool:
@@ -115,7 +115,7 @@ def missing_children(view: TableView, generation: int) -> tuple[ShardRow, ...]:
     joins = view.committed + (1 if view.own_commits else 2)
     known: dict[str, Child] = {}
     for row in _ordered(view.rows):
-        if row.children and row.stands(view.committed) == END:
+        if row.children and row.committed_position(view.committed) == END:
             known |= {child.id: child for child in row.children if child.id not in view.rows}
     return tuple(_beginning(view, child, generation, joins) for _, child in sorted(known.items()))
 

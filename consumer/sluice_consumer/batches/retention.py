@@ -75,7 +75,7 @@ class ServiceTime:
 
 def near(view: TableView, retention_millis: int, now_millis: int) -> str | None:
     """A warning (docs/interfaces.md) while any shard has used up most of the retention."""
-    found = [(used(row, retention_millis, now_millis), row) for row in view.rows.values() if row.stands(view.committed) != END]
+    found = [(used(row, retention_millis, now_millis), row) for row in view.rows.values() if row.committed_position(view.committed) != END]
     late = sorted((part, row.id, row.read_to or row.end.millis or 0) for part, row in found if part > NEAR)
     if not late:
         return None

@@ -47,7 +47,7 @@ class BatchProgress:
     def report(self) -> dict[str, Any]:
         """The fields of the report that follow from rows and batches."""
         view = self._consumer.view
-        ended = sum(row.stands(view.committed) == END for row in view.rows.values())
+        ended = sum(row.committed_position(view.committed) == END for row in view.rows.values())
         return {
             "generation": self._generation,
             "batch": view.committed,
@@ -77,7 +77,7 @@ class Backfill:
     def line(self) -> str:
         """Shards that are there, how much of the stream's time is left, and how long that takes at the present pace."""
         view = self.consumer.view
-        away = [row for row in view.rows.values() if not planner.there(view, row, self.goal)]
+        away = [row for row in view.rows.values() if not planner.caught_up(view, row, self.goal)]
         done = f"{len(view.rows) - len(away)} of {len(view.rows)} shards done"
         read_to = min((row.read_to for row in away if row.read_to), default=None)
         if read_to is None:

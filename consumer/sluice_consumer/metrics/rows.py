@@ -26,7 +26,7 @@ class RowFigures(Collector):
     def collect(self) -> Iterable[Metric]:
         """What Prometheus is told."""
         view, generation = self._consumer.view, self._consumer.epoch.generation
-        opened = [row for row in view.rows.values() if row.stands(view.committed) != END]
+        opened = [row for row in view.rows.values() if row.committed_position(view.committed) != END]
         held = planner.held(view, generation)
         states = {"open": len(opened), "ended": len(view.rows) - len(opened), "held": held}
         yield _gauge(GENERATION, [((), generation)])

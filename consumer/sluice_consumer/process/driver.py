@@ -31,7 +31,7 @@ from sluice_consumer.process import pod
 from sluice_consumer.process.child_process import die_with_parent
 from sluice_consumer.process.ending import Ending, Interrupted
 from sluice_consumer.process.lease_handoff import Guard, LeaseHandoff, standard_input
-from sluice_consumer.process.session import Session, WorkLease, deeper
+from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.sigterm import set_on_term
 from sluice_consumer.process.supervisor import STOP_SECONDS
 from sluice_consumer.spark import conf, warmup_source
@@ -182,7 +182,7 @@ def finish(driver: Driver, ending: Ending) -> int:
 
 
 def _why(driver: Driver, error: Exception) -> Exception:
-    return deeper(driver.work.consumer, error) if driver.work else error
+    return root_cause(driver.work.consumer, error) if driver.work else error
 
 
 @click.command()

@@ -185,7 +185,7 @@ class Session:
             self._warn(warning)
 
 
-def deeper(consumer: Consumer, error: Exception) -> Exception:
+def root_cause(consumer: Consumer, error: Exception) -> Exception:
     """Why a batch really failed: a later epoch owns the table, or the stream is gone or another; then Spark's own words only hide it."""
     with contextlib.suppress(Exception):
         row = consumer.store.consumer()

@@ -123,4 +123,4 @@ class StreamPlanner:
             return True
         if goal is None:
             return self._around.news(plan.rows)
-        return not all(planner.there(view, row, goal) for row in view.rows.values())
+        return not all(planner.caught_up(view, row, goal) for row in view.rows.values())

@@ -24,7 +24,7 @@ from sluice_consumer.batches.consumer import Committed
 from sluice_consumer.batches.loop import AUDIT_SECONDS, PROBE_SECONDS
 from sluice_consumer.config import Config
 from sluice_consumer.process import pod, supervisor, wiring
-from sluice_consumer.process.session import Session, WorkLease, deeper
+from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.supervisor import Heartbeats
 from sluice_consumer.shards.new_records import Every, NewRecords
 from sluice_consumer.shards.probe import Probe
@@ -177,7 +177,7 @@ def _working(spark: SparkSession, config: Config, taken: TakenLease, heart: Hear
                 yield one
             except Exception as error:
                 embedded.raise_if_lost(heart, error)
-                why = deeper(work.consumer, error)
+                why = root_cause(work.consumer, error)
                 if why is error:
                     raise
                 raise why from error

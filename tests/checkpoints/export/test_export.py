@@ -24,7 +24,7 @@ def stands(bench: Bench) -> dict[str, Position | None]:
     """What the other system has to say in the end: its own words for where the consumer stands."""
     unstarted = TRIM_HORIZON if bench.writer.unstarted is None else None
     last = bench.stream.shards[ZERO].shard.ending_sequence
-    ended = END if bench.writer.ends else Position.after(str(last))
+    ended = END if bench.writer.supports_shard_end else Position.after(str(last))
     after = {ONE: bench.second, TWO: bench.two, THREE: bench.three}
     return {ZERO: ended, FOUR: unstarted} | {shard: Position.after(sequence) for shard, sequence in after.items()}
 

@@ -120,7 +120,7 @@ def test_kcl_can_say_a_place_inside_an_aggregate() -> None:
 # -- ends --------------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [name for name in FORMATS if WRITERS[name].ends])
+@pytest.mark.parametrize("name", [name for name in FORMATS if WRITERS[name].supports_shard_end])
 def test_a_finished_shard_is_finished(name: str) -> None:
     """In the format's own word."""
     assert one(name, row(after(150), END), shard=CLOSED).saying.position == END
@@ -162,7 +162,7 @@ def test_shards_that_the_stream_no_longer_knows_are_left_out() -> None:
 # -- never lower -------------------------------------------------------------------------------------------------------------------
 
 FURTHER = [(after(150), after(200)), (TRIM_HORIZON, after(150)), (Position.timestamp(5), after(150))]
-ENDED = [(name, after(150), END) for name in FORMATS if WRITERS[name].ends]
+ENDED = [(name, after(150), END) for name in FORMATS if WRITERS[name].supports_shard_end]
 
 
 @pytest.mark.parametrize(("name", "ours", "theirs"), [*((name, *pair) for name in FORMATS for pair in FURTHER), *ENDED])
@@ -225,7 +225,7 @@ def test_a_row_of_another_stream_is_refused(name: str) -> None:
     """A number that its shard cannot hold would be kept as further; one that says finished of an open shard too."""
     with pytest.raises(Refused, match="outside"):
         made(name, row(after(150), after(150)), shard=CLOSED, old=stored(name, after(5000), OPEN))
-    if WRITERS[name].ends:
+    if WRITERS[name].supports_shard_end:
         with pytest.raises(Refused, match="is open"):
             made(name, row(after(150), after(150)), old=stored(name, END))
 

@@ -34,7 +34,7 @@ def migrate(bench: Bench, targets: MemoryTargets, target: str) -> MigrationResul
 def stands(store: CheckpointStore) -> dict[str, Position]:
     """Where every shard stands."""
     consumer = store.consumer()
-    return {i: row.stands(consumer.committed if consumer else 0) for i, row in store.shards().items()}
+    return {i: row.committed_position(consumer.committed if consumer else 0) for i, row in store.shards().items()}
 
 
 def consume(bench: Bench, store: CheckpointStore) -> None:

@@ -101,7 +101,7 @@ def test_what_is_written_is_understood_by_the_formats_own_reader(name: str, posi
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_row_that_was_written_is_not_written_again(name: str) -> None:
     """Counters and times alone are no reason: so a crash and a second run change nothing."""
-    for position in (S150, END if WRITERS[name].ends else None):
+    for position in (S150, END if WRITERS[name].supports_shard_end else None):
         assert write(name, position, write(name, position)) is None
 
 

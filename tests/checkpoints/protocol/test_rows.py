@@ -108,7 +108,7 @@ def test_a_migration_row_survives_storage(row: MigrationRow) -> None:
 @given(row=SHARDS, committed=COUNTS)
 def test_a_shard_stands_at_its_end_once_its_batch_is_committed(row: ShardRow, committed: int) -> None:
     """And at its start before."""
-    assert row.stands(committed) == (row.end if row.batch <= committed else row.start)
+    assert row.committed_position(committed) == (row.end if row.batch <= committed else row.start)
 
 
 @pytest.mark.parametrize("value", [1.5, None, frozenset(), {1, 2} - {1, 2}, object(), b"bytes"])

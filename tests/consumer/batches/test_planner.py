@@ -65,8 +65,8 @@ def test_a_batch_is(seen: TableView, expected: str, replay: bool) -> None:  # no
 def test_no_child_joins_the_batch_in_which_its_parent_was_bound_to_end() -> None:
     """A parent stands at END only once that batch is committed."""
     parent, child = row("a", END, start=HERE, batch=6), row("d", parents=frozenset("a"))
-    assert not planner.stands_at_end(view(parent, child), child, "a")
-    assert planner.stands_at_end(view(parent, child, committed=6), child, "a")
+    assert not planner.is_read_to_end(view(parent, child), child, "a")
+    assert planner.is_read_to_end(view(parent, child, committed=6), child, "a")
 
 
 @pytest.mark.parametrize(("own", "joins"), [(True, 6), (False, 7)])
@@ -180,4 +180,4 @@ def test_few_shards_are_one_task_a_core() -> None:
 )
 def test_a_shard_is_there_when_it_was(read: ShardRow, expected: bool) -> None:  # noqa: FBT001 - a table's column
     """Read and committed up to a time, or to its end."""
-    assert planner.there(view(read), read, 100) == expected
+    assert planner.caught_up(view(read), read, 100) == expected

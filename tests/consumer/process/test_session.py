@@ -25,7 +25,7 @@ from sluice_consumer.kinesis.memory import MemoryKinesis
 from sluice_consumer.process import ending as outcome
 from sluice_consumer.process import session, wiring
 from sluice_consumer.process.pod import Reporter
-from sluice_consumer.process.session import Session, WorkLease, deeper
+from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.shards.bind import Task, read_shard
 from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.shards.reader import ShardReader as Source
@@ -86,7 +86,7 @@ def test_a_batch_failed_because(behind: Callable[[Bench], object], code: int, re
     """Spark's words for it would hide the reason, and the exit code would promise that a restart helps."""
     bench = Bench()
     behind(bench)
-    ending = outcome.of(deeper(bench.consumer, RuntimeError("Job aborted due to stage failure")))
+    ending = outcome.of(root_cause(bench.consumer, RuntimeError("Job aborted due to stage failure")))
     assert (ending.code, ending.reason) == (code, reason)
 
 

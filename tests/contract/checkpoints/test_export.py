@@ -302,7 +302,7 @@ class Land:
         """Where every shard stands; NiFi's last sequence number of shard 0 means its end."""
         last = Position.after(str(self.stream.shards[ZERO].shard.ending_sequence))
         consumer = store.consumer()
-        found = {i: row.stands(consumer.committed if consumer else 0) for i, row in store.shards().items()}
+        found = {i: row.committed_position(consumer.committed if consumer else 0) for i, row in store.shards().items()}
         return {i: END if position == last else position for i, position in found.items()}
 
 

@@ -411,7 +411,7 @@ def test_a_close_fixes_that_a_batch_holds_nothing_of_a_shard(store: CheckpointSt
     closed = store.close(EPOCH, 8, ROW)
     assert closed == row(store) == store.close(EPOCH, 8, ROW)
     assert (closed.batch, closed.start, closed.end, closed.records, closed.first, dict(closed.readers)) == (8, FIRST, FIRST, 0, None, {})
-    assert closed.stands(7) == closed.stands(8) == FIRST
+    assert closed.committed_position(7) == closed.committed_position(8) == FIRST
 
 
 def test_a_close_that_loses_to_a_late_bind_says_so(store: CheckpointStore) -> None:
@@ -442,10 +442,10 @@ def test_a_close_of_a_past_batch_loses(store: CheckpointStore) -> None:
 
 def test_a_commit_moves_every_shard_with_one_write(bound: CheckpointStore) -> None:
     """Where a shard stands follows from it; and it may be said again: a lost reply is no loss."""
-    assert row(bound).stands(consumer(bound).committed) == FIRST
+    assert row(bound).committed_position(consumer(bound).committed) == FIRST
     bound.commit(EPOCH, 8)
     bound.commit(EPOCH, 8)
-    assert row(bound).stands(consumer(bound).committed) == SECOND
+    assert row(bound).committed_position(consumer(bound).committed) == SECOND
 
 
 @pytest.mark.parametrize("batch", [6, 7, 9])

@@ -38,7 +38,7 @@ def blind_create(patch: Patch) -> None:
 )
 def child_joins_parent(patch: Patch) -> None:
     """Records of a child come beside, or before, those of its parent."""
-    patch.setattr(planner, "stands_at_end", lambda *_: True)
+    patch.setattr(planner, "is_read_to_end", lambda *_: True)
 
 
 @sabotage(
@@ -52,8 +52,8 @@ def one_parent(patch: Patch) -> None:
     """Of a merge, the other parent still has records."""
 
     def takes_part(view: planner.TableView, row: ShardRow) -> bool:
-        joined = row.joins <= view.number and row.stands(view.committed).at != "END"
-        return joined and (not row.parents or any(planner.stands_at_end(view, row, parent) for parent in row.parents))
+        joined = row.joins <= view.number and row.committed_position(view.committed).at != "END"
+        return joined and (not row.parents or any(planner.is_read_to_end(view, row, parent) for parent in row.parents))
 
     patch.setattr(planner, "_takes_part", takes_part)
 
