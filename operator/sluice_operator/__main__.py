@@ -55,26 +55,26 @@ def assembled(settings: Settings) -> kopf.OperatorRegistry:
     candidate = candidate_for(settings)
     leads = candidate.leads if candidate else lambda: True
     port = LeaderOnly(MeteredCluster(api, metrics), leads)
-    recorder = EventWriter(port)
-    loops = Loops(ReconcileContext(recorder, cache, settings, on_status_written=metrics.on_status_written), metrics, leading=False)
-    metrics.registry.register(Gauges(Sources(cache.told, leads, freshness.behind)))
-    eyes = EventSink(cache, loops, freshness, metrics, settings.resource_class)
+    event_writer = EventWriter(port)
+    loops = Loops(ReconcileContext(event_writer, cache, settings, on_status_written=metrics.on_status_written), metrics, leading=False)
+    metrics.registry.register(Gauges(Sources(cache.snapshots, leads, freshness.behind)))
+    sink = EventSink(cache, loops, freshness, metrics, settings.resource_class)
     services = (
         HttpServer(settings.port, partial(problems, loops, freshness), freshness.cold, metrics.registry),
-        Watches(client, settings.namespaces, eyes.see),
+        Watches(client, settings.namespaces, sink.see),
         Audits(freshness, api, settings.namespaces),
         LeaderService(loops, port, partial(Election, candidate) if candidate else None),
-        recorder,
+        event_writer,
     )
-    return registry(eyes, services)
+    return registry(sink, services)
 
 
 def candidate_for(settings: Settings) -> Candidate | None:
     """None where there is no election."""
     if settings.lease is None:
         return None
-    post = LeaseRef(*settings.lease, identity=f"{settings.identity}_{uuid.uuid4().hex[:8]}")
-    return Candidate(ApiServer(connect(), IMPATIENT), post, ElectionTimings())
+    lease = LeaseRef(*settings.lease, identity=f"{settings.identity}_{uuid.uuid4().hex[:8]}")
+    return Candidate(ApiServer(connect(), IMPATIENT), lease, ElectionTimings())
 
 
 def problems(loops: Loops, freshness: Freshness) -> Iterator[str]:

@@ -75,9 +75,9 @@ class ObservedLease:
 class Candidate:
     """One process's part in the election. `turn` is called again and again; `leads` may be asked by any thread."""
 
-    def __init__(self, cluster: Cluster, post: LeaseRef, terms: ElectionTimings, clock: Callable[[], float] = uptime) -> None:
-        self._cluster, self._post, self._terms, self._clock = cluster, post, terms, clock
-        self._sight: ObservedLease | None = None
+    def __init__(self, cluster: Cluster, ref: LeaseRef, timings: ElectionTimings, clock: Callable[[], float] = uptime) -> None:
+        self._cluster, self._ref, self._timings, self._clock = cluster, ref, timings, clock
+        self._lease: ObservedLease | None = None
         self._until: float | None = None
 
     def leads(self) -> bool:
@@ -96,12 +96,12 @@ class Candidate:
             Deposed: it led, and that is over.
         """
         try:
-            there = self._cluster.get("Lease", self._post.namespace, self._post.name)
+            there = self._cluster.get("Lease", self._ref.namespace, self._ref.name)
             self._see(there)
             if self._may_write():
                 self._write(there)
         except ApiError as error:
-            LOG.warning("the Lease %s/%s: %s", self._post.namespace, self._post.name, error)
+            LOG.warning("the Lease %s/%s: %s", self._ref.namespace, self._ref.name, error)
         if self.over():
             raise LostLeadership("the Lease was not renewed in time")
         return self._pause()
@@ -109,10 +109,10 @@ class Candidate:
     def release(self) -> None:
         """Stop leading now, and say so in the Lease: the next one need not wait. Only when nothing of ours acts any more."""
         led, self._until = self.leads(), float("-inf")
-        if not led or self._sight is None:
+        if not led or self._lease is None:
             return
         try:
-            self._patch(self._sight, {"holderIdentity": NOBODY, "leaseDurationSeconds": 1, "renewTime": _stamp()})
+            self._patch(self._lease, {"holderIdentity": NOBODY, "leaseDurationSeconds": 1, "renewTime": _stamp()})
         except ApiError as error:
             LOG.warning("the Lease was not released: %s", error)
 
@@ -121,57 +121,57 @@ class Candidate:
             self._miss()
             return
         spec, version = there.get("spec") or {}, there["metadata"]["resourceVersion"]
-        if self._sight is None or self._sight.version != version:
+        if self._lease is None or self._lease.version != version:
             duration, holder = float(spec.get("leaseDurationSeconds") or 0), spec.get("holderIdentity") or NOBODY
-            self._sight = ObservedLease(version, holder, duration, spec.get("leaseTransitions") or 0, self._clock())
-        if self._until is not None and self._sight.holder != self._post.identity:
+            self._lease = ObservedLease(version, holder, duration, spec.get("leaseTransitions") or 0, self._clock())
+        if self._until is not None and self._lease.holder != self._ref.identity:
             self._until = float("-inf")
-            raise LostLeadership(f"{self._sight.holder or 'nobody'} holds the Lease now")
+            raise LostLeadership(f"{self._lease.holder or 'nobody'} holds the Lease now")
 
     def _miss(self) -> None:
         """It is not there. Whoever renewed it last may lead from a moment ago, so its absence is watched like a version of it."""
-        seen = self._sight
+        seen = self._lease
         if self.leads() or (seen is not None and seen.version == ABSENT):
             return
-        self._sight = ObservedLease(ABSENT, SOMEBODY, seen.duration if seen else 0, seen.transitions if seen else 0, self._clock())
+        self._lease = ObservedLease(ABSENT, SOMEBODY, seen.duration if seen else 0, seen.transitions if seen else 0, self._clock())
 
     def _may_write(self) -> bool:
         """Ours, or free; and never after our time as a leader is over."""
-        seen = self._sight
+        seen = self._lease
         if seen is None or self.over():
             return False
-        if seen.holder == self._post.identity:
+        if seen.holder == self._ref.identity:
             return True
         return seen.holder == NOBODY or self._clock() >= self._free_at(seen)
 
     def _free_at(self, seen: ObservedLease) -> float:
         """Operators of two versions may have different terms; the longer ones hold."""
-        return seen.since + max(self._terms.duration, seen.duration)
+        return seen.since + max(self._timings.duration, seen.duration)
 
     def _write(self, there: Json | None) -> None:
-        seen, now = self._sight, _stamp()
-        spec: Json = {"holderIdentity": self._post.identity, "leaseDurationSeconds": int(self._terms.duration), "renewTime": now}
-        if seen is None or seen.holder != self._post.identity:
+        seen, now = self._lease, _stamp()
+        spec: Json = {"holderIdentity": self._ref.identity, "leaseDurationSeconds": int(self._timings.duration), "renewTime": now}
+        if seen is None or seen.holder != self._ref.identity:
             spec |= {"acquireTime": now, "leaseTransitions": seen.transitions + 1 if seen else 0}
         sent = self._clock()
         self._see(self._patch(seen, spec) if there is not None and seen is not None else self._create(spec))
-        self._until = sent + self._terms.deadline
+        self._until = sent + self._timings.deadline
 
     def _patch(self, seen: ObservedLease, spec: Json) -> Json:
         condition = {"resourceVersion": seen.version}
-        return self._cluster.patch("Lease", self._post.namespace, self._post.name, {"metadata": condition, "spec": spec})
+        return self._cluster.patch("Lease", self._ref.namespace, self._ref.name, {"metadata": condition, "spec": spec})
 
     def _create(self, spec: Json) -> Json:
-        head = {"namespace": self._post.namespace, "name": self._post.name}
+        head = {"namespace": self._ref.namespace, "name": self._ref.name}
         return self._cluster.create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": head, "spec": spec})
 
     def _pause(self) -> float:
         """Followers look at the very moment at which a silent leader's time is over."""
-        seen = self._sight
-        if seen is None or self._until is not None or seen.holder in {NOBODY, self._post.identity}:
-            return self._terms.retry
+        seen = self._lease
+        if seen is None or self._until is not None or seen.holder in {NOBODY, self._ref.identity}:
+            return self._timings.retry
         left = self._free_at(seen) - self._clock()
-        return min(self._terms.retry, left) if left > 0 else self._terms.retry
+        return min(self._timings.retry, left) if left > 0 else self._timings.retry
 
 
 def _stamp() -> str:

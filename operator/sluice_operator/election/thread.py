@@ -23,15 +23,15 @@ LOG = logging.getLogger("sluice")
 WATCHED_EVERY = 0.25  # seconds; between `deadline` and `duration` lie five
 LAST_TURN = 3.0  # seconds
 AFTER_A_FAULT = 2.0  # seconds
-DEPOSED = 70  # the process's exit code
+LOST_LEADERSHIP = 70  # the process's exit code
 
 
 def leave(reason: str) -> None:
     """End the process at once: no cleaning up, which might still write, and no waiting for a log that nobody reads."""
-    threading.Timer(1.0, os._exit, (DEPOSED,)).start()
+    threading.Timer(1.0, os._exit, (LOST_LEADERSHIP,)).start()
     LOG.critical("this operator leads no more: %s", reason)
     logging.shutdown()
-    os._exit(DEPOSED)
+    os._exit(LOST_LEADERSHIP)
 
 
 class Election:
@@ -56,7 +56,7 @@ class Election:
             self._candidate.release()
 
     def _take_part(self) -> None:
-        pause, told = 0.0, False
+        pause, announced = 0.0, False
         while not self._ended.wait(pause):
             try:
                 pause = self._candidate.turn()
@@ -68,8 +68,8 @@ class Election:
                 LOG.exception("a turn of the election failed")
                 pause = AFTER_A_FAULT
                 continue
-            if not told and self._candidate.leads():
-                told = True
+            if not announced and self._candidate.leads():
+                announced = True
                 LOG.info("this operator leads")
                 self._elected()
 

@@ -168,9 +168,9 @@ def _step(view: View, old: Status, step: Step) -> Iterator[EventToSend]:
         if isinstance(action, AddFinalizer):
             yield EventToSend(Reason.ACCEPTED, step.message)
         if isinstance(action, RemoveFinalizer):
-            yield EventToSend(Reason.DELETED, step.message, deed=True)
+            yield EventToSend(Reason.DELETED, step.message, after_action=True)
         if isinstance(action, Retarget):
-            yield EventToSend(Reason.SCALING, f"{counted(action.executors, 'executor')} wanted of {action.pod}", deed=True)
+            yield EventToSend(Reason.SCALING, f"{counted(action.executors, 'executor')} wanted of {action.pod}", after_action=True)
     if step.ready and view.driver_pod is not None and (before is None or before.status != "True"):
         yield EventToSend(Reason.DRIVER_READY, step.message)
     if before and before.reason == step.reason:

@@ -112,7 +112,7 @@ def note_report(view: View) -> Status:
     pod = view.driver_pod
     if pod is None or pod.report is None:
         return replace(view.status, draining=())
-    return replace(view.status, draining=pod.report.draining[:DRAINS], stream=_figures(pod.report, view.status.stream, view.heard))
+    return replace(view.status, draining=pod.report.draining[:DRAINS], stream=_figures(pod.report, view.status.stream, view.last_report_at))
 
 
 def _figures(report: Report, before: StreamStatus | None, heard: datetime) -> StreamStatus:

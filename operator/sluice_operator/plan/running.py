@@ -32,7 +32,7 @@ def running(view: View) -> Step:
         return progress(Phase.STARTING, pod.trouble.reason, f"{pod.name}: {pod.trouble.message}")
     if pod.report is None:
         return progress(Phase.STARTING, "DriverStarting", UNHEARD.format(pod.name))
-    heard = view.heard
+    heard = view.last_report_at
     if view.now - heard >= STALE:
         text = f"no report from {pod.name} since {heard:%H:%M:%S}Z"
         return progress(PHASES.get(pod.report.phase, Phase.STARTING), "ReportStale", text)

@@ -58,10 +58,10 @@ class EventSink:
         self.freshness.shown(kind, meta["uid"], meta["resourceVersion"], gone=gone or (strange and kind == CONSUMER_KIND))
         if strange:
             return
-        sight = self.cache.see(kind, body, datetime.now(UTC).replace(microsecond=0), gone=gone)
+        change = self.cache.see(kind, body, datetime.now(UTC).replace(microsecond=0), gone=gone)
         self.metrics.saw(kind, meta["uid"], (meta.get("annotations") or {}).get(REPORT), gone=gone)
-        if sight is not None:
-            self.loops.wake(sight.key, matters=sight.matters)
+        if change is not None:
+            self.loops.wake(change.key, matters=change.matters)
 
     def _strange(self, kind: str, body: Json, *, gone: bool) -> bool:
         """Whether another operator has it. A resource that was ours a moment ago is forgotten, and its loop ends."""
@@ -123,7 +123,7 @@ def login(**given: Any) -> kopf.ConnectionInfo | None:
     return kopf.login_with_kubeconfig(**given) or kopf.login_with_service_account(**given)
 
 
-def registry(eyes: EventSink, services: Sequence[BackgroundService]) -> kopf.OperatorRegistry:
+def registry(sink: EventSink, services: Sequence[BackgroundService]) -> kopf.OperatorRegistry:
     """Everything that kopf has to call. Services start in this order and stop in the other one."""
     handlers = kopf.OperatorRegistry()
     kopf.on.startup(registry=handlers)(configure)
@@ -131,7 +131,7 @@ def registry(eyes: EventSink, services: Sequence[BackgroundService]) -> kopf.Ope
     for number, service in enumerate(services):
         kopf.on.startup(id=f"start-{number}", registry=handlers, errors=kopf.ErrorsMode.PERMANENT)(starter(service))
     kopf.on.cleanup(id="clean", registry=handlers)(cleaner(services))
-    kopf.on.event(*RESOURCE, id=RESOURCE[-1], registry=handlers)(watcher(eyes))
+    kopf.on.event(*RESOURCE, id=RESOURCE[-1], registry=handlers)(watcher(sink))
     return handlers
 
 
@@ -154,10 +154,10 @@ def cleaner(services: Sequence[BackgroundService]) -> Callable[..., Any]:
     return clean
 
 
-def watcher(eyes: EventSink) -> Callable[..., Any]:
+def watcher(sink: EventSink) -> Callable[..., Any]:
     """The handler of every event of a KinesisConsumer."""
 
     async def seen(event: kopf.RawEvent, **_: Any) -> None:
-        eyes.see(CONSUMER_KIND, WatchEvent(dict(event["object"]), gone=event["type"] == "DELETED"))
+        sink.see(CONSUMER_KIND, WatchEvent(dict(event["object"]), gone=event["type"] == "DELETED"))
 
     return seen

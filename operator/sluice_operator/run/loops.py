@@ -140,9 +140,9 @@ class Loops:
             try:
                 await asyncio.wait_for(self._bells[key].wait(), pause)
             except TimeoutError:
-                heard = self._context.cache.heard(key)
-                if latest is None or heard is None or min(heard + STALE, latest) <= wake:
+                reported = self._context.cache.last_report_at(key)
+                if latest is None or reported is None or min(reported + STALE, latest) <= wake:
                     return key not in self._alive
-                wake = min(heard + STALE, latest)
+                wake = min(reported + STALE, latest)
             else:
                 return False

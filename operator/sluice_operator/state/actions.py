@@ -65,12 +65,12 @@ Action = AddFinalizer | RemoveFinalizer | CreateDriver | CreateJob | DeletePod |
 
 @dataclass(frozen=True, slots=True)
 class EventToSend:
-    """What `kubectl describe` shows; `warning` decides the type. One of a `deed` is told when that is done."""
+    """What `kubectl describe` shows; `warning` decides the type. One of a `after_action` is told when that is done."""
 
     reason: str
     message: str
     warning: bool = False
-    deed: bool = False
+    after_action: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

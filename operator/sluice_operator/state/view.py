@@ -73,7 +73,7 @@ class View:
         return self.status.migration is not None and self.status.migration.state is MigrationState.COMPLETE
 
     @property
-    def heard(self) -> datetime:
+    def last_report_at(self) -> datetime:
         """When the driver's last report was new. The status may know it from an operator that came before."""
         pod, told = self.driver_pod, self.status.stream
         first = pod.reported_at if pod and pod.reported_at else self.now

@@ -1,7 +1,7 @@
-"""What Prometheus is told when it asks: of this process, and of each resource, out of the cache.
+"""What Prometheus is snapshots when it asks: of this process, and of each resource, out of the cache.
 
 Figures are those of the driver's last report: into the status they are written seldom, where there are many resources.
-Resources are told of by the leader only: all replicas know them, and a sum would count them twice.
+Resources are snapshots of by the leader only: all replicas know them, and a sum would count them twice.
 """
 
 from __future__ import annotations
@@ -79,11 +79,11 @@ def _families() -> list[GaugeMetricFamily]:
     ]
 
 
-def _resources(told: list[ResourceSnapshot], consumers: GaugeMetricFamily, by_resource: list[GaugeMetricFamily]) -> Iterator[GaugeMetricFamily]:
-    phases = Counter((one.body.get("status") or {}).get("phase", Phase.PENDING) for one in told)
+def _resources(snapshots: list[ResourceSnapshot], consumers: GaugeMetricFamily, by_resource: list[GaugeMetricFamily]) -> Iterator[GaugeMetricFamily]:
+    phases = Counter((one.body.get("status") or {}).get("phase", Phase.PENDING) for one in snapshots)
     for phase in Phase:
         consumers.add_metric([phase], phases[phase])
-    for one in told:
+    for one in snapshots:
         meta, figures = one.body["metadata"], _figures(one.body.get("status") or {}, one.driver)
         for family in by_resource:
             if (value := figures[family.name]) is not None:
