@@ -29,8 +29,8 @@ from sluice_operator.telemetry.serving import HttpServer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-QUIET = ("kopf.objects", "kopf.activities", "aiohttp.access")  # a line for every event of every pod, and every probe
-IMPATIENT = (2.0, 3.0)  # seconds for the election's calls: two of them and a pause fit into its deadline
+QUIET = ("kopf.objects", "kopf.activities", "aiohttp.access")  # they log every event of every pod, and every probe
+IMPATIENT = (2.0, 3.0)  # seconds to connect, and between bytes, of the election's calls: two calls and a pause fit into its deadline
 
 
 def main() -> None:
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def assembled(settings: Settings) -> kopf.OperatorRegistry:
-    """All the parts, and what kopf has to call of them."""
+    """All parts, and the handlers that kopf calls."""
     cache, metrics, freshness, client = Cache(), OperatorMetrics(), Freshness(resource_class=settings.resource_class), connect()
     api = ApiServer(client)
     candidate = candidate_for(settings)
@@ -78,8 +78,8 @@ def candidate_for(settings: Settings) -> Candidate | None:
 
 
 def problems(loops: Loops, freshness: Freshness) -> Iterator[str]:
-    """What only a new start cures."""
-    yield from (f"the pass over {'/'.join(key)} hangs" for key in loops.stuck())
+    """What only a restart of the process cures."""
+    yield from (f"the reconcile of {'/'.join(key)} hangs" for key in loops.stuck())
     yield from (f"the watch of {kind}s shows nothing any more" for kind in freshness.stuck())
 
 

@@ -151,7 +151,7 @@ def never_stale(patch: Patch) -> None:
 )
 def born_yesterday(patch: Patch) -> None:
     """Ready stands for longer with every restart."""
-    patch.setattr(View, "heard", property(lambda view: view.driver_pod.reported_at or view.now))
+    patch.setattr(View, "last_report_at", property(lambda view: view.driver_pod.reported_at or view.now))
     patch.setattr(running, "_with_one_batch", lambda _view, _pod, _report: None)  # which would notice it, too
 
 
