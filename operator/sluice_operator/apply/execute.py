@@ -1,6 +1,6 @@
-"""Doing what a plan says: one small function per action, each safe to repeat.
+"""Carry out the actions of a plan: one small function per action, each safe to repeat.
 
-Nothing is decided here. "Already exists" means done if it is ours; "gone already" means done.
+Nothing is decided here. An object that exists already counts as created, if it is this resource's. One that is gone counts as deleted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ActionContext:
-    """An action's surroundings; the view holds the status as it was just written."""
+    """What an action needs. The view has the status as it was just written."""
 
     cluster: Cluster
     view: View
@@ -35,7 +35,7 @@ def apply(context: ActionContext, action: Action) -> None:
     """Carry out one action.
 
     Raises:
-        ApiError: see `cluster.port`; the caller looks again.
+        ApiError: see `cluster.port`; the caller reconciles again.
     """
     HANDLERS[type(action)](context, action)
 
@@ -44,7 +44,7 @@ def add_finalizer(context: ActionContext) -> Json:
     """The resource with our finalizer on it, if it is still as it was seen.
 
     Raises:
-        ApiError: see `cluster.port`; the caller looks again.
+        ApiError: see `cluster.port`; the caller reconciles again.
     """
     return _finalizers(context, [*context.view.resource.finalizers, FINALIZER])
 
@@ -77,7 +77,7 @@ def _create_job(context: ActionContext, _action: CreateJob) -> None:
     if view.wanted is None or view.status.migration is None:
         raise ValueError("no Job without a spec and a migration")
     job = manifests.migration_job(view.resource, view.wanted, view.status.migration, context.settings)
-    context.cluster.check(manifests.pod_of(job))  # what the Job controller would be told, and tells nobody but in events
+    context.cluster.check(manifests.pod_of(job))  # the Job controller would report a refusal in events only
     _create(context.cluster, job)
 
 
