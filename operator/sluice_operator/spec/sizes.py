@@ -1,6 +1,6 @@
-"""Sizes of driver and executors: from a container's resources, as users think of them, to Spark's settings.
+"""Sizes of driver and executors: from a container's resources, as users write them, to Spark's settings.
 
-Spark asks for a heap and adds an overhead; users say what the pod may take. Pure.
+Spark takes a heap and adds an overhead; users write what the whole pod may take. Pure.
 """
 
 from __future__ import annotations
