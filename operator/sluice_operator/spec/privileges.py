@@ -25,7 +25,7 @@ def privilege_problem(template: Json) -> str | None:
 
 
 def automount_problem(template: Json) -> str | None:
-    """Why the template may not set the API token of a pod: a driver needs one, and no other pod does."""
+    """Why the template is refused if it sets the API token of a pod, or None. The operator decides: only a driver needs one."""
     spec = template.get("spec")
     asked = isinstance(spec, dict) and "automountServiceAccountToken" in spec
     return "spec.automountServiceAccountToken: is set by the operator" if asked else None

@@ -73,7 +73,7 @@ def refusal(key: str, value: str) -> str | None:
 
 
 def without_effect(key: str) -> str | None:
-    """Why the setting has no effect: Spark reads it for a driver pod that it creates itself, and here the operator creates it."""
+    """Why the setting has no effect: Spark reads it for a driver pod that it creates itself, and here the operator does. Or None."""
     return "has no effect, for the operator makes the driver's pod; use driver.podTemplate" if key.startswith(DRIVER_VOLUMES) else None
 
 

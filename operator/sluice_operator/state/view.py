@@ -75,10 +75,10 @@ class View:
     @property
     def last_report_at(self) -> datetime:
         """When the driver's last report was seen first; the status may have an earlier time, from a previous operator."""
-        pod, told = self.driver_pod, self.status.stream
+        pod, known = self.driver_pod, self.status.stream
         first = pod.reported_at if pod and pod.reported_at else self.now
-        known = told is not None and pod is not None and pod.report is not None and told.number == pod.report.number
-        return min(first, told.reported_at) if known and told else first
+        same = known is not None and pod is not None and pod.report is not None and known.number == pod.report.number
+        return min(first, known.reported_at) if same and known else first
 
     @property
     def patience(self) -> RestartPolicy:

@@ -33,7 +33,7 @@ BY_RESOURCE = {
     "sluice_consumer_draining_executors": "Executors that end their work before they leave.",
     "sluice_consumer_report_age_seconds": "Time since the driver's figures last moved.",
     "sluice_consumer_ready": "1 if the condition Ready is True.",
-    "sluice_consumer_stalled": "1 if the condition Stalled is True: somebody has to do something.",
+    "sluice_consumer_stalled": "1 if the condition Stalled is True: a person has to act.",
 }
 
 
