@@ -29,8 +29,8 @@ from sluice_operator.telemetry.serving import HttpServer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-QUIET = ("kopf.objects", "kopf.activities", "aiohttp.access")  # a line for every event of every pod, and every probe
-IMPATIENT = (2.0, 3.0)  # seconds for the election's calls: two of them and a pause fit into its deadline
+QUIET = ("kopf.objects", "kopf.activities", "aiohttp.access")  # they log every event of every pod, and every probe
+IMPATIENT = (2.0, 3.0)  # seconds to connect, and between bytes, of the election's calls: two calls and a pause fit into its deadline
 
 
 def main() -> None:
@@ -49,37 +49,37 @@ def main() -> None:
 
 
 def assembled(settings: Settings) -> kopf.OperatorRegistry:
-    """All the parts, and what kopf has to call of them."""
+    """All parts, and the handlers that kopf calls."""
     cache, metrics, freshness, client = Cache(), OperatorMetrics(), Freshness(resource_class=settings.resource_class), connect()
     api = ApiServer(client)
     candidate = candidate_for(settings)
     leads = candidate.leads if candidate else lambda: True
     port = LeaderOnly(MeteredCluster(api, metrics), leads)
-    recorder = EventWriter(port)
-    loops = Loops(ReconcileContext(recorder, cache, settings, on_status_written=metrics.on_status_written), metrics, leading=False)
-    metrics.registry.register(Gauges(Sources(cache.told, leads, freshness.behind)))
-    eyes = EventSink(cache, loops, freshness, metrics, settings.resource_class)
+    event_writer = EventWriter(port)
+    loops = Loops(ReconcileContext(event_writer, cache, settings, on_status_written=metrics.on_status_written), metrics, leading=False)
+    metrics.registry.register(Gauges(Sources(cache.snapshots, leads, freshness.behind)))
+    sink = EventSink(cache, loops, freshness, metrics, settings.resource_class)
     services = (
         HttpServer(settings.port, partial(problems, loops, freshness), freshness.cold, metrics.registry),
-        Watches(client, settings.namespaces, eyes.see),
+        Watches(client, settings.namespaces, sink.see),
         Audits(freshness, api, settings.namespaces),
         LeaderService(loops, port, partial(Election, candidate) if candidate else None),
-        recorder,
+        event_writer,
     )
-    return registry(eyes, services)
+    return registry(sink, services)
 
 
 def candidate_for(settings: Settings) -> Candidate | None:
     """None where there is no election."""
     if settings.lease is None:
         return None
-    post = LeaseRef(*settings.lease, identity=f"{settings.identity}_{uuid.uuid4().hex[:8]}")
-    return Candidate(ApiServer(connect(), IMPATIENT), post, ElectionTimings())
+    lease = LeaseRef(*settings.lease, identity=f"{settings.identity}_{uuid.uuid4().hex[:8]}")
+    return Candidate(ApiServer(connect(), IMPATIENT), lease, ElectionTimings())
 
 
 def problems(loops: Loops, freshness: Freshness) -> Iterator[str]:
-    """What only a new start cures."""
-    yield from (f"the pass over {'/'.join(key)} hangs" for key in loops.stuck())
+    """What only a restart of the process cures."""
+    yield from (f"the reconcile of {'/'.join(key)} hangs" for key in loops.stuck())
     yield from (f"the watch of {kind}s shows nothing any more" for kind in freshness.stuck())
 
 

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 class Settings:
     """`image` is the consumer image for pipelines that name none; no `namespaces` means all of them.
 
-    `executor_account` is what executors and migrations run as if the spec names no account; None: the driver's, without its token.
+    `executor_account`: the account of executors and migrations if the spec names none. None: the driver's, without its token.
 
-    `lease` is the namespace and name of the Lease by which replicas elect one that acts; None: this process acts, alone.
-    Only resources whose label sluice.dev/class is `resource_class` are looked after; without the label that is "".
+    `lease`: namespace and name of the Lease by which replicas elect a leader. None: there is no election, and this process acts.
+    Only resources whose label sluice.dev/class is `resource_class` are reconciled; a resource without the label has the class "".
     """
 
     image: str = "sluice-consumer:dev"
@@ -36,8 +36,8 @@ class Settings:
 def read(environ: Mapping[str, str]) -> Settings:
     """From SLUICE_CONSUMER_IMAGE, WATCH_NAMESPACES (comma-separated), SLUICE_CLASS, POD_NAME, SLUICE_LEASE (namespace/name), SLUICE_PORT.
 
-    SLUICE_LOG_FORMAT. SLUICE_DRIVER_METRICS_PORT: where new drivers serve metrics; without it they serve none. SLUICE_EXECUTOR_ACCOUNT. And what
-    specs may not say: SLUICE_PRIVILEGED_PODS (true lets them), SLUICE_SERVICE_ACCOUNTS (comma-separated), SLUICE_ACCOUNT (namespace/name of the
+    SLUICE_LOG_FORMAT. SLUICE_DRIVER_METRICS_PORT: where new drivers serve metrics; without it they serve none. SLUICE_EXECUTOR_ACCOUNT. What
+    specs may say: SLUICE_PRIVILEGED_PODS (true: privileges), SLUICE_SERVICE_ACCOUNTS (comma-separated), SLUICE_ACCOUNT (namespace/name of the
     operator's own).
     """
     default = Settings()

@@ -122,7 +122,7 @@ class Town:
 
     def check(self) -> None:
         """The invariant."""
-        leaders = [process.candidate._post.identity for process in self.leaders()]
+        leaders = [process.candidate._ref.identity for process in self.leaders()]
         assert len(leaders) <= 1, f"{leaders} lead at {self.now:.1f} s"
         self.led += bool(leaders)
 

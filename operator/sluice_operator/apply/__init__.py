@@ -1,5 +1,5 @@
 """Actions onto the API server, and the objects that they make.
 
 Every write has its condition, and may be repeated after a crash.
-It chooses nothing: which action is the plan's to say.
+It carries out actions and decides none.
 """

@@ -1,4 +1,4 @@
-"""Events are written by a thread of their own, one after the other, so that no pod waits for them (as with client-go's recorder)."""
+"""Events are written by a thread of their own, in order, so that no reconcile waits for them (as with client-go's recorder)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ LAST_WORDS = 3.0  # seconds for those that still wait when the process ends
 
 
 class EventWriter:
-    """`Cluster` whose events are written later, in their order: `create` of one returns at once, with what is to be written.
+    """`Cluster` whose events are written later, in order: `create` of an event returns at once, with its body.
 
-    One that cannot be written is a line in the log, as ever. While all is busy they come late: one call at a time, beside those of passes. From
-    `stop` on they are written at once.
+    An event that cannot be written becomes a log line. Events are written one call at a time, beside the calls of reconciles, so they may
+    be late. After `stop` they are written at once.
     """
 
     def __init__(self, cluster: Cluster, most: int = MOST) -> None:
@@ -35,7 +35,7 @@ class EventWriter:
         """The thread begins with the first event."""
 
     async def stop(self) -> None:
-        """What waits is written, unless that takes too long."""
+        """Write the events that wait, for at most 3 s."""
         written = asyncio.create_task(asyncio.to_thread(self._writer.shutdown))
         await asyncio.wait({written}, timeout=LAST_WORDS)
         self._writer.shutdown(wait=False, cancel_futures=True)

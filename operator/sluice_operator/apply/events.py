@@ -1,4 +1,4 @@
-"""Events onto the API server. An event that cannot be written is a line in the log and nothing worse."""
+"""Write events to the API server. An event that cannot be written becomes a log line; no error is raised."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST = 1024  # the API's own limit for a message
 
 
 def announce(cluster: Cluster, view: View, events: Iterable[EventToSend], reporter: str) -> None:
-    """Write each event; the name depends on what is said and when, so a repeated pass does not say it twice."""
+    """Write each event. Its name depends on message and time, so a repeated reconcile does not write it twice."""
     for event in events:
         LOG.info("%s/%s: event %s: %s", view.resource.namespace, view.resource.name, event.reason, event.message)
         resource = view.resource
@@ -30,7 +30,7 @@ def announce(cluster: Cluster, view: View, events: Iterable[EventToSend], report
 
 
 def post(cluster: Cluster, event: Json) -> None:
-    """Write one."""
+    """Write one event."""
     try:
         cluster.create(event)
     except ApiError as error:

@@ -1,6 +1,6 @@
-"""Doing what a plan says: one small function per action, each safe to repeat.
+"""Carry out the actions of a plan: one small function per action, each safe to repeat.
 
-Nothing is decided here. "Already exists" means done if it is ours; "gone already" means done.
+Nothing is decided here. An object that exists already counts as created, if it is this resource's. One that is gone counts as deleted.
 """
 
 from __future__ import annotations
@@ -24,61 +24,61 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ActionContext:
-    """An action's surroundings; the view holds the status as it was just written."""
+    """What an action needs. The view has the status as it was just written."""
 
     cluster: Cluster
     view: View
     settings: Settings
 
 
-def apply(doing: ActionContext, action: Action) -> None:
+def apply(context: ActionContext, action: Action) -> None:
     """Carry out one action.
 
     Raises:
-        ApiError: see `cluster.port`; the caller looks again.
+        ApiError: see `cluster.port`; the caller reconciles again.
     """
-    DEEDS[type(action)](doing, action)
+    HANDLERS[type(action)](context, action)
 
 
-def add_finalizer(doing: ActionContext) -> Json:
+def add_finalizer(context: ActionContext) -> Json:
     """The resource with our finalizer on it, if it is still as it was seen.
 
     Raises:
-        ApiError: see `cluster.port`; the caller looks again.
+        ApiError: see `cluster.port`; the caller reconciles again.
     """
-    return _finalizers(doing, [*doing.view.resource.finalizers, FINALIZER])
+    return _finalizers(context, [*context.view.resource.finalizers, FINALIZER])
 
 
-def _add_finalizer(doing: ActionContext, _action: AddFinalizer) -> None:
-    add_finalizer(doing)
+def _add_finalizer(context: ActionContext, _action: AddFinalizer) -> None:
+    add_finalizer(context)
 
 
-def _remove_finalizer(doing: ActionContext, _action: RemoveFinalizer) -> None:
-    _finalizers(doing, [name for name in doing.view.resource.finalizers if name != FINALIZER])
+def _remove_finalizer(context: ActionContext, _action: RemoveFinalizer) -> None:
+    _finalizers(context, [name for name in context.view.resource.finalizers if name != FINALIZER])
 
 
-def _finalizers(doing: ActionContext, names: list[str]) -> Json:
-    resource = doing.view.resource
+def _finalizers(context: ActionContext, names: list[str]) -> Json:
+    resource = context.view.resource
     changes = {"metadata": {"resourceVersion": resource.version, "finalizers": names}}
-    return doing.cluster.patch(CONSUMER_KIND, resource.namespace, resource.name, changes)
+    return context.cluster.patch(CONSUMER_KIND, resource.namespace, resource.name, changes)
 
 
-def _create_driver(doing: ActionContext, _action: CreateDriver) -> None:
-    view = doing.view
+def _create_driver(context: ActionContext, _action: CreateDriver) -> None:
+    view = context.view
     if view.wanted is None:
         raise ValueError("no driver without a spec")
     if view.wanted.spec.executor.pod_template:
-        doing.cluster.check(manifests.executor_sample(view.resource, view.wanted, doing.settings))
-    _create(doing.cluster, manifests.driver_pod(view.resource, view.wanted, view.driver, doing.settings))
+        context.cluster.check(manifests.executor_sample(view.resource, view.wanted, context.settings))
+    _create(context.cluster, manifests.driver_pod(view.resource, view.wanted, view.driver, context.settings))
 
 
-def _create_job(doing: ActionContext, _action: CreateJob) -> None:
-    view = doing.view
+def _create_job(context: ActionContext, _action: CreateJob) -> None:
+    view = context.view
     if view.wanted is None or view.status.migration is None:
         raise ValueError("no Job without a spec and a migration")
-    job = manifests.migration_job(view.resource, view.wanted, view.status.migration, doing.settings)
-    doing.cluster.check(manifests.pod_of(job))  # what the Job controller would be told, and tells nobody but in events
-    _create(doing.cluster, job)
+    job = manifests.migration_job(view.resource, view.wanted, view.status.migration, context.settings)
+    context.cluster.check(manifests.pod_of(job))  # the Job controller would report a refusal in events only
+    _create(context.cluster, job)
 
 
 def _create(cluster: Cluster, body: Json) -> None:
@@ -100,20 +100,20 @@ def _identity(body: Json) -> tuple[list[str], str | None]:
     return owners, (meta.get("annotations") or {}).get(SPEC_HASH)
 
 
-def _delete_pod(doing: ActionContext, action: DeletePod) -> None:
-    doing.cluster.delete("Pod", doing.view.resource.namespace, action.name, action.uid, action.grace)
+def _delete_pod(context: ActionContext, action: DeletePod) -> None:
+    context.cluster.delete("Pod", context.view.resource.namespace, action.name, action.uid, action.grace)
 
 
-def _delete_job(doing: ActionContext, action: DeleteJob) -> None:
-    doing.cluster.delete("Job", doing.view.resource.namespace, action.name, action.uid)
+def _delete_job(context: ActionContext, action: DeleteJob) -> None:
+    context.cluster.delete("Job", context.view.resource.namespace, action.name, action.uid)
 
 
-def _retarget(doing: ActionContext, action: Retarget) -> None:
+def _retarget(context: ActionContext, action: Retarget) -> None:
     changes = {"metadata": {"uid": action.uid, "annotations": {TARGET: str(action.executors)}}}
-    doing.cluster.patch("Pod", doing.view.resource.namespace, action.pod, changes)
+    context.cluster.patch("Pod", context.view.resource.namespace, action.pod, changes)
 
 
-DEEDS: dict[type, Callable[..., None]] = {
+HANDLERS: dict[type, Callable[..., None]] = {
     AddFinalizer: _add_finalizer,
     RemoveFinalizer: _remove_finalizer,
     CreateDriver: _create_driver,

@@ -1,7 +1,7 @@
-"""The objects we make: driver pod, executor template, migration Job. Pure; the contract is docs/interfaces.md.
+"""The objects that the operator creates: driver pod, executor template, migration Job. Pure; the contract is docs/interfaces.md.
 
-Everything that a driver needs is in its pod, in annotations that the downward API shows it as files, so there is no
-second object to create, lose or leak.
+The driver's configuration is in annotations of its pod, which the downward API mounts as files. So there is no second object to
+create, lose or leak.
 """
 
 from __future__ import annotations
@@ -92,12 +92,12 @@ def driver_config(resource: Resource, wanted: DesiredSpec, driver: DriverStatus,
 
 
 def _table_made(driver: DriverStatus) -> list[Json]:
-    """Tells a driver that there was a checkpoint table. A variable, which older drivers pass over; they refuse a setting that they do not know."""
+    """Tells a driver that there was a checkpoint table. It is a variable: older drivers ignore one, and refuse an unknown setting."""
     return [] if driver.generation is None else [{"name": "SLUICE_TABLE_MADE", "value": "true"}]
 
 
 def _accepted(batch: str | None) -> Json:
-    """Left out unless it is wanted, for older drivers refuse what they do not know. A word that is no number is refused by the driver, by its key."""
+    """Left out unless set: older drivers refuse an unknown setting. The driver refuses a value that is not a number, and names its key."""
     if batch is None:
         return {}
     return {"acceptLossOfBatch": int(batch) if batch.isascii() and batch.isdecimal() else batch}
@@ -108,7 +108,7 @@ def _labelled(resource: Resource) -> dict[str, str]:
 
 
 def executor_template(resource: Resource, wanted: DesiredSpec, settings: Settings) -> Json:
-    """What Spark builds executors on; it fills in image, command, ports and sizes, and overwrites some of it by settings (`spark_settings`)."""
+    """The template of executor pods. Spark fills in image, command, ports and sizes, and overwrites some fields (`spark_settings`)."""
     container = {"name": "executor", "securityContext": dict(CONTAINER_SECURITY), "volumeMounts": list(SCRATCH_MOUNTS)}
     pod = {
         "apiVersion": "v1",
@@ -125,7 +125,7 @@ def executor_template(resource: Resource, wanted: DesiredSpec, settings: Setting
 
 
 def executor_sample(resource: Resource, wanted: DesiredSpec, settings: Settings) -> Json:
-    """A pod such as Spark will ask for, to be checked: what is wrong with the user's template would else only be told to the driver."""
+    """A pod as Spark will create it, for a dry run. Without it only the driver would learn of an error in the user's template."""
     pod = executor_template(resource, wanted, settings)
     meta = {**pod["metadata"], "namespace": resource.namespace, "name": f"{resource.name}-executor-check", "ownerReferences": [owner(resource)]}
     own = [one for one in pod["spec"]["containers"] if one["name"] == "executor"]

@@ -1,4 +1,4 @@
-"""What Spark is told in a cluster, beside what the driver adds: who and where it is, how large, and how executors' pods are made. Pure."""
+"""Spark settings in a cluster: identity, sizes, and how executor pods are created. The driver adds its own. Pure."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def idle_account(spec: Spec, settings: Settings) -> str:
 
 
 def grace_seconds(spec: Spec) -> int:
-    """How long a driver or an executor that is told to end may take."""
+    """Seconds that a driver or an executor may take to end."""
     return spec.drain_timeout_seconds + MARGIN
 
 

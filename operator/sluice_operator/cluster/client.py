@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 TIMEOUT = (3.05, 15)  # seconds to connect, and between bytes
 NOT_FOUND, CONFLICT, UNPROCESSABLE, SERVER_ERROR = 404, 409, 422, 500
-CONDITIONS = {"metadata.uid", "metadata.resourceVersion", "metadata.finalizers"}  # the last: of what is being deleted
+CONDITIONS = {"metadata.uid", "metadata.resourceVersion", "metadata.finalizers"}  # the last: of an object that is being deleted
 DENIED = re.compile(r"ValidatingAdmissionPolicy '.*denied request|admission webhook \".*\" denied the request", re.DOTALL)
-"""Policies and webhooks choose the code of their refusal: it may look like a lost race, or like credentials that have expired."""
+"""Policies and webhooks choose the status code of their refusal. It may be that of a conflict, or of expired credentials."""
 LATER = {401, 408, 410, 429}  # credentials being rotated, a list that took too long, and load
-STRICT = "?fieldValidation=Strict"  # a field that the API does not know is refused, not passed over: `nodeselector` in a podTemplate
+STRICT = "?fieldValidation=Strict"  # an unknown field is refused, not ignored: `nodeselector` in a podTemplate
 PAGE = 500
 NO_DRY_RUN = "does not support dry run"
 SAMPLE = 100  # objects of an audit: with 500, their JSON was 18 % of what the operator did with 500 drivers at rest
@@ -39,7 +39,7 @@ METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 def connect() -> ApiClient:
-    """A client by KUBECONFIG, or the pod's service account (whose token the client reads anew as it is rotated)."""
+    """A client with the credentials of KUBECONFIG, or of the pod's service account. The client reads a rotated token again."""
     settings = Configuration()
     if file := os.environ.get("KUBECONFIG"):
         config.load_kube_config(config_file=file, client_configuration=settings)
@@ -51,7 +51,7 @@ def connect() -> ApiClient:
 
 
 class Direct(ApiClient):  # type: ignore[misc]  # untyped
-    """Calls that go straight to the connections."""
+    """An `ApiClient` that uses its connection pool directly."""
 
     def __init__(self, settings: Configuration) -> None:
         super().__init__(settings)
@@ -113,7 +113,7 @@ class ApiServer:
         return self._write("POST", _path(body["kind"], body["metadata"]["namespace"]) + STRICT, body)
 
     def check(self, body: Json) -> None:
-        """See Cluster. Where an admission webhook cannot answer without acting, nobody knows, and it is no refusal."""
+        """See Cluster. An admission webhook that does not support dry runs is not a refusal."""
         try:
             self._write("POST", _path(body["kind"], body["metadata"]["namespace"]) + f"{STRICT}&dryRun=All", body)
         except Rejected as refused:
@@ -174,7 +174,7 @@ def _raise(error: ApiException, method: str = "") -> NoReturn:
 
 
 def failure(method: str, status: int, answer: Json) -> ApiError:
-    """What an answer that is no success means to the caller. Our patches fail their own condition as a field that cannot be changed."""
+    """The error for an answer that is not a success. A failed condition of a patch comes back as a field that cannot be changed."""
     reason, message = str(answer.get("reason") or status), str(answer.get("message") or "")
     if DENIED.search(message):
         return Rejected(reason, message)
@@ -188,7 +188,7 @@ def failure(method: str, status: int, answer: Json) -> ApiError:
 
 
 def _lost_race(answer: Json) -> bool:
-    """By the field that is named, not by words: a policy may have any."""
+    """Decided by the field that is named, not by the message: a policy may write any message."""
     causes = (answer.get("details") or {}).get("causes") or ()
     return any(cause.get("field") in CONDITIONS for cause in causes)
 

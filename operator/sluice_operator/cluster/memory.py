@@ -1,10 +1,10 @@
 """The API server in memory: it refuses what the real one refuses.
 
-For tests and simulations; ships beside the port so that both stay the same, and a contract suite holds them to that. What it has:
+For tests and simulations. One contract suite tests it and the real client. It has
 resourceVersions and conflicts, generations, the status subresource, labels, uid preconditions, finalizers, grace periods, owner garbage
-collection, watches that expire. What it has not: schemas and defaulting. Controllers, kubelets and faults are the test's.
+collection, watches that expire. It has no schemas and no defaulting. Controllers, kubelets and faults are the test's.
 
-Stored objects are never changed, only replaced: the journal holds them as they were.
+Stored objects are replaced, never changed: the journal keeps them as they were.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ FIXED = ("uid", "generation", "creationTimestamp", "deletionTimestamp", "deletio
 
 
 class JournalExpired(Exception):
-    """410: the watch asks for changes that are no longer kept; list and start anew."""
+    """410: the server no longer keeps the changes since this version. List again."""
 
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """An entry of the journal: ADDED, MODIFIED or DELETED, as a watch tells it."""
+    """An entry of the journal; `verb` is ADDED, MODIFIED or DELETED, as in a watch event."""
 
     version: int
     verb: str
@@ -43,8 +43,8 @@ class JournalEntry:
 class MemoryCluster:
     """Adapter of `Cluster`.
 
-    `after_write` is called with (verb, kind) once a write through the port has happened; it may raise. `admission` raises Refused of what may not be
-    made, whoever makes it.
+    `after_write` is called with (verb, kind) after each write through the port; it may raise. `admission` raises Rejected for an object that may
+    not be created, by any caller.
     """
 
     def __init__(self, clock: Callable[[], datetime]) -> None:

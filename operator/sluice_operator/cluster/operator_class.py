@@ -1,6 +1,6 @@
-"""Whose a KinesisConsumer is: of several operators in a cluster, the one of its class. Pure.
+"""Which of several operators in a cluster a KinesisConsumer belongs to: the one of its class. Pure.
 
-An operator of the class "" has those without the label, so a single one needs none.
+Resources without the label belong to the operator of class "", so a single operator needs no class.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ Json = dict[str, Any]
 
 
 def belongs(body: Json, own: str) -> bool:
-    """Whether an operator of this class looks after the resource."""
+    """Whether the resource belongs to an operator of this class."""
     return ((body["metadata"].get("labels") or {}).get(CLASS) or "") == own
 
 
 def selector(own: str) -> str:
-    """The same, for a list."""
+    """The label selector of the resources that belong to an operator of this class."""
     return f"{CLASS}={own}" if own else f"!{CLASS}"

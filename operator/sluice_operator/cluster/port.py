@@ -1,7 +1,6 @@
 """The port to the API server: eight calls, and errors named by what the caller does next.
 
-Objects are plain JSON. `client` is the real thing, `memory` the one in memory; a contract suite holds them to the
-same answers.
+Objects are plain JSON. `client` calls the real server, `memory` is the in-memory fake; one contract suite tests both.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ PATHS = {
     "Job": ("apis/batch/v1", "jobs"),
     "Event": ("api/v1", "events"),
     "Lease": ("apis/coordination.k8s.io/v1", "leases"),
-    "Namespace": ("api/v1", ""),  # found by its namespace, which it is, and the name ""
+    "Namespace": ("api/v1", ""),  # addressed by its own name as the namespace, and the name ""
 }
 
 
@@ -26,15 +25,15 @@ class ApiError(Exception):
 
 
 class Conflict(ApiError):
-    """What the call was conditional on is no longer so, or its object is gone: look again."""
+    """A condition of the call failed, or the object is gone: reconcile again."""
 
 
 class Exists(ApiError):
-    """An object of that name is there: ours from before, or somebody's."""
+    """An object of that name exists: this operator's, or another one."""
 
 
 class Rejected(ApiError):
-    """The server understood and said no; the same call will hardly be answered otherwise."""
+    """The server refused the call. Repeating it at once would get the same answer."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(f"{reason}: {message}")
@@ -42,7 +41,7 @@ class Rejected(ApiError):
 
 
 class Unavailable(ApiError):
-    """No answer, or not now; the call may have been carried out. Look before doing it again."""
+    """No answer, or a temporary error. The call may have been carried out: read before repeating it."""
 
 
 class Cluster(Protocol):
@@ -55,10 +54,10 @@ class Cluster(Protocol):
         """All objects with these labels, as they are now."""
 
     def create(self, body: Json) -> Json:
-        """Make it. Raises Exists."""
+        """Create the object. Raises Exists."""
 
     def check(self, body: Json) -> None:
-        """Ask whether it would be made, and make nothing (a dry run). Raises Refused."""
+        """A dry run of `create`: nothing is created. Raises Rejected."""
 
     def replace_status(self, body: Json) -> Json:
         """Write `.status` if `metadata.resourceVersion` is still the present one. Raises Conflict."""
@@ -67,4 +66,4 @@ class Cluster(Protocol):
         """Merge patch; `metadata.uid` or `metadata.resourceVersion` in it are conditions. Raises Conflict."""
 
     def delete(self, kind: str, namespace: str, name: str, uid: str, grace: int | None = None) -> None:
-        """Ask for deletion of this very object; gone already is fine. Raises Conflict when the uid is another's."""
+        """Ask for the deletion of the object with this uid. No error if it is gone. Raises Conflict if another object has its name."""

@@ -1,5 +1,5 @@
 """Which of several operators acts: a Lease with a fencing check.
 
-Two leaders would make two drivers.
+Two leaders would create two drivers.
 It knows no KinesisConsumer.
 """

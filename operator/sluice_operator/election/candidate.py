@@ -1,4 +1,4 @@
-"""Who acts, of several operators: one candidate's side of an election by a Lease. No threads and no sleeping here.
+"""Which of several operators acts: one candidate's side of an election by a Lease. No threads and no sleeping here.
 
 The rules are client-go's (tools/leaderelection), and stricter where those leave a gap:
 
@@ -8,8 +8,8 @@ The rules are client-go's (tools/leaderelection), and stricter where those leave
   which they saw it, which is later. So it stops (`deadline`) before another takes over (`duration`).
 * Every write is conditional on the resourceVersion that was seen, or on there being no Lease.
 * A leader that finds another's name, or was late, never acts again: `LostLeadership`, and the process ends.
-* A Lease that is gone, or was never seen, is no sign that nobody leads: that too is waited out, also at the first start
-  of all, unless the chart ships an empty one (`lease.install`).
+* An absent Lease does not mean that there is no leader. A candidate waits for `duration` then too, also at the very first
+  start, unless the chart ships an empty Lease (`lease.install`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Json = dict[str, Any]
 
 LOG = logging.getLogger("sluice")
 NOBODY, SOMEBODY, ABSENT = "", "somebody", ""
-CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # goes on while a machine is suspended, as others' clocks do
+CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # it goes on while the machine is suspended, as the clocks of others do
 
 
 def uptime() -> float:
@@ -40,12 +40,12 @@ def uptime() -> float:
 
 
 class LostLeadership(Exception):
-    """Somebody else leads, or may lead by now; this process may do nothing more."""
+    """Another process leads, or may lead by now. This process may not write any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectionTimings:
-    """Seconds: others take over after `duration` of silence, a leader gives up after `deadline`, and `retry` lies between two looks."""
+    """Seconds: others take over after `duration` without a renewal, a leader gives up after `deadline`, and reads are `retry` apart."""
 
     duration: float = 15
     deadline: float = 10
@@ -54,7 +54,7 @@ class ElectionTimings:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRef:
-    """Where the Lease is, and the name this candidate signs with: another one for each process, also of the same pod."""
+    """The Lease, and the identity of this candidate: a new one for each process, also in the same pod."""
 
     namespace: str
     name: str
@@ -63,7 +63,7 @@ class LeaseRef:
 
 @dataclass(frozen=True, slots=True)
 class ObservedLease:
-    """The Lease as seen last, and since when (by our clock) it has looked like that."""
+    """The Lease as seen last, and since when, by this process's clock."""
 
     version: str
     holder: str
@@ -73,11 +73,11 @@ class ObservedLease:
 
 
 class Candidate:
-    """One process's part in the election. `turn` is called again and again; `leads` may be asked by any thread."""
+    """One process's part in the election. One thread calls `turn` repeatedly; any thread may call `leads`."""
 
-    def __init__(self, cluster: Cluster, post: LeaseRef, terms: ElectionTimings, clock: Callable[[], float] = uptime) -> None:
-        self._cluster, self._post, self._terms, self._clock = cluster, post, terms, clock
-        self._sight: ObservedLease | None = None
+    def __init__(self, cluster: Cluster, ref: LeaseRef, timings: ElectionTimings, clock: Callable[[], float] = uptime) -> None:
+        self._cluster, self._ref, self._timings, self._clock = cluster, ref, timings, clock
+        self._lease: ObservedLease | None = None
         self._until: float | None = None
 
     def leads(self) -> bool:
@@ -86,33 +86,33 @@ class Candidate:
         return until is not None and self._clock() < until
 
     def over(self) -> bool:
-        """Whether it did lead and may not any more."""
+        """Whether it led and may not any more."""
         return self._until is not None and not self.leads()
 
     def turn(self) -> float:
-        """Look at the Lease, and write it if it is ours or free. Seconds until the next turn.
+        """Read the Lease, and write it if this candidate holds it or it is free. Seconds until the next turn.
 
         Raises:
-            Deposed: it led, and that is over.
+            LostLeadership: it led, and may not any more.
         """
         try:
-            there = self._cluster.get("Lease", self._post.namespace, self._post.name)
+            there = self._cluster.get("Lease", self._ref.namespace, self._ref.name)
             self._see(there)
             if self._may_write():
                 self._write(there)
         except ApiError as error:
-            LOG.warning("the Lease %s/%s: %s", self._post.namespace, self._post.name, error)
+            LOG.warning("the Lease %s/%s: %s", self._ref.namespace, self._ref.name, error)
         if self.over():
             raise LostLeadership("the Lease was not renewed in time")
         return self._pause()
 
     def release(self) -> None:
-        """Stop leading now, and say so in the Lease: the next one need not wait. Only when nothing of ours acts any more."""
+        """Stop leading, and release the Lease, so that the next leader need not wait. Call it when no reconcile runs any more."""
         led, self._until = self.leads(), float("-inf")
-        if not led or self._sight is None:
+        if not led or self._lease is None:
             return
         try:
-            self._patch(self._sight, {"holderIdentity": NOBODY, "leaseDurationSeconds": 1, "renewTime": _stamp()})
+            self._patch(self._lease, {"holderIdentity": NOBODY, "leaseDurationSeconds": 1, "renewTime": _stamp()})
         except ApiError as error:
             LOG.warning("the Lease was not released: %s", error)
 
@@ -121,57 +121,57 @@ class Candidate:
             self._miss()
             return
         spec, version = there.get("spec") or {}, there["metadata"]["resourceVersion"]
-        if self._sight is None or self._sight.version != version:
+        if self._lease is None or self._lease.version != version:
             duration, holder = float(spec.get("leaseDurationSeconds") or 0), spec.get("holderIdentity") or NOBODY
-            self._sight = ObservedLease(version, holder, duration, spec.get("leaseTransitions") or 0, self._clock())
-        if self._until is not None and self._sight.holder != self._post.identity:
+            self._lease = ObservedLease(version, holder, duration, spec.get("leaseTransitions") or 0, self._clock())
+        if self._until is not None and self._lease.holder != self._ref.identity:
             self._until = float("-inf")
-            raise LostLeadership(f"{self._sight.holder or 'nobody'} holds the Lease now")
+            raise LostLeadership(f"{self._lease.holder or 'nobody'} holds the Lease now")
 
     def _miss(self) -> None:
-        """It is not there. Whoever renewed it last may lead from a moment ago, so its absence is watched like a version of it."""
-        seen = self._sight
+        """The Lease is absent. Its last holder may still lead, so the absence is timed like a version of the Lease."""
+        seen = self._lease
         if self.leads() or (seen is not None and seen.version == ABSENT):
             return
-        self._sight = ObservedLease(ABSENT, SOMEBODY, seen.duration if seen else 0, seen.transitions if seen else 0, self._clock())
+        self._lease = ObservedLease(ABSENT, SOMEBODY, seen.duration if seen else 0, seen.transitions if seen else 0, self._clock())
 
     def _may_write(self) -> bool:
-        """Ours, or free; and never after our time as a leader is over."""
-        seen = self._sight
+        """Whether the Lease is this candidate's or free. Never true after this candidate's leadership is over."""
+        seen = self._lease
         if seen is None or self.over():
             return False
-        if seen.holder == self._post.identity:
+        if seen.holder == self._ref.identity:
             return True
         return seen.holder == NOBODY or self._clock() >= self._free_at(seen)
 
     def _free_at(self, seen: ObservedLease) -> float:
-        """Operators of two versions may have different terms; the longer ones hold."""
-        return seen.since + max(self._terms.duration, seen.duration)
+        """When the Lease becomes free. Operators of two versions may have different durations; the longer one counts."""
+        return seen.since + max(self._timings.duration, seen.duration)
 
     def _write(self, there: Json | None) -> None:
-        seen, now = self._sight, _stamp()
-        spec: Json = {"holderIdentity": self._post.identity, "leaseDurationSeconds": int(self._terms.duration), "renewTime": now}
-        if seen is None or seen.holder != self._post.identity:
+        seen, now = self._lease, _stamp()
+        spec: Json = {"holderIdentity": self._ref.identity, "leaseDurationSeconds": int(self._timings.duration), "renewTime": now}
+        if seen is None or seen.holder != self._ref.identity:
             spec |= {"acquireTime": now, "leaseTransitions": seen.transitions + 1 if seen else 0}
         sent = self._clock()
         self._see(self._patch(seen, spec) if there is not None and seen is not None else self._create(spec))
-        self._until = sent + self._terms.deadline
+        self._until = sent + self._timings.deadline
 
     def _patch(self, seen: ObservedLease, spec: Json) -> Json:
         condition = {"resourceVersion": seen.version}
-        return self._cluster.patch("Lease", self._post.namespace, self._post.name, {"metadata": condition, "spec": spec})
+        return self._cluster.patch("Lease", self._ref.namespace, self._ref.name, {"metadata": condition, "spec": spec})
 
     def _create(self, spec: Json) -> Json:
-        head = {"namespace": self._post.namespace, "name": self._post.name}
+        head = {"namespace": self._ref.namespace, "name": self._ref.name}
         return self._cluster.create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": head, "spec": spec})
 
     def _pause(self) -> float:
-        """Followers look at the very moment at which a silent leader's time is over."""
-        seen = self._sight
-        if seen is None or self._until is not None or seen.holder in {NOBODY, self._post.identity}:
-            return self._terms.retry
+        """Seconds until the next turn. A follower reads the Lease at the moment at which it becomes free."""
+        seen = self._lease
+        if seen is None or self._until is not None or seen.holder in {NOBODY, self._ref.identity}:
+            return self._timings.retry
         left = self._free_at(seen) - self._clock()
-        return min(self._terms.retry, left) if left > 0 else self._terms.retry
+        return min(self._timings.retry, left) if left > 0 else self._timings.retry
 
 
 def _stamp() -> str:

@@ -1,7 +1,7 @@
-"""The election as it runs in a process: a thread that takes the candidate's turns, and one that ends the process in time.
+"""The election in a process: one thread takes the candidate's turns, another ends the process when leadership is lost.
 
-The second thread needs nothing: no event loop, no API server, no lock. A leader whose calls hang still ends on time.
-`LeaderOnly` stands before every write, so that a pass that was under way ends at its next one.
+The second thread uses no event loop, no API server and no lock: a leader whose calls hang still ends in time.
+`LeaderOnly` checks leadership before every write, so that a running reconcile ends at its next write.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ LOG = logging.getLogger("sluice")
 WATCHED_EVERY = 0.25  # seconds; between `deadline` and `duration` lie five
 LAST_TURN = 3.0  # seconds
 AFTER_A_FAULT = 2.0  # seconds
-DEPOSED = 70  # the process's exit code
+LOST_LEADERSHIP = 70  # the process's exit code
 
 
 def leave(reason: str) -> None:
-    """End the process at once: no cleaning up, which might still write, and no waiting for a log that nobody reads."""
-    threading.Timer(1.0, os._exit, (DEPOSED,)).start()
+    """End the process at once. There is no clean-up, which might write, and at most 1 s for the log."""
+    threading.Timer(1.0, os._exit, (LOST_LEADERSHIP,)).start()
     LOG.critical("this operator leads no more: %s", reason)
     logging.shutdown()
-    os._exit(DEPOSED)
+    os._exit(LOST_LEADERSHIP)
 
 
 class Election:
@@ -43,12 +43,12 @@ class Election:
         self._threads = [threading.Thread(target=target, name=target.__name__, daemon=True) for target in (self._take_part, self._watch)]
 
     def start(self) -> None:
-        """Begin."""
+        """Start both threads."""
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """Hand over to the next one. Only when nothing of ours acts any more. A turn that hangs is not waited for long; then others wait."""
+        """Release the Lease; call it when no reconcile runs any more. If a turn hangs for more than 3 s, the Lease is left to expire."""
         self._ended.set()
         for thread in self._threads:
             thread.join(LAST_TURN)
@@ -56,7 +56,7 @@ class Election:
             self._candidate.release()
 
     def _take_part(self) -> None:
-        pause, told = 0.0, False
+        pause, announced = 0.0, False
         while not self._ended.wait(pause):
             try:
                 pause = self._candidate.turn()
@@ -64,12 +64,12 @@ class Election:
                 if not self._ended.is_set():
                     self._leave(str(error))
                 return
-            except Exception:  # a follower whose thread ended would stand by for ever; `_watch` ends a leader in time
+            except Exception:  # a follower whose thread ended would never lead; `_watch` ends a leader in time
                 LOG.exception("a turn of the election failed")
                 pause = AFTER_A_FAULT
                 continue
-            if not told and self._candidate.leads():
-                told = True
+            if not announced and self._candidate.leads():
+                announced = True
                 LOG.info("this operator leads")
                 self._elected()
 
@@ -81,7 +81,7 @@ class Election:
 
 
 class LeaderOnly:
-    """`Cluster` with every write refused unless `leads`; reading is free."""
+    """`Cluster` that refuses every write unless `leads`. Reads always go through."""
 
     def __init__(self, cluster: Cluster, leads: Callable[[], bool]) -> None:
         self._cluster, self._leads, self._closed = cluster, leads, False

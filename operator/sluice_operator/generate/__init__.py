@@ -1,5 +1,5 @@
-"""Files that the code knows best: the CRD, and tables of docs/operations.md.
+"""Files that are generated from the code: the CRD, and tables of docs/operations.md.
 
-A field or a reason is described once.
+So a field or a reason is described once.
 Runs at `make generate`, never in the operator.
 """

@@ -1,7 +1,7 @@
 """The CRD, generated from the models: `python -m sluice_operator.generate.crd [FILE…]` writes it (default: standard output).
 
-Unknown fields are kept by the API server on purpose: a pruned field would be a typo that nobody is told about, while a
-kept one makes SpecValid False with the field's name. There are no defaults but replicas, see `spec.changes`.
+The API server keeps unknown fields: a kept typo makes SpecValid False with the field's name, a pruned one would vanish in silence.
+There are no defaults except `replicas`, see `spec.changes`.
 """
 
 from __future__ import annotations

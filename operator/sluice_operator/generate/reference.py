@@ -1,6 +1,6 @@
-"""The parts of docs/operations.md that the code knows best: `python -m sluice_operator.generate.reference FILE` writes them into the file.
+"""The generated parts of docs/operations.md: `python -m sluice_operator.generate.reference FILE` writes them into the file.
 
-A part stands between `<!-- generated: name -->` and `<!-- end -->`. The order of rules comes from the plan's own table, and a rule's
+A part is between `<!-- generated: name -->` and `<!-- end -->`. The order of rules comes from the plan's own table, and a rule's
 phases from its source: those it names, and those of the functions it calls.
 """
 
@@ -55,7 +55,7 @@ def _value(node: ast.AST, names: dict[str, Any]) -> object:
 
 
 def _meant(value: object, seen: set[object]) -> Iterator[Phase]:
-    """What a name stands for: a phase, a function of ours, or a table of either."""
+    """The phases behind a name: of a phase, of a function of this package, or of a table of either."""
     if isinstance(value, Phase):
         yield value
     elif inspect.isfunction(value) and value.__module__.startswith(PACKAGE):
@@ -75,8 +75,8 @@ def _overruled(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def rules() -> str:
-    """A diagram of the order in which rules are asked, and a table of what they are for."""
-    graph = ["```mermaid", "flowchart TD", "  look([a look]) --> " + RULES[0].__name__]
+    """A diagram of the order of the rules, and a table of what each decides."""
+    graph = ["```mermaid", "flowchart TD", "  view([a view]) --> " + RULES[0].__name__]
     for rule, after in zip(RULES, [*RULES[1:], None], strict=True):
         graph += [f"  {rule.__name__} -- no --> {after.__name__}"] if after else []
         graph.append(f"  {rule.__name__} -- yes --> " + " & ".join(f"{phase}([{phase}])" for phase in phases(rule)))
@@ -99,7 +99,7 @@ def _name(collector: Any) -> str:
 
 
 def failures() -> str:
-    """Everything that goes wrong."""
+    """Every reason of a failure, with what the operator does and what the user does."""
     rows = [(f"`{reason}`", advice.does, advice.do) for reason, advice in FAILURES.items()]
     return table(("reason", "the operator", "you"), [*rows, ("any other, in the driver's own words", OTHERS.does, OTHERS.do)])
 

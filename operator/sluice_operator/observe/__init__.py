@@ -1,5 +1,5 @@
-"""From the API server's objects to values; watches and the cache say when to look.
+"""From the API server's objects to values; watches and the cache say when to reconcile.
 
-A watch may be late, so a pass acts on a live read.
+A watch may be late, so a reconcile acts on a live read.
 It decides nothing.
 """

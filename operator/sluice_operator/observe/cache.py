@@ -1,10 +1,10 @@
-"""What the watches showed last, by resource. It only tells when to look; whatever is done is planned from a live look.
+"""What the watches showed last, by resource. It says when a live read is needed; actions are planned from that read.
 
-Pods are kept as the few values a plan needs, not as objects: five thousand of them must fit. Two things are remembered
-that no look can show: when a report last changed, by our clock, and the exit of a pod that is gone.
+A pod is kept as the few values that a plan needs, not as an object: 5,000 pods must fit into memory. Two facts are kept that a
+live read cannot show: when a report last changed, by this process's clock, and the exit of a pod that is gone.
 
-A live look takes time. What the watches show meanwhile is newer than the list that is on its way, so it is laid over it;
-else a pod whose deletion was seen during the look would stand here for ever.
+A live read takes time. What the watches show during it is newer than its lists, and replaces what they say. Without that, a pod
+whose deletion was shown during the read would stay in the cache.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 
 
 class ResourceKey(NamedTuple):
-    """A KinesisConsumer, there or not."""
+    """Namespace and name of a KinesisConsumer, which may exist or not."""
 
     namespace: str
     name: str
 
 
 class CacheChange(NamedTuple):
-    """What an event is about, and whether it may change anything: figures of a report and echoes of our own writes do not."""
+    """The resource that a watch event is about. `matters`: a plan may depend on it; not so on figures, or on the operator's own write."""
 
     key: ResourceKey
     matters: bool
 
 
 class ResourceSnapshot(NamedTuple):
-    """A resource as last seen, and the pod of the driver that its status names, with what that reports."""
+    """A resource as last seen, and the pod of the driver that its status names, with its report."""
 
     body: Json
     driver: Pod | None
@@ -52,7 +52,7 @@ REMEMBERED = 8  # drivers of one resource: the present one, the last one, and st
 
 @dataclass(slots=True)
 class LastReport:
-    """Of a driver pod: its last report's number, when that was new, and its exit."""
+    """Of a driver pod: the number of its last report, when that number was seen first, and the pod's exit."""
 
     number: int = -1
     at: datetime | None = None
@@ -66,117 +66,117 @@ class CacheEntry:
     body: Json | None = None
     pods: dict[str, Pod] = field(default_factory=dict)
     jobs: dict[str, Job] = field(default_factory=dict)
-    heard: dict[str, LastReport] = field(default_factory=dict)
+    reports: dict[str, LastReport] = field(default_factory=dict)
     """By uid, the oldest first."""
-    looking: list[tuple[Pod | Job, bool]] | None = None
-    """What watches showed since a live look began, and whether it was gone; None when nobody looks."""
+    newer: list[tuple[Pod | Job, bool]] | None = None
+    """What watches showed since a live read began, and whether it was deleted; None while there is no live read."""
 
 
 class Cache:
     """Fed by watches of KinesisConsumers, Pods and Jobs; any order, any repetition."""
 
     def __init__(self) -> None:
-        self._shelves: dict[ResourceKey, CacheEntry] = {}
-        self._lock = threading.RLock()  # watches are fed on the event loop, looks are taken on worker threads
+        self._entries: dict[ResourceKey, CacheEntry] = {}
+        self._lock = threading.RLock()  # watches are fed on the event loop, live reads run on worker threads
 
     def see(self, kind: str, raw: Json, now: datetime, *, gone: bool = False) -> CacheChange | None:
-        """Take in one event; the resource that it is about, or None if it is nobody's."""
+        """Take in one event. The change of the resource that it is about; None if it is about no resource."""
         meta = raw["metadata"]
         name = meta["name"] if kind == CONSUMER_KIND else (meta.get("labels") or {}).get(parse.CONSUMER)
         if not name:
             return None
         key = ResourceKey(meta["namespace"], name)
         with self._lock:
-            return CacheChange(key, self._shelve(key, kind, raw, now, gone=gone))
+            return CacheChange(key, self._take_in(key, kind, raw, now, gone=gone))
 
-    def _shelve(self, key: ResourceKey, kind: str, raw: Json, now: datetime, *, gone: bool) -> bool:
-        shelf = self._shelves.setdefault(key, CacheEntry())
+    def _take_in(self, key: ResourceKey, kind: str, raw: Json, now: datetime, *, gone: bool) -> bool:
+        entry = self._entries.setdefault(key, CacheEntry())
         if kind == CONSUMER_KIND:
-            matters = gone or _version(shelf.body) != _version(raw)
-            shelf.body = _present(shelf.body, raw) if gone else raw
+            matters = gone or _version(entry.body) != _version(raw)
+            entry.body = _present(entry.body, raw) if gone else raw
         else:
-            item = _listen(shelf, parse.pod(raw), now) if kind == "Pod" else parse.job(raw)
-            if shelf.looking is not None:
-                shelf.looking.append((item, gone))
-            before = _put(shelf.pods if isinstance(item, Pod) else shelf.jobs, item, gone=gone)
+            item = _stamped(entry, parse.pod(raw), now) if kind == "Pod" else parse.job(raw)
+            if entry.newer is not None:
+                entry.newer.append((item, gone))
+            before = _put(entry.pods if isinstance(item, Pod) else entry.jobs, item, gone=gone)
             matters = gone or before is None or _without_figures(before) != _without_figures(item)
-        if gone and shelf.body is None and not shelf.pods and not shelf.jobs and shelf.looking is None:
-            del self._shelves[key]
+        if gone and entry.body is None and not entry.pods and not entry.jobs and entry.newer is None:
+            del self._entries[key]
         return matters
 
     def body(self, key: ResourceKey) -> Json | None:
         """The resource as last seen; None when it was deleted or has not been seen yet."""
         with self._lock:
-            shelf = self._shelves.get(key)
-            return shelf.body if shelf else None
+            entry = self._entries.get(key)
+            return entry.body if entry else None
 
     def known(self) -> list[ResourceKey]:
         """Every resource of which anything was seen."""
         with self._lock:
-            return list(self._shelves)
+            return list(self._entries)
 
-    def told(self) -> list[ResourceSnapshot]:
-        """Every resource that is there."""
+    def snapshots(self) -> list[ResourceSnapshot]:
+        """Every resource that exists."""
         with self._lock:
-            return [ResourceSnapshot(shelf.body, _driver(shelf, shelf.body)) for shelf in self._shelves.values() if shelf.body is not None]
+            return [ResourceSnapshot(entry.body, _driver(entry, entry.body)) for entry in self._entries.values() if entry.body is not None]
 
-    def heard(self, key: ResourceKey) -> datetime | None:
-        """When the last report of the driver that the status names was new, by our clock."""
+    def last_report_at(self, key: ResourceKey) -> datetime | None:
+        """When the last report of the driver that the status names was seen first, by this process's clock."""
         with self._lock:
-            shelf = self._shelves.get(key)
-            pod = _driver(shelf, shelf.body) if shelf and shelf.body else None
+            entry = self._entries.get(key)
+            pod = _driver(entry, entry.body) if entry and entry.body else None
             return pod.reported_at if pod else None
 
     def observed(self, key: ResourceKey) -> Observed:
-        """What is there of it, as last seen."""
+        """Its pods and Jobs, as last seen."""
         with self._lock:
-            return self._of(self._shelves.get(key, CacheEntry()))
+            return self._of(self._entries.get(key, CacheEntry()))
 
-    def begin_look(self, key: ResourceKey) -> None:
-        """A live look begins. One resource is looked at by one pass at a time."""
+    def begin_live_read(self, key: ResourceKey) -> None:
+        """A live read begins. Of one resource there is one at a time."""
         with self._lock:
-            self._shelves.setdefault(key, CacheEntry()).looking = []
+            self._entries.setdefault(key, CacheEntry()).newer = []
 
     def live(self, key: ResourceKey, pods: Iterable[Json], jobs: Iterable[Json], now: datetime) -> Observed:
-        """The same from a live look; with what watches showed since it began, it becomes what was last seen."""
+        """Pods and Jobs of a live read. The cache keeps them, with what the watches have shown since the read began."""
         with self._lock:
-            shelf = self._shelves.setdefault(key, CacheEntry())
-            shelf.pods = {pod.name: pod for pod in (_listen(shelf, parse.pod(raw), now) for raw in pods)}
-            shelf.jobs = {job.name: job for job in map(parse.job, jobs)}
-            found = self._of(shelf)
-            newer, shelf.looking = shelf.looking or [], None
-            for item, gone in newer:
-                _put(shelf.pods if isinstance(item, Pod) else shelf.jobs, item, gone=gone)
+            entry = self._entries.setdefault(key, CacheEntry())
+            entry.pods = {pod.name: pod for pod in (_stamped(entry, parse.pod(raw), now) for raw in pods)}
+            entry.jobs = {job.name: job for job in map(parse.job, jobs)}
+            found = self._of(entry)
+            shown, entry.newer = entry.newer or [], None
+            for item, gone in shown:
+                _put(entry.pods if isinstance(item, Pod) else entry.jobs, item, gone=gone)
             return found
 
     def lost(self, key: ResourceKey, uid: str) -> None:
-        """A look found the resource gone: no watch told its deletion. One that was made anew meanwhile stays."""
+        """A live read found no such resource, and no watch has shown its deletion. A new resource of the same name stays."""
         with self._lock:
-            shelf = self._shelves.setdefault(key, CacheEntry())
-            shelf.looking = None
-            if shelf.body is not None and shelf.body["metadata"]["uid"] == uid:
-                shelf.body = None
+            entry = self._entries.setdefault(key, CacheEntry())
+            entry.newer = None
+            if entry.body is not None and entry.body["metadata"]["uid"] == uid:
+                entry.body = None
 
     def forget(self, key: ResourceKey) -> None:
-        """The resource is gone, and so is what it had."""
+        """Drop the resource, its pods and its Jobs."""
         with self._lock:
-            self._shelves.pop(key, None)
+            self._entries.pop(key, None)
 
     @staticmethod
-    def _of(shelf: CacheEntry) -> Observed:
-        exits = {uid: heard.exit for uid, heard in shelf.heard.items() if heard.exit}
-        return replace(parse.observed(shelf.pods.values(), shelf.jobs.values()), exits=exits)
+    def _of(entry: CacheEntry) -> Observed:
+        exits = {uid: report.exit for uid, report in entry.reports.items() if report.exit}
+        return replace(parse.observed(entry.pods.values(), entry.jobs.values()), exits=exits)
 
 
-def _driver(shelf: CacheEntry, body: Json) -> Pod | None:
+def _driver(entry: CacheEntry, body: Json) -> Pod | None:
     named = (body.get("status") or {}).get("driver") or {}
-    pod = shelf.pods.get(named.get("pod") or "")
+    pod = entry.pods.get(named.get("pod") or "")
     ours = pod is not None and (pod.owner == body["metadata"]["uid"] or pod.uid == named.get("uid"))
     return pod if ours else None
 
 
 def _present(body: Json | None, gone: Json) -> Json | None:
-    """What is left after `gone` went: a resource made anew under the name stays."""
+    """What is left after a deletion: a new resource of the same name stays."""
     return body if body and body["metadata"]["uid"] != gone["metadata"]["uid"] else None
 
 
@@ -184,31 +184,31 @@ def _version(body: Json | None) -> str | None:
     return body["metadata"].get("resourceVersion") if body else None
 
 
-def _put(shelf: dict[str, Pod] | dict[str, Job], item: Pod | Job, *, gone: bool) -> Pod | Job | None:
-    """What stood there before."""
-    present = shelf.get(item.name)
+def _put(items: dict[str, Pod] | dict[str, Job], item: Pod | Job, *, gone: bool) -> Pod | Job | None:
+    """Store or drop an item. What was stored before."""
+    present = items.get(item.name)
     if not gone:
-        shelf[item.name] = item  # type: ignore[assignment]  # a shelf and its items are of one kind
+        items[item.name] = item  # type: ignore[assignment]  # a dict has pods or Jobs, and the item is of its kind
     elif present is not None and present.uid == item.uid:
-        del shelf[item.name]
+        del items[item.name]
     return present
 
 
 def _without_figures(item: Pod | Job) -> Pod | Job:
-    """Nothing is decided by what is left out here; that a report came is what counts, and it is heard in any case."""
+    """Without what no plan depends on. That a report came is recorded in `LastReport`."""
     if not isinstance(item, Pod) or item.report is None:
         return item
     return replace(item, reported_at=None, report=item.report.without_figures)
 
 
-def _listen(shelf: CacheEntry, pod: Pod, now: datetime) -> Pod:
-    """Stamp a driver's report with our time of first seeing its number, and keep its exit."""
+def _stamped(entry: CacheEntry, pod: Pod, now: datetime) -> Pod:
+    """The pod with the time at which the number of its report was seen first. Its exit is kept."""
     if pod.role != "driver":
         return pod
-    heard = shelf.heard.setdefault(pod.uid, LastReport())
-    if len(shelf.heard) > REMEMBERED:
-        del shelf.heard[next(iter(shelf.heard))]
-    heard.exit = heard.exit or pod.exit
-    if pod.report and pod.report.number != heard.number:
-        heard.number, heard.at = pod.report.number, now
-    return replace(pod, reported_at=heard.at)
+    report = entry.reports.setdefault(pod.uid, LastReport())
+    if len(entry.reports) > REMEMBERED:
+        del entry.reports[next(iter(entry.reports))]
+    report.exit = report.exit or pod.exit
+    if pod.report and pod.report.number != report.number:
+        report.number, report.at = pod.report.number, now
+    return replace(pod, reported_at=report.at)

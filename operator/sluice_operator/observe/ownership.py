@@ -1,7 +1,7 @@
 """Which of the pods and Jobs that carry a resource's label are its own. Pure.
 
-Labels are anybody's: a copy of a driver keeps them, and a stranger's pod may have any. What decides is the controller that an object names, or the
-uid by which the status remembers it. A driver of an earlier resource of this name counts too, for two drivers never run side by side.
+Labels prove nothing: a copy of a driver keeps them, and any pod may have them. What decides is the controller that an object names, or the
+uid that the status names. A driver of an earlier resource of this name counts too: two drivers never run side by side.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Item = TypeVar("Item", Pod, Job)
 
 
 def own(resource: Resource, status: Status, seen: Observed) -> Observed:
-    """What was seen, without what is not the resource's; its own that lost their owner have it again."""
+    """What was seen, without what is not the resource's own. Its own objects that lost their owner have it again."""
     drivers = tuple(_adopted(resource, pod) for pod in seen.drivers if _is_driver(resource, status, pod))
     jobs = tuple(_adopted(resource, job) for job in seen.jobs if _is_job(resource, status, job))
     return replace(
@@ -36,7 +36,7 @@ def own(resource: Resource, status: Status, seen: Observed) -> Observed:
 
 
 class Parents(NamedTuple):
-    """Drivers or Jobs: what names ours have, all that were seen, and ours of these."""
+    """Drivers or Jobs: the pattern of the resource's names, all that were seen, and the resource's own of these."""
 
     kind: str
     names: str
@@ -45,7 +45,7 @@ class Parents(NamedTuple):
 
 
 def _children(pods: tuple[Pod, ...], parents: Parents) -> tuple[Pod, ...]:
-    """Of a driver or Job of ours, which may be gone already: then only the name tells whose they are."""
+    """The pods of the resource's drivers or Jobs. Of one that is gone, the name alone decides."""
     ours = {item.uid for item in parents.ours}
     strangers, name = {item.uid for item in parents.seen} - ours, re.compile(parents.names)
 
@@ -75,15 +75,15 @@ def _job_names(resource: Resource) -> str:
 
 
 def _is_controlled(resource: Resource, item: Pod | Job) -> bool:
-    """By this resource, or by one of its name before it."""
+    """Controlled by this resource, or by an earlier one of its name."""
     return item.owner_kind == CONSUMER_KIND and (item.owner == resource.uid or item.owner_name == resource.name)
 
 
 def _is_orphan(resource: Resource, item: Pod | Job, *, made: bool) -> bool:
-    """`made` under a name that only we give, without an owner: `kubectl delete --cascade=orphan` takes it off, and only while we are deleted."""
+    """Without an owner, and `made` under the operator's names: `kubectl delete --cascade=orphan` removes the owner of a deleted resource."""
     return resource.deleting and item.owner is None and made and item.spec_hash is not None
 
 
 def _adopted(resource: Resource, item: Item) -> Item:
-    """Ours by its uid or name alone: from here on like any other of ours."""
+    """The item with this resource as its owner, if its uid or name alone made it the resource's."""
     return item if _is_controlled(resource, item) else replace(item, owner=resource.uid)

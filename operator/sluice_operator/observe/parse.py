@@ -1,4 +1,4 @@
-"""Raw Kubernetes objects to values. Reading only; what they mean is decided in `record` and `plan`."""
+"""Raw Kubernetes objects to values. What they mean is decided in `plan`."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ EXITS = {0: "Completed", 65: "Refused", 75: "Held", 76: "Fenced"}
 TENANTS = Policy()
 DIGITS = 9  # of an attempt
 NOTE = 253  # characters of an annotation of the resource
-MOST = 2**53  # of a number: JSON has no greater whole ones for everybody
+MOST = 2**53  # of a number: greater whole numbers are not exact in every JSON parser
 SIGNALS = frozenset(signal.Signals)
 STUCK = {
-    "ErrImagePull": "ImagePullBackOff",  # the two take turns; one word keeps the condition still
+    "ErrImagePull": "ImagePullBackOff",  # the two alternate; one reason keeps the condition stable
     "ImagePullBackOff": "ImagePullBackOff",
     "ErrImageNeverPull": "ImagePullBackOff",
     "InvalidImageName": "InvalidImageName",
@@ -70,12 +70,12 @@ def resource(raw: Json) -> Resource:
 
 
 def _note(notes: Json, key: str) -> str | None:
-    """An annotation may have 256 kB; what is remembered or handed on of it is bounded."""
+    """The annotation's value, cut to 253 characters: it may have 256 KiB."""
     return notes[key][:NOTE] if key in notes else None
 
 
 def view(raw: Json, observed: Observed, now: datetime, policy: Policy = TENANTS) -> View:
-    """One look, at what is the resource's own. An invalid spec is replaced by the last good one, if there was one."""
+    """The view of a resource, with its own pods and Jobs only. An invalid spec is replaced by the last good one, if there is one."""
     status, about = load_status(raw.get("status")), resource(raw)
     wanted, problem = accept(raw.get("spec") or {}, status, about.namespace, policy)
     return View(resource=about, wanted=wanted, problem=problem, status=status, observed=own(about, status, observed), now=now)
@@ -118,7 +118,7 @@ def observed(pods: Iterable[Pod], jobs: Iterable[Job]) -> Observed:
 
 
 def pod(raw: Json) -> Pod:
-    """A pod with our labels; whose it is, they do not tell (`ownership`)."""
+    """A pod with the operator's labels. They do not prove whose it is (`ownership`)."""
     meta, status = raw["metadata"], raw.get("status") or {}
     labels, notes = meta.get("labels") or {}, meta.get("annotations") or {}
     role = labels.get(ROLE, "")
@@ -166,7 +166,7 @@ def instant(text: str | None) -> datetime | None:
 
 
 def _owner(meta: Json) -> Json:
-    """Uid, kind and name of the controller; another group's kind of our kind's name is another kind."""
+    """Uid, kind and name of the controller. A kind of the same name in another API group is another kind."""
     ref: Json = next((ref for ref in meta.get("ownerReferences") or () if ref.get("controller")), {})
     kind, group = ref.get("kind", ""), ref.get("apiVersion", "").partition("/")[0]
     named = kind if (kind == CONSUMER_KIND) == (group == GROUP) else f"{kind}.{group}"
@@ -174,7 +174,7 @@ def _owner(meta: Json) -> Json:
 
 
 def _attempt(label: str | None) -> int:
-    """0 for whatever no operator writes."""
+    """The attempt in the label; 0 for a value that no operator writes."""
     return int(label) if label and len(label) <= DIGITS and label.isascii() and label.isdecimal() else 0
 
 
@@ -192,7 +192,7 @@ def _exit(raw: Json, ended: Json | None, words: Json) -> Exit | None:
     if ended is None and status.get("phase") not in {"Failed", "Succeeded"}:
         return None
     code = ended.get("exitCode") if ended else None
-    changes = [c["lastTransitionTime"] for c in status.get("conditions") or () if c.get("lastTransitionTime")]  # an evicted pod tells no other time
+    changes = [c["lastTransitionTime"] for c in status.get("conditions") or () if c.get("lastTransitionTime")]  # an evicted pod has no other time
     at = instant((ended or {}).get("finishedAt") or max(changes, default=raw["metadata"]["creationTimestamp"]))
     if at is None:
         raise ValueError("a pod without creationTimestamp")
@@ -201,7 +201,7 @@ def _exit(raw: Json, ended: Json | None, words: Json) -> Exit | None:
 
 
 def _why(raw: Json, ended: Json, words: Json, code: int | None) -> str:
-    """Who ended it: the driver's own word for 65, 75 and 76, then whoever took the pod away, then the kernel."""
+    """Why it ended: the driver's own reason for 65, 75 and 76, then an eviction or deletion, then the kernel's."""
     if code in EXITS and code != 0:
         return words_of.reason(words.get("reason"), EXITS[code])
     status = raw.get("status") or {}

@@ -1,8 +1,7 @@
-"""Watches of pods and Jobs: list, follow, go on where it stopped, begin anew where that is forgotten.
+"""Watches of pods and Jobs: list, watch, resume at the last version, list again after 410.
 
-No error ends one, and none disturbs another: a namespace that may not be read is tried again, for its rights may come back.
-kopf does the same for the resources themselves. For objects of which nothing is handled, only remembered, its queue and task for each
-cost two thirds of what an event costs.
+An error ends no watch, and no other watch. A namespace that may not be read is tried again: its rights may come back.
+kopf watches the resources themselves. For pods and Jobs its queue and task for each object would cost two thirds of an event's CPU.
 """
 
 from __future__ import annotations
@@ -35,27 +34,27 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("sluice")
 KINDS = ("Pod", "Job")
 PAGE = 500
-LASTS = (240, 300)  # seconds that a watch is asked to last: not all of them end at once
-GATHER = 0.2  # seconds: what comes meanwhile is taken in with it, for to be woken costs as much as an event
-MUCH = 2**15  # bytes that came together: more is on its way, and nothing is waited for
+LASTS = (240, 300)  # seconds that a watch is asked to last, chosen at random: not all watches end together
+GATHER = 0.2  # seconds: what arrives meanwhile is read at once; waking up costs as much as an event
+MUCH = 2**15  # bytes read at once: more is on its way, so there is no pause
 SILENT = 70.0  # seconds without a byte; the server says how far it has come once a minute
 CONNECT = 3.05  # seconds
 PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)  # seconds after so many failures in a row; the last one is repeated
 
 
 class WatchRefused(Exception):
-    """The server said no."""
+    """The server answered with an error status."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchServer:
-    """Where watches ask, with the credentials of the official client, read anew for every call."""
+    """The API server. The credentials are the official client's, read again for every call."""
 
     api: ApiClient
     session: aiohttp.ClientSession
 
     def get(self, path: str, query: Json, silent: float) -> Any:
-        """A call that begins; its reply is read by the caller."""
+        """Send a request. The caller reads the reply."""
         # like the client that writes, it asks for no packed lists
         headers: Json = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "sluice-operator"}
         self.api.update_params_for_auth(headers, [], ["BearerToken"], "", "", None)
@@ -64,7 +63,7 @@ class WatchServer:
 
 
 class Watch:
-    """One kind in one namespace; in all if that is ''."""
+    """The watch of one kind in one namespace; in all namespaces if that is ''."""
 
     def __init__(self, server: WatchServer, kind: str, namespace: str, tell: Tell) -> None:
         group, plural = PATHS[kind]
@@ -75,7 +74,7 @@ class Watch:
     async def run(self) -> None:
         """Until it is cancelled."""
         while True:
-            self._failures += 1  # until something comes: who is only sent away does not ask again at once
+            self._failures += 1  # reset by the first bytes: a watch that the server ends at once pauses before the next try
             try:
                 if self._track.version is None:
                     await self._list()
@@ -90,7 +89,7 @@ class Watch:
                 await asyncio.sleep(PAUSES[min(self._failures, len(PAUSES)) - 1])
 
     def _log(self, why: str) -> None:
-        """A connection that ends is nothing to tell; one that does not come about is."""
+        """Log a connection that cannot be made. A connection that ends is not logged."""
         if self._failures:
             LOG.warning("%ss in namespace %s are not watched: %s", self._kind, self._namespace or "*", why)
 
@@ -121,12 +120,12 @@ class Watch:
         for event in events:
             try:
                 self._tell(self._kind, event)
-            except Exception:  # an object that nobody understands does not hide the others
-                LOG.exception("%s %s was not understood", self._kind, event.body["metadata"].get("name"))
+            except Exception:  # one object that cannot be parsed does not hide the others
+                LOG.exception("%s %s cannot be parsed", self._kind, event.body["metadata"].get("name"))
 
 
 class Watches:
-    """Those of all kinds and namespaces, for as long as the process lasts."""
+    """The watches of all kinds and namespaces, as long as the process runs."""
 
     def __init__(self, api: ApiClient, namespaces: tuple[str, ...], tell: Tell) -> None:
         self._api, self._tell = api, tell
@@ -136,14 +135,14 @@ class Watches:
         self._session: aiohttp.ClientSession | None = None
 
     async def start(self) -> None:
-        """Begin, all at once."""
+        """Start all watches at once."""
         self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust(self._api), limit=0))
         server = WatchServer(self._api, self._session)
         self.watching = [Watch(server, *place, self._tell) for place in self._places]
         self._tasks = [asyncio.create_task(one.run()) for one in self.watching]
 
     async def stop(self) -> None:
-        """No more."""
+        """Stop all watches."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -152,7 +151,7 @@ class Watches:
 
 
 def trust(api: ApiClient) -> ssl.SSLContext:
-    """Whom the official client's configuration trusts, and the certificate it shows."""
+    """The certificates of the official client's configuration: those it trusts, and its own."""
     settings = api.configuration
     context = ssl.create_default_context(cafile=settings.ssl_ca_cert)
     if not settings.verify_ssl:
@@ -163,13 +162,13 @@ def trust(api: ApiClient) -> ssl.SSLContext:
 
 
 async def _pause(reply: aiohttp.ClientResponse) -> None:
-    """Lets the kernel keep what comes: asyncio would be woken for each piece of it, only to put it aside."""
+    """Stop reading for 0.2 s: the kernel collects what arrives, and asyncio wakes once, not for each piece."""
     connection = reply.connection
     transport = connection.transport if connection else None
     if transport is None:
         return
     if (limit := getattr(transport, "set_read_buffer_limits", None)) is not None:
-        limit(high=1)  # of TLS: else it reads on, and keeps what it does not hand on
+        limit(high=1)  # of TLS: otherwise it goes on reading into its own buffer
     transport.pause_reading()
     try:
         await asyncio.sleep(GATHER)

@@ -1,7 +1,7 @@
-"""Whether this process still sees and still acts: what liveness and readiness say, and why.
+"""Whether the watches are alive: what liveness and readiness report, and why.
 
-A watch that is stuck looks exactly like one in which nothing happens. So now and then a list is taken, a sample of each
-kind: whatever it shows, the watch has to show too, soon. A sample is enough, because a stuck watch shows nothing of all.
+A stuck watch looks like a watch in which nothing happens. So an audit lists a sample of each kind every 30 s: the watch has to
+show soon what the list showed. A sample is enough, because a stuck watch shows nothing at all.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class ShownObject:
 
 @dataclass(frozen=True, slots=True)
 class OverdueEvent:
-    """A list of this namespace showed something since then that the watch has not."""
+    """An audit of this namespace listed an object at `since`, and the watch has not shown it."""
 
     namespace: str
     since: float
 
 
 class Freshness:
-    """What watches have shown, and what they owe: of resources, those of the class. Fed on the event loop, audited on a thread."""
+    """What the watches have shown, and what they are late with. Fed on the event loop, audited on a thread. Of resources: those of the class."""
 
     def __init__(self, clock: Callable[[], float] = uptime, resource_class: str = "") -> None:
         self._clock, self._lock = clock, threading.Lock()
@@ -70,10 +70,10 @@ class Freshness:
                 self._shown[kind][uid] = ShownObject(version, self._clock())
 
     def audit(self, lister: Lister, namespaces: tuple[str, ...]) -> None:
-        """One list of each kind in each namespace. One that may not be listed is not audited: its watch waits for the rights too.
+        """List each kind in each namespace. A namespace that may not be listed is not audited: its watch has no rights either.
 
         Raises:
-            ApiError: nothing can be said.
+            ApiError: the API server did not answer; nothing is known.
         """
         for kind, sample in self._samples.items():
             for namespace in namespaces or ("",):
@@ -85,7 +85,7 @@ class Freshness:
         self._audited = self._clock()
 
     def _compare(self, kind: str, namespace: str, live: dict[str, str], began: float) -> None:
-        """What is gone meanwhile is owed no more: a watch that begins anew never tells what went in between."""
+        """An object that is not listed any more is not late: a watch that listed again does not show what was deleted before."""
         with self._lock:
             owed, shown = self._owed[kind], self._shown[kind]
             for uid in [uid for uid, item in owed.items() if item.namespace == namespace and uid not in live]:
@@ -96,24 +96,24 @@ class Freshness:
                     owed.setdefault(uid, OverdueEvent(namespace, began))
 
     def behind(self) -> dict[str, float]:
-        """By kind, for how many seconds the watch has owed something; 0 if nothing."""
+        """By kind, for how many seconds the watch has been late; 0 if it is not."""
         now = self._clock()
         with self._lock:
             return {kind: max((now - item.since for item in owed.values()), default=0.0) for kind, owed in self._owed.items()}
 
     def stuck(self) -> list[str]:
-        """Kinds whose watch shows nothing any more. Starting anew cures that."""
+        """Kinds whose watch shows nothing any more. A restart of the process cures that."""
         return [kind for kind, seconds in self.behind().items() if seconds >= STUCK_AFTER]
 
     def cold(self) -> list[str]:
-        """Why the cache is not to be relied on just now; starting anew need not cure that."""
+        """Why the cache may be outdated. A restart of the process need not cure that."""
         late = [f"{kind}s are seen late" for kind, seconds in self.behind().items() if seconds >= LATE_AFTER]
-        heard = self._audited is not None and self._clock() - self._audited < UNHEARD_AFTER
-        return late if heard else [*late, "the API server does not answer"]
+        answers = self._audited is not None and self._clock() - self._audited < UNHEARD_AFTER
+        return late if answers else [*late, "the API server does not answer"]
 
 
 def audited(freshness: Freshness, lister: Lister, namespaces: tuple[str, ...]) -> None:
-    """One audit, whatever comes of it: without them, nobody would notice a stuck watch."""
+    """One audit. Its errors are logged and do not end the audits: without them a stuck watch would not be found."""
     try:
         freshness.audit(lister, namespaces)
     except ApiError as error:

@@ -1,7 +1,7 @@
 """What one watch knows: how far it has come, and what it has shown. Pure: no connection, no clock.
 
-A list and the changes after it are one story. What a list does not show any more was deleted while nobody looked, and is told like any
-other deletion; of what is there only its names are kept, for five thousand pods must fit.
+A list and the changes after it are one sequence. What a new list does not contain was deleted meanwhile, and becomes a deletion event.
+Only the names of objects are kept: 5,000 pods must fit into memory.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ GONE = 410
 
 
 class WatchEvent(NamedTuple):
-    """An object as it is now, or as it was when it went."""
+    """An object as it is now; if `gone`, as it was when it was deleted."""
 
     body: Json
     gone: bool = False
 
 
 class WatchExpired(Exception):
-    """410: the changes that are asked for are no longer kept; list and start anew."""
+    """410: the server no longer keeps the changes since this version. List again."""
 
 
 class WatchBroken(Exception):
-    """The server ends a watch with an error of its own; go on where it stopped."""
+    """The server ended the watch with another error. Go on from the last version."""
 
 
 class KnownObject(NamedTuple):
-    """Enough of an object to tell that it is gone."""
+    """What a deletion event needs to name an object."""
 
     namespace: str
     name: str
@@ -43,7 +43,7 @@ class KnownObject(NamedTuple):
 
 
 class WatchState:
-    """One kind in one namespace, or in all. `version` is where changes go on; None: from a list."""
+    """One kind in one namespace, or in all. The watch goes on from `version`; None: a list comes first."""
 
     def __init__(self) -> None:
         self.version: str | None = None
@@ -51,17 +51,17 @@ class WatchState:
         self._listed: set[str] = set()
 
     def begin(self) -> None:
-        """A list begins; what it shows is collected until it ends."""
+        """A list begins."""
         self.version, self._listed = None, set()
 
     def page(self, page: Json) -> Iterator[WatchEvent]:
-        """A part of the list."""
+        """One page of the list."""
         for body in page["items"] or ():
             self._listed.add(body["metadata"]["uid"])
             yield self._shown(WatchEvent(body))
 
     def end(self, version: str) -> Iterator[WatchEvent]:
-        """The list is complete: what was known and is not in it is gone. Changes go on from this version."""
+        """The list is complete: what was known and is not in it was deleted. The watch goes on from this version."""
         for uid in self._known.keys() - self._listed:
             known = self._known.pop(uid)
             where = {"namespace": known.namespace, "name": known.name, "uid": uid, "resourceVersion": version}
@@ -69,12 +69,12 @@ class WatchState:
         self.version, self._listed = version, set()
 
     def line(self, line: bytes) -> WatchEvent | None:
-        """A line of the watch; None if it only says how far it has come.
+        """The event of one line of the watch; None for a bookmark.
 
         Raises:
-            Expired: the list has to be taken anew.
-            Broken: any other error.
-            ValueError: this is no event.
+            WatchExpired: list again.
+            WatchBroken: the server reports any other error.
+            ValueError: the line is not an event.
         """
         event = orjson.loads(line)
         body = event["object"]
@@ -93,7 +93,7 @@ class WatchState:
 
 
 class Lines:
-    """Pieces of bytes, as they arrive, to whole lines."""
+    """Bytes as they arrive, to whole lines."""
 
     def __init__(self) -> None:
         self._rest = b""

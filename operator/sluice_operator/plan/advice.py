@@ -43,7 +43,7 @@ FAILURES: dict[str, Advice] = {
     "DriverStarting": Advice("waits", "Read the driver's log", late=True),
     "SpecChanged": Advice("waits until the driver before has ended its work", "Read the driver's log", late=True),
     "Migrating": Advice("waits for the Job", "Read the log of the Job's pod", late=True),
-    "DriverOverdue": Advice("waits: a driver that nobody sees may still work", "If its node is lost for good, give the pod up by the annotation"),
+    "DriverOverdue": Advice("waits: a driver that cannot be seen may still work", "If its node is lost for good, give the pod up by the annotation"),
     "StrayDriver": Advice("ends a driver that its status does not name, and starts none before it is gone"),
     "StrayJob": Advice("ends a migration Job that its status does not name, and goes on when it is gone"),
     "ExecutorsLeaving": Advice("waits: executors of the last driver may still work", "If their node is lost for good, delete the Node"),
@@ -54,11 +54,11 @@ FAILURES: dict[str, Advice] = {
     "Held": Advice("tries again with backoff, and counts no failure", "If it stays so, find who else uses the checkpoint table"),
     "Fenced": Advice("tries again with backoff, and counts no failure", "If it comes again, find who else uses the checkpoint table"),
     "Refused": Advice("tries again with backoff, up to spec.restart.maxBackoffSeconds", SPEC),
-    "StreamNotFound": Advice("tries again with backoff", "Make the stream, or make the resource anew: name and region of a stream are fixed"),
+    "StreamNotFound": Advice("tries again with backoff", "Make the stream, or create the resource again: name and region of a stream are fixed"),
     "DataLost": Advice("tries again with backoff, and reads nothing", "Decide whether what is named may be lost, and go on as the message says"),
     "OOMKilled": Advice("starts the next attempt with backoff", "Raise the memory in spec.driver.resources"),
     "Failed": Advice("starts the next attempt with backoff", "Read what is named in the driver's log"),
-    "Completed": Advice("starts the next attempt with backoff: nobody asked the driver to end", "Read why the driver ended in its log"),
+    "Completed": Advice("starts the next attempt with backoff: the operator had not asked the driver to end", "Read why the driver ended in its log"),
     "Killed": Advice("starts the next attempt; it waits out the lease"),
     "Evicted": Advice("starts the next attempt, and counts no failure"),
     "DriverLost": Advice("starts the next attempt, and counts no failure"),
@@ -70,7 +70,7 @@ FAILURES: dict[str, Advice] = {
     ),
 }
 OTHERS = Advice("tries again with backoff", SPEC)
-"""For reasons that are a driver's own words, which nobody can list."""
+"""For reasons that a pipeline gives, which cannot be listed."""
 
 
 def advised(reason: str, message: str, *, stalled: bool = False) -> str:

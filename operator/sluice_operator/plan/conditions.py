@@ -1,7 +1,7 @@
-"""Conditions and phase, computed from the step that was decided; nothing here decides.
+"""Conditions and phase, computed from the step that was decided. No action is decided here.
 
-Ready, Migrated, Draining, SpecValid and DriverHealthy are always there. Reconciling, Stalled, DataLossSuspected, SourceMoved
-and RetentionNear are there only while true, as kstatus reads the first two.
+Ready, Migrated, Draining, SpecValid and DriverHealthy are always present. Reconciling, Stalled, DataLossSuspected, SourceMoved
+and RetentionNear are present only while true; kstatus expects that of the first two.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from sluice_operator.state.status import MigrationStatus, Status
     from sluice_operator.state.view import Step, View
 
-LONGEST = 1024  # characters of a message; the whole of it is in the log or the event
+LONGEST = 1024  # characters of a message; the log or the event has all of it
 # What a driver's report may warn of; each is a condition of its own.
 WARNINGS = ("DataLossSuspected", "SourceMoved")
-PASSING = "RetentionNear"  # what it may warn of only for as long as it is so
+PASSING = "RetentionNear"  # a warning that ends when its cause ends
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionValue:
-    """What a condition says now: status is True, False or Unknown."""
+    """Status (True, False or Unknown), reason and message of a condition."""
 
     status: str
     reason: str
@@ -34,7 +34,7 @@ class ConditionValue:
 
 
 def judge(view: View, step: Step) -> Status:
-    """The status to write: the step's memory, phase, conditions, and the generation all this is about."""
+    """The status to write: what the step remembers, phase, conditions, and the generation that they are about."""
     status = step.onto(view.status)
     after = view.with_status(status)
     found = ((kind, verdict(after, step)) for kind, verdict in VERDICTS)
@@ -63,28 +63,28 @@ def _stamped(view: View, kind: str, verdict: ConditionValue) -> Condition:
 
 
 def ready(_view: View, step: Step) -> ConditionValue:
-    """True when the resource does what its spec asks: the driver said lately that it holds every shard, and executors have registered with it.
+    """True when the resource does what its spec asks: the driver reported lately that it holds every shard, and executors have registered.
 
-    Suspended or scaled to zero, it is True when nothing runs. Its reason is always the step's.
+    Suspended or scaled to zero: True when nothing runs. The reason is always the step's.
     """
     text = step.message if step.ready else advised(step.reason, step.message, stalled=step.stalled)
     return ConditionValue("True" if step.ready else "False", step.reason, text)
 
 
 def reconciling(view: View, step: Step) -> ConditionValue | None:
-    """On the way to what the user wants; not while a person has to do something, for clients take whichever of the two comes first."""
+    """Under way to what the spec asks. Absent while Stalled is present: clients take whichever of the two comes first."""
     return ConditionValue("True", step.reason, step.message) if step.progressing and stalled(view, step) is None else None
 
 
 def stalled(view: View, step: Step) -> ConditionValue | None:
-    """Somebody has to do something."""
+    """A person has to act."""
     if step.stalled:
         return ConditionValue("True", step.reason, advised(step.reason, step.message, stalled=True))
     return ConditionValue("True", "SpecInvalid", advised("SpecInvalid", view.problem)) if view.problem else None
 
 
 def migrated(view: View, _step: Step) -> ConditionValue:
-    """The gate."""
+    """Whether the migration is complete, or not needed."""
     migration = view.status.migration
     if migration is None:
         needed = view.wanted is None or view.wanted.spec.migrate_from is not None
@@ -96,13 +96,13 @@ def migrated(view: View, _step: Step) -> ConditionValue:
 
 
 def _taken_over(migration: MigrationStatus) -> str:
-    """The Job's own words count the shards; how many warnings there were stands beside them in its result."""
+    """The Job's message, which counts the shards, and the number of its warnings."""
     warnings = f"{migration.warnings} warning{'' if migration.warnings == 1 else 's'}" if migration.warnings else ""
     return "; ".join(part for part in (migration.message, warnings) if part)
 
 
 def draining(view: View, step: Step) -> ConditionValue:
-    """A driver or executors end their work before they go; in a restart that goes well, until the next driver was seen."""
+    """A driver or executors end their work before they are deleted. In a restart it stays True until the next driver is seen."""
     pod, left = view.driver_pod, view.driver.leaving
     if left is not None and (view.leaving_pod is not None or step.reason == left.why):
         return ConditionValue("True", left.why, f"{left.pod} drains")
@@ -115,12 +115,12 @@ def draining(view: View, step: Step) -> ConditionValue:
 
 
 def spec_valid(view: View, _step: Step) -> ConditionValue:
-    """Whether the present spec can be carried out; if not, the last good one goes on."""
+    """Whether the present spec is valid. If not, the last good one goes on."""
     return ConditionValue("False", "SpecInvalid", view.problem) if view.problem else ConditionValue("True", "Accepted")
 
 
 def driver_healthy(view: View, step: Step) -> ConditionValue:
-    """What can be said about the driver's process."""
+    """The state of the driver's process."""
     pod, end = view.driver_pod, view.driver.exit
     if pod is not None and pod.trouble:
         return ConditionValue("False", pod.trouble.reason, pod.trouble.message)
@@ -135,7 +135,7 @@ def driver_healthy(view: View, step: Step) -> ConditionValue:
 
 
 def warned(kind: str) -> Callable[[View, Step], ConditionValue | None]:
-    """What a driver once warned of stays until the resource is deleted: nobody should miss it."""
+    """A driver's warning stays until the resource is deleted, so that it is seen."""
 
     def verdict(view: View, _step: Step) -> ConditionValue | None:
         said, before = _said(view, kind), view.status.condition(kind)
@@ -147,7 +147,7 @@ def warned(kind: str) -> Callable[[View, Step], ConditionValue | None]:
 
 
 def retention_near(view: View, _step: Step) -> ConditionValue | None:
-    """What a driver reports until it is over. While none reports, nobody reads, and retention only comes nearer."""
+    """Present while the driver reports it. Without a report it stays: no record is read, so the retention gets nearer."""
     said, before = _said(view, PASSING), view.status.condition(PASSING)
     if said:
         return ConditionValue("True", "Reported", said)

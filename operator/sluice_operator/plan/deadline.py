@@ -1,7 +1,7 @@
 """The progress deadline: what is under way for too long is Stalled, as a Deployment's ProgressDeadlineExceeded. Pure.
 
-The operator goes on as before: only the words change. Time counts from the moment that the resource was last as its spec asks,
-or from the last change of the spec, or from the end of the migration.
+Only the conditions change; the actions go on. Time counts from the moment at which the resource was last as its spec asks, from
+the last change of the spec, or from the end of the migration: the latest of these.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def limited(before: Status, view: View, step: Step) -> Step:
 
     Args:
         before: the status as it is stored.
-        view: the look, with what was observed in its status.
+        view: its status has what was observed.
         step: what was decided.
     """
     if not step.progressing or step.due == NEVER:

@@ -1,7 +1,7 @@
 """One driver after another: the last one ends its work, its executors too, and only then the next is made.
 
-These are the rules of `plan.rules` about that, and the steps they are made of. The next driver is named in the status before the last one is asked to
-end, so that a restart is told whole in one write; it is made when nothing is left of the last one.
+These are the rules of `plan.rules` about that, and their steps. The next driver is named in the status before the last one is asked to end, so
+that one write reports the whole restart. It is created when nothing is left of the last one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OVERDUE = "DriverOverdue"
 
 
 def clear_strays(view: View) -> Step | None:
-    """Drivers that the status does not name: another leader's or an earlier epoch's. Ours are ended, others waited for."""
+    """Drivers that the status does not name: another leader's or an earlier epoch's. Those of this resource are deleted, others waited for."""
     strays = [pod for pod in view.observed.drivers if not view.names(pod) and pod != view.leaving_pod]
     if not strays:
         return None
@@ -34,7 +34,7 @@ def clear_strays(view: View) -> Step | None:
 
 
 def await_leaving(view: View) -> Step | None:
-    """The driver before the one that the status names already: it ends its work first. If the spec changed once more, the next one has that."""
+    """The status names the next driver, and the one before it exists: wait for it. If the spec changes again, the next driver gets that."""
     pod, left = view.leaving_pod, view.driver.leaving
     if pod is None or left is None:
         return None
@@ -46,7 +46,7 @@ def await_leaving(view: View) -> Step | None:
 
 
 def redeploy(view: View) -> Step | None:
-    """The spec changed in a way the running driver cannot take over: drain it, and name the one that follows with the new spec."""
+    """The spec changed in a way that needs a restart: drain the driver, and name the next one, with the new spec."""
     pod = view.driver_pod
     if pod is None or view.wanted is None or view.driver.spec_hash == view.wanted.driver_hash:
         return None
@@ -57,7 +57,7 @@ def redeploy(view: View) -> Step | None:
 
 
 def await_executors(view: View) -> Step | None:
-    """Executors of the last driver may still work; its pod's deletion takes them along."""
+    """Executors of the last driver may still work: wait. The garbage collector deletes them with the driver's pod."""
     if view.driver_pod is not None or not view.observed.executors:
         return None
     step, end = _restarting(view, leaving(view, view.observed.executors, "ExecutorsLeaving")), view.driver.exit
@@ -67,7 +67,7 @@ def await_executors(view: View) -> Step | None:
 
 
 def confirm(view: View) -> Step | None:
-    """A driver that the status names and nobody has seen: make it, now or again; or another one, if it became outdated."""
+    """The status names a driver that was not seen: create it. If the spec changed meanwhile, name and create another one."""
     if view.wanted is None or view.driver.pod is None or view.driver_pod is not None:
         return None
     if view.driver.spec_hash != view.wanted.driver_hash:
@@ -77,14 +77,14 @@ def confirm(view: View) -> Step | None:
 
 
 def start(view: View) -> Step | None:
-    """Nothing of an earlier driver is left: the next attempt is written down, then made."""
+    """No driver is left: name the next attempt in the status, then create it."""
     if view.wanted is None or view.driver.pod is not None:
         return None
     return make(following(view))
 
 
 def following(view: View) -> DriverStatus:
-    """The next attempt, under a name that no other will have."""
+    """The next attempt, under a name of its own."""
     attempt = view.driver.attempt + 1
     return DriverStatus(
         attempt=attempt,
@@ -96,18 +96,18 @@ def following(view: View) -> DriverStatus:
 
 
 def _given_up(view: View) -> bool:
-    """Whether the user gave up the driver before the next one; then that one has to take the lease."""
+    """Whether the user gave up the driver before this one. Then this one has to take the lease over."""
     end, left = view.driver.exit, view.driver.leaving
     return (end is not None and end.reason == FORCED) or (left is not None and left.uid == view.resource.force)
 
 
 def make(driver: DriverStatus) -> Step:
-    """Written down first, if it is not yet."""
+    """The step that names the driver in the status, then creates it."""
     return replace(progress(Phase.STARTING, "DriverStarting", UNHEARD.format(driver.pod), CreateDriver()), driver=driver)
 
 
 def _restarting(view: View, step: Step) -> Step:
-    """In the same words from the beginning until the next driver is there, so that one write tells all of it, unless something does not go well."""
+    """Reason and message stay the same until the next driver is created: one write reports the whole restart. Not so if a driver is overdue."""
     left = view.driver.leaving
     if left is None or step.reason == OVERDUE:
         return step
@@ -115,7 +115,7 @@ def _restarting(view: View, step: Step) -> Step:
 
 
 def drain(view: View, pod: Pod, why: str) -> Step:
-    """Ask the driver to end its batch and go; its pod's own grace period says how long that may take."""
+    """Delete the driver's pod: the driver ends its batch within the pod's grace period."""
     if pod.gone_by is not None:
         return leaving(view, (pod,), why)
     step = progress(Phase.DRAINING, why, f"{pod.name} drains", DeletePod(pod.name, pod.uid))
@@ -123,7 +123,7 @@ def drain(view: View, pod: Pod, why: str) -> Step:
 
 
 def leaving(view: View, pods: Sequence[Pod], why: str) -> Step:
-    """Pods on their way out. Of one that is overdue the user is told how to give it up; nobody else may decide that it is dead."""
+    """Wait for pods that are being deleted. If one is overdue, the message says how to give it up: only the user may decide that it is dead."""
     late = next((pod for pod in pods if pod.gone_by and view.now >= pod.gone_by + LATE), None)
     if late is not None:
         given_up = late.uid if late.role == "driver" else late.owner
@@ -136,5 +136,5 @@ def leaving(view: View, pods: Sequence[Pod], why: str) -> Step:
 
 
 def ends(view: View, pods: Sequence[Pod]) -> tuple[Action, ...]:
-    """Nobody asked them yet; those of another owner are left to the garbage collector."""
+    """Deletions of the pods that are not being deleted yet. Pods of another owner are left to the garbage collector."""
     return tuple(DeletePod(pod.name, pod.uid) for pod in pods if pod.owner == view.resource.uid and not pod.deleting)

@@ -1,7 +1,7 @@
-"""Events: what happened between two statuses, in words from one enum.
+"""Events: what happened between two statuses, with reasons from one enum.
 
-Computed from the difference of statuses, so a repeated plan tells nothing twice. An event may be lost in a crash; what
-it says also stands in the conditions.
+They are computed from the difference of two statuses, so a repeated plan sends none twice. A crash may lose an event; the
+conditions say the same.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ WARNINGS = {
     Reason.REPORT_STALE,
     Reason.API_REFUSED,
 }
-TOLD_ON_CHANGE = {
+SENT_ON_CHANGE = {
     Reason.DRIVER_OVERDUE,
     Reason.STRAY_DRIVER,
     Reason.FORCED,
@@ -128,7 +128,7 @@ def _migration(old: Status, new: Status) -> Iterator[EventToSend]:
 
 def _driver(view: View, old: Status, new: Status) -> Iterator[EventToSend]:
     before, after = old.driver, new.driver
-    end = view.driver.exit if view.driver.attempt == before.attempt else None  # the new status may be about the next attempt already
+    end = view.driver.exit if view.driver.attempt == before.attempt else None  # the new status may already name the next attempt
     if end and before.exit is None:
         yield _exit_event(asked=before.stopping is not None, end=end, text=_ended(before.attempt, end))
     if after.stopping and after.stopping != before.stopping:
@@ -138,7 +138,7 @@ def _driver(view: View, old: Status, new: Status) -> Iterator[EventToSend]:
 
 
 def _follower(view: View, old: Status, new: Status, step: Step) -> Iterator[EventToSend]:
-    """The driver before is gone, and the next is made, or will not be. That it is to be made may have been written long ago."""
+    """The driver before is gone, and the next is created, or will not be. An earlier write may have named it."""
     before, after = old.driver, new.driver
     making, again = CreateDriver() in step.actions, view.observed.refusal is not None
     if before.leaving and ((making and not again) or after.pod is None):
@@ -168,14 +168,14 @@ def _step(view: View, old: Status, step: Step) -> Iterator[EventToSend]:
         if isinstance(action, AddFinalizer):
             yield EventToSend(Reason.ACCEPTED, step.message)
         if isinstance(action, RemoveFinalizer):
-            yield EventToSend(Reason.DELETED, step.message, deed=True)
+            yield EventToSend(Reason.DELETED, step.message, after_action=True)
         if isinstance(action, Retarget):
-            yield EventToSend(Reason.SCALING, f"{counted(action.executors, 'executor')} wanted of {action.pod}", deed=True)
+            yield EventToSend(Reason.SCALING, f"{counted(action.executors, 'executor')} wanted of {action.pod}", after_action=True)
     if step.ready and view.driver_pod is not None and (before is None or before.status != "True"):
         yield EventToSend(Reason.DRIVER_READY, step.message)
     if before and before.reason == step.reason:
         return
-    if step.reason in TOLD_ON_CHANGE:
+    if step.reason in SENT_ON_CHANGE:
         yield _event(Reason(step.reason), step.message)
     pods = (*view.observed.drivers, *view.observed.migrators)
     if step.reason in {pod.trouble.reason for pod in pods if pod.trouble}:
@@ -188,5 +188,5 @@ def _warnings(old: Status, new: Status) -> Iterator[EventToSend]:
         if after and (before is None or before.message != after.message):
             yield EventToSend(reason, after.message, warning=True)
     near = new.condition(Reason.RETENTION_NEAR)
-    if near and old.condition(Reason.RETENTION_NEAR) is None:  # its words change with every report
+    if near and old.condition(Reason.RETENTION_NEAR) is None:  # its message changes with every report
         yield EventToSend(Reason.RETENTION_NEAR, near.message, warning=True)

@@ -1,7 +1,7 @@
-"""A program's last words, as far as they may become a reason of a condition or a label of a metric. Pure.
+"""A program's termination message, as far as it may become a reason of a condition or a label of a metric. Pure.
 
-They are the pipeline's: any text, of any length. Nor may a driver say of itself what only others can know, or what the operator says of its own
-deeds: that somebody took its pod away would cost it nothing, and would be told as if it were so.
+It is the pipeline's: any text, of any length. A driver may not use the reasons that only the operator or the kubelet can know. A driver that
+said "Evicted" of itself would never be counted as failed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OF_PROGRAMS = frozenset({
     "Completed", "DataLost", "DrainTimeout", "Failed", "Fenced", "Held", "JobsNotDone", "LeaseHeld", "LostRace", "NotNow", "ProcessExited",
     "ProtocolViolation", "Refused", "ServiceUnavailable", "SourceActive", "StreamNotFound",
 })  # fmt: skip
-"""What drivers and migrations of Sluice say of themselves; a pipeline may have words of its own."""
+"""The reasons that drivers and migrations of Sluice give; a pipeline may give others."""
 CAUSES = OF_PROGRAMS | DISRUPTIONS | {"OOMKilled"}
 OTHER = "Other"
 STEPS = {"SpecChanged", "Deleted", "Suspended", "ScaledToZero", "DriverDeleted", "TakingOver", "Consuming", "CaughtUp", "NoDriver"}
@@ -26,17 +26,17 @@ RESERVED = (frozenset(FAILURES) | {str(reason) for reason in Reason} | STEPS | C
 
 
 def reason(said: object, otherwise: str) -> str:
-    """One word of a program's own, if it is one and theirs to say."""
+    """The reason that a program gave, if it is one word and not reserved; else `otherwise`."""
     return said if isinstance(said, str) and WORD.fullmatch(said) and said not in RESERVED else otherwise
 
 
 def message(said: object, text: object) -> str:
-    """What the program said beside; a reason that did not become one stands before it."""
+    """The program's message. A reason that was not accepted comes before it."""
     words = "" if text is None else str(text)
     kept = not said or reason(said, "") == said
     return (words if kept else f"{said}: {words}")[:LONGEST]
 
 
 def cause(word: str) -> str:
-    """The label of a metric: of a closed list, for each makes a series for good."""
+    """The label of a metric, from a closed list: each label makes a series for good."""
     return word if word in CAUSES else OTHER

@@ -1,7 +1,7 @@
-"""The gate: no driver before another consumer's place is taken over.
+"""The migration: no driver starts before another consumer's positions are taken over.
 
 A migration is one Job a try, named after what it takes over. `note` reads the Job's end, `migrate` decides on tries.
-This module may not touch drivers. Exit codes: docs/interfaces.md.
+This module takes no action on drivers. Exit codes: docs/interfaces.md.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ SOURCE_ACTIVE = 75
 PODLESS = timedelta(seconds=60)  # a busy controller makes a pod in seconds
 TAKEN_AWAY = {"Killed", "Evicted"}
 JUDGED = {MigrationState.COMPLETE, MigrationState.FAILED, MigrationState.SOURCE_ACTIVE}
-OUTLIVED = timedelta(seconds=10)  # a Job says of itself within a moment that it ended, unless a container of its pod goes on
-MAX_TRIES = 99  # two digits are what a name of 63 characters has room for; then from 1 again, the old Job being gone
+OUTLIVED = timedelta(seconds=10)  # a Job is marked as ended within a moment, unless another container of its pod goes on
+MAX_TRIES = 99  # a name of 63 characters has room for two digits; then from 1 again, when the old Job is gone
 
 
 def note(view: View) -> MigrationStatus | None:
-    """The migration as the observed Job leaves it."""
+    """The migration, with what the Job shows."""
     migration = view.status.migration
     if migration is None or migration.state is not MigrationState.RUNNING:
         return migration
@@ -46,7 +46,7 @@ def note(view: View) -> MigrationStatus | None:
 
 
 def _outlived(view: View, job: Job) -> datetime | None:
-    """From when on a Job counts as ended whose `migrate` container has, while another one, which somebody injected, keeps its pod."""
+    """When a Job counts as ended whose `migrate` container ended, while an injected container keeps its pod. None: it does not."""
     going = [pod for pod in view.observed.migrators if pod.owner == job.uid and not pod.finished]
     ends = [pod.exit.at for pod in going if pod.exit and pod.exit.reason not in TAKEN_AWAY and not pod.deleting]
     return max(ends) + OUTLIVED if ends and len(ends) == len(going) else None
@@ -58,7 +58,7 @@ def _job(view: View, migration: MigrationStatus) -> Job | None:
 
 
 def _podless(view: View, migration: MigrationStatus) -> MigrationStatus:
-    """A Job whose pod is refused (quota, account, admission) stays active without a word. The next try asks the server for its reasons."""
+    """A Job whose pod is refused (quota, account, admission) stays active and says nothing. Before the next try a dry run asks for the reason."""
     if any(pod.owner == migration.uid for pod in view.observed.migrators):
         return replace(migration, podless_since=None)
     since = migration.podless_since or view.now
@@ -92,7 +92,7 @@ def _ended(view: View, migration: MigrationStatus, job: Job) -> MigrationStatus:
 
 
 def _outcome(job: Job, end: Exit | None) -> MigrationState:
-    """What a Job that ended has come to. One whose pod somebody took away has not failed: a failed Job keeps its pod."""
+    """The outcome of a Job that ended. If its pod was taken away it is LOST, not FAILED: a failed Job keeps its pod."""
     if job.state == "Complete" or (job.state == "Active" and end is not None and end.code == 0):
         return MigrationState.COMPLETE
     if end is None or end.reason in TAKEN_AWAY:
@@ -106,9 +106,9 @@ def _last_pod(view: View, job: Job) -> Pod | None:
 
 
 def clear_jobs(view: View) -> Step | None:
-    """Jobs that the status does not name: a late leader's, or of a migration that is not wanted any more. They end before anything begins.
+    """Jobs that the status does not name: a late leader's, or of a migration that is not wanted any more. They are deleted first.
 
-    So does one that has come to its end, and whose pod goes on with a container that somebody injected.
+    So is a Job that counts as ended while an injected container keeps its pod.
     """
     migration = view.status.migration
     named = migration.job if migration else None
@@ -120,7 +120,7 @@ def clear_jobs(view: View) -> Step | None:
 
 
 def migrate(view: View) -> Step | None:
-    """No driver before its migration: make a try, wait for it, make another, or give up. None lets everything behind the gate go on."""
+    """No driver before its migration: create a Job, wait for it, try again, or stall. None when the migration is complete or not wanted."""
     migration = view.status.migration
     if view.wanted is None or view.migrated:
         return None
@@ -137,9 +137,9 @@ def migrate(view: View) -> Step | None:
 
 
 def stop(view: View) -> Step | None:
-    """Delete whatever Job is there and wait for its pod; None when nothing of a migration runs.
+    """Delete the migration's Jobs and wait for their pods; None when nothing of a migration runs.
 
-    One that has ended is left to the garbage collector, unless `kubectl delete --cascade=orphan` takes it from it.
+    A Job that has ended is left to the garbage collector, except after `kubectl delete --cascade=orphan`.
     """
     left_alone = view.resource.deleting and "orphan" in view.resource.finalizers
     jobs = [job for job in view.observed.jobs if job.state == "Active" or left_alone or not job.owner_kind]
@@ -151,7 +151,7 @@ def stop(view: View) -> Step | None:
 
 
 def _deletions(view: View, jobs: Iterable[Job]) -> list[Action]:
-    """Jobs of another owner are left to the garbage collector."""
+    """Deletions of this resource's Jobs. Jobs of another owner are left to the garbage collector."""
     return [DeleteJob(job.name, job.uid) for job in jobs if not job.deleting and job.owner == view.resource.uid]
 
 
@@ -171,7 +171,7 @@ def _new_try(view: View, wanted: str) -> Step:
 
 
 def _clear(view: View) -> Step | None:
-    """Before a new try the old Job goes, finished or not, so that never two of them write; so do executors of an earlier resource of this name."""
+    """Before a new try: delete the old Job, finished or not: two never write. Wait for executors of an earlier resource of this name."""
     if view.observed.executors:
         return progress(Phase.MIGRATING, "ExecutorsLeaving", f"waiting until {view.observed.executors[0].name} is gone")
     if not view.observed.jobs and not view.observed.migrators:

@@ -1,7 +1,7 @@
-"""First half of a plan: what was observed goes into the status. Facts only; nothing is decided or asked for here.
+"""First half of a plan: what was observed goes into the status. Only facts are recorded; the rules decide afterwards.
 
-Each note takes the view and returns the status with one thing more in it. Exits are noted while their pod still
-exists, because the next half may delete it.
+Each note takes the view and returns the status with one more fact. A driver's exit is recorded while its pod exists, because
+a rule may delete the pod.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 LOST = "DriverLost"
 FORCED = "Forced"
 REFUSED = 65  # configuration, format, stream or data; trying again will hardly help
-SAID_SO = {75, 76}  # LeaseHeld, Fenced: another epoch goes on, and that is no failure (docs/interfaces.md)
+SAID_SO = {75, 76}  # LeaseHeld, Fenced: another epoch goes on; not a failure (docs/interfaces.md)
 DRAINS = 50  # executors whose drain the status names
-DISRUPTIONS = {"Evicted", "Drained", "Killed", LOST, FORCED}  # somebody took the pod away: not the driver's fault
+DISRUPTIONS = {"Evicted", "Drained", "Killed", LOST, FORCED}  # the pod was taken away: not the driver's fault
 
 
 def record(view: View) -> Status:
@@ -36,7 +36,7 @@ def record(view: View) -> Status:
 
 
 def note_driver(view: View) -> Status:
-    """The driver's uid, times, generation and exit. A pod that was seen and is gone has ended, however it did."""
+    """The driver's uid, times, generation and exit. A pod that was seen and is gone has ended; without a known exit it counts as lost."""
     driver, pod = view.driver, view.driver_pod
     if driver.pod is None:
         return view.status
@@ -56,14 +56,14 @@ def _seen(driver: DriverStatus, pod: Pod) -> DriverStatus:
         uid=pod.uid,
         started_at=pod.started_at or driver.started_at,
         generation=generation or driver.generation,
-        stopping=driver.stopping if pod.deleting else None,  # written, and never done: the next half decides anew
-        exit=driver.exit or pod.exit,  # the first word counts: a pod that we then delete would look killed
-        leaving=None,  # it was made after the other was gone
+        stopping=driver.stopping if pod.deleting else None,  # a deletion that was intended and not carried out: the rules decide again
+        exit=driver.exit or pod.exit,  # the first exit counts: a pod that is deleted afterwards would look killed
+        leaving=None,  # this driver was created after the other was gone
     )
 
 
 def note_end(view: View) -> Status:
-    """A driver that has ended and whose pod is gone is accounted for, once, and makes room for the next attempt."""
+    """A driver ended and its pod is gone: count its end, once. The next attempt may start."""
     driver = view.driver
     if driver.pod is None or driver.exit is None or view.driver_pod is not None:
         return view.status
@@ -72,7 +72,7 @@ def note_end(view: View) -> Status:
 
 
 def _account(view: View, driver: DriverStatus, end: Exit) -> RestartStatus:
-    """Counts and pause after an end that nobody of us asked for; one that was asked for leaves the counts alone."""
+    """Counts and pause after an end that the operator did not ask for. An end that it asked for changes no count."""
     patience = view.patience
     lasted = end.at - driver.started_at if driver.started_at else timedelta()
     before = RestartStatus() if lasted >= timedelta(seconds=patience.reset_after_seconds) else view.status.restarts
@@ -85,12 +85,12 @@ def _account(view: View, driver: DriverStatus, end: Exit) -> RestartStatus:
         refused = driver.spec_hash if end.code == REFUSED else None
         failures, after = before.count, replace(before, count=before.count + 1, refused=refused)
     if end.reason in DISRUPTIONS and lasted >= timedelta(seconds=patience.backoff_seconds):
-        return replace(after, next_at=None)  # it was working; somebody took the pod away
+        return replace(after, next_at=None)  # it worked until its pod was taken away
     return replace(after, next_at=view.now + patience.pause(failures))
 
 
 def note_stability(view: View) -> Status:
-    """A driver that works has refused nothing; one that has run long enough clears the counts of its predecessors."""
+    """A driver that works clears the refusal of its spec. One that has run for `resetAfterSeconds` clears all counts."""
     driver, restarts, pod = view.driver, view.status.restarts, view.driver_pod
     if pod is None or driver.started_at is None or restarts == RestartStatus():
         return view.status
@@ -101,7 +101,7 @@ def note_stability(view: View) -> Status:
 
 
 def note_pods(view: View) -> Status:
-    """Executors that exist and are not on their way out, and the selector that finds them (a string: HPA reads it)."""
+    """The number of executors that are not being deleted, and the selector that finds them (a string: HPA reads it)."""
     count = sum(1 for pod in view.observed.executors if not pod.deleting and not pod.finished)
     selector = f"sluice.dev/consumer={view.resource.name},sluice.dev/role=executor"
     return replace(view.status, replicas=count, selector=selector)
@@ -112,7 +112,7 @@ def note_report(view: View) -> Status:
     pod = view.driver_pod
     if pod is None or pod.report is None:
         return replace(view.status, draining=())
-    return replace(view.status, draining=pod.report.draining[:DRAINS], stream=_figures(pod.report, view.status.stream, view.heard))
+    return replace(view.status, draining=pod.report.draining[:DRAINS], stream=_figures(pod.report, view.status.stream, view.last_report_at))
 
 
 def _figures(report: Report, before: StreamStatus | None, heard: datetime) -> StreamStatus:
@@ -133,7 +133,7 @@ def _figures(report: Report, before: StreamStatus | None, heard: datetime) -> St
 
 
 def note_migration(view: View) -> Status:
-    """What the migration Job says."""
+    """The state of the migration, from its Job."""
     return replace(view.status, migration=migration.note(view))
 
 

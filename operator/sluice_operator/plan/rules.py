@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sluice_operator.names import FINALIZER, GROUP
-from sluice_operator.plan import migration as gate
+from sluice_operator.plan import migration
 from sluice_operator.plan.conditions import judge
 from sluice_operator.plan.deadline import limited
 from sluice_operator.plan.driver_succession import await_executors, await_leaving, clear_strays, confirm, drain, ends, leaving, redeploy, start
@@ -150,10 +150,10 @@ def scale_to_zero(view: View) -> Step | None:
 
 def quiesce(view: View, why: str) -> Step | None:
     """Stop the migration, drain the driver, wait for every pod. None when nothing is left that runs."""
-    if (step := gate.stop(view)) is not None:
-        migration = view.status.migration
-        stopped = migration and migration.state is State.RUNNING
-        return replace(step, migration=replace(migration, state=State.STOPPED)) if migration and stopped else step
+    if (step := migration.stop(view)) is not None:
+        present = view.status.migration
+        stopped = present and present.state is State.RUNNING
+        return replace(step, migration=replace(present, state=State.STOPPED)) if present and stopped else step
     pod = view.driver_pod
     if pod is not None:
         return drain(view, pod, why)
@@ -195,9 +195,9 @@ RULES: tuple[Rule, ...] = (
     await_leaving,  # the driver before this one
     delete_finished_driver,  # its exit is in the status
     await_exit,  # a driver in its grace period
-    gate.clear_jobs,  # at most one migration
+    migration.clear_jobs,  # at most one migration
     suspend,
-    gate.migrate,  # no driver before its migration
+    migration.migrate,  # no driver before its migration
     scale_to_zero,
     redeploy,  # RESTART changes
     await_executors,  # no executor of the last driver runs any more

@@ -1,4 +1,4 @@
-"""What a driver pod that nobody has to do anything about says about itself."""
+"""The state of a driver on which no action is needed, from its pod and its report."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from sluice_operator.state.view import View
 
 STALE = timedelta(seconds=90)  # drivers report at least every 30 s
-SLACK = timedelta(seconds=30)  # until the end of a drain is reported, and seen
-UNHEARD = "{} has not reported yet"  # from before it is made until it reports: steps in between have words of their own if one does not go well
+SLACK = timedelta(seconds=30)  # from the end of a drain until its report is seen
+UNHEARD = "{} has not reported yet"  # from its creation to its first report, unless its pod has trouble
 PHASES = {"Running": Phase.RUNNING, "Idle": Phase.IDLE, "Draining": Phase.DRAINING}
 
 
 def running(view: View) -> Step:
-    """Pending, starting, waiting out a lease, consuming, silent: in that order of a driver's epoch."""
+    """No driver, ended, trouble, starting, silent, or what its report says: the first that applies."""
     pod = view.driver_pod
     if pod is None:
         return _nobody(view)
@@ -32,7 +32,7 @@ def running(view: View) -> Step:
         return progress(Phase.STARTING, pod.trouble.reason, f"{pod.name}: {pod.trouble.message}")
     if pod.report is None:
         return progress(Phase.STARTING, "DriverStarting", UNHEARD.format(pod.name))
-    heard = view.heard
+    heard = view.last_report_at
     if view.now - heard >= STALE:
         text = f"no report from {pod.name} since {heard:%H:%M:%S}Z"
         return progress(PHASES.get(pod.report.phase, Phase.STARTING), "ReportStale", text)
@@ -65,7 +65,7 @@ def _reported(view: View, pod: Pod, report: Report) -> Step:
 
 
 def _instant(text: str | None) -> datetime | None:
-    """A driver's own words may be no time."""
+    """The time that a driver reports; None if it is not one."""
     try:
         found = datetime.fromisoformat(text or "")
     except ValueError:
@@ -82,7 +82,7 @@ def _trouble(view: View) -> Trouble | None:
 
 
 def _without_executors(view: View, report: Report) -> Step | None:
-    """The driver holds every shard, and nobody can read them: no executor has registered."""
+    """The driver holds every shard, and no executor has registered: no record is read."""
     target = _target(view, report)
     if report.executors or not target:
         return None

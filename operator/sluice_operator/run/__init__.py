@@ -1,5 +1,5 @@
-"""The process: kopf's handlers, one loop a resource, one reconcile a pass.
+"""The process: kopf's handlers, one loop a resource, and the reconcile.
 
-Here threads, time and kopf meet what the other rooms decide.
+Threads, time and kopf are used here and in no room below.
 It holds no rule.
 """

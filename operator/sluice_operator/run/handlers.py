@@ -1,4 +1,4 @@
-"""The edge to kopf, which watches the resources; `watch` does pods and Jobs. All fill the cache and wake loops; nothing is decided here."""
+"""kopf's handlers. kopf watches the resources, `observe.watch` pods and Jobs. Events fill the cache and wake loops; nothing is decided here."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class BackgroundService(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EventSink:
-    """Where events of watches go. Of resources of another class only the names are kept, to pass over their pods and Jobs."""
+    """Where watch events go. Of resources of another class only the names are kept: events of their pods and Jobs are ignored."""
 
     cache: Cache
     loops: Loops
@@ -51,20 +51,20 @@ class EventSink:
     strangers: set[ResourceKey] = field(default_factory=set)
 
     def see(self, kind: str, event: WatchEvent) -> None:
-        """Remember it, and wake whom it concerns."""
+        """Put the event into the cache, and wake the loop of the resource that it is about."""
         body, gone = event
         meta = body["metadata"]
         strange = self._strange(kind, body, gone=gone)
         self.freshness.shown(kind, meta["uid"], meta["resourceVersion"], gone=gone or (strange and kind == CONSUMER_KIND))
         if strange:
             return
-        sight = self.cache.see(kind, body, datetime.now(UTC).replace(microsecond=0), gone=gone)
+        change = self.cache.see(kind, body, datetime.now(UTC).replace(microsecond=0), gone=gone)
         self.metrics.saw(kind, meta["uid"], (meta.get("annotations") or {}).get(REPORT), gone=gone)
-        if sight is not None:
-            self.loops.wake(sight.key, matters=sight.matters)
+        if change is not None:
+            self.loops.wake(change.key, matters=change.matters)
 
     def _strange(self, kind: str, body: Json, *, gone: bool) -> bool:
-        """Whether another operator has it. A resource that was ours a moment ago is forgotten, and its loop ends."""
+        """Whether it belongs to another operator. A resource whose class changed leaves the cache, and its loop ends."""
         meta = body["metadata"]
         if kind != CONSUMER_KIND:
             return ResourceKey(meta["namespace"], (meta.get("labels") or {}).get(CONSUMER, "")) in self.strangers
@@ -83,10 +83,10 @@ class EventSink:
 
 
 class LoginPauses:
-    """Seconds between the tries of a call that kopf makes for a watch; they never end.
+    """Seconds between the tries of a call that kopf makes for a watch, without end.
 
-    Else kopf would end the process, and with it the work in every namespace, because one namespace may not be watched any more: its
-    RoleBinding goes first when it is deleted.
+    With an end, kopf would end the process when one namespace may not be watched any more, and so stop the work in all others.
+    A namespace that is deleted loses its RoleBinding first.
     """
 
     def __iter__(self) -> Iterator[float]:
@@ -95,7 +95,7 @@ class LoginPauses:
 
 
 class NoDiffStore(kopf.DiffBaseStorage):
-    """What kopf remembers of an object to tell what changed in it: nobody asks, and it would copy every object of every event."""
+    """kopf's memory of objects, for diffs, turned off. No handler needs diffs, and kopf would copy the object of every event."""
 
     def build(self, **_: Any) -> Any:
         """See DiffBaseStorage."""
@@ -110,7 +110,7 @@ class NoDiffStore(kopf.DiffBaseStorage):
 
 
 def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
-    """Watch only what is ours, post nothing, look at nothing outside: no CRDs, no namespaces, no peers."""
+    """Watch KinesisConsumers only, post no events, and scan neither CRDs nor namespaces nor peers."""
     settings.posting.enabled = False
     settings.peering.standalone = True
     settings.scanning.disabled = True
@@ -119,19 +119,19 @@ def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
 
 
 def login(**given: Any) -> kopf.ConnectionInfo | None:
-    """KUBECONFIG, else the pod's service account: the same order as the client that writes. Asked again after a 401."""
+    """KUBECONFIG, else the pod's service account: the same order as the client that writes. kopf calls it again after a 401."""
     return kopf.login_with_kubeconfig(**given) or kopf.login_with_service_account(**given)
 
 
-def registry(eyes: EventSink, services: Sequence[BackgroundService]) -> kopf.OperatorRegistry:
-    """Everything that kopf has to call. Services start in this order and stop in the other one."""
+def registry(sink: EventSink, services: Sequence[BackgroundService]) -> kopf.OperatorRegistry:
+    """All handlers. Services start in this order and stop in the reverse one."""
     handlers = kopf.OperatorRegistry()
     kopf.on.startup(registry=handlers)(configure)
     kopf.on.login(registry=handlers)(login)
     for number, service in enumerate(services):
         kopf.on.startup(id=f"start-{number}", registry=handlers, errors=kopf.ErrorsMode.PERMANENT)(starter(service))
     kopf.on.cleanup(id="clean", registry=handlers)(cleaner(services))
-    kopf.on.event(*RESOURCE, id=RESOURCE[-1], registry=handlers)(watcher(eyes))
+    kopf.on.event(*RESOURCE, id=RESOURCE[-1], registry=handlers)(watcher(sink))
     return handlers
 
 
@@ -154,10 +154,10 @@ def cleaner(services: Sequence[BackgroundService]) -> Callable[..., Any]:
     return clean
 
 
-def watcher(eyes: EventSink) -> Callable[..., Any]:
+def watcher(sink: EventSink) -> Callable[..., Any]:
     """The handler of every event of a KinesisConsumer."""
 
     async def seen(event: kopf.RawEvent, **_: Any) -> None:
-        eyes.see(CONSUMER_KIND, WatchEvent(dict(event["object"]), gone=event["type"] == "DELETED"))
+        sink.see(CONSUMER_KIND, WatchEvent(dict(event["object"]), gone=event["type"] == "DELETED"))
 
     return seen

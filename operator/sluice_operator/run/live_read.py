@@ -45,7 +45,7 @@ def live_read(context: ReconcileContext, key: ResourceKey, now: datetime, body: 
     Returns:
         The resource and its view; None if it is gone, or belongs to another operator.
     """
-    context.cache.begin_look(key)
+    context.cache.begin_live_read(key)
     body = body or context.cluster.get(CONSUMER_KIND, key.namespace, key.name)
     if body is None or not belongs(body, context.settings.resource_class):
         return None

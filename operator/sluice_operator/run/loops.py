@@ -1,7 +1,7 @@
-"""One loop per resource: reconcile, sleep until something happens or it is time. Only in a leader; others just remember.
+"""One loop per resource: reconcile, then sleep until an event wakes it or the next reconcile is due. Only the leader runs loops.
 
-Runs on kopf's event loop; the passes themselves block and run on worker threads. A failing pass is repeated with a
-growing pause and never ends its loop.
+Loops run on kopf's event loop, reconciles on worker threads, because they block. A reconcile that fails is repeated after a growing
+pause, and its loop goes on.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from sluice_operator.observe.cache import ResourceKey
 
 LOG = logging.getLogger("sluice")
-THREADS = 16  # passes at the same time; each waits for a few calls to the API server
+THREADS = 16  # reconciles at the same time; each waits for a few calls to the API server
 LONGEST_PAUSE = 60.0
-TOLD_AFTER = 6  # failed passes in a row: about a minute
-LAST_PASS = 8.0  # seconds to wait for passes under way when the process ends
-STUCK_AFTER = 120.0  # seconds a pass may take: its calls have timeouts of their own
+TOLD_AFTER = 6  # failed reconciles in a row: about a minute
+LAST_RECONCILE = 8.0  # seconds to wait for running reconciles when the process ends
+STUCK_AFTER = 120.0  # seconds a reconcile may take: its calls have timeouts of their own
 
 
 class Loops:
@@ -47,13 +47,13 @@ class Loops:
         self._alive: set[ResourceKey] = set()
 
     def lead(self) -> None:
-        """From now on act: on every resource that the cache knows, and on whatever comes."""
+        """Start to reconcile: every resource in the cache, and each that a watch shows later."""
         self._leading = True
         for key in self._context.cache.known():
             self.wake(key)
 
     def wake(self, key: ResourceKey, *, matters: bool = True) -> None:
-        """Something happened to this resource; what, the loop finds out by itself. What does not matter waits until figures are due."""
+        """An event about this resource: reconcile it. An event that does not matter waits until figures are due."""
         if not self._leading:
             return
         if not matters and (due := self._figures.get(key)) and datetime.now(UTC) < due:
@@ -64,19 +64,19 @@ class Loops:
             self._tasks[key] = asyncio.get_running_loop().create_task(self._loop(key), name="/".join(key))
 
     def stuck(self) -> list[ResourceKey]:
-        """Resources whose pass has run for too long: the truth for the liveness probe."""
+        """Resources whose reconcile has run for more than 2 min. The liveness probe fails while there is one."""
         before = time.monotonic() - STUCK_AFTER
         return [key for key, since in self._passes.items() if since < before]
 
     async def stop(self) -> bool:
-        """End all loops. Whether no pass is under way any more; one that is will be repeated by the next operator."""
+        """End all loops. Whether no reconcile runs any more; the next operator repeats one that does."""
         self._leading = False
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         ended = asyncio.create_task(asyncio.to_thread(self._threads.shutdown, cancel_futures=True))
-        done, _ = await asyncio.wait({ended}, timeout=LAST_PASS)
+        done, _ = await asyncio.wait({ended}, timeout=LAST_RECONCILE)
         return bool(done)
 
     async def _loop(self, key: ResourceKey) -> None:
@@ -106,7 +106,7 @@ class Loops:
             self._alive.discard(key)
 
     async def _pass(self, key: ResourceKey, *, force_refresh: bool) -> ReconcileResult | str:
-        """What came of it; or why it failed."""
+        """The result, or why the reconcile failed."""
         self._passes[key] = asked = time.monotonic()
         self._metrics.queue.inc()
         try:
@@ -115,7 +115,7 @@ class Loops:
             LOG.warning("%s/%s: %s", *key, error)
             return str(error)
         except Exception as error:
-            LOG.exception("%s/%s: a pass failed", *key)
+            LOG.exception("%s/%s: a reconcile failed", *key)
             return repr(error)
         finally:
             self._passes.pop(key, None)
@@ -134,15 +134,15 @@ class Loops:
         return outcome
 
     async def _sleep(self, key: ResourceKey, wake: datetime, latest: datetime | None) -> bool:
-        """Sleeps until something happens (False) or it is time, and nothing was heard of it meanwhile (True)."""
+        """Sleep until an event (False), or until the time has come and no report arrived meanwhile (True)."""
         while True:
             pause = max((wake - datetime.now(UTC)).total_seconds(), 0.0)
             try:
                 await asyncio.wait_for(self._bells[key].wait(), pause)
             except TimeoutError:
-                heard = self._context.cache.heard(key)
-                if latest is None or heard is None or min(heard + STALE, latest) <= wake:
+                reported = self._context.cache.last_report_at(key)
+                if latest is None or reported is None or min(reported + STALE, latest) <= wake:
                     return key not in self._alive
-                wake = min(heard + STALE, latest)
+                wake = min(reported + STALE, latest)
             else:
                 return False

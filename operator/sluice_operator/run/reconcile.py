@@ -115,7 +115,7 @@ def _carry_out(context: ReconcileContext, body: Json, view: View, intent: Plan) 
 
 def _record(context: ReconcileContext, body: Json, view: View, intent: Plan) -> View:
     """Write the status if it is time, and send the events of what was decided. The view of what is stored then."""
-    decided = replace(intent, events=tuple(event for event in intent.events if not event.deed))
+    decided = replace(intent, events=tuple(event for event in intent.events if not event.after_action))
     if _write_time(context, view, intent) is WriteTime.NOW:
         view = write_status(context, body, view, decided)
     elif decided.events:  # an earlier reconcile wrote the status
@@ -131,4 +131,4 @@ def _apply(context: ReconcileContext, view: View, intent: Plan) -> None:
         apply(about, action)
     if intent.actions:
         context.refusals.pop(key_of(view), None)
-    send_events(context, view, replace(intent, events=tuple(event for event in intent.events if event.deed)))
+    send_events(context, view, replace(intent, events=tuple(event for event in intent.events if event.after_action)))

@@ -55,5 +55,5 @@ def report_failing(context: ReconcileContext, key: ResourceKey, why: str, now: d
         LOG.warning("%s/%s: %s", *key, error)
         return
     if resource is not None:
-        event = EventToSend(Reason.RECONCILE_FAILED, f"the operator cannot look after this resource: {why}", warning=True)
+        event = EventToSend(Reason.RECONCILE_FAILED, f"the operator cannot reconcile this resource: {why}", warning=True)
         post(context.cluster, body(resource["metadata"], event, now, context.settings.identity))

@@ -52,7 +52,7 @@ def as_planned(context: ReconcileContext, intent: Plan, now: datetime) -> Reconc
 def unchanged(context: ReconcileContext, view: View, intent: Plan) -> ReconcileResult:
     """The resource is as its status says. While the plan waits for nothing but the driver's silence, reports put the next reconcile off."""
     latest = min(view.now + live_read_policy.max_age(intent.status.phase, len(context.looked)), intent.look_by or NEVER)
-    listening = intent.wake == view.heard + STALE
+    listening = intent.wake == view.last_report_at + STALE
     return ReconcileResult(max(_next(context, intent, view.now), view.now + SOON), latest=latest if listening else None)
 
 

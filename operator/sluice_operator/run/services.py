@@ -1,4 +1,4 @@
-"""What runs beside kopf for as long as the process does: the audits of watches, and the duty that only a leader has."""
+"""What runs beside kopf as long as the process does: the audits of watches, and the reconciles of a leader."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ LOG = logging.getLogger("sluice")
 
 
 class Audits:
-    """Compares watches with lists, every 30 s, on a thread."""
+    """Compares watches with lists every 30 s, on a thread."""
 
     def __init__(self, freshness: Freshness, lister: Lister, namespaces: tuple[str, ...]) -> None:
         self._work = (freshness, lister, namespaces)
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Begin with one at once."""
+        """Start with an audit at once."""
         self._task = asyncio.create_task(self._audit(), name="audits")
 
     async def stop(self) -> None:
-        """No more."""
+        """Stop the audits."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -44,31 +44,31 @@ class Audits:
 
 
 class LeaderService:
-    """Acting on resources: as soon as this process is elected, or at once where there is no election."""
+    """Reconciles resources as soon as this process is elected; at once without an election."""
 
     def __init__(self, loops: Loops, port: LeaderOnly, election: Callable[[Callable[[], None]], Election] | None) -> None:
         self._loops, self._port, self._make = loops, port, election
         self._election: Election | None = None
 
     async def start(self) -> None:
-        """Stand for election."""
+        """Take part in the election."""
         if self._make is None:
             self._loops.lead()
             return
         loop = asyncio.get_running_loop()
-        self._election = self._make(lambda: _tell(loop, self._loops.lead))
+        self._election = self._make(lambda: _call_soon(loop, self._loops.lead))
         self._election.start()
 
     async def stop(self) -> None:
-        """Write nothing more, see that no pass is under way, and only then hand over."""
+        """Close the port to writes, wait until no reconcile runs, and only then release the Lease."""
         self._port.close()
         ended = await self._loops.stop()
         if self._election is not None and ended:
             await asyncio.to_thread(self._election.stop)
         elif self._election is not None:
-            LOG.warning("a pass does not end, so the Lease is not released; the next leader waits it out")
+            LOG.warning("a reconcile does not end, so the Lease is not released; the next leader waits until it expires")
 
 
-def _tell(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+def _call_soon(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
     with contextlib.suppress(RuntimeError):  # the loop ended in this very moment
         loop.call_soon_threadsafe(call)

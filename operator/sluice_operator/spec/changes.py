@@ -1,7 +1,7 @@
 """What a change of each spec field costs, and the hashes by which a change is noticed.
 
-Hashes cover fields as the user wrote them, never defaults: a new default, or a new operator, restarts nothing. For
-that reason the CRD holds no defaults either, but for `replicas`. Pure.
+Hashes cover fields as the user wrote them, never defaults: a new default, or a new operator, restarts nothing. Therefore the
+CRD has no defaults except `replicas`. Pure.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 
 class ChangeCost(StrEnum):
-    """SCALE is told to the running driver, RESTART drains it first, IGNORE only concerns the operator."""
+    """SCALE: the running driver follows. RESTART: it is drained, and the next one starts. IGNORE: only the operator reads the field."""
 
     SCALE = "Scale"
     RESTART = "Restart"
@@ -30,7 +30,7 @@ CHANGES = {
     "stream": ChangeCost.RESTART,  # endpoints; name and region cannot change
     "start": ChangeCost.IGNORE,  # without effect once there are checkpoints
     "checkpoints": ChangeCost.IGNORE,  # cannot change
-    "migrateFrom": ChangeCost.IGNORE,  # the gate looks at it, not the driver
+    "migrateFrom": ChangeCost.IGNORE,  # the migration reads it, not the driver
     "replicas": ChangeCost.SCALE,
     "pipeline": ChangeCost.RESTART,
     "batch": ChangeCost.RESTART,

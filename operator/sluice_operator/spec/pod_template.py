@@ -1,7 +1,7 @@
-"""Laying the user's pod template under the pods we make.
+"""Merge the user's pod template with the pods that the operator creates.
 
-The user decides where and with what a pod runs; what makes it ours (labels, account, restart policy, grace period,
-the command) is not theirs, and a template that sets it is refused by name instead of being overruled in silence. Pure.
+The user decides where and with what a pod runs. Labels, account, restart policy, grace period and command are the operator's: a template
+that sets one of them is refused by name, not overruled. Pure.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ OURS_IN_CONTAINER = {"image", "command", "args", "terminationMessagePath", "term
 OUR_KEYS = ("sluice.dev/", "app.kubernetes.io/managed-by", "argocd.argoproj.io/")
 RESERVED_ENV = "SLUICE_"
 SCRATCH = {"sluice-tmp": "/tmp", "sluice-work": "/opt/sluice/work"}  # noqa: S108 - the pods' own
-"""What our containers write to, for their root file system is read-only: volume and folder."""
+"""Volumes that the containers write to, by name, and their folders: the root file system is read-only."""
 
 Json = dict[str, Any]
 

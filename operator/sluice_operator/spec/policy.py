@@ -1,7 +1,7 @@
-"""What this operator refuses although its fields are well formed: who a pod may be, what it may reach, what it needs to run.
+"""What this operator refuses in a well-formed spec: accounts, privileges, settings without effect, sizes that cannot run.
 
-Asked of the spec as it is now, never of the last good one: a new operator, or a policy that was narrowed, says what it does not
-accept any more, and what runs goes on (`observe.parse.accept`). Pure.
+Only the present spec is checked, never the last good one. After an upgrade, or a narrower policy, the condition says what is not
+accepted any more, and what runs goes on (`observe.parse.accept`). Pure.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ OPEN = "; the operator's administrator may allow it (Helm: policy.privilegedPods
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """`privileged_pods`: pod templates may step out of a tenant's bounds. `service_accounts`: that a spec may name; none means any.
+    """`privileged_pods`: pod templates may exceed a tenant's rights. `service_accounts`: those that a spec may name; none means any.
 
-    `own` is the operator's own account, by namespace and name. It is nobody else's.
+    `own` is the operator's own account, by namespace and name. No spec may name it.
     """
 
     privileged_pods: bool = False

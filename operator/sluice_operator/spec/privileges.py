@@ -1,6 +1,6 @@
-"""What in a pod template steps out of a tenant's bounds: to the node, to root, to other people's rights. Pure.
+"""What in a pod template exceeds a tenant's rights: access to the node, root, rights of others. Pure.
 
-The list is that of Kubernetes' Pod Security Standards, as far as a template can say it; what a pod must not lack stands in `manifests`.
+The list is that of Kubernetes' Pod Security Standards, as far as a template can set it. What a pod must have is in `manifests`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def privilege_problem(template: Json) -> str | None:
 
 
 def automount_problem(template: Json) -> str | None:
-    """Whether a pod gets an API token is not the template's to say: a driver needs one, and nobody else does."""
+    """Why the template is refused if it sets the API token of a pod, or None. The operator decides: only a driver needs one."""
     spec = template.get("spec")
     asked = isinstance(spec, dict) and "automountServiceAccountToken" in spec
     return "spec.automountServiceAccountToken: is set by the operator" if asked else None

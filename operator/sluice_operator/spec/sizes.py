@@ -1,6 +1,6 @@
-"""Sizes of driver and executors: from a container's resources, as users think of them, to Spark's settings.
+"""Sizes of driver and executors: from a container's resources, as users write them, to Spark's settings.
 
-Spark asks for a heap and adds an overhead; users say what the pod may take. Pure.
+Spark takes a heap and adds an overhead; users write what the whole pod may take. Pure.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def executor_settings(executor: ExecutorSpec) -> dict[str, str]:
 def driver_settings(driver: DriverSpec) -> dict[str, str]:
     """Spark's setting for the heap of the driver. Its JVM has that from its start: PySpark hands settings to the command that starts it.
 
-    Without a memory that is enough, Spark's own default: a request alone keeps nobody from taking more, and a limit is refused (`driver_problem`).
+    If the memory is too small, Spark's own default: a request alone does not limit the driver, and a limit is refused (`driver_problem`).
     """
     memory = driver_memory(driver)
     try:

@@ -1,8 +1,7 @@
 """Which Spark settings a user may not give, and why.
 
-A driver runs with rights in its namespace and under a protocol (docs/protocol.md); these keys would step out of one or
-break the other. Keys the operator or the driver sets are refused rather than silently overruled. Pure data and one
-lookup.
+A driver has rights in its namespace and follows a protocol (docs/protocol.md). These keys would exceed the rights or break the
+protocol. A key that the operator or the driver sets is refused, not overruled. Pure data and one lookup.
 """
 
 from __future__ import annotations
@@ -74,10 +73,10 @@ def refusal(key: str, value: str) -> str | None:
 
 
 def without_effect(key: str) -> str | None:
-    """What Spark would do only for a driver's pod that it makes itself; here the operator makes it."""
+    """Why the setting has no effect: Spark reads it for a driver pod that it creates itself, and here the operator does. Or None."""
     return "has no effect, for the operator makes the driver's pod; use driver.podTemplate" if key.startswith(DRIVER_VOLUMES) else None
 
 
 def privilege(key: str) -> str | None:
-    """Why this setting takes a pod out of a tenant's bounds, or None."""
+    """Why this setting exceeds a tenant's rights, or None."""
     return "would mount a folder of the node" if key.startswith(HOST_PATH) else None

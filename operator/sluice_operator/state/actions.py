@@ -16,27 +16,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AddFinalizer:
-    """Take responsibility for the resource before anything is made for it."""
+    """Before anything is created for the resource."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveFinalizer:
-    """Let the resource go; nothing of it runs any more."""
+    """Nothing of the resource runs any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class CreateDriver:
-    """Make the driver pod that `status.driver` names."""
+    """Create the driver pod that `status.driver` names."""
 
 
 @dataclass(frozen=True, slots=True)
 class CreateJob:
-    """Make the Job that `status.migration` names."""
+    """Create the Job that `status.migration` names."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeletePod:
-    """`grace` None is the pod's own period: a drain. 0 is for pods on lost nodes, when the user forced it."""
+    """`grace` in seconds. None: the pod's own grace period, a drain. 0: a pod on a lost node that the user gave up."""
 
     name: str
     uid: str
@@ -53,7 +53,7 @@ class DeleteJob:
 
 @dataclass(frozen=True, slots=True)
 class Retarget:
-    """Tell a running driver how many executors are wanted."""
+    """Write the wanted number of executors to the running driver's pod."""
 
     pod: str
     uid: str
@@ -65,19 +65,19 @@ Action = AddFinalizer | RemoveFinalizer | CreateDriver | CreateJob | DeletePod |
 
 @dataclass(frozen=True, slots=True)
 class EventToSend:
-    """What `kubectl describe` shows; `warning` decides the type. One of a `deed` is told when that is done."""
+    """What `kubectl describe` shows; `warning` decides the type. With `after_action` it is sent when the actions have succeeded."""
 
     reason: str
     message: str
     warning: bool = False
-    deed: bool = False
+    after_action: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Write `status`, then do `actions` in order, tell `events`, and look again at `wake` at the latest.
+    """Write `status`, take `actions` in order, send `events`, and reconcile again at `wake` at the latest.
 
-    A report puts `wake` off where only silence would be news, but never beyond `look_by`.
+    If the plan only waits for the driver's silence, a report puts `wake` off, but never beyond `look_by`.
     """
 
     status: Status

@@ -97,7 +97,7 @@ class Pod:
 
     @property
     def deleting(self) -> bool:
-        """Somebody asked for its deletion; it may still run for its whole grace period."""
+        """Its deletion was asked for. It may still run for its whole grace period."""
         return self.gone_by is not None
 
     @property

@@ -27,7 +27,7 @@ def load_status(raw: Json | None) -> Status:
     """The status as stored; a new resource has none.
 
     Raises:
-        ValueError: somebody else wrote into it what the operator never writes.
+        ValueError: the status has content that the operator never writes.
     """
     return STATUS.validate_python(raw or {})
 
@@ -58,7 +58,7 @@ def dropped(sent: Any, stored: Any, path: str = "status") -> str | None:
 def load_report(text: str | None) -> Report | None:
     """The driver's report; None when there is none, it cannot be read, or no driver could mean it. What a newer driver adds is passed over.
 
-    Whoever may annotate the pod may write one, so what becomes part of the status is bounded.
+    Any account that may annotate the pod may write one, so what becomes part of the status is bounded.
     """
     if text is None or len(text) > TEXT:
         return None

@@ -1,6 +1,6 @@
-"""One look at one resource: what is wanted, what is remembered, what is there, and what time it is.
+"""One view of one resource: the spec, the status, what was observed, and the time.
 
-`View` is all that a rule gets. It is built from raw objects by `observe` and never changes during a plan.
+A rule reads nothing but the `View`. `observe` builds it from raw objects, and it does not change during a plan.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class View:
 
     @property
     def leaving_pod(self) -> Pod | None:
-        """The pod that ends its work before the driver that `status.driver` names is made."""
+        """The driver before: it ends its work, then the driver that `status.driver` names is created."""
         leaving = self.driver.leaving
         return next((pod for pod in self.observed.drivers if leaving is not None and pod.uid == leaving.uid), None)
 
@@ -69,20 +69,20 @@ class View:
 
     @property
     def migrated(self) -> bool:
-        """The gate was passed; it never closes again."""
+        """Whether the migration is complete. That is final."""
         return self.status.migration is not None and self.status.migration.state is MigrationState.COMPLETE
 
     @property
-    def heard(self) -> datetime:
-        """When the driver's last report was new. The status may know it from an operator that came before."""
-        pod, told = self.driver_pod, self.status.stream
+    def last_report_at(self) -> datetime:
+        """When the driver's last report was seen first; the status may have an earlier time, from a previous operator."""
+        pod, known = self.driver_pod, self.status.stream
         first = pod.reported_at if pod and pod.reported_at else self.now
-        known = told is not None and pod is not None and pod.report is not None and told.number == pod.report.number
-        return min(first, told.reported_at) if known and told else first
+        same = known is not None and pod is not None and pod.report is not None and known.number == pod.report.number
+        return min(first, known.reported_at) if same and known else first
 
     @property
     def patience(self) -> RestartPolicy:
-        """What the spec says of pauses, or the defaults while there is none."""
+        """`spec.restart`, or its defaults while there is no spec."""
         if self.wanted is None:
             return RestartPolicy()
         policy = self.wanted.spec.restart
@@ -99,7 +99,7 @@ class View:
         return self.wanted is not None and self.status.restarts.refused == self.wanted.driver_hash
 
     def with_status(self, status: Status) -> View:
-        """The same look with other memory."""
+        """The same view with another status."""
         return replace(self, status=status)
 
 
@@ -107,9 +107,9 @@ class View:
 class Step:
     """What a rule decided: what the user reads (phase, reason, message), what is remembered, and what is done.
 
-    `progressing` and `stalled` become the conditions kstatus reads. `wake` asks for another look at that time.
+    `progressing` and `stalled` become the conditions kstatus reads. `wake` asks for a reconcile at that time.
     `due` is when what is under way has an end of its own, such as a grace period; NEVER: a person holds it.
-    `since` is what `Status.progressing_since` becomes. `look_by` asks for a look at that time, whatever is reported until then.
+    `since` is what `Status.progressing_since` becomes. `look_by` asks for a reconcile at that time, whatever is reported until then.
     """
 
     phase: Phase
@@ -128,7 +128,7 @@ class Step:
     look_by: datetime | None = None
 
     def onto(self, status: Status) -> Status:
-        """The status with this step's memory in it. Of another attempt nothing was reported yet."""
+        """The status with what this step remembers. A new attempt has no report yet, so figures and drains are cleared."""
         migration = None if self.forget_migration else self.migration or status.migration
         if self.driver is not None and self.driver.attempt != status.driver.attempt:
             status = replace(status, stream=None, draining=())
@@ -136,7 +136,7 @@ class Step:
 
 
 def progress(phase: Phase, reason: str, message: str, *actions: Action) -> Step:
-    """A step on the way to what the user wants; it needs nobody's help."""
+    """A step towards what the spec asks. No person has to act."""
     return Step(phase=phase, reason=reason, message=message, progressing=True, actions=actions)
 
 

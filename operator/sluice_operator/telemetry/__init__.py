@@ -1,5 +1,5 @@
 """Metrics and health over HTTP.
 
-A pager and a dashboard ask; nothing in the operator does.
-Nothing is decided by them.
+Alerts and dashboards read them.
+The operator decides nothing by them.
 """

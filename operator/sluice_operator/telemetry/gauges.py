@@ -1,7 +1,7 @@
-"""What Prometheus is told when it asks: of this process, and of each resource, out of the cache.
+"""Gauges, computed at each scrape: of this process, and of each resource in the cache.
 
-Figures are those of the driver's last report: into the status they are written seldom, where there are many resources.
-Resources are told of by the leader only: all replicas know them, and a sum would count them twice.
+Figures come from the driver's last report. The status has them later: with many resources it is written seldom.
+Only the leader reports resources. All replicas know them, and a sum would count them twice.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ BY_RESOURCE = {
     "sluice_consumer_draining_executors": "Executors that end their work before they leave.",
     "sluice_consumer_report_age_seconds": "Time since the driver's figures last moved.",
     "sluice_consumer_ready": "1 if the condition Ready is True.",
-    "sluice_consumer_stalled": "1 if the condition Stalled is True: somebody has to do something.",
+    "sluice_consumer_stalled": "1 if the condition Stalled is True: a person has to act.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Asked at every scrape: the resources in the cache, whether this process leads, and how far each watch is behind."""
+    """Read at every scrape: the resources in the cache, whether this process leads, and how many seconds each watch is behind."""
 
     resources: Callable[[], Iterable[ResourceSnapshot]]
     leads: Callable[[], bool]
@@ -47,17 +47,17 @@ class Sources:
 
 
 class Gauges(Collector):
-    """See the module."""
+    """All gauges of the operator."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
 
     def describe(self) -> list[GaugeMetricFamily]:
-        """Without values; registering asks for it."""
+        """The families without values, as the registry needs them."""
         return [*_families()]
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Everything, now."""
+        """All families with the values of this moment."""
         leader, build, behind, consumers, *by_resource = _families()
         leads = self._sources.leads()
         leader.add_metric([], float(leads))
@@ -79,11 +79,11 @@ def _families() -> list[GaugeMetricFamily]:
     ]
 
 
-def _resources(told: list[ResourceSnapshot], consumers: GaugeMetricFamily, by_resource: list[GaugeMetricFamily]) -> Iterator[GaugeMetricFamily]:
-    phases = Counter((one.body.get("status") or {}).get("phase", Phase.PENDING) for one in told)
+def _resources(snapshots: list[ResourceSnapshot], consumers: GaugeMetricFamily, by_resource: list[GaugeMetricFamily]) -> Iterator[GaugeMetricFamily]:
+    phases = Counter((one.body.get("status") or {}).get("phase", Phase.PENDING) for one in snapshots)
     for phase in Phase:
         consumers.add_metric([phase], phases[phase])
-    for one in told:
+    for one in snapshots:
         meta, figures = one.body["metadata"], _figures(one.body.get("status") or {}, one.driver)
         for family in by_resource:
             if (value := figures[family.name]) is not None:
@@ -107,7 +107,7 @@ def _figures(status: Json, driver: Pod | None) -> dict[str, float | None]:
 
 
 def _lag(report: Report, status: Json) -> float | None:
-    """As of the last commit, and the time since the open batch was seen first: what is not committed falls further behind."""
+    """Seconds behind at the last commit, plus the time since the open batch was seen first: what is not committed falls further behind."""
     if report.millis_behind_latest is None:
         return None
     stream = status.get("stream") or {}
@@ -116,7 +116,7 @@ def _lag(report: Report, status: Json) -> float | None:
 
 
 def _age(driver: Pod | None, status: Json) -> float | None:
-    """Since its number was new; an operator that has just started knows that from the status, if that is of the same report."""
+    """Seconds since the report's number was seen first. An operator that has just started takes that time from the status of the same report."""
     if driver is None or driver.report is None or driver.reported_at is None:
         return None
     stream = status.get("stream") or {}

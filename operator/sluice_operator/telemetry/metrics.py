@@ -1,7 +1,7 @@
-"""Numbers for Prometheus: what is counted as it happens. What is only looked up when asked for is in `gauges`.
+"""Counters and histograms for Prometheus. Gauges are computed at each scrape, in `gauges`.
 
-All is seen from outside: at the port, at the loops, and in what a pass wrote. The tables of docs/operations.md are
-generated from here.
+They are counted outside the rules: at the port, in the loops, and when a status was written. The tables of
+docs/operations.md are generated from here.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 CUT_SHORT = {Reason.DRAIN_CUT_SHORT, Reason.FORCED}
 UNASKED = {Reason.DRIVER_FAILED, Reason.DRIVER_DISRUPTED}
-disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each counter, which nobody asks for
-QUICK = (0.005, 0.02, 0.05, 0.1, 0.5, 1, 5, 15)  # seconds of calls and passes
+disable_created_metrics()  # type: ignore[no-untyped-call]  # otherwise each counter has a second series, `_created`
+QUICK = (0.005, 0.02, 0.05, 0.1, 0.5, 1, 5, 15)  # seconds of calls and reconciles
 LONG = (1, 5, 15, 60, 300, 1800, 3600, 21600, 86400)  # seconds in a phase
 
 
@@ -45,19 +45,19 @@ class OperatorMetrics:
 
     def _happenings(self) -> None:
         count = partial(Counter, registry=self.registry)
-        self.watched = count("sluice_watch_events", "Events of watches taken in.", ["kind"])
+        self.watched = count("sluice_watch_events", "Watch events received.", ["kind"])
         self.reports = count("sluice_driver_reports", "New reports of drivers seen.")
-        self.events = count("sluice_events", "Kubernetes events told.", ["reason"])
-        self.migrations = count("sluice_migrations", "Tries of migrations, by what became of them.", ["state"])
-        self.restarts = count("sluice_restarts", "Drivers that ended unasked, by cause.", ["cause"])
+        self.events = count("sluice_events", "Kubernetes events sent.", ["reason"])
+        self.migrations = count("sluice_migrations", "Tries of migrations, by outcome.", ["state"])
+        self.restarts = count("sluice_restarts", "Drivers that ended though the operator had not asked them to, by cause.", ["cause"])
         self.forced = count("sluice_drains_forced", "Drivers killed in their drain, or given up by annotation.", ["reason"])
 
     def _durations(self) -> None:
         quick = partial(Histogram, registry=self.registry, buckets=QUICK)
-        self.calls = quick("sluice_api_request_seconds", "Calls to the API server that passes make.", ["verb", "result"])
-        self.passes = quick("sluice_reconcile_seconds", "Passes over one resource.", ["result"])
-        self.waits = quick("sluice_reconcile_wait_seconds", "Time a pass waited for a thread.")
-        self.queue = Gauge("sluice_reconcile_queue", "Passes that wait for a thread.", registry=self.registry)
+        self.calls = quick("sluice_api_request_seconds", "Calls to the API server by reconciles.", ["verb", "result"])
+        self.passes = quick("sluice_reconcile_seconds", "Reconciles of one resource.", ["result"])
+        self.waits = quick("sluice_reconcile_wait_seconds", "Time a reconcile waited for a thread.")
+        self.queue = Gauge("sluice_reconcile_queue", "Reconciles that wait for a thread.", registry=self.registry)
         text = "Time in a phase, counted when it ends."
         self.phases = Histogram("sluice_phase_seconds", text, ["phase"], registry=self.registry, buckets=LONG)
 

@@ -1,7 +1,6 @@
 """`/healthz`, `/readyz` and `/metrics` on one port, served by the event loop that kopf runs on: if that is stuck, nothing answers.
 
-Liveness fails only for what a new start cures. Readiness is of no use to traffic, there is none: it holds back a rollout whose
-new replicas cannot see.
+Liveness fails only for what a restart cures. Readiness stops a rollout whose new replicas get no watch events; it routes no traffic.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class HttpServer:
         await web.TCPSite(self._runner, None, self._port).start()
 
     async def stop(self) -> None:
-        """Answer nobody any more."""
+        """Close the port."""
         await self._runner.cleanup()
 
 

@@ -72,7 +72,7 @@ def test_a_stranger_is_not_remembered(own: str, labels: Json, *, pod_first: bool
     before = len(loops.woken)
     found.see("Pod", WatchEvent(pod("orders-driver-2")))
     assert found.cache.known() == []
-    assert found.cache.told() == []
+    assert found.cache.snapshots() == []
     assert len(loops.woken) == before == int(pod_first)  # a pod alone says nothing of a class; its loop ends at once
 
 

@@ -55,14 +55,14 @@ class FromTheReply(Candidate):
 
     def _write(self, there: Json | None) -> None:
         super()._write(there)
-        self._until = self._clock() + self._terms.deadline
+        self._until = self._clock() + self._timings.deadline
 
 
 class Unconditional(Candidate):
     """Writes whatever stands there by now."""
 
     def _patch(self, _seen: object, spec: Json) -> Json:
-        return self._cluster.patch("Lease", self._post.namespace, self._post.name, {"spec": spec})
+        return self._cluster.patch("Lease", self._ref.namespace, self._ref.name, {"spec": spec})
 
 
 class TrustsAbsence(Candidate):
@@ -70,18 +70,18 @@ class TrustsAbsence(Candidate):
 
     def _see(self, there: Json | None) -> None:
         super()._see(there)
-        if there is None and self._sight is not None and self._until is None:
-            self._sight = type(self._sight)("", self._post.identity, 0, 0, 0)
+        if there is None and self._lease is not None and self._until is None:
+            self._lease = type(self._lease)("", self._ref.identity, 0, 0, 0)
 
 
 class Forgetful(Candidate):
     """Does not see that the Lease moves."""
 
     def _see(self, there: Json | None) -> None:
-        before = self._sight
+        before = self._lease
         super()._see(there)
-        if before and self._sight and self._until is None:
-            self._sight = type(before)(self._sight.version, self._sight.holder, before.duration, 0, before.since)
+        if before and self._lease and self._until is None:
+            self._lease = type(before)(self._lease.version, self._lease.holder, before.duration, 0, before.since)
 
 
 class NeverDeposed(Candidate):
@@ -91,7 +91,7 @@ class NeverDeposed(Candidate):
         try:
             super()._see(there)
         except LostLeadership:
-            self._until = self._clock() + self._terms.deadline
+            self._until = self._clock() + self._timings.deadline
 
 
 SABOTAGES = [

@@ -72,7 +72,7 @@ def test_every_annotation_has_its_line() -> None:
 def test_every_exit_code_has_its_line() -> None:
     """Of the programs, and of an operator that was deposed."""
     named = {int(row[0]): row[2] for row in rows("Exit codes") if row[0].isdigit()}
-    assert named == {**EXITS, thread.DEPOSED: "deposed"}
+    assert named == {**EXITS, thread.LOST_LEADERSHIP: "deposed"}
 
 
 def test_the_election_takes_as_long_as_it_says() -> None:

@@ -27,7 +27,7 @@ def cache() -> Cache:
     """Has seen one executor, and a look has begun."""
     found = Cache()
     found.see("Pod", executor("a"), NOW)
-    found.begin_look(KEY)
+    found.begin_live_read(KEY)
     return found
 
 

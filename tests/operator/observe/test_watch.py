@@ -297,7 +297,7 @@ def test_an_object_that_is_not_understood_hides_no_other(tmp_path: Path, caplog:
         await world.shows(x="")
 
     twin_place(tmp_path).play(scene)
-    assert "Pod odd was not understood" in caplog.text
+    assert "Pod odd cannot be parsed" in caplog.text
 
 
 DRIVER = {"sluice.dev/consumer": "orders", "sluice.dev/role": "driver", "app.kubernetes.io/managed-by": "sluice"}

@@ -158,7 +158,7 @@ def test_only_a_pass_that_hangs_and_a_stuck_watch_kill(hours: Hours) -> None:
     loops._passes[KEY] = -1e9
     hours.audit(Live(a="2"))
     hours.now += STUCK_AFTER
-    assert list(problems(loops, hours.fresh)) == ["the pass over default/orders hangs", "the watch of Pods shows nothing any more"]
+    assert list(problems(loops, hours.fresh)) == ["the reconcile of default/orders hangs", "the watch of Pods shows nothing any more"]
 
 
 async def asked(port: int, path: str) -> tuple[int, str]:

@@ -161,7 +161,7 @@ def test_loops_that_were_stopped_begin_nothing_more() -> None:
 
 def test_a_pass_under_way_is_waited_for_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only who knows that nothing of his acts may hand over."""
-    monkeypatch.setattr(loops_module, "LAST_PASS", 0.05)
+    monkeypatch.setattr(loops_module, "LAST_RECONCILE", 0.05)
     place, begun, ended = office(), threading.Event(), threading.Event()
 
     def look(*_: object) -> None:
@@ -262,7 +262,7 @@ def test_a_report_puts_off_the_look_for_silence(monkeypatch: pytest.MonkeyPatch,
         return ReconcileResult(now if len(seen) == 1 else now + timedelta(hours=1), latest=until_then)
 
     monkeypatch.setattr(loops_module, "reconcile", reconcile)
-    monkeypatch.setattr(place.cache, "heard", lambda _: now - timedelta(seconds=ago))
+    monkeypatch.setattr(place.cache, "last_report_at", lambda _: now - timedelta(seconds=ago))
 
     async def scene() -> None:
         loops = Loops(place)

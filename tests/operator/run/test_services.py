@@ -146,7 +146,7 @@ def test_the_process_is_complete() -> None:
     handlers = assembled(Settings(lease=("a", "b")))
     assert [handler.id for handler in handlers._activities.get_all_handlers()][:1] == ["configure"]
     assert {"start-0", "start-1", "start-2", "clean", "login"} <= {str(handler.id) for handler in handlers._activities.get_all_handlers()}
-    names = {candidate._post.identity for _ in range(2) if (candidate := candidate_for(Settings(lease=("a", "b"), identity="pod-1")))}
+    names = {candidate._ref.identity for _ in range(2) if (candidate := candidate_for(Settings(lease=("a", "b"), identity="pod-1")))}
     assert len(names) == 2
     assert all(name.startswith("pod-1_") for name in names)
     assert candidate_for(Settings()) is None

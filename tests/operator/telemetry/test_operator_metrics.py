@@ -38,7 +38,7 @@ class Counted(World):
             MeteredCluster(self.twin, self.metrics), self.office.cache, self.office.settings, on_status_written=self.metrics.on_status_written
         )
         cache = self.office.cache
-        self.metrics.registry.register(Gauges(Sources(cache.told, lambda: self.leads, lambda: {"Pod": 7.0})))
+        self.metrics.registry.register(Gauges(Sources(cache.snapshots, lambda: self.leads, lambda: {"Pod": 7.0})))
 
     def value(self, metric: str, /, **labels: str) -> float | None:
         """One sample, as exported."""

@@ -114,7 +114,7 @@ def no_clear_jobs(patch: Patch) -> None:
 def no_grace(patch: Patch) -> None:
     """The next one has to wait out its lease."""
     real = apply._delete_pod
-    patch.setitem(apply.DEEDS, apply.DeletePod, lambda doing, action: real(doing, replace(action, grace=0)))
+    patch.setitem(apply.HANDLERS, apply.DeletePod, lambda context, action: real(context, replace(action, grace=0)))
 
 
 @sabotage("how a driver ended is not written before its pod goes", "exits_are_kept", do("driver_ends", code=1, times=1, seconds=9))
@@ -151,7 +151,7 @@ def never_stale(patch: Patch) -> None:
 )
 def born_yesterday(patch: Patch) -> None:
     """Ready stands for longer with every restart."""
-    patch.setattr(View, "heard", property(lambda view: view.driver_pod.reported_at or view.now))
+    patch.setattr(View, "last_report_at", property(lambda view: view.driver_pod.reported_at or view.now))
     patch.setattr(running, "_with_one_batch", lambda _view, _pod, _report: None)  # which would notice it, too
 
 
@@ -394,7 +394,7 @@ def told_before(patch: Patch) -> None:
 
 
 def _told_at_once(intent: Any) -> Any:
-    return replace(intent, events=tuple(replace(event, deed=False) for event in intent.events))
+    return replace(intent, events=tuple(replace(event, after_action=False) for event in intent.events))
 
 
 @sabotage("a driver's words are a reason", "status_fits", do("driver_says", says="long", code=1, times=1, seconds=5))
