@@ -44,18 +44,18 @@ def test_a_heading_that_is_cited_exists(name: str, document: str, heading: str) 
     assert heading in headings(document), name
 
 
-def sabotaged() -> list[str]:
+def mutated() -> list[str]:
     """The rules of docs/protocol.md and docs/migration.md that mutants of the simulation take out, each behind the heading of its section."""
     calls = [
         node
-        for path in sorted((ROOT / "tests" / "sim" / "simulation").glob("sabotage_*.py"))
+        for path in sorted((ROOT / "tests" / "sim" / "simulation").glob("mutant_*.py"))
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "sabotage"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "mutant"
     ]
     return [str(call.args[1].value) for call in calls if isinstance(call.args[1], ast.Constant)]
 
 
-@pytest.mark.parametrize("rule", sabotaged())
+@pytest.mark.parametrize("rule", mutated())
 def test_a_mutant_names_the_section_whose_rule_it_takes_out(rule: str) -> None:
     """So that a reader finds what it would break."""
     assert rule.split(":", maxsplit=1)[0] in headings("protocol.md") | headings("migration.md")

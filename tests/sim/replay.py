@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from rich.console import Console
 from rich.table import Table
-from simulation.every import SABOTAGES, STORIES
+from simulation.every import MUTANTS, STORIES
 from simulation.machine import Protocol
 from simulation.machine_migration import Beginning
 from simulation.world import World
@@ -42,13 +42,13 @@ def main(story: str | None, mutant: str | None, mutants: bool, program: Path | N
             taken_out(mutant, patch)
             tell(lambda: finished(STORIES[story]()))
     else:
-        listed({mutant.name: mutant.rule for mutant in SABOTAGES} if mutants else {name: made.__doc__ or "" for name, made in STORIES.items()})
+        listed({mutant.name: mutant.rule for mutant in MUTANTS} if mutants else {name: made.__doc__ or "" for name, made in STORIES.items()})
 
 
 def taken_out(name: str | None, patch: pytest.MonkeyPatch) -> None:
     """Applies a mutant."""
     if name:
-        found = [mutant for mutant in SABOTAGES if mutant.name == name]
+        found = [mutant for mutant in MUTANTS if mutant.name == name]
         if not found:
             raise click.UsageError(f"no mutant is named {name!r}; --mutants lists them")
         found[0].apply(patch)

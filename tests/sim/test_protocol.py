@@ -6,7 +6,7 @@ import os
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
-from simulation.every import SABOTAGES, Sabotage
+from simulation.every import MUTANTS, ProtocolMutant
 from simulation.ledger import INVARIANTS
 from simulation.machine import Protocol, focused
 from simulation.machine_migration import Beginning
@@ -22,7 +22,7 @@ QUICK = settings(
     print_blob=False,
 )
 LONG = settings(QUICK, max_examples=10_000, stateful_step_count=60, derandomize=False, print_blob=True)
-HUNT = settings(QUICK, max_examples=1500, phases=[Phase.generate], report_multiple_bugs=False)  # a sabotage need not be shrunk
+HUNT = settings(QUICK, max_examples=1500, phases=[Phase.generate], report_multiple_bugs=False)  # a mutant need not be shrunk
 
 
 @pytest.fixture(autouse=True)
@@ -41,18 +41,18 @@ def test_a_table_begins_once_whatever_jobs_and_drivers_do() -> None:
     run_state_machine_as_test(Beginning, settings=LONG if DEEP else settings(QUICK, max_examples=60))  # type: ignore[no-untyped-call]  # hypothesis
 
 
-# What the machine finds by chance, always within its examples; the other sabotages are caught by stories only.
-FOUND = [sabotage for sabotage in SABOTAGES if sabotage.hunted]
+# What the machine finds by chance, always within its examples; the other mutants are caught by stories only.
+FOUND = [mutant for mutant in MUTANTS if mutant.hunted]
 
 
-@pytest.mark.parametrize("sabotage", FOUND, ids=[sabotage.name for sabotage in FOUND])
-def test_the_machine_finds_that(sabotage: Sabotage, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("mutant", FOUND, ids=[mutant.name for mutant in FOUND])
+def test_the_machine_finds_that(mutant: ProtocolMutant, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a rule taken out, some schedule breaks an invariant."""
-    sabotage.apply(monkeypatch)
+    mutant.apply(monkeypatch)
     with pytest.raises(AssertionError, match=f"^({'|'.join(INVARIANTS)}): "):
-        run_state_machine_as_test(focused(sabotage.rules, sabotage.world), settings=HUNT)  # type: ignore[no-untyped-call]  # hypothesis
+        run_state_machine_as_test(focused(mutant.rules, mutant.world), settings=HUNT)  # type: ignore[no-untyped-call]  # hypothesis
 
 
-def test_every_sabotage_is_caught_or_argued_away() -> None:
+def test_every_mutant_is_caught_or_argued_away() -> None:
     """None is on the list only for show."""
-    assert [s.name for s in SABOTAGES if not (s.stories or s.hunted or s.harmless)] == []
+    assert [s.name for s in MUTANTS if not (s.stories or s.hunted or s.harmless)] == []

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from simulation.every import SABOTAGES, STORIES, Sabotage
+from simulation.every import MUTANTS, STORIES, ProtocolMutant
 from simulation.world import World
 
 
@@ -31,11 +31,11 @@ def test_the_protocol_bears(name: str, told: list[World]) -> None:
     assert broken(name, told) == []
 
 
-TOLD = [(sabotage, name) for sabotage in SABOTAGES for name in sabotage.stories]
+TOLD = [(mutant, name) for mutant in MUTANTS for name in mutant.stories]
 
 
-@pytest.mark.parametrize(("sabotage", "name"), TOLD, ids=[f"{s.name}: {name}" for s, name in TOLD])
-def test_the_story_catches(sabotage: Sabotage, name: str, told: list[World], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("mutant", "name"), TOLD, ids=[f"{s.name}: {name}" for s, name in TOLD])
+def test_the_story_catches(mutant: ProtocolMutant, name: str, told: list[World], monkeypatch: pytest.MonkeyPatch) -> None:
     """With this rule taken out, this schedule breaks an invariant."""
-    sabotage.apply(monkeypatch)
+    mutant.apply(monkeypatch)
     assert broken(name, told)

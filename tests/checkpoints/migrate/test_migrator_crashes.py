@@ -10,7 +10,7 @@ import os
 import pytest
 from migrating import consumers, rivals, schedules
 from migrating.cases import CASES
-from migrating.sabotage import SABOTAGES, SNOWPLOW, Sabotage
+from migrating.mutant import MUTANTS, SNOWPLOW, MigratorMutant
 from migrating.stage import Case
 
 from sluice_checkpoints.migrate import store
@@ -99,9 +99,9 @@ def test_a_migration_of_nifis_own_that_goes_on_at_any_call_is_active_or_copied(c
     assert consumers.nifi_goes_on(case)
 
 
-@pytest.mark.parametrize("sabotage", SABOTAGES, ids=[sabotage.name for sabotage in SABOTAGES])
-def test_a_rule_taken_out_is_noticed(sabotage: Sabotage, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
+def test_a_rule_taken_out_is_noticed(mutant: MigratorMutant, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the schedule that tries it, and in the words of the claim that no longer holds."""
-    sabotage.apply(monkeypatch)
-    with pytest.raises(AssertionError, match=f"^{sabotage.says}"):
-        sabotage.noticed_by()
+    mutant.apply(monkeypatch)
+    with pytest.raises(AssertionError, match=f"^{mutant.says}"):
+        mutant.noticed_by()

@@ -94,13 +94,13 @@ class NeverDeposed(Candidate):
             self._until = self._clock() + self._timings.deadline
 
 
-SABOTAGES = [
+MUTANTS = [
     pytest.param(Candidate, ElectionTimings(duration=8, deadline=40), id="gives up after others took over"),
     *(pytest.param(make, TERMS, id=make.__name__) for make in (FromTheReply, Unconditional, TrustsAbsence, Forgetful, NeverDeposed)),
 ]
 
 
-@pytest.mark.parametrize(("make", "terms"), SABOTAGES)
+@pytest.mark.parametrize(("make", "terms"), MUTANTS)
 def test_the_simulation_notices_each_rule_taken_out(make: type[Candidate], terms: ElectionTimings) -> None:
     """A simulation that cannot fail proves nothing."""
     with pytest.raises(AssertionError, match="lead at"):

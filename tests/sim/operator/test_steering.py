@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 from steering.ledger import INVARIANTS, Broken
 from steering.machine import Operating, told
-from steering.sabotage import SABOTAGES, Sabotage
-from steering.sabotage_health import no_deadline
+from steering.mutant import MUTANTS, OperatorMutant
+from steering.mutant_health import no_deadline
 
 assert no_deadline  # entered into the list by its import
 
@@ -64,20 +64,20 @@ def test_a_driver_that_ends_on_a_node_nobody_hears_of_is_believed_until_its_repo
     operating.teardown()
 
 
-@pytest.mark.parametrize("sabotage", SABOTAGES, ids=[sabotage.name for sabotage in SABOTAGES])
-def test_the_story_ends_well(sabotage: Sabotage) -> None:
-    """So that it is the sabotage, and not the story, that breaks something."""
-    told(sabotage.story).teardown()
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
+def test_the_story_ends_well(mutant: OperatorMutant) -> None:
+    """So that it is the mutant, and not the story, that breaks something."""
+    told(mutant.story).teardown()
 
 
-@pytest.mark.parametrize("sabotage", SABOTAGES, ids=[sabotage.name for sabotage in SABOTAGES])
-def test_the_story_catches_that(sabotage: Sabotage, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
+def test_the_story_catches_that(mutant: OperatorMutant, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a rule taken out, the invariant breaks that was named beforehand."""
-    sabotage.apply(monkeypatch)
-    with pytest.raises(Broken, match=f"^{sabotage.breaks}: "):
-        told(sabotage.story).teardown()
+    mutant.apply(monkeypatch)
+    with pytest.raises(Broken, match=f"^{mutant.breaks}: "):
+        told(mutant.story).teardown()
 
 
 def test_every_invariant_is_seen_to_break() -> None:
-    """One that no sabotage breaks may be one that cannot fail."""
-    assert {sabotage.breaks for sabotage in SABOTAGES} == set(INVARIANTS)
+    """One that no mutant breaks may be one that cannot fail."""
+    assert {mutant.breaks for mutant in MUTANTS} == set(INVARIANTS)

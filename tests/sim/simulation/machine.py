@@ -41,7 +41,7 @@ habits = st.builds(
 class Protocol(RuleBasedStateMachine):
     """Sluice, its stream and its table, and everything that can go wrong with them."""
 
-    only: ClassVar[Mapping[str, Any]] = {}  # habits that are not drawn, for sabotages
+    only: ClassVar[Mapping[str, Any]] = {}  # habits that are not drawn, for mutants
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
 """Telling schedules: the shortest ones known in which a rule of the protocol is what saves the records.
 
-The machine finds most of them by chance; here they are on purpose, so that each sabotage is caught within milliseconds and every time. A story only
+The machine finds most of them by chance; here they are on purpose, so that each mutant is caught within milliseconds and every time. A story only
 drives the world; the ledger judges.
 """
 

@@ -1,4 +1,4 @@
-"""Sabotages of an epoch: its take-over, its lease, its commit."""
+"""Mutants of an epoch: its take-over, its lease, its commit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from simulation import habits, ports
-from simulation.sabotage import Patch, sabotage, without_condition
+from simulation.mutant import Patch, mutant, without_condition
 
 from sluice_checkpoints.memory.table import MemoryTable, copied
 from sluice_checkpoints.protocol import lease
@@ -31,7 +31,7 @@ def _begin(patch: Patch, fenced: Callable[[epoch.Consumer], dict[str, ShardRow]]
     patch.setattr(epoch.Consumer, "begin", begin)
 
 
-@sabotage(
+@mutant(
     "a take-over fences no row",
     "An epoch: then fence every shard row",
     hunted=True,
@@ -42,7 +42,7 @@ def no_fence(patch: Patch) -> None:
     _begin(patch, lambda self: self.store.shards())
 
 
-@sabotage(
+@mutant(
     "rows are read before they are fenced",
     "An epoch: take, then fence, then read",
     stories="a_bind_between_scan_and_fence",
@@ -61,7 +61,7 @@ def read_before_fence(patch: Patch) -> None:
     _begin(patch, fenced)
 
 
-@sabotage(
+@mutant(
     "a commit has no condition", "A batch: IF generation=:g AND committed=:N-1", stories="a_late_commit", rules="succeed", processes=(habits.READ,)
 )
 def blind_commit(patch: Patch) -> None:
@@ -69,7 +69,7 @@ def blind_commit(patch: Patch) -> None:
     without_condition(patch, "commit", lambda _condition: True)
 
 
-@sabotage(
+@mutant(
     "a taken lease shortens the promise",
     "An epoch: takes at once with leaseMillis = the larger promise",
     stories="a_usurper_that_dies",
@@ -86,7 +86,7 @@ def short_promise(patch: Patch) -> None:
     patch.setattr(CheckpointStore, "take", take)
 
 
-@sabotage(
+@mutant(
     "a lease is taken without watching it",
     "An epoch: watch for the whole duration the holder promised",
     stories="a_rival a_usurper_that_dies",
@@ -98,7 +98,7 @@ def no_watch(patch: Patch) -> None:
     patch.setattr(lease.Watcher, "wait_out", lambda _self, read: read())
 
 
-@sabotage(
+@mutant(
     "a lease is watched for no longer than it was promised",
     "An epoch: watched for the whole duration that its holder promised, and 5 % longer",
     stories="two_clocks_that_differ",
@@ -108,7 +108,7 @@ def no_margin(patch: Patch) -> None:
     patch.setattr(lease, "MARGIN", 1.0)
 
 
-@sabotage(
+@mutant(
     "rows are read eventually consistent",
     "Rows: every read that decides is strongly consistent",
     stories="a_bind_between_scan_and_fence",

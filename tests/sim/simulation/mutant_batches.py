@@ -1,18 +1,18 @@
-"""Sabotages of a batch: what it contains, and who may emit it."""
+"""Mutants of a batch: what it contains, and who may emit it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from simulation import habits, spark
-from simulation.sabotage import Patch, sabotage, without_condition
+from simulation.mutant import Patch, mutant, without_condition
 
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, Range, Replay, TaskAttempt
 from sluice_checkpoints.protocol.table import Equals
 from sluice_consumer.batches import consumer, planner
 
 
-@sabotage(
+@mutant(
     "an empty range is not bound",
     "A batch: what a batch contains is fixed, also when it is nothing",
     hunted=True,
@@ -28,7 +28,7 @@ def no_empty_bind(patch: Patch) -> None:
     patch.setattr(CheckpointStore, "bind", bind)
 
 
-@sabotage(
+@mutant(
     "a batch is committed without closing",
     "A batch: close each unbound one",
     hunted=True,
@@ -44,7 +44,7 @@ def no_close(patch: Patch) -> None:
     patch.setattr(consumer.Consumer, "_closed", lambda _self, _batch, row: row)
 
 
-@sabotage(
+@mutant(
     "failed jobs are not looked for",
     "A batch: refuse to commit if any job failed",
     hunted=True,
@@ -59,7 +59,7 @@ def no_check(patch: Patch) -> None:
     patch.setattr(spark.Engine, "check", lambda _self: None)
 
 
-@sabotage(
+@mutant(
     "a retry does not wait",
     "A batch: wait out the lease duration",
     hunted=True,
@@ -73,7 +73,7 @@ def no_wait(patch: Patch) -> None:
     patch.setattr(spark.Engine, "_sleep", lambda _self, process, _until: process.pause("no wait"))
 
 
-@sabotage(
+@mutant(
     "a replay does not register",
     "A batch: before a replay emits it registers",
     hunted=True,
@@ -87,7 +87,7 @@ def no_register(patch: Patch) -> None:
     patch.setattr(CheckpointStore, "register", lambda *_: None)
 
 
-@sabotage(
+@mutant(
     "a row at END has nothing to replay",
     "A batch: a row bound to END in the open batch takes part in its replay",
     hunted=True,
@@ -108,7 +108,7 @@ def end_is_over(patch: Patch) -> None:
     patch.setattr(planner, "next_batch", next_batch)
 
 
-@sabotage(
+@mutant(
     "a replay gains a shard",
     "A batch: that batch is exactly those rows",
     harmless="a process that reads everything has bound every row of its plan before its sink knows the batch; the rest has nothing to lose",
@@ -125,7 +125,7 @@ def replay_gains(patch: Patch) -> None:
     patch.setattr(planner, "next_batch", next_batch)
 
 
-@sabotage(
+@mutant(
     "a bind does not look at the generation",
     "A batch: IF generation=:g",
     stories="a_bind_after_the_take_over",
@@ -137,7 +137,7 @@ def bind_without_generation(patch: Patch) -> None:
     without_condition(patch, "bind", lambda c: isinstance(c, Equals) and c.path == ("generation",))
 
 
-@sabotage(
+@mutant(
     "a range may be bound again in its batch",
     "A batch: IF batch<:N",
     hunted=True,
@@ -153,7 +153,7 @@ def bind_again(patch: Patch) -> None:
     without_condition(patch, "bind", lambda c: not isinstance(c, Equals))
 
 
-@sabotage(
+@mutant(
     "a range may begin anywhere",
     "A batch: IF end=:start",
     harmless="a zombie's bind is stopped by the generation, by `batch<:N` or by the close first; the chain is the second lock",

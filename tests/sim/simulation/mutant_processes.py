@@ -1,4 +1,4 @@
-"""Sabotages of what the return of `process` means, and of the loop's idling (docs/protocol.md, "What returning means")."""
+"""Mutants of what the return of `process` means, and of the loop's idling (docs/protocol.md, "What returning means")."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 from simulation import habits, spark
-from simulation.sabotage import Patch, sabotage
+from simulation.mutant import Patch, mutant
 
 from sluice_checkpoints.errors import LostRace
 from sluice_consumer.batches import consumer, loop, planner
 from sluice_consumer.batches.planner import BatchPlan
 
 
-@sabotage(
+@mutant(
     "a process that cannot deal with a replay returns",
     "What returning means: it raises NotNow",
     hunted=True,
@@ -26,7 +26,7 @@ def returns_unread(patch: Patch) -> None:
     patch.setattr(spark.Engine, "_returns_unread", lambda *_: None)
 
 
-@sabotage(
+@mutant(
     "a replay that is not read is refused",
     "What returning means: read or not",
     hunted=True,
@@ -47,7 +47,7 @@ def unread_is_refused(patch: Patch) -> None:
     patch.setattr(consumer.Consumer, "_closed", closed)
 
 
-@sabotage(
+@mutant(
     "a job that still runs is refused",
     "A batch: the commit waits for the jobs that run",
     hunted=True,
@@ -66,7 +66,7 @@ def running_is_refused(patch: Patch) -> None:
     patch.setattr(spark.Engine, "check", check)
 
 
-@sabotage(
+@mutant(
     "a job that still runs is not waited for",
     "A batch: the commit waits for the jobs that run",
     hunted=True,
@@ -84,7 +84,7 @@ def running_is_left(patch: Patch) -> None:
     patch.setattr(spark.Engine, "_wait_for", wait_for)
 
 
-@sabotage(
+@mutant(
     "an idle consumer probes only what its last batch read",
     "A batch: an idle consumer probes what the next batch reads",
     hunted=True,
@@ -102,7 +102,7 @@ def probes_the_last_batch(patch: Patch) -> None:
     patch.setattr(loop, "planner", SimpleNamespace(**vars(planner) | {"next_batch": next_batch}))
 
 
-@sabotage(
+@mutant(
     "a loss is reported only by the epoch that commits it", "Retention: an epoch reports what its rows note", stories="a_loss_that_nobody_reported"
 )
 def notes_vanish(patch: Patch) -> None:

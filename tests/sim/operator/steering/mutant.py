@@ -1,7 +1,7 @@
-"""One-line sabotages of the operator, each a rule taken out, and the invariant that notices.
+"""One-line mutants of the operator, each a rule taken out, and the invariant that notices.
 
-A sabotage patches the real code through pytest's `monkeypatch`. Its story is a schedule of the machine that brings it to light; without the
-sabotage the same story ends well.
+A mutant patches the real code through pytest's `monkeypatch`. Its story is a schedule of the machine that brings it to light; without the
+mutant the same story ends well.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-import pytest
+from mutants import Apply, Mutant, Patch, entering
 from steering import leader
 
 from sluice_operator.apply import execute as apply
@@ -29,40 +29,30 @@ from sluice_operator.state.objects import Report
 from sluice_operator.state.status import Phase
 from sluice_operator.state.view import View, progress
 
-Patch = pytest.MonkeyPatch
 Json = dict[str, Any]
 Chapter = tuple[str, Json]
 
 
-@dataclass(frozen=True)
-class Sabotage:
-    """A rule taken out.
+@dataclass(frozen=True, kw_only=True)
+class OperatorMutant(Mutant):
+    """A rule of the operator taken out.
 
     Attributes:
-        name: what is wrong then.
         breaks: the invariant that notices.
         story: the machine's rules, in order, with what they are given.
-        apply: takes the rule out.
     """
 
-    name: str
     breaks: str
     story: tuple[Chapter, ...]
-    apply: Callable[[Patch], None]
 
 
-SABOTAGES: list[Sabotage] = []
+MUTANTS: list[OperatorMutant] = []
 BEGIN: Json = {"migrating": False, "leaders": 1, "source": "ok", "run": 20}
 
 
-def sabotage(name: str, breaks: str, *chapters: Chapter, **begin: Any) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+def mutant(name: str, breaks: str, *chapters: Chapter, **begin: Any) -> Callable[[Apply], Apply]:
     """Enters a function into the list. `begin` is what differs from BEGIN."""
-
-    def enter(function: Callable[[Patch], None]) -> Callable[[Patch], None]:
-        SABOTAGES.append(Sabotage(name, breaks, (("begin", BEGIN | begin), *chapters), function))
-        return function
-
-    return enter
+    return entering(MUTANTS, lambda apply: OperatorMutant(name=name, apply=apply, breaks=breaks, story=(("begin", BEGIN | begin), *chapters)))
 
 
 def do(what: str, /, **given: Any) -> Chapter:
@@ -74,13 +64,13 @@ def _without(patch: Patch, *rules: Any) -> None:
     patch.setattr(plan, "RULES", tuple(rule for rule in plan.RULES if rule not in rules))
 
 
-@sabotage("executors of the last driver are not waited for", "one_driver", do("delete_pod", role="driver", grace=0, seconds=5))
+@mutant("executors of the last driver are not waited for", "one_driver", do("delete_pod", role="driver", grace=0, seconds=5))
 def no_await_executors(patch: Patch) -> None:
     """The next driver starts beside executors that may still work."""
     _without(patch, plan.await_executors)
 
 
-@sabotage(
+@mutant(
     "drivers that the status does not name are not looked for",
     "health_is_true",
     do("call_fails", who=0, what="late", at=3, times=1, seconds=1),
@@ -92,39 +82,39 @@ def no_strays(patch: Patch) -> None:
     _without(patch, plan.clear_strays)
 
 
-@sabotage("a driver does not wait for its migration", "migrated_first", do("wait", seconds=5), migrating=True, run=0)
+@mutant("a driver does not wait for its migration", "migrated_first", do("wait", seconds=5), migrating=True, run=0)
 def no_gate(patch: Patch) -> None:
     """It reads from the beginning what another consumer has read."""
     _without(patch, migration.migrate)
 
 
-@sabotage("a new try does not wait for the last one", "one_migration", do("wait", seconds=30), migrating=True, source="active")
+@mutant("a new try does not wait for the last one", "one_migration", do("wait", seconds=30), migrating=True, source="active")
 def no_clear(patch: Patch) -> None:
     """Two migrations write."""
     patch.setattr(migration, "_clear", lambda _view: None)
 
 
-@sabotage("Jobs that the status does not name are left alone", "spec_reached", do("edit", edit="no source", seconds=5), migrating=True, source="bad")
+@mutant("Jobs that the status does not name are left alone", "spec_reached", do("edit", edit="no source", seconds=5), migrating=True, source="bad")
 def no_clear_jobs(patch: Patch) -> None:
     """A late leader's, or of a migration that is not wanted any more."""
     _without(patch, migration.clear_jobs)
 
 
-@sabotage("a driver is killed instead of drained", "drained_not_killed", do("edit", edit="batch 9", seconds=5))
+@mutant("a driver is killed instead of drained", "drained_not_killed", do("edit", edit="batch 9", seconds=5))
 def no_grace(patch: Patch) -> None:
     """The next one has to wait out its lease."""
     real = apply._delete_pod
     patch.setitem(apply.HANDLERS, apply.DeletePod, lambda context, action: real(context, replace(action, grace=0)))
 
 
-@sabotage("how a driver ended is not written before its pod goes", "exits_are_kept", do("driver_ends", code=1, times=1, seconds=9))
+@mutant("how a driver ended is not written before its pod goes", "exits_are_kept", do("driver_ends", code=1, times=1, seconds=9))
 def no_exit(patch: Patch) -> None:
     """Nobody ever learns it."""
     real = record._seen
     patch.setattr(record, "_seen", lambda driver, pod: replace(real(driver, pod), exit=driver.exit))
 
 
-@sabotage(
+@mutant(
     "every driver takes the lease by force",
     "one_writer",
     do("lose_node", node="b", how="cut", seconds=1),
@@ -136,13 +126,13 @@ def always_force(patch: Patch) -> None:
     patch.setattr(manifests, "driver_config", lambda *args: real(*args) | {"force": True})
 
 
-@sabotage("a silent driver stays Ready", "status_is_true", do("lose_node", node="b", how="dead", seconds=140))
+@mutant("a silent driver stays Ready", "status_is_true", do("lose_node", node="b", how="dead", seconds=140))
 def never_stale(patch: Patch) -> None:
     """Its node may be gone for days."""
     patch.setattr(running, "STALE", timedelta(days=1))
 
 
-@sabotage(
+@mutant(
     "a restarted operator takes old reports for new",
     "status_is_true",
     do("lose_node", node="b", how="cut", seconds=80),
@@ -155,20 +145,20 @@ def born_yesterday(patch: Patch) -> None:
     patch.setattr(running, "_with_one_batch", lambda _view, _pod, _report: None)  # which would notice it, too
 
 
-@sabotage("a driver that holds some shards is Ready", "status_is_true", do("wait", seconds=9))
+@mutant("a driver that holds some shards is Ready", "status_is_true", do("wait", seconds=9))
 def half_is_ready(patch: Patch) -> None:
     """The others are nobody's yet."""
     patch.setattr(Report, "holds_all", property(lambda report: report.phase == "Running"))
 
 
-@sabotage("the status is written as if nobody had changed the spec", "generation_is_honest", do("edit", edit="batch 9", seconds=5))
+@mutant("the status is written as if nobody had changed the spec", "generation_is_honest", do("edit", edit="batch 9", seconds=5))
 def stale_generation(patch: Patch) -> None:
     """Whoever waits for a generation waits for ever, or too short."""
     real = parse.resource
     patch.setattr(parse, "resource", lambda raw: replace(real(raw), generation=1))
 
 
-@sabotage(
+@mutant(
     "the server takes a status written onto anything",
     "generation_is_honest",
     do("call_fails", who=0, what="late", at=1, times=1, seconds=1),
@@ -185,19 +175,19 @@ def blind_status(patch: Patch) -> None:
     patch.setattr(MemoryCluster, "_stored", stored)
 
 
-@sabotage("a changed spec waits for the next driver", "health_is_true", do("edit", edit="batch 9", seconds=5))
+@mutant("a changed spec waits for the next driver", "health_is_true", do("edit", edit="batch 9", seconds=5))
 def no_redeploy(patch: Patch) -> None:
     """Which never comes."""
     _without(patch, plan.redeploy)
 
 
-@sabotage("a driver that is named is made beside the one before it", "one_driver", do("edit", edit="batch 9", seconds=5), run=3)
+@mutant("a driver that is named is made beside the one before it", "one_driver", do("edit", edit="batch 9", seconds=5), run=3)
 def no_await_leaving(patch: Patch) -> None:
     """It has no executors yet, so nobody else is waited for; both read."""
     _without(patch, plan.await_leaving)
 
 
-@sabotage(
+@mutant(
     "the driver before is asked to end only once",
     "spec_reached",
     do("call_fails", who=0, what="crash", at=1, times=1, seconds=1),
@@ -208,7 +198,7 @@ def asked_once(patch: Patch) -> None:
     patch.setattr(driver_succession, "ends", lambda _view, _pods: ())
 
 
-@sabotage(
+@mutant(
     "a deletion only waits for the driver before",
     "nothing_leaks",
     do("call_fails", who=0, what="crash", at=1, times=1, seconds=1),
@@ -220,19 +210,19 @@ def release_waits(patch: Patch) -> None:
     patch.setattr(plan, "ends", lambda _view, _pods: ())
 
 
-@sabotage("the driver is not told another number of executors", "spec_reached", do("scale", replicas=3, seconds=5))
+@mutant("the driver is not told another number of executors", "spec_reached", do("scale", replicas=3, seconds=5))
 def no_rescale(patch: Patch) -> None:
     """Neither up nor down."""
     _without(patch, plan.rescale)
 
 
-@sabotage("a driver that was intended is not made again", "spec_reached", do("call_fails", who=0, what="crash", at=2, times=1, seconds=9), run=0)
+@mutant("a driver that was intended is not made again", "spec_reached", do("call_fails", who=0, what="crash", at=2, times=1, seconds=9), run=0)
 def no_confirm(patch: Patch) -> None:
     """The operator died between the status and the pod."""
     _without(patch, plan.confirm)
 
 
-@sabotage(
+@mutant(
     "an intent to drain outlives its reason",
     "spec_reached",
     do("call_fails", who=0, what="crash", at=1, times=1, seconds=1),
@@ -245,7 +235,7 @@ def stopping_for_ever(patch: Patch) -> None:
     patch.setattr(record, "_seen", lambda driver, pod: replace(real(driver, pod), stopping=driver.stopping))
 
 
-@sabotage(
+@mutant(
     "time alone never makes the operator look",
     "health_is_true",
     do("delete_pod", role="driver", grace=None, seconds=1),
@@ -258,13 +248,13 @@ def never_forced(patch: Patch) -> None:
     patch.setattr(schedule, "_next", lambda _context, _intent, now: now + timedelta(days=1))
 
 
-@sabotage("the finalizer goes before the pods", "nothing_leaks", do("delete", seconds=5, foreground=False, again=False))
+@mutant("the finalizer goes before the pods", "nothing_leaks", do("delete", seconds=5, foreground=False, again=False))
 def lets_go_at_once(patch: Patch) -> None:
     """The resource is gone and its driver still works."""
     patch.setattr(plan, "quiesce", lambda _view, _why: None)
 
 
-@sabotage(
+@mutant(
     "a look that finds the resource gone is forgotten",
     "nothing_leaks",
     do("delete", seconds=1, foreground=False, again=False),
@@ -275,7 +265,7 @@ def never_lost(patch: Patch) -> None:
     patch.setattr(Cache, "lost", lambda _self, _key, _uid: None)
 
 
-@sabotage(
+@mutant(
     "an overdue pod is waited for without a pause",
     "no_hot_loop",
     do("lose_node", node="b", how="cut", seconds=1),
@@ -287,7 +277,7 @@ def overdue_for_ever(patch: Patch) -> None:
     patch.setattr(schedule, "SOON", timedelta(0))
 
 
-@sabotage("every report is written at once", "no_hot_loop", do("wait", seconds=9))
+@mutant("every report is written at once", "no_hot_loop", do("wait", seconds=9))
 def every_report(patch: Patch) -> None:
     """Thousands of consumers would write thousands of statuses every five seconds."""
     patch.setattr(write_policy, "BATCHED_EVERY", timedelta(0))
@@ -296,19 +286,19 @@ def every_report(patch: Patch) -> None:
 # -- a stranger --------------------------------------------------------------------------------------------------------------------
 
 
-@sabotage("a label that is no number is read as one", "no_faults", do("label", role="driver", attempt="abc", owner=None, seconds=5))
+@mutant("a label that is no number is read as one", "no_faults", do("label", role="driver", attempt="abc", owner=None, seconds=5))
 def labels_are_believed(patch: Patch) -> None:
     """Every pass ends with an error, the deletion's too, and the finalizer stays."""
     patch.setattr(parse, "_attempt", lambda label: int(label or 0))
 
 
-@sabotage("a pod is ours by its labels", "health_is_true", do("copy", seconds=20))
+@mutant("a pod is ours by its labels", "health_is_true", do("copy", seconds=20))
 def labels_are_owners(patch: Patch) -> None:
     """A copy of the driver is waited for, before everything else and for ever."""
     patch.setattr(parse, "own", lambda _resource, _status, seen: seen)
 
 
-@sabotage(
+@mutant(
     "a Job is ours by its labels", "spec_reached", do("label_job", seconds=5), do("edit", edit="another source", seconds=40), migrating=True, run=0
 )
 def jobs_by_labels(patch: Patch) -> None:
@@ -317,7 +307,7 @@ def jobs_by_labels(patch: Patch) -> None:
     patch.setattr(parse, "own", lambda resource, status, seen: replace(real(resource, status, seen), jobs=seen.jobs))
 
 
-@sabotage(
+@mutant(
     "a driver of an earlier resource of the name is not ours", "one_driver", do("edit", edit="batch 9", seconds=20), do("orphan_by_hand", seconds=9)
 )
 def earlier_lives_are_strangers(patch: Patch) -> None:
@@ -325,14 +315,14 @@ def earlier_lives_are_strangers(patch: Patch) -> None:
     patch.setattr(ownership, "_is_controlled", lambda resource, item: item.owner == resource.uid)
 
 
-@sabotage("a driver without its owner is not ours", "nothing_leaks", do("orphan", seconds=9))
+@mutant("a driver without its owner is not ours", "nothing_leaks", do("orphan", seconds=9))
 def orphans_are_strangers(patch: Patch) -> None:
     """The resource goes, and the driver consumes on."""
     patch.setattr(ownership, "_adopted", lambda _resource, item: item)
     patch.setattr(ownership, "_is_driver", lambda resource, _status, pod: ownership._is_controlled(resource, pod))
 
 
-@sabotage("a Job without its owner is left to the garbage collector", "nothing_leaks", do("orphan", seconds=9), migrating=True)
+@mutant("a Job without its owner is left to the garbage collector", "nothing_leaks", do("orphan", seconds=9), migrating=True)
 def orphaned_job(patch: Patch) -> None:
     """Which does not collect it: the name is taken when the resource is made anew."""
     real = migration.stop
@@ -341,7 +331,7 @@ def orphaned_job(patch: Patch) -> None:
     )
 
 
-@sabotage("the uid of the resource gives its driver up", "drained_not_killed", do("force_wrongly", what="resource", seconds=5))
+@mutant("the uid of the resource gives its driver up", "drained_not_killed", do("force_wrongly", what="resource", seconds=5))
 def force_by_owner(patch: Patch) -> None:
     """An easy slip ends every driver, one after the other."""
 
@@ -352,7 +342,7 @@ def force_by_owner(patch: Patch) -> None:
     patch.setattr(plan, "RULES", (force, *plan.RULES[1:]))
 
 
-@sabotage(
+@mutant(
     "a pod that was given up is given up again",
     "no_hot_loop",
     do("give_up_held", seconds=90),
@@ -363,7 +353,7 @@ def force_for_ever(patch: Patch) -> None:
     patch.setattr("sluice_operator.observe.cache.parse.pod", lambda raw: replace(real(raw), forced=False))
 
 
-@sabotage(
+@mutant(
     "whatever cannot be processed is taken for a lost race",
     "no_hot_loop",
     do("refuse", what=("patch", "Pod"), answer="Invalid", lasts=100, seconds=1),
@@ -375,7 +365,7 @@ def unprocessable_is_conflict(patch: Patch) -> None:
     patch.setattr(client, "DENIED", client.re.compile("(?!)"))
 
 
-@sabotage(
+@mutant(
     "a refusal is what its code says",
     "no_hot_loop",
     do("refuse", what=("patch", "KinesisConsumer"), answer="Conflict", lasts=100, seconds=1),
@@ -386,7 +376,7 @@ def codes_are_believed(patch: Patch) -> None:
     patch.setattr(client, "DENIED", client.re.compile("(?!)"))
 
 
-@sabotage("what is about to be done is told as done", "told_is_done", do("scale", replicas=3, seconds=5))
+@mutant("what is about to be done is told as done", "told_is_done", do("scale", replicas=3, seconds=5))
 def told_before(patch: Patch) -> None:
     """If it is refused, it is told again with every try."""
     real = reconcile.plan
@@ -397,19 +387,19 @@ def _told_at_once(intent: Any) -> Any:
     return replace(intent, events=tuple(replace(event, after_action=False) for event in intent.events))
 
 
-@sabotage("a driver's words are a reason", "status_fits", do("driver_says", says="long", code=1, times=1, seconds=5))
+@mutant("a driver's words are a reason", "status_fits", do("driver_says", says="long", code=1, times=1, seconds=5))
 def any_words(patch: Patch) -> None:
     """4 kB with blanks in a condition."""
     patch.setattr(words_of, "reason", lambda said, otherwise: str(said or otherwise))
 
 
-@sabotage("a driver says that its pod was taken away", "exits_are_kept", do("driver_says", says="evicted", code=1, times=1, seconds=5))
+@mutant("a driver says that its pod was taken away", "exits_are_kept", do("driver_says", says="evicted", code=1, times=1, seconds=5))
 def any_claim(patch: Patch) -> None:
     """And fails without being counted."""
     patch.setattr(words_of, "RESERVED", frozenset())
 
 
-@sabotage("all drains of a report are remembered", "status_fits", do("forge", report="drains", seconds=5))
+@mutant("all drains of a report are remembered", "status_fits", do("forge", report="drains", seconds=5))
 def all_drains(patch: Patch) -> None:
     """5,000 of them in the status."""
     patch.setattr(serialization, "TEXT", 10**7)
@@ -417,19 +407,19 @@ def all_drains(patch: Patch) -> None:
     patch.setattr(record, "DRAINS", 10**7)
 
 
-@sabotage("a report's numbers are taken as they are", "status_fits", do("forge", report="big numbers", seconds=5))
+@mutant("a report's numbers are taken as they are", "status_fits", do("forge", report="big numbers", seconds=5))
 def all_numbers(patch: Patch) -> None:
     """The API server refuses the status from then on."""
     patch.setattr(serialization, "_bounded", lambda report: report)
 
 
-@sabotage("the annotation is read without a bound", "no_faults", do("annotate_rubbish", note="accept-loss", text="digits", seconds=20), run=0)
+@mutant("the annotation is read without a bound", "no_faults", do("annotate_rubbish", note="accept-loss", text="digits", seconds=20), run=0)
 def all_digits(patch: Patch) -> None:
     """Python converts no number of 5,000 digits: no driver is ever made."""
     patch.setattr(parse, "NOTE", 10**6)
 
 
-@sabotage("a migration ends with its Job alone", "spec_reached", do("inject", sidecar=True), do("wait", seconds=30), migrating=True, run=0)
+@mutant("a migration ends with its Job alone", "spec_reached", do("inject", sidecar=True), do("wait", seconds=30), migrating=True, run=0)
 def jobs_end_alone(patch: Patch) -> None:
     """An injected container keeps the pod: it migrates for ever."""
     patch.setattr(migration, "_outlived", lambda _view, _job: None)

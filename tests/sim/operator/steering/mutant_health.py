@@ -1,10 +1,10 @@
-"""Sabotages of what the conditions say: each makes kstatus and a person disagree, or Ready untrue."""
+"""Mutants of what the conditions say: each makes kstatus and a person disagree, or Ready untrue."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from steering.sabotage import Patch, do, sabotage
+from steering.mutant import Patch, do, mutant
 
 from sluice_operator.plan import rules, running
 from sluice_operator.state.view import Rule, Step, View
@@ -14,7 +14,7 @@ def _instead(patch: Patch, rule: Rule, other: Rule) -> None:
     patch.setattr(rules, "RULES", tuple(other if each is rule else each for each in rules.RULES))
 
 
-@sabotage("what is suspended is not Ready", "health_is_true", do("suspend", seconds=9), do("linger", seconds=200))
+@mutant("what is suspended is not Ready", "health_is_true", do("suspend", seconds=9), do("linger", seconds=200))
 def rest_is_not_ready(patch: Patch) -> None:
     """Clients wait for a state that nobody asked for."""
 
@@ -25,7 +25,7 @@ def rest_is_not_ready(patch: Patch) -> None:
     _instead(patch, rules.suspend, suspended)
 
 
-@sabotage(
+@mutant(
     "what is under way is so for ever",
     "health_is_true",
     do("executors_come", executors="pending", seconds=9),
@@ -37,19 +37,19 @@ def no_deadline(patch: Patch) -> None:
     patch.setattr(rules, "limited", lambda _before, _view, step: step)
 
 
-@sabotage("a driver without executors is Ready", "status_is_true", do("executors_come", executors="refused", seconds=9), run=0)
+@mutant("a driver without executors is Ready", "status_is_true", do("executors_come", executors="refused", seconds=9), run=0)
 def executors_do_not_matter(patch: Patch) -> None:
     """It holds every shard, and nobody reads them."""
     patch.setattr(running, "_without_executors", lambda _view, _report: None)
 
 
-@sabotage("a batch that does not end is Ready", "health_is_true", do("batch", hangs=True, seconds=9), do("linger", seconds=400))
+@mutant("a batch that does not end is Ready", "health_is_true", do("batch", hangs=True, seconds=9), do("linger", seconds=400))
 def batches_may_hang(patch: Patch) -> None:
     """Its driver reports as ever."""
     patch.setattr(running, "_with_one_batch", lambda _view, _pod, _report: None)
 
 
-@sabotage(
+@mutant(
     "a paused resource is as its spec says",
     "health_is_true",
     do("pause", paused=True, seconds=1),

@@ -1,4 +1,4 @@
-"""One-line sabotages of the migrator, each a rule taken out, with the schedule that notices and what it says."""
+"""One-line mutants of the migrator, each a rule taken out, with the schedule that notices and what it says."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pytest
 from migrating import consumers, rivals, schedules
 from migrating.cases import CASES, KCL1
 from migrating.stage import Case
+from mutants import Apply, IgnoreConditions, Mutant, Patch, entering
 
 from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation, Refused
 from sluice_checkpoints.formats import detect
@@ -22,69 +22,39 @@ from sluice_checkpoints.migrate.plan import MigrationPlan
 from sluice_checkpoints.migrate.store import MigrationStore
 from sluice_checkpoints.protocol import lease
 from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION, ConsumerRow
-from sluice_checkpoints.protocol.table import NEW_ROW, Check, Member, Put, Table, Transaction, Update, equals
+from sluice_checkpoints.protocol.table import NEW_ROW, Check, Member, Put, Update, equals
 
-Patch = pytest.MonkeyPatch
 HALF_MADE, SNOWPLOW = (next(c for c in CASES if c.name == name) for name in ("NiFi interrupted, main table missing", "kinsumer of snowplow"))
 
 
-@dataclass(frozen=True)
-class Sabotage:
-    """A rule taken out.
+@dataclass(frozen=True, kw_only=True)
+class MigratorMutant(Mutant):
+    """A rule of the migrator taken out.
 
     Attributes:
-        name: what is wrong then.
-        apply: takes the rule out.
         noticed_by: the schedule that fails.
         says: how its message begins: the claim that does not hold.
     """
 
-    name: str
-    apply: Callable[[Patch], None]
     noticed_by: Callable[[], object]
     says: str
 
 
-SABOTAGES: list[Sabotage] = []
+MUTANTS: list[MigratorMutant] = []
 
 
-def sabotage(name: str, noticed_by: Callable[..., object], says: str, case: Case = KCL1, **asked: Any) -> Callable[[Callable[[Patch], None]], None]:
+def mutant(name: str, noticed_by: Callable[..., object], says: str, case: Case = KCL1, **asked: Any) -> Callable[[Apply], Apply]:
     """Enters a function into the list."""
-
-    def enter(apply: Callable[[Patch], None]) -> None:
-        SABOTAGES.append(Sabotage(name, apply, lambda: noticed_by(case, **asked), says))
-
-    return enter
+    return entering(MUTANTS, lambda apply: MigratorMutant(name=name, apply=apply, noticed_by=lambda: noticed_by(case, **asked), says=says))
 
 
-class Deaf:
-    """A table that overhears the conditions of some members."""
-
-    def __init__(self, table: Table, deaf_to: Callable[[Member], bool]) -> None:
-        self._table, self._deaf_to = table, deaf_to
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._table, name)
-
-    def write(self, write: Any) -> Any:
-        """Without its condition."""
-        return self._table.write(self._dropped(write))
-
-    def transact(self, members: list[Member]) -> Transaction:
-        """The same; checks of nothing are left out."""
-        heard = [self._dropped(member) for member in members]
-        return self._table.transact([m for m in heard if m.when or not isinstance(m, Check)])
-
-    def _dropped(self, member: Any) -> Any:
-        return replace(member, when=()) if self._deaf_to(member) else member
-
-
-def deaf(patch: Patch, method: str, deaf_to: Callable[[Member], bool]) -> None:
+def ignoring(patch: Patch, method: str, members: Callable[[Member], bool]) -> None:
     """One method of the store works without the conditions on some members."""
     real = getattr(MigrationStore, method)
 
     def without(self: MigrationStore, *args: Any) -> Any:
-        return real(MigrationStore(Deaf(self.table, deaf_to)), *args)  # type: ignore[arg-type]  # Deaf forwards everything
+        table: Any = IgnoreConditions(self.table, lambda member, _condition: members(member))
+        return real(MigrationStore(table), *args)
 
     patch.setattr(MigrationStore, method, without)
 
@@ -94,67 +64,67 @@ def deaf(patch: Patch, method: str, deaf_to: Callable[[Member], bool]) -> None:
 BOTH, SOME = {"schedules": 60}, {"share": 0.3}
 
 
-@sabotage("the end does not ask for the claim", rivals.usurpers, "only_the_claimant_writes", **SOME)
+@mutant("the end does not ask for the claim", rivals.usurpers, "only_the_claimant_writes", **SOME)
 def complete_without_claim(patch: Patch) -> None:
     """A migrator that slept completes what another is copying."""
-    deaf(patch, "complete", lambda member: member.key == MIGRATION)
+    ignoring(patch, "complete", lambda member: member.key == MIGRATION)
 
 
-@sabotage("rows are written without a look at the claim", rivals.usurpers, "only_the_claimant_writes", **SOME)
+@mutant("rows are written without a look at the claim", rivals.usurpers, "only_the_claimant_writes", **SOME)
 def rows_without_claim(patch: Patch) -> None:
     """A migrator that slept writes its old plan."""
-    deaf(patch, "write_rows", lambda member: isinstance(member, Check))
+    ignoring(patch, "write_rows", lambda member: isinstance(member, Check))
 
 
-@sabotage("the copy is announced without the claim", rivals.usurpers, "only_the_claimant_writes", **SOME)
+@mutant("the copy is announced without the claim", rivals.usurpers, "only_the_claimant_writes", **SOME)
 def start_without_claim(patch: Patch) -> None:
     """The digests of another plan stand beside the rows."""
-    deaf(patch, "start_copy", lambda _: True)
+    ignoring(patch, "start_copy", lambda _: True)
 
 
-@sabotage("a heartbeat does not ask whose claim it is", rivals.pauses, "only_the_claimant_writes")
+@mutant("a heartbeat does not ask whose claim it is", rivals.pauses, "only_the_claimant_writes")
 def beat_without_claim(patch: Patch) -> None:
     """The sleeper never learns that it was replaced, and keeps the claim of the other alive."""
-    deaf(patch, "beat", lambda _: True)
+    ignoring(patch, "beat", lambda _: True)
 
 
-@sabotage("a release does not ask whose claim it is", rivals.usurpers, "only_the_claimant_writes", **SOME)
+@mutant("a release does not ask whose claim it is", rivals.usurpers, "only_the_claimant_writes", **SOME)
 def release_without_claim(patch: Patch) -> None:
     """The sleeper gives away what is another's."""
-    deaf(patch, "release", lambda _: True)
+    ignoring(patch, "release", lambda _: True)
 
 
-@sabotage("a claim is taken without waiting", rivals.taking_turns, "no_live_holder_is_robbed", **BOTH)
+@mutant("a claim is taken without waiting", rivals.taking_turns, "no_live_holder_is_robbed", **BOTH)
 def no_wait(patch: Patch) -> None:
     """Whoever comes later wins."""
     patch.setattr(lease.Watcher, "wait_out", lambda _self, read: read())
 
 
-@sabotage("no heartbeat is sent", rivals.taking_turns, "no_live_holder_is_robbed", **BOTH)
+@mutant("no heartbeat is sent", rivals.taking_turns, "no_live_holder_is_robbed", **BOTH)
 def no_beat(patch: Patch) -> None:
     """A migrator that waits for the source looks dead."""
     patch.setattr(HeldClaim, "alive", lambda _self: None)
 
 
-@sabotage("a claim is taken whatever has moved", rivals.taking_turns, "no_live_holder_is_robbed", **BOTH)
+@mutant("a claim is taken whatever has moved", rivals.taking_turns, "no_live_holder_is_robbed", **BOTH)
 def take_without_condition(patch: Patch) -> None:
     """Two that waited for the same dead one both take."""
-    deaf(patch, "take_claim", lambda member: member.key == MIGRATION)
+    ignoring(patch, "take_claim", lambda member: member.key == MIGRATION)
 
 
-@sabotage("the first claim is put over another", rivals.taking_turns, "no_live_holder_is_robbed", **BOTH)
+@mutant("the first claim is put over another", rivals.taking_turns, "no_live_holder_is_robbed", **BOTH)
 def put_without_condition(patch: Patch) -> None:
     """Two that found none both put theirs."""
-    deaf(patch, "put_claim", lambda member: member.key == MIGRATION)
+    ignoring(patch, "put_claim", lambda member: member.key == MIGRATION)
 
 
-@sabotage("a claim is taken beside a consumer", rivals.one_starts_at_any_call_of_the_other, "complete_and_consumer_are_one")
+@mutant("a claim is taken beside a consumer", rivals.one_starts_at_any_call_of_the_other, "complete_and_consumer_are_one")
 def take_beside_consumer(patch: Patch) -> None:
     """The migration begins again under a driver."""
-    deaf(patch, "take_claim", lambda member: member.key == CONSUMER)
+    ignoring(patch, "take_claim", lambda member: member.key == CONSUMER)
 
 
-@sabotage("a complete migration is not recognised", schedules.crashes, "same_end")
+@mutant("a complete migration is not recognised", schedules.crashes, "same_end")
 def never_done(patch: Patch) -> None:
     """The next run waits for a claim that nobody holds."""
     patch.setattr(Migrator, "_done_before", lambda *_: None)
@@ -163,7 +133,7 @@ def never_done(patch: Patch) -> None:
 # -- the source --------------------------------------------------------------------------------------------------------------------
 
 
-@sabotage("the source is not read a third time", consumers.a_checkpoint_at_any_call, "refused_or_copied")
+@mutant("the source is not read a third time", consumers.a_checkpoint_at_any_call, "refused_or_copied")
 def no_third_look(patch: Patch) -> None:
     """What it wrote during the copy is lost."""
     real, looks = Migrator._look, dict[Migrator, list[migrator.SourceSnapshot]]()
@@ -176,13 +146,13 @@ def no_third_look(patch: Patch) -> None:
     patch.setattr(Migrator, "_look", look)
 
 
-@sabotage("the source need not be at rest", consumers.a_consumer_that_lives, "at_rest")
+@mutant("the source need not be at rest", consumers.a_consumer_that_lives, "at_rest")
 def no_rest(patch: Patch) -> None:
     """A consumer that is only idle goes on beside the driver."""
     patch.setattr(Migrator, "_at_rest", lambda _self, _held, before: before)
 
 
-@sabotage("the plan is that of the first look", consumers.a_checkpoint_at_any_call, "refused_or_copied")
+@mutant("the plan is that of the first look", consumers.a_checkpoint_at_any_call, "refused_or_copied")
 def plan_of_the_first_look(patch: Patch) -> None:
     """The copy after the source moved is the same once more."""
     real, first = Migrator._plan_again, dict[Migrator, migrator.SourceSnapshot]()
@@ -193,13 +163,13 @@ def plan_of_the_first_look(patch: Patch) -> None:
     patch.setattr(Migrator, "_plan_again", again)
 
 
-@sabotage("tables beside the main one are not read", consumers.a_consumer_that_lives, "at_rest", SNOWPLOW)
+@mutant("tables beside the main one are not read", consumers.a_consumer_that_lives, "at_rest", SNOWPLOW)
 def no_companions(patch: Patch) -> None:
     """An idle kinsumer writes nowhere else."""
     patch.setattr(Kinsumer, "companions", lambda *_: ())
 
 
-@sabotage("a source that cannot be read at a moment is refused for good", consumers.nifi_goes_on, "a migrator gave up", HALF_MADE)
+@mutant("a source that cannot be read at a moment is refused for good", consumers.nifi_goes_on, "a migrator gave up", HALF_MADE)
 def refused_for_good(patch: Patch) -> None:
     """Nobody looks a second time, and nobody tries again once NiFi has finished what it was doing."""
     real = detect._described
@@ -217,20 +187,20 @@ def refused_for_good(patch: Patch) -> None:
 # -- the rows ----------------------------------------------------------------------------------------------------------------------
 
 
-@sabotage("what was written is not compared with the plan", schedules.an_intruder, "verified")
+@mutant("what was written is not compared with the plan", schedules.an_intruder, "verified")
 def not_verified(patch: Patch) -> None:
     """A driver starts on rows that something else wrote."""
     patch.setattr(migrator, "digest_of", lambda _rows: "")
     patch.setattr(MigrationPlan, "digest", "")
 
 
-@sabotage("rows are put over whatever stands there", schedules.an_intruder, "nothing_is_overwritten")
+@mutant("rows are put over whatever stands there", schedules.an_intruder, "nothing_is_overwritten")
 def rows_over_anything(patch: Patch) -> None:
     """Also over a place that was moved by something that is no migrator."""
     patch.setattr(store, "_unchanged", lambda _row: ())
 
 
-@sabotage("rows of an earlier try are left as they are", consumers.a_source_that_moved_between_two_tries, "a migrator gave up")
+@mutant("rows of an earlier try are left as they are", consumers.a_source_that_moved_between_two_tries, "a migrator gave up")
 def earlier_rows_stay(patch: Patch) -> None:
     """The present plan never gets in, and the migration never ends."""
     real = Migrator._write
@@ -241,7 +211,7 @@ def earlier_rows_stay(patch: Patch) -> None:
     patch.setattr(Migrator, "_write", write)
 
 
-@sabotage("now means the present run's", schedules.crashes, "one_t0", SNOWPLOW, unstarted="now")
+@mutant("now means the present run's", schedules.crashes, "one_t0", SNOWPLOW, unstarted="now")
 def every_run_its_own_now(patch: Patch) -> None:
     """What arrives between two tries is passed over."""
 
@@ -254,7 +224,7 @@ def every_run_its_own_now(patch: Patch) -> None:
 # -- the end -----------------------------------------------------------------------------------------------------------------------
 
 
-@sabotage("the consumer is put before its rows", schedules.crashes, "complete_and_consumer_are_one")
+@mutant("the consumer is put before its rows", schedules.crashes, "complete_and_consumer_are_one")
 def consumer_first(patch: Patch) -> None:
     """A driver starts on nothing, or on half."""
     real = MigrationStore.start_copy
@@ -266,7 +236,7 @@ def consumer_first(patch: Patch) -> None:
     patch.setattr(MigrationStore, "start_copy", start)
 
 
-@sabotage("the end is two writes", schedules.crashes, "complete_and_consumer_are_one")
+@mutant("the end is two writes", schedules.crashes, "complete_and_consumer_are_one")
 def end_in_two(patch: Patch) -> None:
     """One of them may be the last."""
 
@@ -280,13 +250,13 @@ def end_in_two(patch: Patch) -> None:
 # -- replies that were lost --------------------------------------------------------------------------------------------------------
 
 
-@sabotage("a claim whose reply was lost is not known again", schedules.repeated_writes, "repeated_writes")
+@mutant("a claim whose reply was lost is not known again", schedules.repeated_writes, "repeated_writes")
 def claim_not_known(patch: Patch) -> None:
     """A migrator waits for itself."""
     patch.setattr(MigrationStore, "_claimed", lambda self, _wanted, put: self.table.transact([Check(CONSUMER, store.equals()), put]).applied)
 
 
-@sabotage("rows whose reply was lost are not known again", schedules.repeated_writes, "a migrator gave up")
+@mutant("rows whose reply was lost are not known again", schedules.repeated_writes, "a migrator gave up")
 def rows_not_known(patch: Patch) -> None:
     """It blames another program for its own rows."""
 
@@ -296,7 +266,7 @@ def rows_not_known(patch: Patch) -> None:
     patch.setattr(MigrationStore, "_accept_if_written", strange)
 
 
-@sabotage("an end whose reply was lost is not known again", schedules.repeated_writes, "repeated_writes")
+@mutant("an end whose reply was lost is not known again", schedules.repeated_writes, "repeated_writes")
 def end_not_known(patch: Patch) -> None:
     """A complete migration ends as a failed one."""
 

@@ -1,4 +1,4 @@
-"""Sabotages of the one write that changes what a bound batch contains, and of what comes before it (docs/protocol.md, "Retention")."""
+"""Mutants of the one write that changes what a bound batch contains, and of what comes before it (docs/protocol.md, "Retention")."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from simulation import habits
-from simulation.sabotage import Patch, deaf, sabotage
+from simulation.mutant import Patch, ignoring, mutant
 
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.table import Equals
@@ -25,18 +25,18 @@ def _forfeits(patch: Patch, dropped: set[str]) -> None:
     real = retention.forfeit
 
     def forfeit(store: Any, *args: Any) -> ShardRow:
-        return real(deaf(store, lambda c: isinstance(c, Equals) and c.path[0] in dropped), *args)
+        return real(ignoring(store, lambda c: isinstance(c, Equals) and c.path[0] in dropped), *args)
 
     patch.setattr(retention, "forfeit", forfeit)
 
 
-@sabotage("a loss is accepted by an epoch that was fenced", "Retention: forfeit, my generation", stories="a_late_acceptance_beside_another")
+@mutant("a loss is accepted by an epoch that was fenced", "Retention: forfeit, my generation", stories="a_late_acceptance_beside_another")
 def forfeit_without_generation(patch: Patch) -> None:
     """The owner finds another range than it has looked at, and cannot go on."""
     _forfeits(patch, {"generation"})
 
 
-@sabotage(
+@mutant(
     "a loss is accepted whatever the batch",
     "Retention: forfeit, and `batch`",
     harmless="an epoch that was fenced is stopped by the generation, and one that was not binds nothing between its look and this write",
@@ -46,7 +46,7 @@ def forfeit_without_batch(patch: Patch) -> None:
     _forfeits(patch, {"batch"})
 
 
-@sabotage(
+@mutant(
     "a loss is accepted of whatever stands there",
     "Retention: forfeit, my generation, and the range as looked at",
     stories="a_late_acceptance_two_batches_later a_late_acceptance_beside_another",
@@ -56,7 +56,7 @@ def forfeit_blindly(patch: Patch) -> None:
     _forfeits(patch, {"generation", "batch", "first", "records", "end"})
 
 
-@sabotage(
+@mutant(
     "any number accepts a loss",
     "Retention: only if the driver is told the number of this very batch",
     stories="a_word_about_another_batch",
@@ -71,7 +71,7 @@ def any_word(patch: Patch) -> None:
     patch.setattr(retention, "settle", settle)
 
 
-@sabotage(
+@mutant(
     "a loss needs no word",
     "Retention: it changes nothing and ends; a person decides",
     stories="a_loss_that_nobody_accepted",
@@ -88,7 +88,7 @@ def no_word(patch: Patch) -> None:
     patch.setattr(retention, "settle", settle)
 
 
-@sabotage(
+@mutant(
     "what could still be read is given up",
     "Retention: looks whether the first record of every range is still there",
     stories="a_word_about_a_batch_that_is_still_there",
@@ -104,7 +104,7 @@ def all_is_lost(patch: Patch) -> None:
     patch.setattr(retention, "losses", losses)
 
 
-@sabotage(
+@mutant(
     "more is given up than has expired",
     "Retention: `first`, `records` of what is left",
     stories="an_accepted_loss",
@@ -122,7 +122,7 @@ def the_whole_range(patch: Patch) -> None:
     patch.setattr(retention, "_left", left)
 
 
-@sabotage(
+@mutant(
     "nobody looks whether an open batch is still there",
     "Retention: an epoch that takes over an open batch looks, before Spark starts",
     stories="an_accepted_loss",
@@ -134,7 +134,7 @@ def no_look(patch: Patch) -> None:
     patch.setattr(retention, "settle", lambda *_: ())
 
 
-@sabotage(
+@mutant(
     "a replay takes what there is",
     "A batch: every later reader of batch N reads exactly that range",
     stories="an_accepted_loss",
@@ -147,7 +147,7 @@ def replay_of_what_there_is(patch: Patch) -> None:
     patch.setattr(retention, "settle", lambda *_: ())
 
 
-@sabotage(
+@mutant(
     "what expired unread is not told",
     "Retention: the row's `note` says what may be missing",
     hunted=True,
@@ -160,7 +160,7 @@ def no_note(patch: Patch) -> None:
     patch.setattr(reader.ShardReader, "_overtaken", lambda *_: None)
 
 
-@sabotage(
+@mutant(
     "a shard that was never read cannot be overtaken",
     "Retention: before its first range a shard counts as read up to the time that it is to begin at",
     stories="a_day_before_the_first_range",
@@ -175,7 +175,7 @@ def no_first_time(patch: Patch) -> None:
     patch.setattr(reader.ShardReader, "_overtaken", overtaken)
 
 
-@sabotage(
+@mutant(
     "children have no age before they are read",
     "Retention: or up to what was read of its parents",
     stories="a_day_between_parents_and_children",
@@ -186,7 +186,7 @@ def children_without_age(patch: Patch) -> None:
     patch.setattr(bind, "earliest_arrival_millis", lambda _: 0)
 
 
-@sabotage(
+@mutant(
     "children whose rows came first have no age",
     "Retention: also where the row was made before anything was read of them",
     stories="a_day_between_parents_and_children_of_an_audit",
@@ -196,7 +196,7 @@ def children_of_an_audit_without_age(patch: Patch) -> None:
     patch.setattr(bind, "_earliest_arrival_millis", lambda *_: 0)
 
 
-@sabotage(
+@mutant(
     "nobody looks for the record that the former consumer came to",
     "Retention: a place that was migrated begins with the record at it",
     stories="a_day_between_a_migration_and_its_first_range",

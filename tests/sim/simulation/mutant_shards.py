@@ -1,4 +1,4 @@
-"""Sabotages of shards: where they begin, and when they join."""
+"""Mutants of shards: where they begin, and when they join."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from simulation import habits, ports
-from simulation.sabotage import Patch, clock_of, sabotage
+from simulation.mutant import Patch, clock_of, mutant
 
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.rows import ShardRow
@@ -17,7 +17,7 @@ from sluice_consumer.batches import planner
 from sluice_consumer.shards.ranges import Fetched, FetchRequest, Limits
 
 
-@sabotage(
+@mutant(
     "rows of children are put without any condition",
     "Shards come and go: a transaction, put if absent",
     stories="a_late_creation_of_children",
@@ -33,7 +33,7 @@ def blind_create(patch: Patch) -> None:
     patch.setattr(CheckpointStore, "create_shards", create)
 
 
-@sabotage(
+@mutant(
     "a child joins its parent's batch", "Shards come and go: all of whose parents stand at END", hunted=True, stories="one_parent_of_a_merge_has_more"
 )
 def child_joins_parent(patch: Patch) -> None:
@@ -41,7 +41,7 @@ def child_joins_parent(patch: Patch) -> None:
     patch.setattr(planner, "is_read_to_end", lambda *_: True)
 
 
-@sabotage(
+@mutant(
     "one ended parent is enough",
     "Shards come and go: all of whose parents",
     stories="one_parent_of_a_merge_has_more",
@@ -58,7 +58,7 @@ def one_parent(patch: Patch) -> None:
     patch.setattr(planner, "_takes_part", takes_part)
 
 
-@sabotage(
+@mutant(
     "children start at LATEST",
     "Shards come and go: every shard found later starts at TRIM_HORIZON (kinsumer PR 33)",
     hunted=True,
@@ -75,7 +75,7 @@ def children_at_latest(patch: Patch) -> None:
     patch.setattr(planner, "_beginning", beginning)
 
 
-@sabotage(
+@mutant(
     "a plan without shards is not committed",
     "Shards come and go: committed at once if rows with a higher joins exist",
     stories="a_late_creation_of_children",
@@ -87,7 +87,7 @@ def no_empty_commit(patch: Patch) -> None:
     patch.setattr(planner, "waits_for_number", lambda _view: False)
 
 
-@sabotage(
+@mutant(
     "a child joins the next batch after a take-over",
     "Shards come and go: committed+2 until this epoch has committed a batch of its own",
     harmless="every epoch creates what its committed batches name before it plans, so no batch was issued without the child",
@@ -99,7 +99,7 @@ def joins_at_once(patch: Patch) -> None:
     patch.setattr(planner, "missing_children", lambda view, generation: real(replace(view, own_commits=True), generation))
 
 
-@sabotage(
+@mutant(
     "LATEST is looked up when a shard is read",
     "The first start: LATEST is pinned to a time, once",
     hunted=True,
@@ -116,7 +116,7 @@ def latest_when_read(patch: Patch) -> None:
     patch.setattr(ports.Source, "fetch", fetch)
 
 
-@sabotage(
+@mutant(
     "any listing says that a parent expired",
     "Shards come and go: only a listing that is no older than its child",
     stories="a_merge_that_is_known_before_its_other_parent",

@@ -1,4 +1,4 @@
-"""Sabotages of how user records are counted, and of places inside an aggregate."""
+"""Mutants of how user records are counted, and of places inside an aggregate."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from simulation import habits
-from simulation.sabotage import Patch, sabotage
+from simulation.mutant import Patch, mutant
 
 from sluice_checkpoints.position import Position
 from sluice_consumer.kinesis import memory
@@ -17,7 +17,7 @@ from sluice_consumer.shards.collect import RangeBuffer
 READING: dict[str, Any] = {"processes": (habits.READ,)}
 
 
-@sabotage(
+@mutant(
     "a place inside an aggregate is read as its beginning",
     "Rows: {at: AFTER, sequence, sub} (inside an aggregated record)",
     stories="a_place_inside_an_aggregate",
@@ -27,7 +27,7 @@ def resume_loses_sub(patch: Patch) -> None:
     patch.setattr(collect, "_after", lambda _start, _sequence, users: users)
 
 
-@sabotage(
+@mutant(
     "a place inside an aggregate is read as its end",
     "Rows: {at: AFTER, sequence, sub} (inside an aggregated record)",
     stories="a_place_inside_an_aggregate",
@@ -38,7 +38,7 @@ def resume_skips_the_rest(patch: Patch) -> None:
     patch.setattr(memory, "iterator_type", lambda position: real(replace(position, sub=None)))
 
 
-@sabotage(
+@mutant(
     "a range that was cut leaves the iterator of its reply",
     "Rows: `onward`, an iterator that goes on at `end`",
     stories="aggregates_around_a_limit",
@@ -50,14 +50,14 @@ def cut_leaves_an_iterator(patch: Patch) -> None:
     patch.setattr(reader.ShardReader, "_cut", lambda self, walk, page: replace(real(self, walk, page), iterator=page.next_iterator))
 
 
-@sabotage("a migration drops the place inside an aggregate", "Rows: only migrations write it", stories="a_place_inside_an_aggregate")
+@mutant("a migration drops the place inside an aggregate", "Rows: only migrations write it", stories="a_place_inside_an_aggregate")
 def migration_drops_sub(patch: Patch) -> None:
     """KCL's number alone is taken over."""
     real = Position.after
     patch.setattr(Position, "after", staticmethod(lambda sequence, _sub=None: real(sequence)))
 
 
-@sabotage(
+@mutant(
     "Kinesis records are counted",
     "A batch: bind, `records`",
     hunted=True,
@@ -75,7 +75,7 @@ def kinesis_records_counted(patch: Patch) -> None:
     patch.setattr(bind, "_range", counted)
 
 
-@sabotage(
+@mutant(
     "a replay forgets where in an aggregate its range began",
     "A batch: every later reader of batch N reads exactly that range",
     stories="a_replay_from_inside_an_aggregate",
@@ -91,7 +91,7 @@ def replay_loses_sub(patch: Patch) -> None:
     patch.setattr(reader, "RangeBuffer", fresh)
 
 
-@sabotage(
+@mutant(
     "a limit cuts an aggregate",
     "A batch: ranges end on whole Kinesis records",
     hunted=True,
@@ -113,7 +113,7 @@ def limit_inside_an_aggregate(patch: Patch) -> None:
     patch.setattr(RangeBuffer, "take", take)
 
 
-@sabotage(
+@mutant(
     "an aggregate is one record",
     "Rows: user records",
     hunted=True,
@@ -127,7 +127,7 @@ def aggregates_are_plain(patch: Patch) -> None:
     patch.setattr(collect, "MAGIC", b"never")
 
 
-@sabotage(
+@mutant(
     "an aggregate's user records come in any order",
     "Shards come and go: order within a shard",
     hunted=True,

@@ -1,0 +1,72 @@
+"""One-line mutants of the protocol, each a rule taken out, and the invariant that is expected to notice.
+
+A mutant patches the real code (and, where a rule is Spark's part, its simulated twin) through pytest's `monkeypatch`. `habits` narrows the worlds
+to those in which the rule matters, so that few examples suffice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mutants import Apply, IgnoreConditions, Mutant, Patch, entering
+from simulation import world
+
+from sluice_checkpoints.protocol.store import CheckpointStore
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProtocolMutant(Mutant):
+    """A rule of the protocol taken out.
+
+    Attributes:
+        rule: where protocol.md or migration.md says otherwise: a heading, and the rule.
+        stories: those of `stories` that catch it, whatever the machine does.
+        hunted: the machine finds it too, within a few seconds.
+        harmless: why nothing breaks without this rule alone.
+        rules: the machine's rules that may bring it to light, beside `put` and `work`; none: all of them.
+        world: habits of the worlds to look in: those in which the rule matters.
+    """
+
+    rule: str
+    stories: tuple[str, ...]
+    hunted: bool
+    harmless: str
+    rules: frozenset[str]
+    world: Mapping[str, Any]
+
+
+MUTANTS: list[ProtocolMutant] = []
+
+
+def mutant(
+    name: str, rule: str, stories: str = "", rules: str = "", *, hunted: bool = False, harmless: str = "", **habits: Any
+) -> Callable[[Apply], Apply]:
+    """Enters a function into the list."""
+    proof = {"stories": tuple(stories.split()), "hunted": hunted, "harmless": harmless, "rules": frozenset(rules.split()), "world": habits}
+    return entering(MUTANTS, lambda apply: ProtocolMutant(name=name, apply=apply, rule=rule, **proof))  # type: ignore[arg-type]  # of one dictionary
+
+
+def ignoring(store: Any, drop: Callable[[Any], bool]) -> Any:
+    """A store of the same kind over a table that ignores some conditions."""
+    return type(store)(IgnoreConditions(store.table, lambda _member, condition: drop(condition)))
+
+
+def without_condition(patch: Patch, method: str, drop: Callable[[Any], bool], kind: Any = CheckpointStore) -> None:
+    """Takes conditions out of the writes that one method of a store makes."""
+    real = getattr(kind, method)
+    patch.setattr(kind, method, lambda self, *args: real(ignoring(self, drop), *args))
+
+
+def clock_of(patch: Patch) -> Callable[[], int]:
+    """The clock of the world that was made last, for mutants of code that has none."""
+    worlds: list[world.World] = []
+    real = world.World.__init__
+
+    def init(self: world.World, *args: Any) -> None:
+        real(self, *args)
+        worlds[:] = [self]
+
+    patch.setattr(world.World, "__init__", init)
+    return lambda: worlds[0].stream.now()  # noqa: PLW0108 - the world is made later
