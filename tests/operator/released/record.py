@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from operator_world import MIGRATING, World, ready
-from sluice_operator.change import Wanted, migration_hash
 
-from sluice_operator.spec import parse
+from sluice_operator.spec.changes import DesiredSpec, migration_hash
+from sluice_operator.spec.fields import parse
 
 Json = dict[str, Any]
 
@@ -98,7 +98,7 @@ SITUATIONS = (running, migrating, refused, draining, backing_off, suspended)
 
 def hashes(raw: Json) -> Json:
     """What a driver and a Job are recognised by."""
-    wanted = Wanted(parse(raw), raw)
+    wanted = DesiredSpec(parse(raw), raw)
     return {"driver": wanted.driver_hash, "job": wanted.job_hash, "migration": migration_hash("default", "orders", wanted)}
 
 
