@@ -1,4 +1,4 @@
-"""Places in a shard, as they are stored (docs/protocol.md, "Rows"). Pure data; sequence numbers are strings (up to 129 digits), never numbers."""
+"""Positions in a shard, as they are stored (docs/protocol.md, "Rows"). Pure data; sequence numbers are strings (up to 129 digits), never numbers."""
 
 from __future__ import annotations
 

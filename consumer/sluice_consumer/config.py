@@ -1,4 +1,4 @@
-"""The driver's configuration file (docs/interfaces.md), read strictly: a setting this version does not know is refused, not ignored. Pure."""
+"""The driver's configuration file (docs/interfaces.md), read strictly: a setting that this version does not know is refused. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Built-in pipelines: something to see, and something to keep.
+"""Built-in pipelines: `console` and `parquet`.
 
 A pipeline is `process(batch, info)`. It is a function of its batch alone, and lets failures of a read out. Its return says that the batch is dealt
-with, read or not; whoever cannot deal with it now raises `NotNow` (docs/protocol.md, "What returning means").
+with, read or not; a pipeline that cannot deal with it now raises `NotNow` (docs/protocol.md, "What returning means").
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A world of twins for migrations, and the dumps of real tables."""
+"""A world of in-memory fakes for migrations, and the dumps of real tables."""
 
 from __future__ import annotations
 

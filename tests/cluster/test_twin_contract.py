@@ -99,7 +99,7 @@ def twin_place() -> Place:
 
 @pytest.fixture(params=PLACES)
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
-    """The twin, or a fresh namespace of the tests' cluster."""
+    """The in-memory fake, or a fresh namespace of the tests' cluster."""
     if request.param == "twin":
         yield twin_place()
         return
@@ -250,7 +250,7 @@ def test_a_watch_tells_what_happened_since_a_version_in_order(place: Place) -> N
 
 
 def test_a_watch_of_long_ago_is_told_that_it_missed_something() -> None:
-    """The twin forgets when it is told to; a real server after minutes, so this half is the twin's only."""
+    """The in-memory fake forgets when it is told to; a real server after minutes, so this half is the in-memory fake's only."""
     twin = MemoryCluster(lambda: datetime.now(UTC))
     twin.create({"kind": "Pod", "metadata": {"namespace": "default", "name": "p"}})
     twin.compact()

@@ -1,4 +1,4 @@
-"""A twin of Spark's micro-batches over twins of the services, in which a process may die at any step."""
+"""An in-memory fake of Spark's micro-batches over in-memory fakes of the services, in which a process may die at any step."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def check_order_and_ends(consumed: Consumed, stream: Recorded) -> None:
 
 @pytest.mark.parametrize("dump", [handmade_nifi.NOTHING_LEFT, *filter(nothing_left, REAL)], ids=lambda dump: dump.name)
 def test_tables_that_hold_no_place_are_refused(dump: Dump, dynamodb_endpoint: str) -> None:
-    """To begin every shard anew is a decision of people, not of a migration; no target is made."""
+    """To begin every shard again is a decision of people, not of a migration; no target is made."""
     tables = Tables(dump, dynamodb_endpoint)
     before = tables.contents()
     with serve(Replay(dump.streams)) as kinesis:

@@ -1,4 +1,4 @@
-"""The twin behind HTTP, for the real client: what the adapter sends is read as an API server reads it, and noted for RBAC."""
+"""The in-memory fake behind HTTP, for the real client: what the adapter sends is read as an API server reads it, and noted for RBAC."""
 
 from __future__ import annotations
 

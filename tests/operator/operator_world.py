@@ -1,4 +1,4 @@
-"""A cluster in virtual time: the twin, a kubelet, a Job controller, drivers, and the real operator, one second a tick.
+"""A cluster in virtual time: the in-memory fake, a kubelet, a Job controller, drivers, and the real operator, one second a tick.
 
 What may never happen is checked after every tick, and a hot loop fails the tick it happens in.
 """

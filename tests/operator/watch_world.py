@@ -1,4 +1,4 @@
-"""Where a watch can be held to a server: the twin behind HTTP, or a real one; and a connection that a test may cut or hold up."""
+"""Where a watch can be held to a server: the in-memory fake behind HTTP, or a real one; and a connection that a test may cut or hold up."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class Gate:
             self.cut()
 
     def cut(self) -> None:
-        """Every connection ends, as with a server that is started anew."""
+        """Every connection ends, as with a server that is started again."""
         for wire in self._wires:
             wire.close()
         self._wires.clear()
 
     def hold_up(self) -> None:
-        """What is connected hears nothing any more; who connects anew does."""
+        """What is connected hears nothing any more; who connects again does."""
         self._flows, before = asyncio.Event(), self._flows
         before.clear()
         self._flows.set()
@@ -84,7 +84,7 @@ async def _pass_on(source: asyncio.StreamReader, sink: asyncio.StreamWriter, flo
 
 @dataclass
 class Served:
-    """The twin, as an API server tells it: lists in pages, watches, and who may not read what."""
+    """The in-memory fake, as an API server tells it: lists in pages, watches, and who may not read what."""
 
     twin: MemoryCluster
     forbidden: set[str] = field(default_factory=set)

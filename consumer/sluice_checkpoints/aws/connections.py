@@ -1,4 +1,4 @@
-"""Connections to one service that are kept between calls: urllib3 makes them, what goes over them is ours.
+"""Keeps connections to one service between calls. urllib3 opens them; requests and replies on them are our own code.
 
 Two thirds of a small call's CPU was what urllib3 and the standard library do for each request and reply (docs/performance.md).
 """

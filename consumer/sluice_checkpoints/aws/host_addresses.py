@@ -1,4 +1,4 @@
-"""Addresses of hosts, within a time limit: the system's own look-up knows none, and waits for as long as its servers do not answer."""
+"""Resolves host names within a time limit. The system's resolver has none: it waits for as long as its servers do not answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replies of HTTP/1.1, read from a connection (RFC 9112): as much of it as services answer a POST with.
+"""Parses HTTP/1.1 replies (RFC 9112), as far as services use it to answer a POST.
 
 The standard library reads the same with a parser for e-mail; with calls of a millisecond that is a third of the call (docs/performance.md).
 """

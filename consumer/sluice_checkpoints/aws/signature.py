@@ -1,4 +1,4 @@
-"""botocore's signature, version 4, of a POST whose headers are a dict.
+"""Signs a POST whose headers are a dict, by botocore's signature version 4.
 
 botocore keeps headers as those of an e-mail, looked up by comparing every name: two thirds of the time that it takes to sign a call
 (docs/performance.md).

@@ -1,4 +1,4 @@
-"""Types of options. A value that no run could do anything with is wrong usage (exit 2), and is told before anything is asked."""
+"""Types of options. A value that no run can use is wrong usage (exit 2), and is reported before any call."""
 
 from __future__ import annotations
 

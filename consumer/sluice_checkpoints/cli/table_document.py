@@ -1,4 +1,4 @@
-"""A checkpoint table as a document for people and programs: where each shard stands, and whose it is. Reads only."""
+"""A checkpoint table as a document for people and programs: the position of each shard, and the owner. Reads only."""
 
 from __future__ import annotations
 

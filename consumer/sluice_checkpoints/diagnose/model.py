@@ -1,4 +1,4 @@
-"""What is known of another system's table, its stream and the system itself, and what may be found wrong with them. Pure data.
+"""Values: another system's table, its stream, how that system behaves, and findings. Pure data.
 
 `rules` holds the rules, `oldest_records` asks Kinesis for the oldest records, `cli.diagnose` puts them together.
 """

@@ -1,8 +1,8 @@
-"""Target tables in DynamoDB: found or made, with deletion protection and point-in-time recovery asked for, and never deleted.
+"""Finds or creates target tables in DynamoDB, with deletion protection and point-in-time recovery. Never deletes one.
 
 In the first minute after CreateTable some of the service's machines do not know the table yet, or still know an earlier one of its name with another
-key: they answer ResourceNotFound or ValidationException. NiFi took such an answer for the truth and lost its checkpoints (NIFI-16003); here those
-answers mean "again" for a minute, and the truth afterwards.
+key: they answer ResourceNotFound or ValidationException. NiFi believed such an answer and lost its checkpoints (NIFI-16003). Here a call repeats
+for a minute; after that its answer counts.
 """
 
 from __future__ import annotations

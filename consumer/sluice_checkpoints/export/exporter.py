@@ -1,4 +1,4 @@
-"""Gives a stream back to another system: its table says where Sluice stands, and Sluice's says EXPORTED (docs/migration.md, "The way back").
+"""Gives a stream back to another system: writes Sluice's positions into its table, then marks Sluice's EXPORTED (docs/migration.md, "The way back").
 
 Any step may be repeated: a crash after any single call leads, on the next run, to the same end. Nobody else consumes meanwhile: the lease is held,
 and the other system's table must be at rest. The last write ends Sluice's table for good; coming back is a migration into a new one.

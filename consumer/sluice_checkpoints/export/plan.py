@@ -1,7 +1,7 @@
 """From Sluice's rows to another system's, on the way back. Pure: same input, same plan; `--dry-run` prints it (docs/migration.md, "The way back").
 
-Reading a record twice is safe, passing one over is not: what a format cannot say is said earlier, with a warning, or not at all. A row that stands
-further than Sluice does is never lowered.
+Reading a record twice is safe, skipping one is not. A position that a format cannot store becomes an earlier one with a warning, or is refused. A row
+that is ahead of Sluice is never set back.
 """
 
 from __future__ import annotations

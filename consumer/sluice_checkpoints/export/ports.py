@@ -1,4 +1,4 @@
-"""What an export needs from outside: Sluice's table, the stream, the other system's tables, time, and somebody to tell."""
+"""What an export needs from outside: Sluice's table, the stream, the other system's tables, time, and a listener."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One attribute of a raw row at a time: its type is checked, and what is not understood is refused by name. Pure."""
+"""Reads one attribute of a raw row at a time: checks its type, and refuses by name what it does not understand. Pure."""
 
 from __future__ import annotations
 

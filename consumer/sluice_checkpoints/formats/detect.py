@@ -1,4 +1,4 @@
-"""Which reader a source needs: by the keys of its tables, or by name; when the two disagree, neither."""
+"""Chooses the reader of a source, by the keys of its tables or by name. If the two disagree, it refuses."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def take_snapshot(tables: SourceTables, table: str, name: str = AUTO) -> tuple[F
 
 
 def _schemas(tables: SourceTables, table: str) -> dict[str, KeySchema]:
-    schemas = _described(tables, table) or _described(tables, table)  # NiFi may just have made the main table anew and deleted the other
+    schemas = _described(tables, table) or _described(tables, table)  # NiFi may just have made the main table again and deleted the other
     if not schemas:
         hint = f"; kinsumer's is called {table}{CHECKPOINTS}" if tables.key_schema(table + CHECKPOINTS) else ""
         raise Refused(f"there is no source table {table}{hint}")

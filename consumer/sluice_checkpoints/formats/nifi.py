@@ -1,7 +1,7 @@
 """NiFi's tables (2.10 and later), whole or left behind by an interrupted migration of its own.
 
 Key `streamName` (HASH, S), `shardId` (RANGE, S). `sequenceNumber` means the whole Kinesis record; no end of a shard is stored. Its
-migration from a KCL table copies into `<table>_migration`, deletes the main table, makes it anew and copies back; a crash between any two of these
+migration from a KCL table copies into `<table>_migration`, deletes the main table, makes it again and copies back; a crash between any two of these
 steps leaves the places in the KCL table, in `_migration`, or partly in both (NIFI-16003). All that is there is read, and where two tables have a
 row the higher place counts: a copy is never ahead of what it was copied from, and NiFi itself only moves the main table. If a copy of a KCL row is
 ahead of it all the same, the KCL row counts.
@@ -145,7 +145,7 @@ class InterruptedMigration:
     """A migration of NiFi's own that did not come to its end.
 
     Attributes:
-        main: what the main table is: `gone`, `kcl` (the old one) or `nifi` (made anew).
+        main: what the main table is: `gone`, `kcl` (the old one) or `nifi` (made again).
         half: the half-made table's name, and `held`, how many shards have a place there.
         complete: whether its marker says that everything had been copied into it.
         only_there: shards whose place, or the higher one, stands in the half-made table alone.

@@ -1,7 +1,7 @@
 """Sluice's own table as a source: to rename a consumer, or to move its table to another account or region.
 
-A shard stands at `end` of its last range if that batch is committed, else at `start`: then the batch comes again, with another number and under
-another consumer id, so a sink that skips what it has stored will not know it.
+A shard's position is the `end` of its last range if that batch is committed, else the `start`. An open batch comes again with another number and
+under another consumer id, so a sink that skips what it has stored does not recognise it.
 """
 
 from __future__ import annotations

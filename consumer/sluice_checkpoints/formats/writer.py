@@ -1,7 +1,7 @@
-"""What rows of other systems look like when Sluice writes them: what a writer of one format has to know. Pure.
+"""What Sluice knows of a format to write its rows. Pure.
 
-A writer is given where a shard stands and the row that was there ({}: none). It answers with the whole row as its system would leave it behind after
-a clean stop: nobody owns it, so its workers may take it at once.
+A writer gets a shard's position and the row that was there ({}: none). It returns the whole row as its system would leave it after a clean stop:
+without an owner, so that a worker may take it at once.
 """
 
 from __future__ import annotations

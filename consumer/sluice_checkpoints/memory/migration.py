@@ -1,4 +1,4 @@
-"""The twins of a migrator's world: another system's tables and the place where targets are made, in memory, with faults."""
+"""The in-memory fakes of a migrator's world: another system's tables and the place where targets are made, in memory, with faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The in-memory twin of a checkpoint table: refuses exactly what DynamoDB refuses.
+"""The in-memory fake of a checkpoint table: refuses exactly what DynamoDB refuses.
 
 It ships beside the port, for tests, simulations and `demo-local`. Faults are injected through `hook`, which is called before and after every
 operation took effect and may raise; an exception raised "after" is a reply that was lost.

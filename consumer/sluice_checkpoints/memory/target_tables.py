@@ -1,4 +1,4 @@
-"""The twin of other systems' tables that are written, in memory: refuses exactly what DynamoDB refuses."""
+"""The in-memory fake of other systems' tables that are written, in memory: refuses exactly what DynamoDB refuses."""
 
 from __future__ import annotations
 

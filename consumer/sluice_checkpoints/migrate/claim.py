@@ -1,4 +1,4 @@
-"""Holding the claim on a target: taken by the lease rule, kept by beating while the migrator works or waits, released on every orderly exit."""
+"""Holds the claim on a target: takes it by the lease rule, sends heartbeats while the migrator works or waits, releases it on every orderly exit."""
 
 from __future__ import annotations
 

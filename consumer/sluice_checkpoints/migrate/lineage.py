@@ -1,4 +1,4 @@
-"""Who follows whom among the shards of a stream. Pure."""
+"""Parents and children among the shards of a stream. Pure."""
 
 from __future__ import annotations
 

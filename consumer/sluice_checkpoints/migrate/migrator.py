@@ -1,7 +1,7 @@
 """Takes over where another consumer stopped: the steps of docs/migration.md, in their order, over ports.
 
-The source is only read. Any step may be repeated by anyone at any time: a crash after any single call leads, on restart, to the same end. Nobody
-consumes from the target before its consumer row exists, and that is the last thing written.
+The source is only read. Any step may be repeated at any time: a crash after any single call leads to the same end after a restart. A consumer begins
+only once its row exists in the target, and that row is written last.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Where one shard starts, and why: the rules of a migration's plan, in the order in which they are asked (docs/migration.md, step 4). Pure.
 
-Reading a record twice is safe, passing one over is not, so whatever is in doubt starts earlier; what nothing accounts for has no answer here, and
-the plan refuses it.
+Reading a record twice is safe, skipping one is not, so a shard in doubt starts earlier. A shard that no rule accounts for gets no position, and the
+plan is refused.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """From another system's rows to one row of ours a shard. Pure: same input, same plan; `--dry-run` prints it (docs/migration.md, step 4).
 
-A plan leaves no place out: every shard of the source and of the stream gets a position with a reason (`placement`), or the whole plan is refused
-naming those that have none.
+Every shard of the source and of the stream gets a position with a reason (`placement`). If one has none, the whole plan is refused and names it.
 """
 
 from __future__ import annotations

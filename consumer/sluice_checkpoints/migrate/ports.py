@@ -1,4 +1,4 @@
-"""What a migrator needs from outside: the source, the stream, the target, time, and somebody to tell. All of it has a twin (`memory.migration`)."""
+"""What a migrator needs from outside: source, stream, target, time, and a listener. All of it has an in-memory fake (`memory.migration`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a source's rows are of this stream: what contradicts it, row by row. Pure.
+"""Checks that a source's rows are of this stream, and says row by row what contradicts it. Pure.
 
 Shard ids repeat in every stream, and a sequence number has no upper bound while its shard is open. Three things tell streams apart all the same: the
 hash keys that KCL stores, the number of shards that were ever made, and Kinesis itself, which accepts only its own sequence numbers.

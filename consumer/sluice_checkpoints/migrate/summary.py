@@ -1,4 +1,4 @@
-"""What a migration says of itself in one line. Pure."""
+"""A migration in one line. Pure."""
 
 from __future__ import annotations
 

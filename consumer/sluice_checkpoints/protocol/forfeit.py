@@ -1,4 +1,4 @@
-"""Giving up what retention took of an open batch: the one write that changes what a bound batch contains (docs/protocol.md, "Retention").
+"""Gives up what retention took of an open batch: the one write that changes what a bound batch contains (docs/protocol.md, "Retention").
 
 Nothing does this by itself: a person has named the batch.
 """

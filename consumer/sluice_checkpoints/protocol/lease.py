@@ -1,4 +1,4 @@
-"""Taking a lease: watch it for the whole duration its holder promised, then take (docs/protocol.md, "An epoch").
+"""Takes a lease: watches it for the whole duration that its holder promised, then takes it (docs/protocol.md, "An epoch").
 
 The counter is watched on the local monotonic clock; no wall clocks of two machines are ever compared. The same rule serves the consumer row and
 a migrator's claim.

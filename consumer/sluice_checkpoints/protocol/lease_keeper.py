@@ -1,4 +1,4 @@
-"""Keeping a lease without a thread: whoever holds it asks between any two calls that take time, and a beat is sent when one is due."""
+"""Keeps a lease without a thread: its holder calls `alive()` between slow operations, and a heartbeat is sent when one is due."""
 
 from __future__ import annotations
 

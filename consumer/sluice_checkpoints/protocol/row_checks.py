@@ -1,4 +1,4 @@
-"""A table of Sluice as a stranger may have left it: every row that is read is checked before anything acts on it.
+"""Checks every row of a Sluice table that is read by name, before anything acts on it.
 
 Any table may have a key named `id`, and anybody may change a row by hand. A driver trusts its table; a program that is given a name does not.
 """

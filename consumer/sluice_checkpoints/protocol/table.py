@@ -1,7 +1,7 @@
 """The port to one checkpoint table: conditional writes as data.
 
-A condition is a value, so the real adapter renders it as an expression, the in-memory twin evaluates it, and a test can print it. `store` is
-where the protocol's conditions stand; nothing here knows about shards or leases. Losing a condition is an answer, not an exception.
+A condition is a value, so the real adapter renders it as an expression, the in-memory fake evaluates it, and a test can print it. `store` has
+the protocol's conditions; nothing here knows shards or leases. A condition that fails is an answer, not an exception.
 """
 
 from __future__ import annotations

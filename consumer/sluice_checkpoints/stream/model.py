@@ -1,6 +1,6 @@
 """What a Kinesis stream is to Sluice: its identity, and its shards with their parents.
 
-Pure data and the port that delivers it. The adapter is `stream.catalog`, the in-memory twin `memory.stream`.
+Pure data and the port that delivers it. The adapter is `stream.catalog`, the in-memory fake `memory.stream`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The first start of a consumer: where each shard begins is decided once, written once, and never again (docs/protocol.md, "The first start").
 
-LATEST is pinned to a time here. Whoever comes later, after whatever crash, finishes the same plan.
+LATEST is pinned to a time here. After a crash, the next epoch finishes the same plan.
 """
 
 from __future__ import annotations

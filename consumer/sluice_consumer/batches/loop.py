@@ -1,6 +1,6 @@
-"""The driver's batch loop: when to run a batch, when to only look, when to stop.
+"""The driver's batch loop: when to run a batch, when to probe only, when to stop.
 
-What a batch is, is decided in `planner`; how it becomes true, in `consumer`. This is the rhythm.
+`planner` decides what a batch is, and `consumer` runs it. This module decides when.
 """
 
 from __future__ import annotations

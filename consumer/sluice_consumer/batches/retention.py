@@ -1,7 +1,7 @@
 """Retention: how near it is to a shard, and what it took of a batch that an earlier epoch had begun (docs/protocol.md, "Retention").
 
-A range that was not bound yet goes on at the oldest record there is, and its row says what may be missing (`shards.reader`). A range that *was* bound
-is a promise to the sink, so an epoch that cannot keep it ends, and only a person who names the batch lets the next one go on with what is left.
+A range that was not bound yet continues at the oldest record, and its row says what may be missing (`shards.reader`). A range that *was* bound is a
+promise to the sink. An epoch that cannot keep it ends; the next one continues with what is left only if a person has named the batch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the records of a CBOR reply look like, byte for byte, as the first of them tells. Pure.
+"""The byte layout of the records of a CBOR reply, derived from the first of them. Pure.
 
 A record is a map of text keys. Only payload and partition key differ in length from record to record; all else is a *gap* of known length between
 them, of whose bytes most are the same in every record.

@@ -1,4 +1,4 @@
-"""Reads the records of a long CBOR reply in leaps: a few hundred cursors walk from record to record at once, in numpy.
+"""Decodes the records of a long CBOR reply at once: a few hundred cursors walk from record to record side by side, in numpy.
 
 A CBOR item says its length in front, so one record is found only after the one before it: in Python a loop, the dearest part of a task. So cursors
 start at places that *look* like the beginning of a record, spread over the reply, and each walks until it meets the start of the next one. Looks may

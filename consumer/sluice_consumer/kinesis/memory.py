@@ -1,7 +1,7 @@
-"""Reading in memory: the twin of `kinesis.http` over a `MemoryStream`, deterministic, with every answer that a reader has to expect.
+"""The in-memory fake of `kinesis.http` over a `MemoryStream`, deterministic, with every answer that a reader has to expect.
 
-Services differ in what they are free to do; `FakeBehaviour` names each freedom. It is a twin for readers: nothing is paced, and throttling is what
-the real client makes of it after its deadline, a `ServiceUnavailable`.
+Services differ in what they are free to do; `FakeBehaviour` names each freedom. Nothing is paced here, and throttling is what the
+real client makes of it after its deadline: a `ServiceUnavailable`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kinesis records as they came: Arrow columns over the bytes of a reply, without a Python object for a record.
+"""Kinesis records as Arrow columns over the bytes of a reply, without a Python object for each record.
 
 A gigabyte of records is a million small ones; to make five objects of each costs as much as Spark does with it.
 """

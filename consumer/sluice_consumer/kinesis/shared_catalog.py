@@ -1,4 +1,4 @@
-"""One DescribeStreamSummary for all who want to know at the same time: an account has 20 a second, and a large stream thousands of shards."""
+"""Shares one DescribeStreamSummary among all callers at the same time: an account has 20 a second, a large stream thousands of shards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The driver as its supervisor's child: how it is started, what it is handed down, how it is ended."""
+"""Starts the driver as the supervisor's child process, hands it the lease, and ends it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a driver hears from its supervisor: its epoch, then the send time of every accepted heartbeat (docs/protocol.md, "An epoch").
+"""What a driver receives from its supervisor: its epoch, then the send time of every accepted heartbeat (docs/protocol.md, "An epoch").
 
 The driver watches the lease itself, because a supervisor that is stopped (a signal, a debugger, swap) can neither beat nor kill. A thread of the
 driver does it, so it shares the fate of the process that works. Native code that holds the interpreter's lock holds the thread up. A timer outside of

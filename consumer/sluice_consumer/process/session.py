@@ -1,4 +1,4 @@
-"""The work of one epoch, wherever its lease and its Spark session come from: rows, batches, and all that is told about them.
+"""Runs the work of one epoch, wherever its lease and its Spark session come from: rows, batches, metrics, report and log.
 
 The driver process (`driver`) and a session that somebody else made (`embedded`) both do it.
 """

@@ -1,4 +1,4 @@
-"""Whether the table that was migrated has moved since: then the old consumer still works, and both process the same records (docs/migration.md).
+"""Warns if the migrated table still changes: then the old consumer still works, and both process the same records (docs/migration.md).
 
 The driver looks once, minutes after it started. It only warns: nothing it could do would be right.
 """

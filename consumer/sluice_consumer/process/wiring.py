@@ -1,4 +1,4 @@
-"""Real adapters made from a configuration: the checkpoint table, the stream's catalog, addresses.
+"""Makes the real adapters from a configuration: the checkpoint table, the stream's catalog, addresses.
 
 All of a process share the clients of DynamoDB: boto3's for tables, its like without boto3 (`dynamodb.http`) for what every batch does with rows.
 Only heartbeats have one of their own: its answers are worth nothing after a sixth of the lease, and no other call may keep it waiting for a

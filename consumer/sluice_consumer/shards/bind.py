@@ -1,6 +1,6 @@
 """Reading one shard inside a task: fetch, bind, and only then hand over; or replay what was bound (docs/protocol.md, "A batch").
 
-Ports in, no Spark: the simulation runs this very code with the twins.
+Ports in, no Spark: the simulation runs this very code with the in-memory fakes.
 """
 
 from __future__ import annotations

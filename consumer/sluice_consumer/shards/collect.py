@@ -1,4 +1,4 @@
-"""User records on their way from replies to a range: taking whole Kinesis records until a limit, aggregates taken apart."""
+"""Collects user records from replies into a range: whole Kinesis records up to a limit, aggregates taken apart."""
 
 from __future__ import annotations
 

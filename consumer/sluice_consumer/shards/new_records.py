@@ -1,4 +1,4 @@
-"""Whether idle shards have something to read: asked of the service, without reading it (docs/protocol.md, "A batch").
+"""Asks the service whether idle shards have new records, without reading them (docs/protocol.md, "A batch").
 
 The batch loop asks once a second. Spark, without a trigger, asks every 10 ms; the shards are still asked once a second at most.
 """

@@ -1,4 +1,4 @@
-"""Reading on in one shard, reply after reply, whatever becomes of iterators."""
+"""Reads one shard reply after reply, and gets a new iterator when one is lost."""
 
 from __future__ import annotations
 

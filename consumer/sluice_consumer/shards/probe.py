@@ -1,4 +1,4 @@
-"""Looking whether an idle shard has news, without reading it: one small call, no batch, no write."""
+"""Asks whether an idle shard has new records, without reading them: one small call, no batch, no write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counting the requests that a process makes to AWS, for metrics; in a task the shards' rows carry the counts to the driver (docs/metrics.md).
+"""Counts the requests that a process makes to AWS, for metrics. The shards' rows carry the counts of a task to the driver (docs/metrics.md).
 
 A bind writes a row anyway, so what it carries costs no request; and a row that was bound is read at the commit, by whichever epoch commits it. So a
 count arrives once, whatever becomes of the task that made it.

@@ -204,7 +204,7 @@ def freeze(what: str) -> None:  # noqa: ARG001 - once for each
 
 @functools.cache
 def _threads() -> ThreadPoolExecutor:
-    """Those of this worker process, as many as a task ever had shards: to start thirty anew was a fifth of a small batch's CPU in the worker."""
+    """Those of this worker process, as many as a task ever had shards: to start thirty again was a fifth of a small batch's CPU in the worker."""
     return ThreadPoolExecutor(MOST_SHARDS, thread_name_prefix="shard")
 
 

@@ -1,4 +1,4 @@
-"""A new executor does something harmless before it gets shards, so that no batch waits for what is cold in it (docs/architecture.md, "Scaling").
+"""Warms up a new executor before it gets shards, so that no batch waits for its first task (docs/architecture.md, "Scaling").
 
 The first task in an executor takes seconds: classes, code that is not compiled yet, a Python worker with its imports. Spark gives free cores to the
 job that was submitted first. So before a batch, and while a lease is waited for, executors that never ran a task get a job of as many tasks as there

@@ -1,4 +1,4 @@
-"""A data source of no meaning: its rows take the way of a batch's through executor, Python worker and Arrow, and come from nowhere."""
+"""A data source for warm-up only: its rows pass executor, Python worker and Arrow as those of a batch do."""
 
 from __future__ import annotations
 

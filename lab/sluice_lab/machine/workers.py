@@ -102,6 +102,6 @@ def _registered(cluster: Cluster, name: str) -> bool:
 
 
 def _bring(cluster: Cluster, name: str, tag: str) -> None:
-    """From node to node, as it lies there: `kind load` would pack it anew."""
+    """From node to node, as it lies there: `kind load` would pack it again."""
     export = ("docker", "exec", cluster.node, *_IMAGES, "export", "-", f"docker.io/library/{tag}")
     processes.pipe(export, ("docker", "exec", "-i", name, *_IMAGES, "import", "-"))

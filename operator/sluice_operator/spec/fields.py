@@ -153,7 +153,7 @@ class RestartSpec(SpecPart):
     max_backoff_seconds: Seconds = 300
     """Longest pause; default 300."""
     reset_after_seconds: Seconds = 600
-    """A driver that ran this long starts the count anew; default 600."""
+    """A driver that ran this long starts the count again; default 600."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

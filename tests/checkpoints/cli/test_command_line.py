@@ -34,7 +34,7 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def call(bench: Any, log: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Runs the command line over a world of twins."""
+    """Runs the command line over a world of in-memory fakes."""
 
     def world(_options: migrate.MigrateOptions, output: Any) -> Any:
         return replace(bench.world(), progress=LoggedProgress(output.log))
@@ -256,7 +256,7 @@ def test_people_see_a_time_and_no_number() -> None:
 
 
 def test_the_pure_core_needs_no_third_party_package() -> None:
-    """Model, plan, readers, migrator and twins import with nothing installed."""
+    """Model, plan, readers, migrator and in-memory fakes import with nothing installed."""
     package = REPOSITORY / "consumer" / "sluice_checkpoints"
     rooms = ("protocol", "formats", "migrate", "memory", "export")
     names = [f"{room}.{path.stem}" for room in rooms for path in sorted((package / room).glob("[a-z]*.py"))] + ["cli.table_document"]

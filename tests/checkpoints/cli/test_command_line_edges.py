@@ -32,7 +32,7 @@ ALL = [MIGRATE, SHOW, DIAGNOSE, EXPORT]
 
 @pytest.fixture
 def call(bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Runs `migrate` and `show` over a world of twins."""
+    """Runs `migrate` and `show` over a world of in-memory fakes."""
     monkeypatch.setenv("SLUICE_TERMINATION_LOG", str(tmp_path / "termination-log"))
     monkeypatch.setattr(migrate, "_world", lambda _options, _output: bench.world())
     monkeypatch.setattr(show, "client", lambda _endpoint: None)

@@ -1,4 +1,4 @@
-"""The command line of `diagnose` over twins: what is read, what is said, and how it ends."""
+"""The command line of `diagnose` over in-memory fakes: what is read, what is said, and how it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A world of twins for exports."""
+"""A world of in-memory fakes for exports."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def split(bench: Bench, times: int) -> None:
 
 
 def test_many_rows_are_written_in_transactions_of_at_most_a_hundred(bench: Bench) -> None:
-    """The twin refuses more, as DynamoDB does."""
+    """The in-memory fake refuses more, as DynamoDB does."""
     split(bench, 120)
     result = bench.exporter().run()
     assert len(bench.says()) == 245

@@ -26,7 +26,7 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def call(each: Bench, log: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Runs the command line over a world of twins."""
+    """Runs the command line over a world of in-memory fakes."""
 
     def world(_options: export.ExportOptions, output: Any) -> Any:
         return replace(each.world(), progress=LoggedProgress(output.log))

@@ -234,7 +234,7 @@ def test_a_row_that_moved_or_went_is_somebody_at_work(rows: list[Any]) -> None:
 
 
 def test_changes_are_cut_into_transactions_of_a_hundred() -> None:
-    """TransactWriteItems takes no more; the twin neither."""
+    """TransactWriteItems takes no more; the in-memory fake neither."""
     changes = [RowChange(KEYS, None, {"id": {"S": str(i)}}, KNOWN) for i in range(201)]
     assert [len(part) for part in in_transactions(changes)] == [100, 100, 1]
     with pytest.raises(ValueError, match="100"):

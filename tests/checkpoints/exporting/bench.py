@@ -1,4 +1,4 @@
-"""A world of twins for exports: one clock, a stream, a consumer's table, another system's table, and a fault at any call."""
+"""A world of in-memory fakes for exports: one clock, a stream, a consumer's table, another system's table, and a fault at any call."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_heartbeats_markers_and_other_streams_are_skipped(other: RawItem) -> Non
     ],
 )
 def test_what_is_not_known_is_refused_by_row_and_attribute(strange: RawItem, said: str) -> None:
-    """NiFi itself reads a malformed number as none, and starts anew."""
+    """NiFi itself reads a malformed number as none, and starts again."""
     with pytest.raises(Refused) as refused:
         read(strange, row(OTHER))
     assert said in str(refused.value)
@@ -107,7 +107,7 @@ def test_a_table_without_a_shard_of_the_stream_is_refused() -> None:
 
 
 def test_a_row_is_taken_from_whichever_table_has_it() -> None:
-    """NIFI-16003: the main table was made anew and is empty, or the copy stopped half-way."""
+    """NIFI-16003: the main table was made again and is empty, or the copy stopped half-way."""
     assert places(read(half=[row()])) == {SHARD: Position.after("150")}
     assert places(read(row(OTHER), half=[row()])) == {SHARD: Position.after("150"), OTHER: Position.after("150")}
     assert places(read_half(row())) == {SHARD: Position.after("150")}

@@ -52,7 +52,7 @@ def test_rows_that_come_and_go_are_movement() -> None:
 
 
 def test_tables_that_come_go_or_change_their_key_are_movement() -> None:
-    """Also where no row tells: an empty table beside, a main table made anew."""
+    """Also where no row tells: an empty table beside, a main table made again."""
     other = (TableKey("id", "HASH", "S"),)
     beside = Snapshot("app", {"app": KEYS, "app_migration": KEYS}, {"app": (ROW,), "app_migration": ()})
     anew = Snapshot("app", {"app": other}, {"app": ()})

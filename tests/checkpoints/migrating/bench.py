@@ -1,4 +1,4 @@
-"""A world of twins for migrations: one clock, a stream, a source, a place for targets, and a fault at any call."""
+"""A world of in-memory fakes for migrations: one clock, a stream, a source, a place for targets, and a fault at any call."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def a_source_that_moved_between_two_tries(case: Case) -> int:
 
 
 def nifi_goes_on(case: Case) -> int:
-    """NiFi starts again at any call and ends its own migration: makes the main table anew, copies the half-made one back and deletes that.
+    """NiFi starts again at any call and ends its own migration: makes the main table again, copies the half-made one back and deletes that.
 
     The migration is refused (75), or what comes out is what the tables say in the end.
     """

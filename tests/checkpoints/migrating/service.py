@@ -78,7 +78,7 @@ def fault(kind: str, at: int) -> Callable[[int, str, Asked, Answer], Any]:
 
 
 class ServiceBench:
-    """A case in DynamoDB under names never used before, and migrators of it in virtual time. As `bench.Bench`, but nothing is a twin but the stream.
+    """A case in DynamoDB under names never used before, and migrators of it in virtual time. As `bench.Bench`, but only the stream is in memory.
 
     Attributes:
         seconds: the clock of every process, and of the stream.

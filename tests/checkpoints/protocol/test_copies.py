@@ -27,7 +27,7 @@ def table(**changes: Any) -> CheckpointStore:
 def copied(store: CheckpointStore) -> CheckpointStore:
     """A restore of a table as it is now."""
     copy = MemoryTable()
-    copy.rows.update(store.table.rows)  # type: ignore[attr-defined]  # the twin's
+    copy.rows.update(store.table.rows)  # type: ignore[attr-defined]  # the in-memory fake's
     return CheckpointStore(copy)
 
 
@@ -50,7 +50,7 @@ def test_a_copy_is_refused_and_stays_as_it_is() -> None:
     """The message says how to go on."""
     store = table(table_id=ORIGINAL)
     copy = copied(store)
-    before = dict(copy.table.rows)  # type: ignore[attr-defined]  # the twin's
+    before = dict(copy.table.rows)  # type: ignore[attr-defined]  # the in-memory fake's
     with pytest.raises(Refused, match=r"checkpoints\.table: .* is a copy of arn:t@1, .* adopt --table"):
         copies.check(copy, consumer(copy), COPY)
     assert copy.table.rows == before  # type: ignore[attr-defined]

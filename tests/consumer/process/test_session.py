@@ -1,4 +1,4 @@
-"""The work of an epoch over twins: where it begins, how it ends, and what is told about it. With Spark: tests/contract/spark and tests/lab."""
+"""The work of an epoch over in-memory fakes: how it begins and ends, and what it reports. With Spark: tests/contract/spark and tests/lab."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Whatever is asked, and whatever is in the tables: the command line ends with one of its exit codes and a document, and changes no source.
 
 Tables of every known system are damaged at random in DynamoDB Local, with options that mean nothing among the ordinary ones. Only the stream and the
-time are twins. `SLUICE_FUZZ` sets the number of examples.
+time are in-memory fakes. `SLUICE_FUZZ` sets the number of examples.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The schedules of tests/checkpoints/migrating, sampled, with the real adapters and DynamoDB: what the twin shows has to hold there too."""
+"""The schedules of tests/checkpoints/migrating, sampled, with the real adapters and DynamoDB: what the in-memory fake shows has to hold there too."""
 
 from __future__ import annotations
 

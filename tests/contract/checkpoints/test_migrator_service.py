@@ -82,7 +82,7 @@ def test_refusals_of_a_new_target_in_its_first_half_minute_are_outlived(world: S
 @pytest.mark.parametrize("operation", ["get_item", "transact_write_items", "update_item", "scan"])
 @pytest.mark.parametrize("said", [MISSING_KEY, UNKNOWN], ids=["ValidationException", "ResourceNotFound"])
 def test_refusals_of_a_target_that_do_not_end_stop_it(world: ServiceBench, operation: str, said: Exception) -> None:
-    """With the table's name, and with everything intact: nothing was taken for an empty table, and nothing was made anew."""
+    """With the table's name, and with everything intact: nothing was taken for an empty table, and nothing was made again."""
     before = world.sources()
 
     def answer(_number: int, asked_for: str, asked: Asked, make: Answer) -> Any:

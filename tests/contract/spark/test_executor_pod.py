@@ -99,7 +99,7 @@ def test_an_executor_is_pulled_as_its_driver_is(spark_builds: Renderer, image: s
 
 
 def test_an_executor_proves_to_the_driver_who_it_is(spark_builds: Renderer) -> None:
-    """With a secret that Spark makes anew for each driver and hands to the executors that it makes."""
+    """With a secret that Spark makes again for each driver and hands to the executors that it makes."""
     first, second = (environment(spark_builds.pod()) for _ in range(2))
     assert "-Dspark.authenticate=true" in first.values()
     assert len(first["_SPARK_AUTH_SECRET"]) == 64

@@ -168,7 +168,7 @@ def test_kstatus_and_argo_cd_say_what_a_person_would_say(state: Callable[[], Wor
 
 
 def test_a_deadline_that_is_over_is_told_with_what_to_do_and_the_work_goes_on() -> None:
-    """As a Deployment does. A changed spec begins anew, and the consumer is Ready as soon as it works."""
+    """As a Deployment does. A changed spec begins again, and the consumer is Ready as soon as it works."""
     world = source_active()
     assert world.run(70, until=lambda: world.condition("Stalled").get("reason") == "SourceActive")
     assert "not done within 60 s (spec.progressDeadlineSeconds)" in world.condition("Stalled")["message"]

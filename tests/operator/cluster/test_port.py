@@ -99,7 +99,7 @@ def _accounts(body: Json) -> None:
 
 @pytest.fixture(params=PLACES)
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
-    """The twin, the client before the twin, or a fresh namespace of the cluster."""
+    """The in-memory fake, the client before the in-memory fake, or a fresh namespace of the cluster."""
     if request.param != "server":
         twin = MemoryCluster(lambda: BEGIN)
         twin.admission = _accounts
@@ -284,7 +284,7 @@ def test_a_list_is_read_to_its_last_page() -> None:
 
 @pytest.mark.parametrize(("status", "error"), [(401, Unavailable), (410, Unavailable), (429, Unavailable), (500, Unavailable), (403, Rejected)])
 def test_an_error_is_named_by_what_to_do_next(status: int, error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
-    """410 is a list that took so long that its next page is gone: begin anew."""
+    """410 is a list that took so long that its next page is gone: begin again."""
     http = HttpTwin(MemoryCluster(lambda: BEGIN))
     monkeypatch.setattr(http, "call_api", lambda *_, **__: Reply(status, {"reason": "Some", "message": "words"}))
     with pytest.raises(error, match="words"):
@@ -294,7 +294,7 @@ def test_an_error_is_named_by_what_to_do_next(status: int, error: type[Exception
 @pytest.mark.cluster
 @pytest.mark.parametrize("place", ["server"], indirect=True)
 def test_the_real_server_refuses_what_cannot_be(place: Place) -> None:
-    """A schema is what the twin has not."""
+    """A schema is what the in-memory fake has not."""
     with pytest.raises(Rejected):
         place.cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": place.namespace}})
 

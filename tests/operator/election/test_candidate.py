@@ -270,7 +270,7 @@ def test_a_process_whose_calls_hang_ends_all_the_same(town: Town) -> None:
 
 
 class Faulty:
-    """A twin behind a client with a defect that shows once."""
+    """An in-memory fake behind a client with a defect that shows once."""
 
     def __init__(self, twin: MemoryCluster) -> None:
         self.twin, self.calls = twin, 0

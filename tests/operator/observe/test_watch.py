@@ -1,4 +1,4 @@
-"""Watches of pods and Jobs: whatever happens to one, it goes on, and what was missed is found. Of the twin behind HTTP, and a real server."""
+"""Watches of pods and Jobs: whatever happens to one, it goes on, and what was missed is found. Of a fake behind HTTP, and of a real server."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def real() -> Iterator[Real]:
 
 @pytest.fixture(params=PLACES)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    """The twin behind HTTP, or the real one."""
+    """The in-memory fake behind HTTP, or the real one."""
     if request.param == "twin":
         return twin_place(tmp_path)
     found: Place = request.getfixturevalue("real").place(tmp_path)
@@ -168,7 +168,7 @@ def test_what_is_there_is_told_and_then_whatever_happens(place: Place) -> None:
 
 
 def test_a_connection_that_is_cut_is_taken_up_where_it_ended(place: Place) -> None:
-    """Each change comes once, in order: nothing is listed anew."""
+    """Each change comes once, in order: nothing is listed again."""
 
     async def scene(world: Watched) -> None:
         pod = await world.make("x")

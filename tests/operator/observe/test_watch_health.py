@@ -106,7 +106,7 @@ def test_an_event_that_overtakes_the_list_counts(hours: Hours) -> None:
 
 
 def test_what_is_gone_is_owed_no_more(hours: Hours) -> None:
-    """A watch that begins anew never tells what went in between."""
+    """A watch that begins again never tells what went in between."""
     hours.audit(Live(b="1"), "ns")
     hours.now += STUCK_AFTER
     hours.audit(Live(), "other")

@@ -87,7 +87,7 @@ def test_changes_go_on_after_the_last_one_that_was_shown(track: WatchState) -> N
 
 @pytest.mark.parametrize(("code", "error"), [(410, WatchExpired), (500, WatchBroken)])
 def test_errors_are_named_by_what_follows(track: WatchState, code: int, error: type[Exception]) -> None:
-    """List anew; or go on where it stopped."""
+    """List again; or go on where it stopped."""
     with pytest.raises(error, match="why"):
         track.line(line("ERROR", {"code": code, "message": "why"}))
     assert track.version == "10"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def office() -> ReconcileContext:
-    """A twin with one resource in it."""
+    """An in-memory fake with one resource in it."""
     twin = MemoryCluster(lambda: BEGIN)
     twin.create({"kind": CONSUMER_KIND, "metadata": {"namespace": KEY.namespace, "name": KEY.name}, "spec": SPEC})
     return ReconcileContext(twin, Cache(), Settings())

@@ -188,7 +188,7 @@ class SimulatedEpoch:
         self.loop.run()
 
     def _news(self, driver: Process, consumer: Consumer) -> Callable[[Sequence[ShardRow]], bool]:
-        """The real probes over the twin of the stream."""
+        """The real probes over the in-memory fake of the stream."""
         probes = NewRecords(lambda row: Probe(MemoryKinesis(self.world.stream), row.id, row.end), lambda: consumer.listed_millis)
 
         def news(rows: Sequence[ShardRow]) -> bool:

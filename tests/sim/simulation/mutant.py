@@ -1,6 +1,6 @@
 """One-line mutants of the protocol, each a rule taken out, and the invariant that is expected to notice.
 
-A mutant patches the real code (and, where a rule is Spark's part, its simulated twin) through pytest's `monkeypatch`. `habits` narrows the worlds
+A mutant patches the real code (and, where a rule is Spark's part, its simulated fake) through pytest's `monkeypatch`. `habits` narrows the worlds
 to those in which the rule matters, so that few examples suffice.
 """
 

@@ -149,7 +149,7 @@ def bind_without_generation(patch: Patch) -> None:
     bind_all_first=True,
 )
 def bind_again(patch: Patch) -> None:
-    """The second attempt decides anew what the batch contains."""
+    """The second attempt decides again what the batch contains."""
     without_condition(patch, "bind", lambda c: not isinstance(c, Equals))
 
 

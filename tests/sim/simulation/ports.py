@@ -1,4 +1,4 @@
-"""The ports of one simulated process: real twins behind a turnstile, with the faults the scheduler asks for."""
+"""The ports of one simulated process: in-memory fakes behind a turnstile, with the faults the scheduler asks for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulated stream: the twin of Kinesis, and a log of all that was ever put into it, which is what the ledger judges by.
+"""The simulated stream: the in-memory fake of Kinesis, and a log of all that was ever put into it, which is what the ledger judges by.
 
 The unit is the user record: its payload is its name, a number that no other record of this world has. It comes as a Kinesis record of its own or with
 others in an aggregate. The log keeps what retention takes, and what was in a stream that was deleted.

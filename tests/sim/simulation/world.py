@@ -46,7 +46,7 @@ class World(Scheduler):
         self._running: Process | None = None
 
     def source(self, identity: StreamIdentity) -> ShardSource:
-        """The real reader over the twin of the stream, told which stream it is to read."""
+        """The real reader over the in-memory fake of the stream, told which stream it is to read."""
         return ShardReader(MemoryKinesis(self.stream, FakeBehaviour(end_with_records=self.habits.end_with_records)), self.stream, identity)
 
     # -- the stream ----------------------------------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ class Faults:
 
 
 class Line:
-    """Adapter of `Cluster` in front of the twin, of a process that began then. `stalled`: since the present pass began, this process stood still."""
+    """Adapter of `Cluster` in front of the in-memory fake. `stalled`: this process stood still since the present pass began."""
 
     def __init__(self, server: MemoryCluster, faults: Faults, guards: Guards, began: datetime) -> None:
         self.server, self.faults, self._guards, self.began = server, faults, guards, began

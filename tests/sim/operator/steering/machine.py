@@ -64,7 +64,7 @@ class Operating(Stranger, RuleBasedStateMachine):
 
     @rule(edit=st.sampled_from(sorted(EDITS)), seconds=seconds)
     def edit(self, edit: str, seconds: int) -> None:
-        """The spec is edited, or made right again; or the resource is made anew."""
+        """The spec is edited, or made right again; or the resource is made again."""
         fresh = {key: self.spec[key] for key in (*SPEC, "migrateFrom") if key in self.spec}
         fresh |= {"pipeline": SPEC["pipeline"]}
         self.spec = {**fresh, **EDITS[edit]}

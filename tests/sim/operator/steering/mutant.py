@@ -78,7 +78,7 @@ def no_await_executors(patch: Patch) -> None:
     run=0,
 )
 def no_strays(patch: Patch) -> None:
-    """A resource that was made anew starts beside the driver of its earlier epoch."""
+    """A resource that was made again starts beside the driver of its earlier epoch."""
     _without(patch, plan.clear_strays)
 
 
@@ -311,7 +311,7 @@ def jobs_by_labels(patch: Patch) -> None:
     "a driver of an earlier resource of the name is not ours", "one_driver", do("edit", edit="batch 9", seconds=20), do("orphan_by_hand", seconds=9)
 )
 def earlier_lives_are_strangers(patch: Patch) -> None:
-    """The finalizer was taken off by hand, and the resource made anew, before its driver was gone."""
+    """The finalizer was taken off by hand, and the resource made again, before its driver was gone."""
     patch.setattr(ownership, "_is_controlled", lambda resource, item: item.owner == resource.uid)
 
 
@@ -324,7 +324,7 @@ def orphans_are_strangers(patch: Patch) -> None:
 
 @mutant("a Job without its owner is left to the garbage collector", "nothing_leaks", do("orphan", seconds=9), migrating=True)
 def orphaned_job(patch: Patch) -> None:
-    """Which does not collect it: the name is taken when the resource is made anew."""
+    """Which does not collect it: the name is taken when the resource is made again."""
     real = migration.stop
     patch.setattr(
         migration, "stop", lambda view: real(view.with_status(view.status)) if any(job.state == "Active" for job in view.observed.jobs) else None

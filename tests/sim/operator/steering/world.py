@@ -1,4 +1,4 @@
-"""A cluster in virtual time, a second a tick: the twin, its controllers and nodes, programs in pods, operators, and a user.
+"""A cluster in virtual time, a second a tick: the in-memory fake, its controllers and nodes, programs in pods, operators, and a user.
 
 Everything is drawn or told from outside; nothing here is left to chance.
 """
