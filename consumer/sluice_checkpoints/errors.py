@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class SluiceError(Exception):
-    """The base of all errors that Sluice raises on purpose; `exit_code` is what a program ends with when nobody handles it."""
+    """The base of all errors that Sluice raises on purpose; `exit_code` is what a program ends with if it is not handled."""
 
     exit_code = 1
 

@@ -101,7 +101,7 @@ class MetricsConfig:
 
 @dataclass(frozen=True)
 class Config:
-    """Everything a driver is told."""
+    """The whole configuration of a driver."""
 
     stream: StreamConfig
     checkpoints: CheckpointsConfig

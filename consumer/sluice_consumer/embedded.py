@@ -84,7 +84,7 @@ def notify(seconds: float) -> None:
 
 
 def _work(spark: SparkSession, config: Config, taken: TakenLease, epoch: tuple[Heartbeats, threading.Event], *, until_tip: bool) -> bool:
-    """Whether it ended cleanly: nobody of this epoch can still be working."""
+    """Whether it ended cleanly: no task of this epoch can still be working."""
     heart, stop = epoch
     work = Session(config, WorkLease(taken.epoch, taken.how, taken.wait_out_millis), pod.Reporter(None), stop)
     try:
@@ -169,7 +169,7 @@ def end_jobs(context: SparkContext, group: str, patience: float) -> None:
                 return
             context.cancelJobGroup(group)
             time.sleep(LOOK_SECONDS)
-    except Exception:  # the session is gone, and its jobs with it; whatever ended the run is to be told
+    except Exception:  # the session is gone, and its jobs with it; the error that ended the run is what counts
         log.exception("the Spark jobs of this run could not be cancelled")
 
 

@@ -52,7 +52,7 @@ class _Saying(logging.Handler):
 
 @contextlib.contextmanager
 def told_to(tell: Callable[[str], object]) -> Iterator[None]:
-    """Hands the lines of progress to `tell` for a while, and to nobody else: logging as a whole belongs to whoever owns the process."""
+    """Hands the lines of progress to `tell` only, for a while. Logging as a whole belongs to the owner of the process."""
     handler, level, passed_on = _Saying(tell), log.level, log.propagate
     log.addHandler(handler)
     log.setLevel(logging.INFO)

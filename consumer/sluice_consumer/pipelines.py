@@ -28,7 +28,7 @@ class NotNow(SluiceError):
 
 @dataclass(frozen=True)
 class BatchInfo:
-    """What a pipeline is told beside its rows.
+    """What a pipeline gets beside its rows.
 
     Attributes:
         consumer: the table's `consumerId`; with `batch` it is the idempotency key. The number alone is not: it begins at 1 in every table.

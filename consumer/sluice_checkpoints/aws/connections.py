@@ -60,7 +60,7 @@ class Connections:
             connection.sendall(head.encode("latin-1") + body)
             reply = response.read(connection)
         except BaseException:
-            connection.close()  # nobody knows what comes next on it
+            connection.close()  # what comes next on it is not known
             raise
         self._give_back(connection, last=reply.last)
         return reply

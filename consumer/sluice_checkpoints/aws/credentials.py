@@ -104,7 +104,7 @@ class Credentials:
             return self._attempt
 
     def _renew(self) -> None:
-        """One attempt. What it raises is told by the calls that have no valid credentials."""
+        """One attempt. Its error is raised by the calls that have no valid credentials."""
         try:
             source = self._held.source if self._held else self._loaded()
             self._held, self._why = _Held(source, source.get_frozen_credentials()), None

@@ -16,7 +16,7 @@ from sluice_checkpoints.errors import ServiceUnavailable
 T = TypeVar("T")
 
 
-# Credentials that expired may be renewed before the next try, also by somebody else: a pod's agent, or whoever writes a file of them.
+# Credentials that expired may be renewed before the next try, also by another program: a pod's agent, or the writer of a credentials file.
 EXPIRED_TOKEN = "ExpiredTokenException"  # noqa: S105 - no secret
 EXPIRED_ADVICE = "the AWS credentials have expired and were not renewed; renew them, or use a role, whose credentials renew themselves"
 # API reference of Kinesis (GetRecords, GetShardIterator, ListShards, DescribeStreamSummary) and common errors: what may pass.

@@ -50,7 +50,7 @@ class ServiceReply(Protocol):
 
 
 class Http(Protocol):
-    """What makes the calls: `aws.connections`, or urllib3 where a proxy stands between."""
+    """What makes the calls: `aws.connections`, or urllib3 behind a proxy."""
 
     def request(self, method: str, url: str, *, body: bytes, headers: dict[str, str]) -> ServiceReply:
         """One call."""

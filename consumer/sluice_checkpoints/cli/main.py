@@ -23,7 +23,7 @@ from sluice_checkpoints.migrate.placement import FROM_NOW, FROM_START
 
 Command = Callable[..., None]
 CREDENTIALS = "look at the credentials and at this machine's clock"
-# What DynamoDB says to the same call again and again, until somebody does something about it.
+# Errors that DynamoDB repeats for the same call until a person acts.
 REFUSALS = {
     "IncompleteSignatureException": CREDENTIALS,
     "InvalidSignatureException": CREDENTIALS,

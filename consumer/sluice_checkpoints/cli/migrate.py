@@ -16,7 +16,7 @@ from sluice_checkpoints.migrate.ports import MigrationPorts, MigrationRequest
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 
 SIGTERM_EXIT = 143
-PATIENCE = Patience(limit=120.0)  # a migration outlives a minute of throttling; nobody waits for its answer
+PATIENCE = Patience(limit=120.0)  # a migration outlives a minute of throttling; no caller waits for its answer
 
 
 @dataclass(frozen=True)

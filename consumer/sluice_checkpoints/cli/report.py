@@ -71,7 +71,7 @@ class Output:
         self.out.file.write(json.dumps(document) + "\n")
 
     def terminate(self, document: Item) -> None:
-        """Leaves the document where Kubernetes picks it up, if this is a container. What happened has happened, so a failure is only told."""
+        """Leaves the document where Kubernetes picks it up, if this is a container. A failure to do so changes nothing, so it is only logged."""
         named = os.environ.get("SLUICE_TERMINATION_LOG")
         path = Path(named or TERMINATION_LOG)
         try:

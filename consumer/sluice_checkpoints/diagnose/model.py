@@ -33,7 +33,7 @@ class Severity(StrEnum):
 
     @property
     def loss(self) -> bool:
-        """Whether records are gone, or will be if the system goes on as it stands."""
+        """Whether records are gone, or will be if the system continues from here."""
         return self in {Severity.LOST, Severity.WILL_BE_LOST}
 
 

@@ -193,7 +193,7 @@ def _comes_again(case: DiagnosedShard) -> Iterator[Finding]:
 
 
 def _row_is_missing(case: DiagnosedShard) -> Iterator[Finding]:
-    """Closed, and what followed it has progress. KCL deletes rows of finished shards, and only by its rule; nobody else does."""
+    """Closed, and what followed it has progress. KCL deletes rows of finished shards, and only by its rule; no other system does."""
     if not _rowless(case) or case.id not in case.all.above_progress or case.id in case.all.deleted_as_finished:
         return
     if case.all.reading.finished_rows_vanish:
@@ -234,7 +234,7 @@ def _hole(case: DiagnosedShard) -> Iterator[Finding]:
 
 
 def _passed_over(case: DiagnosedShard, text: str) -> Finding:
-    """What followed it has rows, so nobody comes back for it where parents without a row count as finished."""
+    """What followed it has rows, so it is not read again where parents without a row count as finished."""
     if not case.all.system.children_at_start:
         return case.started_late("hole", text)
     return case.found("hole", WILL_BE_LOST, f"{text}; {case.all.system.title} takes it for finished: its records are read by nobody", MIGRATE)

@@ -23,7 +23,7 @@ from sluice_checkpoints.protocol.encoding import Wire
 
 KEY = (TableKey("id", "HASH", "S"),)
 FRESH_SECONDS = 60.0
-READY_SECONDS = 180.0  # CreateTable takes seconds; PITR of a new table up to a few minutes, which nobody waits for
+READY_SECONDS = 180.0  # CreateTable takes seconds; PITR of a new table up to a few minutes, which is not waited for
 PITR_SECONDS = 20.0
 FRESH_ERRORS = frozenset({NOT_FOUND, "ValidationException"})
 FRESH_REASONS = frozenset({"ValidationError", "ResourceNotFound"})
@@ -91,7 +91,7 @@ class DynamoTargets:
         return tuple(filter(None, (self._protect(name), self._recover(name))))
 
     def _table(self, name: str) -> DynamoTable:
-        """Whoever made the table, perhaps this program in its last epoch, it may be new. A new table's refusals must be outlived."""
+        """The table may be new, made by this program or another: NotFound and Validation errors are retried during its first minute."""
         patience = replace(self._patience, limit=max(self._patience.limit, 2 * FRESH_SECONDS))
         return DynamoTable(name, FreshApi(self._api, self._patience.clock), patience)
 
@@ -120,7 +120,7 @@ class DynamoTargets:
         }
         try:
             self._call("CreateTable", name, lambda: self._api.create_table(**request))
-        except ClientError as error:  # somebody else made it at this moment: it is as new
+        except ClientError as error:  # another program made it at this moment: it is as new
             if error.response["Error"]["Code"] != "ResourceInUseException":
                 raise
 

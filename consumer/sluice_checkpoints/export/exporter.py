@@ -156,7 +156,7 @@ class Exporter:
         return plan(ours, theirs, stream, shards), shards.date_millis
 
     def _read(self, seen: TargetSnapshot, stream: StreamIdentity, shards: ShardList) -> TargetSide:
-        """The rows of this stream, possibly none; every other row has to be understood too. A table of another stream is somebody else's."""
+        """The rows of this stream, possibly none; every other row has to be understood too. A table of another stream belongs to another consumer."""
         snapshot = seen.snapshot
         if several := [label for _, label in snapshot.by_label if self._writer.supports_subsequence and MULTI_STREAM.fullmatch(label)]:
             raise Refused(f"table {snapshot.table} has leases of several streams ({several[0]}): such a table is not written; name one of its own")

@@ -32,7 +32,7 @@ class HeldLease(LeaseKeeper):
             raise LeaseHeld(LOST)
 
     def finish(self, to: str) -> None:
-        """The last write: nobody takes this lease again.
+        """The last write: this lease cannot be taken again.
 
         Raises:
             LeaseHeld: it is another's already.

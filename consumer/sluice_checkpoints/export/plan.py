@@ -42,7 +42,7 @@ class TargetSide:
 
 @dataclass(frozen=True, slots=True)
 class Expressible:
-    """What the other system is to be told of a shard.
+    """What the other system can store of a shard.
 
     Attributes:
         stands: where the shard stands in Sluice's table.

@@ -81,7 +81,7 @@ class RowChange:
         return all(same(self.before.get(name), found.get(name)) for name in self.known)
 
     def done(self, found: RawItem | None) -> bool:
-        """Whether the row stands as it is wanted: then only the reply of an earlier try was lost."""
+        """Whether the row is already as wanted: then only the reply of an earlier try was lost."""
         return found is not None and all(same(self.after.get(name), found.get(name)) for name in self.known)
 
 

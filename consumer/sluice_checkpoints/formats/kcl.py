@@ -153,7 +153,7 @@ def _multi_lease(item: RawItem, stream: StreamIdentity, *, today: bool) -> Sourc
 
 
 def _skip_others(item: RawItem) -> None:
-    """Raises `UnrelatedRow` for a row that is known not to be a lease, and `Refused` where nobody knows what it is."""
+    """Raises `UnrelatedRow` for a row that is known not to be a lease, and `Refused` for a row that is not known."""
     kind = text_or_none(item, "entityType")
     name = text(item, "leaseKey")
     if kind in OTHER_ENTITIES or (kind is None and name in OTHER_ROWS):
@@ -189,7 +189,7 @@ def _stored(checkpoint: str, sub: int, attribute: str = "checkpoint") -> StoredP
 
 
 def _pending(item: RawItem) -> tuple[str, ...]:
-    """A prepared checkpoint is a promise the application never confirmed: `checkpoint` is where it stands, as KCL itself would resume."""
+    """A prepared checkpoint is a promise the application never confirmed: `checkpoint` is its position, where KCL itself would resume."""
     pending = text_or_none(item, "pendingCheckpoint")
     if pending is None:
         return ()

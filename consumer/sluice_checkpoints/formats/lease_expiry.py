@@ -13,7 +13,7 @@ from decimal import Decimal
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.formats.snapshot import Snapshot
 
-LONGEST_SECONDS = 900.0  # beyond that a clock is wrong or a worker has to be stopped: nobody waits for it
+LONGEST_SECONDS = 900.0  # beyond that a clock is wrong or a worker has to be stopped: it is not waited for
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ LISTED = 10  # rows named in a message; the rest is counted
 
 @dataclass(frozen=True, slots=True)
 class StoredPosition:
-    """What a row says about where its shard stands.
+    """The position that a row stores of its shard.
 
     Attributes:
         text: as it is stored, for people.
@@ -54,7 +54,7 @@ class OtherStream(Refused):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in a source that nobody may act on: the row's key (None: it is the table as a whole), and why."""
+    """A row of a source that must not be acted on: the row's key (None: it is the table as a whole), and why."""
 
     table: str
     row: str | None

@@ -145,7 +145,7 @@ class Migrator:
         return SourceSnapshot(chosen, snapshot, self._world.clock())
 
     def _look_again(self) -> SourceSnapshot:
-        """A later look; what cannot be read now could be a moment ago, so somebody is at work there."""
+        """A later look; what cannot be read now could be a moment ago, so another program works there."""
         try:
             return self._look()
         except Refused as refused:

@@ -57,7 +57,7 @@ class MigrationClaim:
 
     @property
     def mine(self) -> tuple[Condition, ...]:
-        """The condition that this claim still stands."""
+        """The condition that this claim is still held."""
         return equals(generation=self.row.generation, token=self.row.token)
 
 
@@ -83,7 +83,7 @@ class MigrationStore:
         return ConsumerRow.from_item(item) if item else None
 
     def claim(self) -> MigrationClaim | None:
-        """The claim as it stands."""
+        """The claim as it is stored."""
         item = self.table.get(MIGRATION)
         return MigrationClaim.from_item(item) if item else None
 
@@ -93,7 +93,7 @@ class MigrationStore:
         return {row.id: row for row in rows}
 
     def strangers(self) -> list[str]:
-        """Ids of rows that have no business in a table without a consumer and without a claim: it is somebody else's."""
+        """Ids of rows that have no business in a table without a consumer and without a claim: it is another program's."""
         return sorted(
             str(i["id"]) for i in self.table.anything() if not i["id"].startswith(BOOTSTRAP_PREFIX) and i["id"] not in {CONSUMER, MIGRATION}
         )
@@ -145,9 +145,9 @@ class MigrationStore:
             raise LeaseHeld(LOST)
 
     def write_rows(self, claim: MigrationClaim, rows: Sequence[ShardRow], found: Mapping[str, ShardRow]) -> None:
-        """One transaction of up to `MEMBERS` rows; `found` holds what stands there now of those that exist.
+        """One transaction of up to `MEMBERS` rows; `found` holds the stored rows of those that exist.
 
-        Condition: the claim stands and is COPYING; a row that was absent still is; one that was there is unchanged and was never used.
+        Condition: the claim is held and COPYING; a row that was absent still is; one that was there is unchanged and was never used.
 
         Raises:
             LeaseHeld: another migrator took the claim.
@@ -170,7 +170,7 @@ class MigrationStore:
             raise ProtocolViolation(f"rows of {', '.join(strange[:10])} in {self.table.name} were changed by something that is no migrator")
 
     def complete(self, claim: MigrationClaim, consumer: ConsumerRow) -> None:
-        """The last write: the table is a consumer's from now on. Condition: the claim stands and is COPYING; there is no consumer row.
+        """The last write: the table is a consumer's from now on. Condition: the claim is held and COPYING; there is no consumer row.
 
         A lost reply is recognised by the claim: COMPLETE, with this token.
 

@@ -31,7 +31,7 @@ def told(made: MigrationPlan) -> str:
 
 
 def shard_count(count: int, risks: Mapping[str, int]) -> str:
-    """Also of a migration that was complete before: the Job that ended it may have told nobody."""
+    """Also of a migration that was complete before: the Job that ended it may not have reported it."""
     named = [f"{number} {what}" for name, what in RISKS.items() if (number := risks.get(name, 0))]
     return f"{count} shards" + (f" ({', '.join(named)})" if named else "")
 

@@ -144,7 +144,7 @@ class BatchSteps:
         raise LostRace(f"a later attempt reads {shard_id}, or batch {batch} is past (row: batch {row.batch}, {dict(row.readers)})")
 
     def forget(self, epoch: Epoch, row: ShardRow) -> ShardRow:
-        """Drops the readers of earlier epochs, which nobody asks for again: a row holds 400 KB, and every epoch that replays a batch adds its own.
+        """Drops the readers of earlier epochs, which are not needed again: a row holds 400 KB, and every epoch that replays a batch adds its own.
 
         Condition: this epoch's row, and exactly the readers that `row` has. If it fails, somebody registered meanwhile and nothing is dropped.
 
@@ -169,7 +169,7 @@ class BatchSteps:
         return row
 
     def close(self, epoch: Epoch, batch: int, row: ShardRow) -> ShardRow:
-        """Fixes that `batch` contains nothing of a shard that no task bound, as `row` stands.
+        """Fixes that `batch` contains nothing of a shard that no task bound, if the row is still as in `row`.
 
         Raises:
             Fenced: a later epoch took over. LostRace: a late task bound it after all; the batch may not be committed by this epoch.

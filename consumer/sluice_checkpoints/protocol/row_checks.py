@@ -58,7 +58,7 @@ class OwnTable:
         return map(self._checked, self.anything())
 
     def anything(self) -> Iterator[Item]:
-        """Every row as it is, whoever wrote it.
+        """Every row as it is stored.
 
         Raises:
             Refused: a row holds what cannot be read here.

@@ -173,7 +173,7 @@ class ShardRow:
         return SHARD_PREFIX + self.id
 
     def committed_position(self, committed: int) -> Position:
-        """Where the shard stands when `committed` is the last batch that was processed to its end."""
+        """The position up to which the shard was processed, when `committed` is the last committed batch."""
         return self.end if self.batch <= committed else self.start
 
     def to_item(self) -> Item:

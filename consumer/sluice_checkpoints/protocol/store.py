@@ -121,7 +121,7 @@ class CheckpointStore(BatchSteps):
         return self.table.write(Update(CONSUMER, _owned(epoch), put={("released",): True})).applied
 
     def export(self, epoch: Epoch, to: str) -> bool:
-        """The end of this table: its positions stand in table `to` now, and nobody takes the lease again (`take` asks for ACTIVE).
+        """The end of this table: its positions are in table `to` now, and the lease cannot be taken again (`take` asks for ACTIVE).
 
         Condition: the lease is this epoch's. Sent twice it says the same, so a lost reply does no harm. False: the lease is another's.
         """
@@ -158,7 +158,7 @@ class CheckpointStore(BatchSteps):
         return self.table.transact([check, Put(row.to_item(), (NEW_ROW,))]).applied
 
     def put_new(self, item: Item) -> bool:
-        """Puts a row that nobody changes afterwards. False: it exists."""
+        """Puts a row that is never changed afterwards. False: it exists."""
         return self.table.write(Put(item, (NEW_ROW,))).applied
 
     def finish_bootstrap(self, epoch: Epoch) -> None:

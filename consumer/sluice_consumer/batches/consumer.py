@@ -77,7 +77,7 @@ def waits(before: ShardRow, after: ShardRow) -> int:
     those that waited are the registrations that added no name. (A registration whose reply was lost, and that was sent again, counts once more.)
     """
     if not after.readers:
-        return 0  # closed: nobody bound it
+        return 0  # closed: no task bound it
     known = before.replays - len(before.readers) if before.batch == after.batch else -1  # a bind adds its own name
     return after.replays - len(after.readers) - known
 
@@ -138,7 +138,7 @@ class Consumer:
         progress(f"fencing {len(before)} shards")
         for row in before.values():
             if row.generation < self.epoch.generation and row.committed_position(consumer.committed) != END:
-                self.store.fence(self.epoch, row.id)  # nobody can bind a row that stands at END: every range starts before it
+                self.store.fence(self.epoch, row.id)  # a row at END cannot be bound: every range starts before it
         self.view = TableView(self.store.shards(), consumer.committed, frozenset())
         self.audit()
 

@@ -51,7 +51,7 @@ class BatchPlan:
 
 
 def is_read_to_end(view: TableView, child: ShardRow, parent: str) -> bool:
-    """Whether a parent is done with: its row stands at END, or neither a row nor the stream knows it any more."""
+    """Whether a parent was read to its end: its row is at END, or it is neither in a row nor in the stream any more."""
     row = view.rows.get(parent)
     return _expired(view, child, parent) if row is None else row.committed_position(view.committed) == END
 
@@ -93,7 +93,7 @@ def held(view: TableView, generation: int) -> int:
 
 
 def caught_up(view: TableView, row: ShardRow, goal_millis: int) -> bool:
-    """Whether a shard stands at END, or everything that arrived up to `goal_millis` (the service's time) was read and committed."""
+    """Whether a shard is at END, or everything that arrived up to `goal_millis` (the service's time) was read and committed."""
     return row.committed_position(view.committed) == END or (row.batch <= view.committed and row.read_to >= goal_millis)
 
 
@@ -132,7 +132,7 @@ def needs_audit(view: TableView) -> bool:
 
 
 def _beginning(view: TableView, child: Child, generation: int, joins: int) -> ShardRow:
-    """A shard that nobody has read."""
+    """A shard that was never read."""
     read_to = earliest_arrival_millis(view.rows[parent] for parent in child.parents if parent in view.rows)
     return ShardRow(child.id, TRIM_HORIZON, TRIM_HORIZON, generation=generation, joins=joins, parents=child.parents, read_to=read_to)
 

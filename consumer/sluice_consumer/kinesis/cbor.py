@@ -43,8 +43,8 @@ def decode(body: bytes) -> dict[str, Any]:
 def _leapt(body: bytes) -> dict[str, Any] | None:
     """The reply, if its records are many and of one form.
 
-    What stands before and behind them is wrapped as a map of its own: that it parses is the proof that the records were found, and not bytes of
-    their like somewhere else.
+    The bytes before and behind the records are parsed as a map of their own. If that fails, payload bytes were mistaken for records: the library
+    reads the reply then.
     """
     at = body.find(NAMED, 0, 4096)
     if at < 0 or not (0xA0 < body[0] < 0xB8 or body[0] == 0xBF):

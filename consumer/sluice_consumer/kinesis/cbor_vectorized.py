@@ -125,7 +125,7 @@ class _Page:
         return np.array([*rows, at])
 
     def spans(self, walked: Places) -> Spans | None:
-        """Values of the records that were walked; None if what stands between them is not the form's."""
+        """Values of the records that were walked; None if the bytes between them differ from the layout."""
         starts, ends = dict[str, Places](), dict[str, Places]()
         at, strings = walked[0], iter(walked[1:-1])
         for gap in self._form.gaps:

@@ -41,7 +41,7 @@ class FakeBehaviour:
 
 @dataclass(frozen=True, slots=True)
 class FakeIterator:
-    """What a shard iterator stands for: everything after record `number` (-1: everything there is), `empty` empty replies away."""
+    """The position of a shard iterator: everything after record `number` (-1: everything there is), `empty` empty replies away."""
 
     created_millis: int
     shard_id: str

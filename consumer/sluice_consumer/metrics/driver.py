@@ -66,7 +66,7 @@ class DriverMetrics:
     """The figures that events move, and the registry that everything hangs on."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series beside every counter, of which nobody asked
+        prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series beside every counter, which we do not need
         self.registry = CollectorRegistry()
         self._clock = clock
         self._records, self._bytes, self._batches, self._waits, self._takes, self._warnings = (
@@ -78,7 +78,7 @@ class DriverMetrics:
         self._http: WSGIServer | None = None
 
     def phase(self, name: str) -> None:
-        """A batch comes into its next phase (`batches.consumer.Consumer` tells); what comes after the last one is nobody's time."""
+        """A batch comes into its next phase (`batches.consumer.Consumer` reports it). Time after the last phase is not counted."""
         now = self._clock()
         if name == PHASES[0]:
             self._spent = {}  # the last plan may have found no batch
@@ -115,7 +115,7 @@ class DriverMetrics:
         return self._http.server_port
 
     def close(self) -> None:
-        """Ends the serving, for whoever does not end the process."""
+        """Ends the server, for callers that do not end the process."""
         if self._http is not None:
             self._http.shutdown()
             self._http.server_close()

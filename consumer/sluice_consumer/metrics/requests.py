@@ -35,7 +35,7 @@ class RequestFigures(Collector):
                 self._tasks.update(row.calls)
 
     def collect(self) -> Iterable[Metric]:
-        """What Prometheus is told."""
+        """The series for Prometheus."""
         with self._lock:
             tasks = self._tasks.copy()
         calls, retries = (Counter[tuple[str, ...]]() for _ in range(2))

@@ -24,7 +24,7 @@ class RowFigures(Collector):
         self._consumer, self._wall = consumer, wall
 
     def collect(self) -> Iterable[Metric]:
-        """What Prometheus is told."""
+        """The series for Prometheus."""
         view, generation = self._consumer.view, self._consumer.epoch.generation
         opened = [row for row in view.rows.values() if row.committed_position(view.committed) != END]
         held = planner.held(view, generation)

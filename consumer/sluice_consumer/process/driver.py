@@ -158,7 +158,7 @@ class Driver:
 
 
 def attempt(driver: Driver) -> Ending:
-    """Runs a driver and turns whatever it raised into an ending. Before its first job nobody can be working."""
+    """Runs a driver and turns whatever it raised into an ending. Before its first job no task can be working."""
     try:
         return driver.run()
     except SluiceError as error:

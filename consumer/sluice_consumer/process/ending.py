@@ -12,8 +12,8 @@ from sluice_checkpoints.errors import SluiceError
 LOG = "SLUICE_TERMINATION_LOG"
 DEFAULT_LOG = "/dev/termination-log"
 LIMIT = 4000  # bytes; Kubernetes keeps 4096
-UNCLEAN = 10  # driver to supervisor only: drained, but somebody may still be working; do not release
-QUIET = 0x80  # driver to supervisor only, added to another code than 0: nobody can still be working; release
+UNCLEAN = 10  # driver to supervisor only: drained, but a task may still be working; do not release
+QUIET = 0x80  # driver to supervisor only, added to another code than 0: no task can still be working; release
 
 
 class Interrupted(SluiceError):

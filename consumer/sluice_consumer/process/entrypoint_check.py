@@ -61,7 +61,7 @@ def _spec(name: str, package: ModuleSpec | None) -> ModuleSpec | None:
 
 
 def _source(spec: ModuleSpec) -> str | None:
-    """None: it is compiled, or read by an importer of somebody's own. A package without an `__init__` has an empty one."""
+    """None: it is compiled, or read by another importer. A package without an `__init__` has an empty one."""
     if spec.loader is None:
         return ""
     try:

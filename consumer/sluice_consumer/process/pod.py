@@ -36,7 +36,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> PodAddress 
 
 
 def table_made(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether the operator knows that a driver has worked on the checkpoint table. Outside Kubernetes nobody does."""
+    """Whether the operator knows that a driver has worked on the checkpoint table. Outside Kubernetes: no."""
     return environment.get(TABLE_MADE) == "true"
 
 
@@ -60,7 +60,7 @@ class PodAnnotations:
 
         configuration = kubernetes.client.Configuration()
         kubernetes.config.load_incluster_config(client_configuration=configuration)
-        configuration.retries = False  # urllib3 would try four times; whoever asks comes again in seconds anyway
+        configuration.retries = False  # urllib3 would try four times; the caller asks again in seconds anyway
         self._api, self._pod = kubernetes.client.CoreV1Api(kubernetes.client.ApiClient(configuration)), pod
 
     def read(self) -> Mapping[str, str]:
@@ -76,7 +76,7 @@ class PodAnnotations:
 
 @dataclass
 class ReportDraft:
-    """What the operator is to be told, and when: on change, but never more often than every `REPORT_SECONDS`. Pure.
+    """What is reported to the operator, and when: on change, but never more often than every `REPORT_SECONDS`. Pure.
 
     At once: another phase; the first executor; no executor any more. Readiness depends on them.
 

@@ -186,7 +186,7 @@ class Session:
 
 
 def root_cause(consumer: Consumer, error: Exception) -> Exception:
-    """Why a batch really failed: a later epoch owns the table, or the stream is gone or another; then Spark's own words only hide it."""
+    """The reason behind Spark's exception: a later epoch took over, or the stream was deleted or made again. Else the exception itself."""
     with contextlib.suppress(Exception):
         row = consumer.store.consumer()
         if row is not None and row.generation != consumer.epoch.generation:

@@ -32,7 +32,7 @@ def set_on_term(event: threading.Event, say: Callable[[], None]) -> None:
 
 @contextlib.contextmanager
 def blocked() -> Iterator[None]:
-    """Processes that are started in here have SIGTERM blocked; this one hears it afterwards."""
+    """Processes that are started in here have SIGTERM blocked; this process gets it afterwards."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     try:
         yield

@@ -22,7 +22,7 @@ class RecordSlice:
 
 @dataclass(slots=True, eq=False)
 class RecordColumnSet:
-    """User records in columns of one length, in the order of the shard; lists are made of them only for whoever asks."""
+    """User records in columns of one length, in the order of the shard; lists are made of them only on demand."""
 
     parts: list[RecordSlice] = field(default_factory=list)
 

@@ -65,7 +65,7 @@ class NewRecords:
         return 0 < oldest < self._now() - STALE_MILLIS
 
     def _ask(self, rows: Sequence[ShardRow]) -> bool:
-        """Each shard's prober keeps its iterator for as long as the shard stands where it stood."""
+        """Each shard's prober keeps its iterator for as long as the shard's position stays the same."""
         self._probers = {(row.id, row.end): self._probers.get((row.id, row.end)) or self._watch(row) for row in rows}
         with ThreadPoolExecutor(max(1, min(THREADS, len(rows))), thread_name_prefix="probe") as threads:
             return any(list(threads.map(lambda prober: prober.ask(), self._probers.values())))

@@ -14,11 +14,11 @@ RENEWALS = 3  # of an iterator that is expired at once again: then it is not its
 
 @dataclass(slots=True)
 class ShardPages:
-    """Reading on in one shard; a new iterator is got whenever there is none.
+    """Reads one shard page after page; gets a new iterator whenever there is none.
 
     Attributes:
-        iterator: the next; at the beginning a hint, if any. One that is not taken is as good as none: only what the service says of an iterator that
-            it has just given is believed.
+        iterator: the next; at the beginning a hint, if any. One that the service refuses is discarded: only its errors about
+            a fresh iterator count.
         asked: how many records the last reply might have held.
         astray: the hint was not taken.
         begin: where the first iterator is got, if that is not where the gathering begins, which leaves out what it has no use for.

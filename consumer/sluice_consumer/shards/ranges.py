@@ -36,7 +36,7 @@ class FetchRequest:
 
     @property
     def checkpoint(self) -> str | None:
-        """The sequence number that another consumer came to, as long as nothing was read after it: nobody knows how long ago that was."""
+        """The sequence number that another consumer came to, as long as nothing was read after it: how long ago that was is not known."""
         return None if self.read_to_millis else self.position.sequence
 
 

@@ -16,7 +16,7 @@ from sluice_consumer.shards.pages import ShardPages
 from sluice_consumer.shards.ranges import BoundRange, Fetched, FetchRequest, Limits
 
 TIMESTAMP_SLACK_MILLIS = 120_000  # an idle shard's TIMESTAMP follows the service's clock at this distance
-WHOLE_SECOND_MILLIS = 1000  # the service's clock is told in whole seconds: up to so much more may have passed
+WHOLE_SECOND_MILLIS = 1000  # the service gives its clock in whole seconds: up to so much more may have passed
 UNLIMITED = 2**62
 FOLLOWED = 25  # empty replies far from the tip (sparse shards) that one range follows: five seconds of a shard's calls
 SIZE_MARGIN = 1.1  # asked for above what the mean size says, so that one call mostly fills a range
@@ -140,7 +140,7 @@ class ShardReader:
         if not children:
             raise EndUnknown(f"{walk.shard_id} has no next iterator, but neither its reply nor ListShards names a child; it is asked again")
         last = walk.gathering.columns.last_arrival_millis if len(walk.gathering.columns) else 0
-        return replace(self._range(walk, END, 0, last), children=children)  # when it was closed nobody tells, and its children begin then
+        return replace(self._range(walk, END, 0, last), children=children)  # the service does not say when it was closed, and its children begin then
 
     def _range(self, walk: ShardPages, end: Position, behind: int, read_to: int) -> Fetched:
         taken = walk.gathering

@@ -32,7 +32,7 @@ class RequestCounter:
             self._counts[key] += 1
 
     def listener(self, service: str) -> CallListener:
-        """What hears of the calls to one service."""
+        """A listener of the calls to one service."""
         return CallListener(self, service)
 
     def counts(self) -> Counts:

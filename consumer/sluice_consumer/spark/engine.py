@@ -59,7 +59,7 @@ def _unprepared(_spark: SparkSession, _args: Mapping[str, Any]) -> None:
 
 
 def reading(config: Config, identity: StreamIdentity, generation: int, plan: BatchPlan, cores: int) -> BatchRead:
-    """What the tasks of a batch are told, its shards dealt to them."""
+    """What the tasks of a batch get, its shards dealt to them."""
     batch = config.batch
     groups = planner.deal(plan.rows, cores, batch.shards_per_task)
     return BatchRead(
@@ -129,7 +129,7 @@ class SparkEngine:
             self._warm_up.while_waiting()
 
     def quiet(self) -> bool:
-        """Whether nobody of this epoch can still be working (`Jobs.quiet`). So it is where a batch was refused before any job ran."""
+        """Whether no task of this epoch can still be working (`Jobs.quiet`). True where a batch was refused before any job ran."""
         return self._jobs.quiet(self._config.lease_duration_seconds)
 
     def _frame(self, plan: BatchPlan) -> DataFrame:

@@ -33,7 +33,7 @@ FORGOT = "Spark has forgotten it; the function runs more jobs than spark.ui.reta
 
 
 class JobsNotDone(SluiceError):
-    """A job of the batch failed or was cancelled though the function returned, or nobody knows: the batch may not be committed."""
+    """A job of the batch failed or was cancelled though the function returned, or it is not known: the batch may not be committed."""
 
 
 class JobStatus(Protocol):
@@ -169,11 +169,11 @@ class Jobs:
             self._troubled_at = self._clock.now()
 
     def quiet(self, seconds: float) -> bool:
-        """Whether for so long nothing was noted: nobody of this epoch can still be working."""
+        """Whether nothing was noted for so long that no task of this epoch can still be working."""
         return self._clock.now() - self._troubled_at > seconds
 
     def troubled(self) -> bool:
-        """Whether, since the batch was issued, a task failed or was killed, an executor was lost or a job has not succeeded; or nobody knows.
+        """Whether, since the batch was issued, a task failed or was killed, an executor was lost or a job has not succeeded; or that is not known.
 
         Such a task's worker may still be running for a while, and so may an executor that only the network has lost. Where no job ran there is none.
         """
@@ -191,7 +191,7 @@ class Jobs:
         return any(status != RUNNING or self._status.facts(job).reads for job, status in left)
 
     def _lost(self) -> bool:
-        """Whether an executor left that nobody had sent away, by id: Spark forgets old ones, so their number may stay as it is."""
+        """Whether an executor left without having been decommissioned. Compared by id: Spark forgets old ones, so the number may stay the same."""
         there, ever = self._status.executors()
         before, self._there = self._there, there
         if before <= there and ever == self._ever + len(there - before):

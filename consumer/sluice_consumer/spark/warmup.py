@@ -53,11 +53,11 @@ class WarmUp:
     _over: bool = False
 
     def before_batch(self) -> None:
-        """Gives whoever is new something to do, unless nobody is there to do the batch meanwhile: all that are warm have nothing to do now."""
+        """Warms up new executors, but only while some warm executor can run the batch."""
         self._safely(self._before_batch)
 
     def while_waiting(self) -> None:
-        """Gives whoever is new something to do, for no batch can run."""
+        """Warms up new executors: no batch can run now."""
         self._safely(lambda: self._warm_up(self._new()))
 
     @contextlib.contextmanager

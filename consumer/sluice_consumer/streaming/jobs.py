@@ -1,4 +1,4 @@
-"""What became of the Spark jobs of one streaming query. The session may run other queries and jobs, which are nobody's business here."""
+"""What became of the Spark jobs of one streaming query. Other queries and jobs of the session do not count."""
 
 from __future__ import annotations
 

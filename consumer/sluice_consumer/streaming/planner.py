@@ -19,7 +19,7 @@ from sluice_consumer.streaming.offsets import Offset
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the planner is told, and tells.
+    """What the planner asks of its surroundings, and reports to them.
 
     Attributes:
         alive: raises when the lease is lost.

@@ -95,7 +95,7 @@ class Source:
             self.query.stop()
 
     def quiet(self) -> bool:
-        """Whether nobody of this epoch can still be working, now that the query was stopped. One that `start` did not start cannot be stopped."""
+        """Whether no task of this epoch can still be working, now that the query was stopped. One that `start` did not start cannot be stopped."""
         if self.query is None:
             return self.planner.handed == 0
         self._jobs.look()
