@@ -20,6 +20,8 @@ from side_by_side import Scheduler, rank, scheduler
 __all__ = ["credentials", "dynalite_endpoint", "dynamodb_endpoint", "kinesalite_endpoint", "kinesis_local_endpoint", "spark"]
 
 CLUSTER = "tests/cluster/"
+# A JVM of a test lives for seconds: the compiler for long runs and a parallel collector cost more than they give (48 s of a small job became 21 s).
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 # How long an example takes is this machine's business: beside other work any of them may take a second.
 settings.register_profile("sluice", deadline=None, suppress_health_check=[HealthCheck.too_slow])
