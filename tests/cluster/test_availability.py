@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from cluster_bench import Bench, condition, consumer, is_ready
-from operating import IN, get, helm, holder, kill, leader, pods, ready, taken_over
+from operating import IN, get, helm, holder, is_led, kill, leader, pods, ready, taken_over
 
 from sluice_lab.scenario import kcl_table
 from sluice_lab.scenario.installing import NAMESPACE, RELEASE
@@ -21,7 +21,7 @@ LIMIT = 20.0  # seconds, from the death of a leader to the next
 @pytest.fixture(scope="module", autouse=True)
 def _source(bench: Bench) -> None:
     """A stream, and a KCL application's table over it, at the beginning of each shard."""
-    bench.until("two replicas", lambda: ready(bench, 2) and holder(bench))
+    bench.until("two replicas, one of which leads", lambda: ready(bench, 2) and is_led(bench))
     stream = Stream(bench.aws.kinesis, STREAM)
     stream.create(2)
     dump = kcl_table.dump()

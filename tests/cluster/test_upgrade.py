@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from cluster_bench import Bench
-from operating import helm, holder, ready
+from operating import helm, is_led, ready
 from rules_world import Subject, World, world
 
 from sluice_lab import places
@@ -79,7 +79,7 @@ def inherited(bench: Bench, released: Path) -> Iterator[Inherited]:
         subjects = {RUNS: runs, MIGRATES: migrates}
         before = Inherited(found, {n: uids(one) for n, one in subjects.items()}, {n: one.status for n, one in subjects.items()})
         helm(bench)
-        bench.until("two replicas of today's operator, one of which leads", lambda: ready(bench, 2) and holder(bench))
+        bench.until("two replicas of today's operator, one of which leads", lambda: ready(bench, 2) and is_led(bench))
         yield before
 
 
