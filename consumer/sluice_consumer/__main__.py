@@ -48,7 +48,7 @@ def _announce(reporter: pod.Reporter) -> Callable[[float], None]:
 @click.option("--master", help="Spark master; default: sparkConf's spark.master, else local[2]")
 @click.option("--until-tip", is_flag=True, help="stop, drained, once everything that is in the stream was processed")
 def main(path: Path, master: str | None, until_tip: bool) -> None:  # noqa: FBT001 - click passes flags so
-    """Runs a consumer until it is told to stop (SIGTERM drains)."""
+    """Runs a consumer until SIGTERM, which drains it."""
     logs.configure()
     arguments = ["--config", str(path), *(["--master", master] if master else []), *(["--until-tip"] if until_tip else [])]
     try:

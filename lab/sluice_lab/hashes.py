@@ -1,7 +1,7 @@
 """`python -m sluice_lab.hashes`: writes what the images install, with the hash of each archive, to hashes/*.txt (`make hashes`).
 
 Which packages: what the extras of pyproject.toml need, as the installed packages say. Which versions: constraints.txt. Which archives: pip's own
-reports for both processors. The Dockerfile installs nothing else. Where the archives come from stands nowhere.
+reports for both processors. The Dockerfile installs nothing else. The archives' origin is not recorded.
 """
 
 import json

@@ -33,7 +33,7 @@ class Server(ThreadingHTTPServer):
 
     @property
     def master(self) -> str:
-        """As Spark is told of it."""
+        """As Spark sees it."""
         return f"k8s://http://{ADDRESS}:{self.server_port}"
 
     def create(self, made: Json) -> Json:

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 class Names:
     """Looks names up in threads of their own. Thread safe.
 
-    Whoever asks for a name that is being looked up waits for the same answer, so a server that does not answer holds one thread for each name.
+    Callers that ask for the same name share one look-up. So a server that does not answer holds one thread for each name.
     """
 
     def __init__(self) -> None:

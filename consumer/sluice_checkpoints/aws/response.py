@@ -158,7 +158,7 @@ class _Body:
     def chunked(self, coding: str) -> bytes:
         """All chunks; extensions and trailers are read over."""
         if coding.lower() != "chunked":
-            raise ProtocolError(f"a reply in the coding {coding!r}, which nobody asked for")
+            raise ProtocolError(f"a reply in the coding {coding!r}, which was not asked for")
         content, size = list[bytes](), 0
         while length := _length(self._line().partition(b";")[0].strip(b" \t"), 16):
             content.append(self.exactly(length))

@@ -59,8 +59,8 @@ class Listener(Protocol):
         ...
 
 
-class Nobody:
-    """A listener that does not listen."""
+class NoListener:
+    """A listener that ignores every call."""
 
     def called(self, operation: str) -> None:
         """See `Listener`."""
@@ -69,7 +69,7 @@ class Nobody:
         """See `Listener`."""
 
 
-NOBODY = Nobody()
+NO_LISTENER = NoListener()
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Patience:
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     dice: Callable[[], float] = random.random
-    listener: Listener = NOBODY
+    listener: Listener = NO_LISTENER
 
     def call(self, what: str, attempt: Callable[[], T]) -> T:
         """Calls `attempt` until it does not raise `Again`.

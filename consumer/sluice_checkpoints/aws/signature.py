@@ -20,7 +20,7 @@ class SignableRequest:
     """What botocore signs: of its `AWSRequest`, what the signature is made of.
 
     Attributes:
-        host: the header; signed, and sent by whoever makes the call.
+        host: the header; signed here, and sent by the caller.
         headers: to be sent; those of the signature are added to them.
     """
 

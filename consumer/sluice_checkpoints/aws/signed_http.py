@@ -29,7 +29,7 @@ class Service:
 
     Attributes:
         name: as botocore and the signature call it.
-        target: what stands before the operation's name in `X-Amz-Target`.
+        target: the prefix of the operation's name in `X-Amz-Target`.
     """
 
     name: str

@@ -90,12 +90,12 @@ def _report(result: ExportResult, output: Output) -> None:
 
 
 def _grid(plan: ExportPlan) -> Grid:
-    grid = Grid("shard", "stands", "written as", "was there", "why", "records", title="Plan", title_justify="left", title_style="bold")
+    grid = Grid("shard", "position", "written as", "was there", "why", "records", title="Plan", title_justify="left", title_style="bold")
     for entry in plan.entries:
         saying, kept = entry.saying, entry.outcome == KEPT
         said = short(entry.said) if entry.outcome == WRITTEN else f"{entry.outcome}: {short(entry.said)}"
         style = "yellow" if kept or saying.warnings else ""
         risk = "come again" if saying.again and not kept else ""
-        why = "stands further" if kept else saying.why
-        grid.add_row(entry.shard, place(saying.stands), said, short(entry.was or "no row"), escape(why), risk, style=style)
+        why = "is further" if kept else saying.why
+        grid.add_row(entry.shard, place(saying.committed), said, short(entry.was or "no row"), escape(why), risk, style=style)
     return grid

@@ -86,7 +86,7 @@ def migrate(**options: Any) -> None:
 @click.option("--table", required=True, help="A checkpoint table of Sluice.")
 @_shared
 def show(table: str, region: str, dynamodb_endpoint: str | None, *, as_json: bool) -> None:
-    """Where each shard of a consumer stands."""
+    """The position of each shard of a consumer."""
     output = report.Output(as_json=as_json)
     sys.exit(_guarded(output, lambda: cli_show.run(table, region, dynamodb_endpoint, output), terminal=False))
 
@@ -95,7 +95,7 @@ def show(table: str, region: str, dynamodb_endpoint: str | None, *, as_json: boo
 @click.option("--table", required=True, help="A checkpoint table of Sluice that was restored from a backup or replicated.")
 @_shared
 def adopt(table: str, region: str, dynamodb_endpoint: str | None, *, as_json: bool) -> None:
-    """Make a copied table a consumer of its own, so that drivers accept it: it gets a new consumer id, and goes on where it stands."""
+    """Make a copied table a consumer of its own, so that drivers accept it: it gets a new consumer id, and keeps its positions."""
     output = report.Output(as_json=as_json)
     sys.exit(_guarded(output, lambda: cli_adopt.run(table, region, dynamodb_endpoint, output), terminal=False))
 
@@ -135,7 +135,7 @@ def diagnose(**options: Any) -> None:
 @click.option("--dry-run", is_flag=True, help="Only read: print the plan, shard by shard. With --quiet-seconds it also checks that TO is at rest.")
 @_shared
 def export(**options: Any) -> None:
-    """Give a stream back: TO says where the consumer of TABLE stands, and its old system goes on from there. No row of TO is lowered."""
+    """Give a stream back: TO gets the positions of the consumer of TABLE, and its old system continues from there. No row of TO is lowered."""
     output = report.Output(as_json=options.pop("as_json"))
     sys.exit(_guarded(output, lambda: cli_export.run(cli_export.ExportOptions(**options), output)))
 

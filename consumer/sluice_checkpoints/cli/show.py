@@ -37,7 +37,7 @@ def _headline(found: Item) -> str:
 
 
 def _grid(shards: Item) -> Grid:
-    grid = Grid("shard", "stands at", "parents", "children")
+    grid = Grid("shard", "position", "parents", "children")
     for shard_id, stands in shards.items():
         lineage = stands["lineage"]
         position = Position.from_map({key: value for key, value in stands.items() if key != "lineage"})

@@ -69,7 +69,7 @@ def _not_understood(observed: Observation) -> Iterator[Finding]:
         else:
             kind = "table" if problem.row is None else "unreadable"
             severity = SUSPECTED if SHARD_ID.search(problem.row or "") else WARNING  # where that shard goes on is not known
-            yield Finding(kind, severity, None, f"{where}{problem.why}", "look at it; no migration begins while it stands, for it may hold a place")
+            yield Finding(kind, severity, None, f"{where}{problem.why}", "look at it; it blocks every migration, for it may hold a position")
 
 
 def _table_notes(observed: Observation) -> Iterator[Finding]:
@@ -91,7 +91,7 @@ def _interrupted(observed: Observation) -> Iterator[Finding]:
     state = "is complete" if stopped.complete else "is not complete"
     text = f"NiFi's own migration was interrupted: the main table {main}, {stopped.half} {state} and holds {stopped.held} places; NiFi's next start "
     risked = stopped.not_there if stopped.main == "kcl" else stopped.only_there
-    stand = "stand in the KCL table alone" if stopped.main == "kcl" else f"stand in {stopped.half} alone, the only copy"
+    stand = "are in the KCL table alone" if stopped.main == "kcl" else f"are in {stopped.half} alone, the only copy"
     advice = "do not start NiFi; migrate now: both tables are read, and the higher place counts"
     severity = WILL_BE_LOST if risked else WARNING
     yield Finding("interrupted-migration", severity, None, f"{text}{next_start}" + (f"; {_names(risked)} {stand}" if risked else ""), advice)
@@ -118,7 +118,7 @@ def _expired(case: DiagnosedShard) -> Iterator[Finding]:
     """The stream no longer knows the shard, and it had not been read to its end."""
     if case.shard or case.row is None or case.row.stored.position == END:
         return
-    text = f"stands at {case.row.stored.text}, and is gone from the stream: what it held after that is lost"
+    text = f"is at {case.row.stored.text}, and is gone from the stream: what it held after that is lost"
     if case.all.system.stores_ends:
         yield case.found("expired", LOST, text, GONE)
     else:
@@ -130,7 +130,7 @@ def _behind_retention(case: DiagnosedShard) -> Iterator[Finding]:
     """Suspected only: no number tells whether there was a record between the two."""
     position, oldest = case.row.stored.position if case.row else None, case.all.oldest.get(case.id)
     if position and position.sequence and oldest and int(position.sequence) < int(oldest):
-        text = f"suspected: stands at {position.sequence}, and the oldest record still there is {oldest}; records between the two, if any, are lost"
+        text = f"suspected: is at {position.sequence}, and the oldest record still there is {oldest}; records between the two, if any, are lost"
         yield case.found("behind-retention", SUSPECTED, text, f"start its consumer before more expires, or lengthen the retention; {GONE}")
 
 
@@ -148,7 +148,7 @@ def _never_acknowledged(case: DiagnosedShard) -> Iterator[Finding]:
 def _waits_for_a_time(case: DiagnosedShard) -> Iterator[Finding]:
     """AT_TIMESTAMP is stored without its time."""
     if case.row and case.shard and case.row.stored.at_timestamp:
-        text = "says AT_TIMESTAMP, and the time stands in its consumer's configuration alone"
+        text = "says AT_TIMESTAMP, and the time is in its consumer's configuration alone"
         yield case.found("at-timestamp", WARNING, text, "keep that time; migrate with --timestamp")
 
 
@@ -160,7 +160,7 @@ def _behind_its_children(case: DiagnosedShard) -> Iterator[Finding]:
     if not started:
         return
     if case.all.system.stores_ends:
-        text = f"is not finished (stands at {case.row.stored.text}), though {_names(started)} behind it started: the order is broken"
+        text = f"is not finished (is at {case.row.stored.text}), though {_names(started)} behind it started: the order is broken"
         yield case.found(
             "order", WARNING, f"{text}, and its rest may be lost", "migrate: Sluice reads its rest before it goes on with what follows it"
         )
@@ -237,7 +237,7 @@ def _passed_over(case: DiagnosedShard, text: str) -> Finding:
     """What followed it has rows, so it is not read again where parents without a row count as finished."""
     if not case.all.system.children_at_start:
         return case.started_late("hole", text)
-    return case.found("hole", WILL_BE_LOST, f"{text}; {case.all.system.title} takes it for finished: its records are read by nobody", MIGRATE)
+    return case.found("hole", WILL_BE_LOST, f"{text}; {case.all.system.title} takes it for finished: no consumer reads its records", MIGRATE)
 
 
 def _rowless(case: DiagnosedShard) -> bool:

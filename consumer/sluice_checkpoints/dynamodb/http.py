@@ -82,8 +82,8 @@ def _content(operation: str, reply: ServiceReply) -> Values:
 
 
 def _whole(reply: ServiceReply) -> bool:
-    told = reply.headers.get(CHECKSUM)
-    return told is None or told == str(zlib.crc32(reply.data))
+    stated = reply.headers.get(CHECKSUM)
+    return stated is None or stated == str(zlib.crc32(reply.data))
 
 
 def _error(reply: ServiceReply, content: Values) -> Any:

@@ -1,5 +1,5 @@
 """From rows of Sluice back to another system's table.
 
-Whoever moves to Sluice must be able to go back.
+A user who moves to Sluice must be able to go back.
 As `migrate`: a pure plan, and ports for the rest.
 """

@@ -1,6 +1,6 @@
 """Gives a stream back to another system: writes Sluice's positions into its table, then marks Sluice's EXPORTED (docs/migration.md, "The way back").
 
-Any step may be repeated: a crash after any single call leads, on the next run, to the same end. Nobody else consumes meanwhile: the lease is held,
+Any step may be repeated: a crash after any single call leads, on the next run, to the same end. No other process consumes: the lease is held,
 and the other system's table must be at rest. The last write ends Sluice's table for good; coming back is a migration into a new one.
 """
 
@@ -121,7 +121,7 @@ class Exporter:
         stream = self._world.catalog.describe()
         self._identify(self._world.store.consumer(), stream)
         if stream.status not in READABLE:
-            raise Refused(f"stream {stream.name} is {stream.status}, so its shards cannot be told")
+            raise Refused(f"stream {stream.name} is {stream.status}, so its shards cannot be listed")
         seen = self._look()
         made, now_millis = self._plan(stream, seen)
         return ExportSurvey(stream, seen, made, now_millis)

@@ -45,7 +45,7 @@ class Expressible:
     """What the other system can store of a shard.
 
     Attributes:
-        stands: where the shard stands in Sluice's table.
+        committed: the position of the shard in Sluice's table.
         position: what the format can say of that; None: it has no word for a shard that was not started.
         why: for people.
         last: of a finished shard, the number from which nothing is left to read; None: not known, or not wanted.
@@ -54,7 +54,7 @@ class Expressible:
         problem: why nothing may be said at all.
     """
 
-    stands: Position
+    committed: Position
     position: Position | None
     why: str
     warnings: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class PlannedShard:
 
     Attributes:
         was: what the other table stores; None: it has no row.
-        outcome: WRITTEN, UNCHANGED (it says so already) or KEPT (it stands further).
+        outcome: WRITTEN, UNCHANGED (it says so already) or KEPT (it is further).
         change: for WRITTEN, the write.
     """
 
@@ -154,7 +154,7 @@ def _saying(ours: SluiceSide, shard: Shard, writer: FormatWriter) -> Expressible
     if row is None:
         return _in_words(Expressible(TRIM_HORIZON, TRIM_HORIZON, "no row yet: its parents are not finished"), writer)
     stands = row.committed_position(ours.committed)
-    saying = Expressible(stands, stands, "where it stands")
+    saying = Expressible(stands, stands, "its position")
     if row.batch > ours.committed and row.start != row.end:
         warning = f"batch {row.batch} is open: its records come again"
         saying = saying.but(stands, f"where open batch {row.batch} starts", warning, again=True)
@@ -165,11 +165,11 @@ def _saying(ours: SluiceSide, shard: Shard, writer: FormatWriter) -> Expressible
 
 def _in_words(saying: Expressible, writer: FormatWriter) -> Expressible:
     """Everything but the end of a shard."""
-    if saying.stands.sub is not None and not writer.supports_subsequence:
-        why = f"it stands inside an aggregate ({saying.stands}), which {writer.name} cannot say; let the consumer finish that record first"
+    if saying.committed.sub is not None and not writer.supports_subsequence:
+        why = f"its position is inside an aggregate ({saying.committed}), which {writer.name} cannot say; let the consumer finish that record first"
         return replace(saying, problem=why)
-    if saying.stands.at == "TIMESTAMP":
-        saying = saying.but(TRIM_HORIZON, "not started", f"{saying.stands} cannot be said: records before that time come too", again=True)
+    if saying.committed.at == "TIMESTAMP":
+        saying = saying.but(TRIM_HORIZON, "not started", f"{saying.committed} cannot be said: records before that time come too", again=True)
     if saying.position == TRIM_HORIZON and writer.unstarted:
         saying = saying.but(None, "not started", f"was not started, which {writer.name} cannot say: {writer.unstarted}", again=False)
     return saying
@@ -204,7 +204,7 @@ def _entry(saying: Expressible, theirs: TargetSide, place: RowContent, before: R
     was = row.stored.text if row else None
     if row and row.stored.position and _rank(row.stored.position) > _rank(saying.position):
         return PlannedShard(place.shard.id, saying, was, KEPT)
-    if row and saying.problem and row.stored.position == saying.stands:
+    if row and saying.problem and row.stored.position == saying.committed:
         return PlannedShard(place.shard.id, replace(saying, problem=None, why="that row says so in its own words"), was, UNCHANGED)
     change = theirs.writer.change(place, before)
     if change is None and saying.position == END:
@@ -222,7 +222,7 @@ def _rank(position: Position | None) -> tuple[int, int, float]:
 def _warnings(entries: Iterable[PlannedShard]) -> Iterable[str]:
     for entry in entries:
         if entry.outcome == KEPT:
-            yield f"{entry.shard}: stands at {entry.was} there, which is further than Sluice's {entry.saying.stands}: that row is kept"
+            yield f"{entry.shard}: is at {entry.was} there, which is further than Sluice's {entry.saying.committed}: that row is kept"
         else:
             yield from (f"{entry.shard}: {warning}" for warning in entry.saying.warnings)
 
@@ -237,7 +237,7 @@ def as_document(entry: PlannedShard) -> Item:
     """One line of `--json`."""
     return {
         "shard": entry.shard,
-        "stands": entry.saying.stands.to_map(),
+        "stands": entry.saying.committed.to_map(),
         "said": entry.said,
         "was": entry.was,
         "outcome": entry.outcome,

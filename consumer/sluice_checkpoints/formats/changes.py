@@ -100,13 +100,13 @@ class TargetTables(SourceTables, Protocol):
         """At most `MAX_TRANSACTION` changes, all or nothing.
 
         Returns:
-            Empty: all were made. Otherwise nothing was, and these are the changes whose conditions failed, with the rows as they stand.
+            Empty: all were made. Otherwise nothing was, and these are the changes whose conditions failed, with the rows as they are.
         """
         ...
 
 
 def write_rows(tables: TargetTables, table: str, changes: Sequence[RowChange]) -> None:
-    """One transaction. Changes that stand already, because only a reply was lost, count as made.
+    """One transaction. Changes that are there already, because only a reply was lost, count as made.
 
     Raises:
         SourceActive: a row is neither as it was read nor as it is wanted: its system works. The transaction changed nothing.

@@ -14,7 +14,7 @@ from sluice_checkpoints.formats.snapshot import KeySchema, Snapshot, SourceTable
 from sluice_checkpoints.formats.vmware_go_kcl import VmwareGoKcl
 
 AUTO = "auto"
-# The first that fits is chosen: NiFi's stand before KCL's, for a KCL table beside NiFi's half-made one is NiFi's to explain.
+# The first that fits is chosen: NiFi's come before KCL's, for a KCL table beside NiFi's half-made one is NiFi's to explain.
 FORMATS: tuple[Format, ...] = (Nifi(), Kcl(), VmwareGoKcl(), Kinsumer(), Sluice())
 
 

@@ -1,9 +1,9 @@
 """Lease tables of the Kinesis Client Library 1, 2 and 3, of one stream or of several.
 
 Key `leaseKey` (HASH, S) = shard id, or `<account>:<stream>:<creation second>:<shard id>`. Attributes and their types are those of KCL's
-`DynamoDBLeaseSerializer`, checked against tables that KCL 1.15, 2.7, 3.4 and 3.5 wrote (tests/checkpoints/golden). Since 3.5 other rows stand among
+`DynamoDBLeaseSerializer`, checked against tables that KCL 1.15, 2.7, 3.4 and 3.5 wrote (tests/checkpoints/golden). Since 3.5 other rows are among
 the leases; 3.0 to 3.4 keep them in two tables beside. They are known by `entityType` or by name and skipped. Everything else is refused by row: an
-attribute of a version that nobody has looked at may be the one that holds the place.
+attribute of a version that was not examined may be the one that holds the position.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _multi_lease(item: RawItem, stream: StreamIdentity, *, today: bool) -> Sourc
     _skip_others(item)
     found = _several(item)
     if not found:
-        raise Refused("leaseKey names no stream, though others in this table do: it cannot be told which stream it is of")
+        raise Refused("leaseKey names no stream, though others in this table do: the stream of this one is unknown")
     if not _of(found, stream):
         raise UnrelatedRow(f"of stream {found['stream']} in account {found['account']}")
     if _epoch(found) != _second(stream):

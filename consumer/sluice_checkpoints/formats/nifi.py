@@ -101,7 +101,7 @@ def _stored(item: RawItem) -> StoredPosition:
     """The whole record, unless the row says less of it.
 
     NiFi itself resumes after the whole record whatever `subSequenceNumber` says. That is the last user record that was handed over, so what follows
-    in that aggregate may never have been. A plain record has 0. In a row that NiFi copied from KCL 0 stands for any number: KCL had done user record
+    in that aggregate may never have been. A plain record has 0. In a row that NiFi copied from KCL 0 means any number: KCL had done user record
     0 at least.
     """
     sequence = text_or_none(item, "sequenceNumber")
@@ -114,7 +114,7 @@ def _stored(item: RawItem) -> StoredPosition:
 
 
 def _higher(main: Iterable[SourceShard], half: Iterable[SourceShard], *, original: bool) -> Iterable[SourceShard]:
-    """Of two rows for a shard the higher; the main table's if both stand at one record, for a KCL row knows the place inside an aggregate.
+    """Of two rows for a shard the higher; the main table's if both are at one record, for a KCL row knows the position inside an aggregate.
 
     A copy is never ahead of its `original`, KCL's row. One that is was made of another stream's, or somebody has rewound KCL since: the original
     counts.
@@ -125,10 +125,10 @@ def _higher(main: Iterable[SourceShard], half: Iterable[SourceShard], *, origina
         if copy is None or _number(copy) <= _number(row):
             yield row
         elif original and _number(row) >= 0:
-            note = f"stands further in the half-made table ({copy.stored.text}) than in KCL's row ({row.stored.text}), its original; that one counts"
+            note = f"is further in the half-made table ({copy.stored.text}) than in KCL's row ({row.stored.text}), its original; that one counts"
             yield replace(row, notes=(*row.notes, note))
         else:
-            note = f"stands further in the half-made table ({copy.stored.text}) than in the main one ({row.stored.text}); the former counts"
+            note = f"is further in the half-made table ({copy.stored.text}) than in the main one ({row.stored.text}); the former counts"
             yield replace(row, stored=copy.stored, notes=(*row.notes, note))
     yield from copies.values()
 
@@ -148,8 +148,8 @@ class InterruptedMigration:
         main: what the main table is: `gone`, `kcl` (the old one) or `nifi` (made again).
         half: the half-made table's name, and `held`, how many shards have a place there.
         complete: whether its marker says that everything had been copied into it.
-        only_there: shards whose place, or the higher one, stands in the half-made table alone.
-        not_there: shards whose place stands in the main table alone, or higher there.
+        only_there: shards whose position, or the higher one, is in the half-made table alone.
+        not_there: shards whose position is in the main table alone, or higher there.
     """
 
     main: str

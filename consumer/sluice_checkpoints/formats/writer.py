@@ -27,7 +27,7 @@ class RowContent:
         position: None: it was not started, and the format has no word for that.
         stream: the stream's name.
         millis: the time of the export, epoch milliseconds, for attributes that say when a row was written.
-        last: the sequence number that is to stand beside the end of a shard; None: none is known, or wanted.
+        last: the sequence number to store beside the end of a shard; None: none is known, or wanted.
     """
 
     shard: Shard
@@ -46,12 +46,12 @@ class FormatWriter:
         reader: reads what this writes.
         keys: the key of a table that is made.
         types: every attribute that a shard's row may have.
-        row: the whole row, but for what `stamp` says; a row that stands so is not written again.
+        row: the whole row, but for what `stamp` says; a row that is equal is not written again.
         stamp: attributes that change with every write.
         supports_subsequence: it stores positions inside an aggregate.
         supports_shard_end: it has a value for a shard that is finished.
         reads_past_ends: some of its workers go by the number of a finished shard, and not by that word.
-        unstarted: what its consumers must be told so that a shard that was not started begins at its beginning; None: the format has a word for it.
+        unstarted: the setting its consumers need so that a shard that was not started begins at its beginning; None: the format has a word for it.
         conflicting_suffixes: endings of names of tables that must not exist, with the reason.
         table_suffix: what the name of a table that is made must end with.
     """

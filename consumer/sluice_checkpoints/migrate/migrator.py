@@ -20,7 +20,7 @@ from sluice_checkpoints.migrate.plan import MigrationPlan, PlanInput, digest_of,
 from sluice_checkpoints.migrate.ports import MigrationPorts, MigrationRequest
 from sluice_checkpoints.migrate.store import CLAIMED, COMPLETE, Copy, MigrationClaim, MigrationStore, in_transactions
 from sluice_checkpoints.migrate.stream_check import Compared, refuse_other_stream
-from sluice_checkpoints.migrate.summary import owner, shard_count, told, without_effect
+from sluice_checkpoints.migrate.summary import owner, shard_count, summarize, without_effect
 from sluice_checkpoints.protocol.rows import ACTIVE, ConsumerRow, MigrationRow, ShardRow
 from sluice_checkpoints.protocol.table import chunks
 from sluice_checkpoints.stream.model import ShardList, ShardPlace, StreamIdentity
@@ -90,7 +90,7 @@ class Migrator:
             self._world.progress.waiting(quiet, "the source must not move")
             self._world.sleep(quiet)
             self._same(survey.seen, self._look_again())
-        return self._result("PLANNED", f"{told(survey.plan)}; nothing was written", survey.plan)
+        return self._result("PLANNED", f"{summarize(survey.plan)}; nothing was written", survey.plan)
 
     def run(self) -> MigrationResult:
         """All steps.
@@ -113,7 +113,7 @@ class Migrator:
             return done
         with holding(store, self._wanted(stream, survey), self._world) as held:
             finished = self._copy(held, survey)
-        return self._result(COMPLETE, f"{told(finished)}, taken over", finished, prepared.warnings)
+        return self._result(COMPLETE, f"{summarize(finished)}, taken over", finished, prepared.warnings)
 
     def _done_before(self, stream: StreamIdentity) -> MigrationResult | None:
         """The result if this very migration is complete; refuses a table that is another's. Reads only."""
@@ -154,7 +154,7 @@ class Migrator:
     def _survey(self, stream: StreamIdentity) -> MigrationSurvey:
         self._world.progress.step(f"source table {self._request.source}, stream {stream.name}")
         if stream.status not in READABLE:
-            raise Refused(f"stream {stream.name} is {stream.status}, so its shards cannot be told")
+            raise Refused(f"stream {stream.name} is {stream.status}, so its shards cannot be listed")
         seen = self._look()
         lease_expiry.latest(seen.snapshot)  # one that cannot be read is refused before anything is made
         shards = self._world.catalog.list_shards()  # after the rows: a row's shard was listed when the row was made, so a missing one has expired

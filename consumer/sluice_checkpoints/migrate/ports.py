@@ -71,7 +71,7 @@ class Targets(Protocol):
 
 
 class MigrationProgress:
-    """Told what happens; says nothing by itself."""
+    """Receives what happens; it prints nothing by itself."""
 
     def step(self, text: str) -> None:
         """A step begins."""
@@ -80,7 +80,7 @@ class MigrationProgress:
         """A wait begins that lasts up to so many seconds."""
 
     def wrote(self, rows: int, of: int) -> None:
-        """So many rows of the plan stand in the target."""
+        """So many rows of the plan are in the target."""
 
 
 @dataclass(frozen=True)

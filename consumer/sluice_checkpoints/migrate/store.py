@@ -176,7 +176,7 @@ class MigrationStore:
 
         Raises:
             LeaseHeld: another migrator took the claim.
-            ProtocolViolation: there is a consumer row though the claim stands: something that is no migrator put it.
+            ProtocolViolation: there is a consumer row beside the claim: a program that is no migrator put it.
         """
         done = Update(
             MIGRATION,

@@ -25,7 +25,7 @@ def without_effect(request: MigrationRequest, claim: MigrationClaim) -> Iterator
             yield f"--{name} ({now}) has no effect: it was {then} when this migration was completed; choose a new target to migrate anew"
 
 
-def told(made: MigrationPlan) -> str:
+def summarize(made: MigrationPlan) -> str:
     """The one line that reaches status and event of a resource."""
     return f"{shard_count(len(made.shards), made.risks)}, plan {made.digest[:DIGITS_SHOWN]}"
 

@@ -117,7 +117,7 @@ class BatchSteps:
 
         Returns:
             The attempt that stood there before: it may be alive and emitting, so the caller waits a lease duration. Its own number too, for then
-            the reply of an earlier try, which may have named another, was lost. None: nobody of this epoch; emit at once.
+            the reply of an earlier try, which may have named another, was lost. None: no process of this epoch; emit at once.
 
         Raises:
             Fenced: a later epoch took over. LostRace: a later attempt, or a later batch.

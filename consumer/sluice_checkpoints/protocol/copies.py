@@ -26,7 +26,7 @@ def check(store: CheckpointStore, seen: ConsumerRow, table_id: str) -> None:
         raise Refused(
             f"checkpoints.table: {store.table.name} ({table_id}) is a copy of {row.table_id}, restored or replicated. Its batch numbers would come "
             "again with other records, which a sink may skip. Stop the consumer of the original, then run: "
-            f"python -m sluice_checkpoints adopt --table {store.table.name} --region REGION. The consumer goes on where the copy stands"
+            f"python -m sluice_checkpoints adopt --table {store.table.name} --region REGION. The consumer continues from the copy's positions"
         )
 
 

@@ -38,7 +38,7 @@ class Watcher:
 
     Attributes:
         clock, sleep: monotonic seconds, and a pause.
-        notify: told how many seconds the wait will last, once, if there is one.
+        notify: called once with the seconds that the wait will last, if there is one.
     """
 
     clock: Callable[[], float] = time.monotonic

@@ -144,7 +144,7 @@ class ShardRow:
         calls: requests to AWS that the binding process had made since it last bound, by name (for metrics only).
         note: a possible loss of data that the reader saw; for people.
         iterator: a shard iterator that goes on at `end`, if the range left one. Only a hint, and good for five minutes; stored with the batch that
-            left it, for whoever moves `end` without knowing of it moves `batch`, too.
+            left it, for a writer that moves `end` without knowing of it moves `batch`, too.
     """
 
     id: str

@@ -106,7 +106,7 @@ class Outcome:
 
     Attributes:
         applied: the condition held and the write took effect.
-        found: refused: the row as it stands (None: there is none). Applied: the former values of what an `Update` set, where they existed.
+        found: refused: the row as it is (None: there is none). Applied: the former values of what an `Update` set, where they existed.
     """
 
     applied: bool
@@ -115,7 +115,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """What became of a transaction: all of it, or nothing and the members whose conditions failed, with the rows as they stand."""
+    """What became of a transaction: all of it, or nothing and the members whose conditions failed, with the rows as they are."""
 
     applied: bool
     refused: Mapping[int, Item | None] = field(default_factory=dict)

@@ -28,10 +28,10 @@ class LoopTimings:
 
     Attributes:
         interval: seconds from trigger to trigger.
-        until: stop when every shard stands at END, or all that had arrived by then was processed; the service's time in epoch milliseconds.
+        until: stop when every shard is at END, or all that had arrived by then was processed; the service's time in epoch milliseconds.
             None: never. What arrives later does not keep a backfill from ending.
         news: whether any of these shards has something to read after the position in its row (`shards.new_records.NewRecords`).
-        told: called after every commit with the batch and its duration in seconds; with None when the consumer becomes idle.
+        on_progress: called after every commit with the batch and its duration in seconds; with None when the consumer becomes idle.
         rest: called once a second while it is idle.
         clock: monotonic, in seconds.
         begun: called with its number before a batch is run.
@@ -40,14 +40,14 @@ class LoopTimings:
     interval: float
     until: int | None
     news: Callable[[Sequence[ShardRow]], bool]
-    told: Callable[[Committed | None, float], None]
+    on_progress: Callable[[Committed | None, float], None]
     rest: Callable[[], None]
     clock: Callable[[], float] = time.monotonic
     begun: Callable[[int], None] = lambda _number: None
 
 
 class Loop:
-    """Runs batches until it is told to drain."""
+    """Runs batches until it has to drain."""
 
     def __init__(self, consumer: Consumer, engine: Engine, rhythm: LoopTimings, drain: threading.Event) -> None:
         self._consumer, self._engine, self._rhythm, self._drain = consumer, engine, rhythm, drain
@@ -63,7 +63,7 @@ class Loop:
             if self._done(plan):
                 return
             if self._at_tip(plan) and self._rhythm.until is None:
-                self._rhythm.told(None, 0.0)
+                self._rhythm.on_progress(None, 0.0)
                 self._idle()
             self._drain.wait(max(0.0, started + self._rhythm.interval - self._clock()))
 
@@ -79,7 +79,7 @@ class Loop:
         started = self._clock()
         self._rhythm.begun(plan.number)
         committed = self._consumer.run(plan, self._engine)
-        self._rhythm.told(committed, self._clock() - started)
+        self._rhythm.on_progress(committed, self._clock() - started)
         ended = any(row.end == END for row in committed.rows)
         more = committed.records or ended or plan.replay or committed.behind_millis
         return not more and planner.can_idle(self._consumer.view)

@@ -88,7 +88,7 @@ def _ordered(rows: Mapping[str, ShardRow]) -> Iterable[ShardRow]:
 
 
 def held(view: TableView, generation: int) -> int:
-    """How many rows no earlier epoch can move any more: those that carry this generation, and those that stand at END, which are not fenced."""
+    """How many rows no earlier epoch can move any more: those that carry this generation, and those at END, which are not fenced."""
     return sum(row.generation == generation or row.committed_position(view.committed) == END for row in view.rows.values())
 
 
@@ -111,7 +111,7 @@ def can_idle(view: TableView) -> bool:
 
 
 def missing_children(view: TableView, generation: int) -> tuple[ShardRow, ...]:
-    """Rows to create for children of shards that stand at END. Every later shard starts at its beginning."""
+    """Rows to create for children of shards at END. Every later shard starts at its beginning."""
     joins = view.committed + (1 if view.own_commits else 2)
     known: dict[str, Child] = {}
     for row in _ordered(view.rows):

@@ -59,7 +59,7 @@ class ServiceTime:
     """The time by the service's clock, as `readTo` and positions have it. The driver's own clock may be an hour off.
 
     It goes on from each listing of the shards by the monotonic clock. A listing counts from when it is first seen here, so this time may be late by
-    as long as nobody asked.
+    until it is asked.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -125,7 +125,7 @@ def settle(consumer: Consumer, client: KinesisClient, source: Replays, accepted:
         accepted: the number of the batch whose loss a person has accepted, if any.
 
     Raises:
-        DataLost: it cannot, and nobody has accepted that.
+        DataLost: it cannot, and the loss was not accepted.
     """
     plan = planner.next_batch(consumer.view)
     lost = tuple(losses(plan.rows, client, source)) if plan.replay else ()

@@ -53,15 +53,15 @@ class Failure:
         return ": ".join(part for part in (self.code or f"HTTP {self.status}", self.message) if part)
 
 
-def failure(told: Failure) -> Exception:
+def failure(reply: Failure) -> Exception:
     """The exception that says what to do next."""
-    if told.code == EXPIRED:
-        return IteratorExpired(told.message)
-    if told.code == "ResourceNotFoundException":
-        return ShardNotFound(told.message)
+    if reply.code == EXPIRED:
+        return IteratorExpired(reply.message)
+    if reply.code == "ResourceNotFoundException":
+        return ShardNotFound(reply.message)
     # AT_TIMESTAMP of a moment ago, asked of a host whose clock is a little behind: it passes.
-    ahead = told.code == "InvalidArgumentException" and "cannot be greater than" in told.message
-    if told.status >= 500 or told.code in KINESIS_TRANSIENT or ahead:
-        advice = f"; {EXPIRED_ADVICE}" if told.code == EXPIRED_TOKEN else ""
-        return Again(told.text + advice, cause=told.code or f"HTTP {told.status}")
-    return Refused("; ".join(part for part in (f"Kinesis refuses the call: {told.text}", ADVICE.get(told.code)) if part))
+    ahead = reply.code == "InvalidArgumentException" and "cannot be greater than" in reply.message
+    if reply.status >= 500 or reply.code in KINESIS_TRANSIENT or ahead:
+        advice = f"; {EXPIRED_ADVICE}" if reply.code == EXPIRED_TOKEN else ""
+        return Again(reply.text + advice, cause=reply.code or f"HTTP {reply.status}")
+    return Refused("; ".join(part for part in (f"Kinesis refuses the call: {reply.text}", ADVICE.get(reply.code)) if part))

@@ -15,7 +15,7 @@ from typing import Any
 
 from sluice_checkpoints.aws import signed_http
 from sluice_checkpoints.aws.connections import TimeLimits
-from sluice_checkpoints.aws.retry import NOBODY, Again, Listener, Patience
+from sluice_checkpoints.aws.retry import NO_LISTENER, Again, Listener, Patience
 from sluice_checkpoints.aws.signed_http import Service, SignedHttp
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.rows import Child
@@ -64,8 +64,8 @@ class KinesisCalls:
         """
         reply = self._http.post(action, codec.content_type, codec.encode(ask))
         if reply.status != 200:
-            told = Failure.of(reply.status, reply.headers.get("x-amzn-errortype", ""), _said(reply))
-            raise UnsupportedEncoding(told.text) if codec is CBOR and told.of_format else failure(told)
+            refusal = Failure.of(reply.status, reply.headers.get("x-amzn-errortype", ""), _said(reply))
+            raise UnsupportedEncoding(refusal.text) if codec is CBOR and refusal.of_format else failure(refusal)
         try:
             return KinesisReply(codec.decode(reply.data), _date(reply.headers.get("date")))
         except (ValueError, KeyError, TypeError) as error:
@@ -146,11 +146,11 @@ def _shared(region: str, endpoint: str | None) -> tuple[KinesisCalls, Pacer]:
     return KinesisCalls(signed_http.connect(KINESIS, region, endpoint, WAITS, CONNECTIONS)), Pacer()
 
 
-def _patience(address: StreamAddress, listener: Listener = NOBODY) -> Patience:
+def _patience(address: StreamAddress, listener: Listener = NO_LISTENER) -> Patience:
     return Patience(limit=address.deadline_seconds, first=0.1, cap=5.0, listener=listener)
 
 
 @functools.cache
-def connect(address: StreamAddress, listener: Listener = NOBODY) -> HttpKinesis:
+def connect(address: StreamAddress, listener: Listener = NO_LISTENER) -> HttpKinesis:
     """The client of a stream; one a process, address and listener."""
     return HttpKinesis(address, *_shared(address.region, address.endpoint), _patience(address, listener))

@@ -15,7 +15,7 @@ INTERVAL = 1.0  # seconds from one question of this process to the next
 class SharedCatalog:
     """A `StreamCatalog` whose `describe` is answered together. Thread safe.
 
-    What a caller hears was asked after the call: whoever has read something, and then calls, learns whose it was.
+    A caller gets an answer to a question asked after its call. So a caller that has read something learns which stream it was of.
     """
 
     def __init__(self, catalog: StreamCatalog, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep) -> None:
@@ -31,7 +31,7 @@ class SharedCatalog:
     def describe(self) -> StreamIdentity:
         """See `StreamCatalog.describe`.
 
-        The first of those who wait asks for all of them. Whoever comes after that question was asked waits for the next one.
+        The first caller that waits asks for all of them. A caller that comes after the question waits for the next one.
         """
         with self._lock:
             answer, first = self._next or Future[StreamIdentity](), self._next is None

@@ -1,7 +1,7 @@
 """The driver's metrics: what each is called (the table of docs/metrics.md), and the figures that events move.
 
 Nothing decides by a metric. They are served by the driver, which knows the figures, and not by the supervisor: that process keeps the lease, and
-whoever scrapes it slowly, often or with malice must not be able to keep it from its heartbeats. A port that is taken is a warning.
+a scraper that is slow, frequent or malicious must not delay its heartbeats. A port that is taken is a warning.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class Driver:
 
     def run(self) -> Ending:
         """Everything, from starting Spark to the end of the last batch."""
-        set_on_term(self._drain, lambda: logs.say("told to stop: the open batch is finished, then the lease is released"))
+        set_on_term(self._drain, lambda: logs.say("SIGTERM: the open batch is finished, then the lease is released"))
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor decides what Ctrl-C means
         spark = self._spark = session(self._config, self._here, self._master)
         warm_up = _warm_up(spark, self._config)
@@ -99,7 +99,7 @@ class Driver:
         return self._worked_off(work, engine)
 
     def _worked_off(self, work: Session, engine: SparkEngine) -> Ending:
-        """Batches until told to drain, until the tip, or until `process` asks for its batch later."""
+        """Batches until SIGTERM, until the tip, or until `process` asks for its batch later."""
         try:
             work.loop(engine, until_tip=self._until_tip)
         except NotNow as later:
@@ -109,7 +109,7 @@ class Driver:
     def _drained(self, *, quiet: bool) -> Ending:
         if self._until_tip and self._drain.is_set():
             return dataclasses.replace(
-                outcome.of(Interrupted("told to stop before the tip was reached; run it again to go on from there")), quiet=quiet
+                outcome.of(Interrupted("stopped before the tip was reached; run it again to continue from there")), quiet=quiet
             )
         return Ending(0, "", "", quiet)
 
@@ -164,7 +164,7 @@ def attempt(driver: Driver) -> Ending:
     except SluiceError as error:
         ending = outcome.of(_why(driver, error) if error.exit_code == 1 else error)
     except SystemExit as error:  # of the user's code, or before there were orders: no drain, whatever its code says
-        ending = Ending(1, "SystemExit", f"the driver was told to exit by its own code: {error.code}")
+        ending = Ending(1, "SystemExit", f"the driver's own code called for its exit: {error.code}")
     except Exception as error:
         log.exception("the batch failed; it will come again, with the same content, in the next epoch")
         ending = outcome.of(_why(driver, error))

@@ -17,7 +17,7 @@ QUIET = 0x80  # driver to supervisor only, added to another code than 0: no task
 
 
 class Interrupted(SluiceError):
-    """A run until the tip was told to stop before it got there: what was processed is committed, the rest is not. Run it again."""
+    """A run until the tip was stopped before it got there. What was processed is committed, the rest is not. Run it again."""
 
     exit_code = 75
 
@@ -27,7 +27,7 @@ class Ending:
     """An exit code and why, in words for a person.
 
     Attributes:
-        quiet: nobody of this epoch can still be working, so that its lease may be released.
+        quiet: no process of this epoch can still be working, so that its lease may be released.
     """
 
     code: int

@@ -113,14 +113,14 @@ class Session:
         return SparkEngine(spark, self._config, self.consumer.identify(), (self._lease.epoch.generation, self.consumer.row.consumer_id), warm_up)
 
     def loop(self, engine: SparkEngine, *, until_tip: bool) -> None:
-        """Batches, until told to drain, or until all is processed that had arrived before this epoch's listing of the shards."""
+        """Batches, until it has to drain, or until all is processed that had arrived before this epoch's listing of the shards."""
         goal = self.consumer.listed_millis + 1000 if until_tip else None  # whole seconds: the listing came before the next one
         self._backfill = None if goal is None else Backfill(self.consumer, goal)
         rhythm = LoopTimings(
             interval=self._config.batch.interval_seconds,
             until=goal,
             news=NewRecords(lambda row: Probe(self.kinesis(), row.id, row.end), lambda: self.consumer.listed_millis),
-            told=lambda committed, seconds: self.told(engine, committed, seconds),
+            on_progress=lambda committed, seconds: self.report_progress(engine, committed, seconds),
             rest=engine.rest,
             begun=lambda number: self._reporter.update(openBatch=number),
         )
@@ -146,7 +146,7 @@ class Session:
         stream = self._config.stream
         return connect(StreamAddress(stream.name, stream.region, stream.kinesis_endpoint), self._kinesis)
 
-    def told(self, engine: ReadSettings, committed: Committed | None, seconds: float) -> None:
+    def report_progress(self, engine: ReadSettings, committed: Committed | None, seconds: float) -> None:
         """A batch was committed that took so many seconds, or there is nothing to read: lines, metrics, report."""
         engine.identity = self.consumer.identity or engine.identity  # the last audit may have found another retention
         if committed is not None:

@@ -18,15 +18,15 @@ from collections.abc import Callable, Iterator
 
 def set_on_term(event: threading.Event, say: Callable[[], None]) -> None:
     """From now on SIGTERM says so and sets `event`, also one that came before; further ones do nothing. To be called from the main thread."""
-    told: queue.SimpleQueue[None] = queue.SimpleQueue()
+    received: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def wait() -> None:
-        told.get()
+        received.get()
         event.set()
         say()
 
     threading.Thread(target=wait, name="term", daemon=True).start()
-    signal.signal(signal.SIGTERM, lambda *_: told.put(None))
+    signal.signal(signal.SIGTERM, lambda *_: received.put(None))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
 

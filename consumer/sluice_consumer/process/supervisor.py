@@ -41,7 +41,7 @@ GONE = (
     "does not exist, or is not ready, though a driver has worked on it: a new one would begin at start.position again. Restore it from a backup; "
     "or, to begin again, delete this KinesisConsumer and create it anew"
 )
-EARLY = "told to stop before the driver had begun"
+EARLY = "stopped before the driver had begun"
 
 
 class Stopped(SluiceError):
@@ -57,9 +57,9 @@ class Heartbeats:
     Attributes:
         beat: one beat, with the new promise or None; True accepted, False the lease is another's, raises when no answer came in time.
         lease: seconds.
-        keep_promise_until: monotonic time before which the old, longer promise stands (a forced take).
+        keep_promise_until: monotonic time before which the old, longer promise holds (a forced take).
         accepted: monotonic time at which the last accepted beat was *sent*.
-        told: hears of each such time.
+        on_beat: called with each such time.
     """
 
     beat: Callable[[int | None], bool]
@@ -67,7 +67,7 @@ class Heartbeats:
     accepted: float
     keep_promise_until: float = 0.0
     clock: Callable[[], float] = time.monotonic
-    told: Callable[[float], None] = lambda _sent: None
+    on_beat: Callable[[float], None] = lambda _sent: None
     refused: bool = False
     given_up: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
@@ -80,28 +80,28 @@ class Heartbeats:
         try:
             if self.beat(promise):
                 self.accepted = sent
-                self.told(sent)
+                self.on_beat(sent)
             else:
                 self.refused = True
         except Exception as error:  # noqa: BLE001 - whatever it was, this beat was not accepted
             log.warning("a heartbeat was not accepted: %s", error)
 
     def run(self) -> None:
-        """Beats until told to stop, every third of the lease; after a failure sooner."""
+        """Beats until `stop`, every third of the lease; after a failure sooner."""
         while not self.stop.is_set() and not self.refused:
             self.once()
             third = self.lease / 3
             self.stop.wait(third if self.clock() - self.accepted < third else third / 8)
 
     @staticmethod
-    def of(taken: TakenLease, config: Config, store: CheckpointStore, told: Callable[[float], None] = lambda _sent: None) -> Heartbeats:
+    def of(taken: TakenLease, config: Config, store: CheckpointStore, on_beat: Callable[[float], None] = lambda _sent: None) -> Heartbeats:
         """The heart of a lease that was just taken; `store` has a heartbeat's patience."""
         return Heartbeats(
             lambda promise: store.beat(taken.epoch, promise),
             config.lease_duration_seconds,
             accepted=taken.sent,
             keep_promise_until=taken.sent + taken.wait_out_millis / 1000 * MARGIN if taken.wait_out_millis else 0.0,
-            told=told,
+            on_beat=on_beat,
         )
 
     def give_up(self) -> None:
@@ -180,33 +180,33 @@ class Supervisor:
     def __init__(self, config: Config, store: CheckpointStore, beating: CheckpointStore, clock: Callable[[], float] = time.monotonic) -> None:
         self._config, self._store, self._beating, self._clock = config, store, beating, clock
         self._child: subprocess.Popen[bytes] | None = None
-        self._told, self._waits = False, True
+        self._stopping, self._waits = False, True
         self._drain_until = float("inf")
 
     def take(self, watcher: Watcher) -> TakenLease:
         """Takes the lease.
 
         Raises:
-            Stopped: told to stop. It ends while it waits, and not in the middle of a take, whose lease nobody would release.
+            Stopped: it was stopped. It ends while it waits, and not in the middle of a take, whose lease no process would release.
         """
         self._waits = False
         taken = take_over(self._store, claim(self._config), dataclasses.replace(watcher, sleep=lambda seconds: self._sleep(watcher, seconds)))
-        if self._told:
+        if self._stopping:
             if not taken.wait_out_millis:
                 self._release(taken.epoch)
             raise Stopped(EARLY)
         return taken
 
     def _sleep(self, watcher: Watcher, seconds: float) -> None:
-        if self._told:
+        if self._stopping:
             raise Stopped(EARLY)
         self._waits = True
         watcher.sleep(seconds)
         self._waits = False
 
     def on_term(self, *_: object) -> None:
-        """SIGTERM: let the driver drain, or stop if there is none yet. Being told again gives a drain no more time."""
-        again, self._told = self._told, True
+        """SIGTERM: let the driver drain, or stop if there is none yet. A second SIGTERM gives a drain no more time."""
+        again, self._stopping = self._stopping, True
         if self._child is not None:
             self._drain_until = min(self._drain_until, self._clock() + self._drain_seconds)
             self._child.send_signal(signal.SIGTERM)
@@ -223,7 +223,7 @@ class Supervisor:
         A driver that saw the lease end before this process did has killed itself.
         """
         self._child, epoch = child, taken.epoch
-        if self._told:
+        if self._stopping:
             self.on_term()
         heart = Heartbeats.of(taken, self._config, self._beating, lambda sent: pass_on(child, sent))
         thread = threading.Thread(target=heart.run, name="heart", daemon=True)
@@ -239,7 +239,7 @@ class Supervisor:
         if not cut and (alive or child.returncode != -signal.SIGKILL):
             return self._ended(child.returncode, heart, epoch)
         if alive:
-            why = f"the open batch did not end within {self._drain_seconds:g} s of being told to stop: the driver was killed"
+            why = f"the open batch did not end within {self._drain_seconds:g} s of SIGTERM: the driver was killed"
             return Ending(1, "DrainTimeout", f"{why}; the lease was not released, and the batch comes again when it has run out")
         return Ending(76 if heart.refused else 1, "Fenced" if heart.refused else "LeaseLost", f"{heart.why}: the driver was killed")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 
-from sluice_checkpoints.aws.retry import NOBODY, Listener, Patience
+from sluice_checkpoints.aws.retry import NO_LISTENER, Listener, Patience
 from sluice_checkpoints.dynamodb.create import DynamoTargets
 from sluice_checkpoints.dynamodb.http import DynamoHttp, http_client
 from sluice_checkpoints.dynamodb.source_tables import DynamoSources
@@ -37,7 +37,7 @@ def _dynamodb(stream: StreamConfig) -> Api:
     return _shared(_endpoint(stream))
 
 
-def store(config: Config, listener: Listener = NOBODY) -> CheckpointStore:
+def store(config: Config, listener: Listener = NO_LISTENER) -> CheckpointStore:
     """The consumer's table, with the patience of a batch."""
     return CheckpointStore(DynamoTable(config.checkpoints.table, _rows(_endpoint(config.stream)), Patience(listener=listener)))
 
@@ -59,7 +59,7 @@ def sources(config: Config) -> DynamoSources:
     return DynamoSources(_dynamodb(config.stream))
 
 
-def catalog(config: Config, listener: Listener = NOBODY) -> BotoStreamCatalog:
+def catalog(config: Config, listener: Listener = NO_LISTENER) -> BotoStreamCatalog:
     """The stream."""
     stream = config.stream
     return BotoStreamCatalog(stream.name, stream.region, stream.kinesis_endpoint, Patience(listener=listener))

@@ -3,7 +3,7 @@
 Format (KPL, aggregation-format.md): magic, a protobuf `AggregatedRecord` {1: partition keys, 2: explicit hash keys, 3: records {1: index of the
 key, 2: index of the hash key, 3: data}}, MD5 of the protobuf. Whatever does not parse, or whose digest is wrong, is a plain record, as in KCL.
 
-**An aggregate that would become too large is delivered whole.** User records share partition keys by index: one record of a megabyte may stand for
+**An aggregate that would become too large is delivered whole.** User records share partition keys by index: one record of a megabyte may expand to
 gigabytes of rows. `MOST_EXPANDED` says what is too large. That depends on the record's bytes alone, and the constants never change: a range that was
 bound counts by them, and every replay has to come to the same number.
 

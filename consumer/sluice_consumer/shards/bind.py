@@ -73,7 +73,7 @@ def read_shard(store: CheckpointStore, source: ShardSource, task: Task, row: Sha
 
 
 def _earliest_arrival_millis(store: CheckpointStore, row: ShardRow) -> int:
-    """Where a row was made before anything was read of the shard's parents, it could not say how old the shard may be. Now they stand at END."""
+    """Where a row was made before anything was read of the shard's parents, it could not say how old the shard may be. Now they are at END."""
     if row.read_to or row.end != TRIM_HORIZON or not row.parents:
         return 0
     return earliest_arrival_millis(store.look(row.parents).values())

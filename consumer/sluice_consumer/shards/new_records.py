@@ -43,7 +43,7 @@ class Every:
 
 
 class NewRecords:
-    """Looks at shards where they stand."""
+    """Looks at shards at their positions."""
 
     def __init__(self, watch: Callable[[ShardRow], Prober], now_millis: Callable[[], int], due: Callable[[], bool] = lambda: True) -> None:
         """Keeps a prober for each shard.

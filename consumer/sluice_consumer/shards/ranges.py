@@ -25,7 +25,7 @@ class FetchRequest:
     """Where a shard is read from.
 
     `read_to_millis` is the service's time up to which it was read before (0: unknown). `iterator` is one that the range before left, which saves a
-    call; it may have expired. `earliest_arrival_millis` is of a shard that nobody has read: the time up to which its parents were (0: unknown).
+    call; it may have expired. `earliest_arrival_millis` is of a shard that was not read: the time up to which its parents were (0: unknown).
     """
 
     shard_id: str

@@ -131,7 +131,7 @@ class BatchReader(DataSourceReader):
         Spark takes the order of a task's rows for determined: after a lost shuffle file it repeats only the map tasks that are missing, and rows that
         were dealt by their number (`repartition`, `zipWithUniqueId`, `sample`) would be lost or doubled in another order.
 
-        Spark may have enough before the end (`take`, `limit`). Then no further shard is bound: nobody would see its range.
+        Spark may have enough before the end (`take`, `limit`). Then no further shard is bound: its range would not be read.
         """
         assert isinstance(partition, Group)  # noqa: S101 - Spark gives back what partitions() made
         store, reader, task = self._ports()

@@ -34,7 +34,7 @@ def settings(config: Config, pod: PodAddress | None, master: str | None = None) 
     """Every setting of the session. Without a pod (a laptop), nothing that only Kubernetes understands.
 
     Args:
-        config: what the driver was told.
+        config: the driver's configuration.
         pod: its own pod, if it runs in one.
         master: overrides `sparkConf`'s `spark.master`; where neither says anything it is `local[2]`.
     """

@@ -80,7 +80,7 @@ class SparkEngine:
     """Runs batches of one epoch in one SparkSession.
 
     Attributes:
-        identity: the stream as tasks are told of it; a retention that was changed reaches them through it.
+        identity: the stream, in the form given to tasks; it also brings them a changed retention.
     """
 
     def __init__(self, spark: SparkSession, config: Config, identity: StreamIdentity, owner: tuple[int, str], warm_up: WarmUp | None = None) -> None:

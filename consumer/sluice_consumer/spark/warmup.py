@@ -39,7 +39,7 @@ class WarmUpBackend(Protocol):
         ...
 
     def start(self, tasks: int) -> Future[frozenset[str]]:
-        """Begins a job of so many tasks, which stand before those of any later job when it returns. The result: who ran them."""
+        """Begins a job of so many tasks, which are ahead of any later job's when it returns. The result: who ran them."""
         ...
 
 

@@ -36,7 +36,7 @@ class QueryJobs(Jobs):
 
         Raises:
             JobsNotDone: one did not, though Spark counts the batch as done: a function of foreachBatch swallowed it.
-            Refused: the query was not started by `Source.start`, so nobody knows its jobs.
+            Refused: the query was not started by `Source.start`, so its jobs are unknown.
         """
         if not self._known.wait(START_SECONDS):
             raise Refused("the query was started by writer.start(), and its jobs cannot be watched: start it by source.start(writer)")

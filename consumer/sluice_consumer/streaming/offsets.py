@@ -13,7 +13,7 @@ from typing import Any
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.batches.planner import BatchPlan, TableView
 
-ANEW = "give the query a new checkpoint directory: it goes on where the table stands, with empty state"
+ANEW = "give the query a new checkpoint directory: it continues from the table's positions, with empty state"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Offset:
     Attributes:
         consumer: the consumer's id; a number means nothing in another table.
         batch: the batch's number over the consumer's whole life.
-        first: the offset that a query begins with; it stands before its first batch, and is no batch itself.
+        first: the offset that a query begins with; it precedes the first batch, and is no batch itself.
     """
 
     consumer: str

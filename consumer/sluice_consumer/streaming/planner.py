@@ -26,21 +26,21 @@ class Surroundings:
         news: whether anything is to be read of these rows.
         audit_due: whether it is time to list the shards again.
         engine: its `run` returns if all of Spark's jobs of the batch succeeded, and raises otherwise; it reads nothing.
-        told: hears of every committed batch, and of None when there is nothing to read.
+        on_progress: called with every committed batch, and with None when there is nothing to read.
     """
 
     alive: Callable[[], None]
     news: Callable[[Sequence[ShardRow]], bool]
     audit_due: Callable[[], bool]
     engine: Engine
-    told: Callable[[Committed | None], None]
+    on_progress: Callable[[Committed | None], None]
 
 
 class StreamPlanner:
     """One query's view of one epoch. To be called by one thread at a time.
 
     Attributes:
-        open: the batch that Spark was told of last and that is not committed, if any.
+        open: the batch given to Spark last and that is not committed, if any.
         handed: number of the batch whose tasks Spark was given last; 0: none in this epoch.
     """
 
@@ -72,7 +72,7 @@ class StreamPlanner:
         if done.batch == view.number:
             committed = self._consumer.run(planner.next_batch(view), self._around.engine)
             self.open = None
-            self._around.told(committed)
+            self._around.on_progress(committed)
 
     def latest(self, start: Offset) -> Offset:
         """The end of the batch after `start`; `start` itself while there is nothing to read.
@@ -86,7 +86,7 @@ class StreamPlanner:
             return Offset(self._id, missed.number)
         self.open = self.open or self._next()
         if self.open is None:
-            self._around.told(None)
+            self._around.on_progress(None)
             return start
         return Offset(self._id, self.open.number)
 

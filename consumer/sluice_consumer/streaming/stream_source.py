@@ -45,7 +45,7 @@ class Source:
     Attributes:
         consumer: the consumer's id.
         query: the query, once it was started.
-        identity: the stream as tasks are told of it.
+        identity: the stream, in the form given to tasks.
     """
 
     def __init__(self, spark: SparkSession, config: Config, work: Session, heart: Heartbeats) -> None:
@@ -64,7 +64,7 @@ class Source:
                 news=NewRecords(lambda row: Probe(work.kinesis(), row.id, row.end), lambda: work.consumer.listed_millis, due=Every(PROBE_SECONDS)),
                 audit_due=Every(AUDIT_SECONDS, last=time.monotonic()),
                 engine=self._jobs,
-                told=self._told,
+                on_progress=self._report_progress,
             ),
         )
 
@@ -120,9 +120,9 @@ class Source:
         cores = self._spark.sparkContext.defaultParallelism
         return reading(self._config, self.identity, self._work.consumer.epoch.generation, plan, cores).to_json()
 
-    def _told(self, committed: Committed | None) -> None:
+    def _report_progress(self, committed: Committed | None) -> None:
         if committed is not None or self._idle():
-            self._work.told(self, committed, time.monotonic() - self._handed)
+            self._work.report_progress(self, committed, time.monotonic() - self._handed)
 
 
 @contextlib.contextmanager

@@ -137,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer(*self._ask(body))
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
-        """Nobody reads it."""
+        """It is read by no caller."""
 
     def finish(self) -> None:
         if self._behind is not None:
@@ -167,8 +167,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _refuse(self, status: int, code: str) -> None:
         """An error as the service words it, in the format that was spoken."""
         kind = self.headers.get("Content-Type") or "application/x-amz-json-1.1"
-        told: dict[str, Any] = {"__type": code, "message": "the nemesis refuses this call"}
-        body = cbor2.dumps(told) if CBOR in kind else json.dumps(told).encode()
+        refusal: dict[str, Any] = {"__type": code, "message": "the nemesis refuses this call"}
+        body = cbor2.dumps(refusal) if CBOR in kind else json.dumps(refusal).encode()
         self._answer(status, [("Content-Type", kind), ("x-amzn-errortype", code)], body)
 
     def _answer(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:

@@ -1,4 +1,4 @@
-"""An API server and its etcd as plain processes on loopback: no Docker, no nodes, no controllers, nobody else's load.
+"""An API server and its etcd as plain processes on loopback: no Docker, no nodes, no controllers, no other load.
 
 For what needs thousands of objects and nothing that acts on them but the one who asks. Pods stay as they are written,
 garbage is not collected, and a pod without a node is deleted at once.

@@ -1,4 +1,4 @@
-"""Where programs listen: addresses of this machine, and ports nobody listens on."""
+"""Where programs listen: addresses of this machine, and free ports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def free_port(host: str, wanted: int | None = None) -> int:
-    """A port nobody listens on at this address: the one wanted, or any.
+    """A free port at this address: the one wanted, or any.
 
     Raises:
         LabError: somebody listens there, or the address is not one of this machine.

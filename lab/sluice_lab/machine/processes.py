@@ -149,7 +149,7 @@ def poll(ready: Callable[[], bool], seconds: float, pause: float = 0.05) -> bool
 
 
 def tail(text: str, lines: int = 15) -> str:
-    """The last lines of a program's output, where its reason usually stands."""
+    """The last lines of a program's output, which usually name the reason."""
     return "\n".join(text.strip().splitlines()[-lines:])
 
 

@@ -1,6 +1,6 @@
 """One more node for a cluster that is there already: kind makes nodes only together with their cluster.
 
-For what needs two nodes (a drain, a node that is lost). Nobody else pays for it: a cluster has one node otherwise, and images are loaded once.
+For what needs two nodes (a drain, a node that is lost). A cluster has one node otherwise, and images are loaded once.
 """
 
 from collections.abc import Iterator

@@ -19,7 +19,7 @@ from sluice_lab.scenario.installing import NAMESPACE, OPERATOR_NAMESPACE, RELEAS
 from sluice_lab.scenario.observed import Sight
 from sluice_lab.scenario.topology import Shard, Stream, short
 
-NOBODY = "nobody there"
+NO_TARGET = "nobody there"
 PACE, SLOW_PACE = 0.02, 0.4  # seconds for a piece of a shard's records (sink.PIECES)
 FEW, MANY = 6, 12  # open shards: below, a merge becomes a split; above, a split becomes a merge
 FIRST = 8  # of the stream
@@ -78,7 +78,7 @@ class Hands:
     def kill(self, line: str) -> str:
         """SIGKILL to all processes with this line in their environment."""
         killed = processes.run("docker", "exec", self.cluster.node, "sh", "-c", KILL, "kill", line).split()
-        return line.partition("=")[2] if killed else NOBODY
+        return line.partition("=")[2] if killed else NO_TARGET
 
     def evict(self, pod: str) -> str:
         """By the API, as a drained node does."""
@@ -88,7 +88,7 @@ class Hands:
             self.cluster.kubectl("create", "--raw", f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}/eviction", f"--filename={path}")
         except CommandFailedError as error:
             if "NotFound" in str(error) or "not found" in str(error):
-                return NOBODY
+                return NO_TARGET
             raise
         return pod
 
@@ -96,7 +96,7 @@ class Hands:
         """The replica that leads."""
         lease = json.loads(self.cluster.kubectl(f"--namespace={OPERATOR_NAMESPACE}", "get", "lease", RELEASE, "--output=json"))
         leader = str((lease.get("spec") or {}).get("holderIdentity") or "").rpartition("_")[0]
-        return self.kill(f"POD_NAME={leader}") if leader else NOBODY
+        return self.kill(f"POD_NAME={leader}") if leader else NO_TARGET
 
     def scale(self, count: int) -> str:
         """As a user would."""
@@ -123,14 +123,14 @@ class Hands:
     def _executor(self, deed: Deed, harm: Callable[[str], str]) -> str:
         found = chosen(self.look().running, deed.pick)
         if not found:
-            return NOBODY
+            return NO_TARGET
         if deed.kind is Kind.KILL_EXECUTOR:
             self.busy(found)
         return harm(found)
 
     def _driver(self, harm: Callable[[str], str]) -> str:
         pod = self.look().driver_pod
-        return harm(pod) if pod else NOBODY
+        return harm(pod) if pod else NO_TARGET
 
     # -- network -------------------------------------------------------------------------------------------------------------------
 
@@ -141,7 +141,7 @@ class Hands:
         pod = chosen(sight.running, deed.pick) if zombie else sight.driver_pod
         address = self._address(pod) if pod else ""
         if not pod or not address:
-            return NOBODY, None
+            return NO_TARGET, None
         rules = (
             but_kinesis(address, self.proxies[Service.KINESIS].endpoint) if zombie else no_dynamodb(address, self.proxies[Service.DYNAMODB].endpoint)
         )

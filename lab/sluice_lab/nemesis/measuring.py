@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sluice_lab.nemesis.trial import Trial
 
 CALM_SECONDS = 8.0
-BUSY_PACE, BUSY_SECONDS = 0.2, 3.0  # tasks take longer than the pause between batches: whoever is killed then is at work
+BUSY_PACE, BUSY_SECONDS = 0.2, 3.0  # tasks take longer than the pause between batches: a process that is killed then is at work
 
 
 def measure(trial: Trial) -> None:
@@ -56,7 +56,7 @@ def _scale(trial: Trial, name: str, count: int) -> None:
 
 
 def _kill_executor(trial: Trial) -> None:
-    """One that is at work; until another stands in for it."""
+    """One that is at work; until another replaces it."""
     victim, _ = trial.hands.do(Deed(0, Kind.KILL_EXECUTOR))
     trial.hands.pace(hands.PACE)
     trial.until("another executor", lambda: victim not in trial.view.look().running and trial.settled(4))

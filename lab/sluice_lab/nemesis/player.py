@@ -18,14 +18,14 @@ class Player:
     Attributes:
         do: does a deed; gives what it hit, and what ends it if it lasts.
         now: the time; `wait` lasts until a time.
-        told: hears of every deed that was done.
+        on_done: called with every deed that was done.
         done: what was done.
     """
 
     do: Doing
     now: Callable[[], float]
     wait: Callable[[float], None]
-    told: Callable[[Done], None] = lambda _: None
+    on_done: Callable[[Done], None] = lambda _: None
     done: list[Done] = field(default_factory=list)
 
     def play(self, deeds: Iterable[Deed]) -> None:
@@ -51,5 +51,5 @@ class Player:
         began = self.now()
         note, undo = self.do(deed)
         self.done.append(Done(deed.title, began, began + deed.seconds, note))
-        self.told(self.done[-1])
+        self.on_done(self.done[-1])
         return undo

@@ -115,7 +115,7 @@ def killed_driver(looks: Sequence[Look], issues: Sequence[Issue], happening: Hap
         looks: at the table.
         issues: of drivers.
         happening: the death.
-        usual: the start of an epoch that found its lease released. The heir's own cannot be told from its wait, for Spark starts meanwhile.
+        usual: the start of an epoch that found its lease released. The heir's own cannot be separated from its wait, for Spark starts meanwhile.
         lease: its duration in seconds.
     """
     needs = usual.to_lease + usual.to_batch + cold(looks, issues)

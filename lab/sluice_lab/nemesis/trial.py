@@ -134,7 +134,7 @@ def _make(found: Cluster, aws: Aws, doing: Hands, producer: Producer) -> Trial:
     doing.on_node(f"rm -rf {SINK} && install --directory --mode=0777 {SINK} {SINK}/seen {SINK}/stored")
     doing.pace(hands.PACE)
     view = View(doing.look, lambda: len(producer.produced))
-    doing.look = view.look  # where a look fails, the last one stands
+    doing.look = view.look  # where a look fails, the last one stays
     watch = Watch(aws.dynamodb, table, lambda: len(producer.produced))
     player = Player(doing.do, time.time, lambda moment: time.sleep(max(0.0, moment - time.time())), _tell)
     trial = Trial(doing, watch, view, doing.stream, producer, Stroll(producer), player, Checkpoints(aws.dynamodb, table))
@@ -181,7 +181,7 @@ def _stop(trial: Trial) -> None:
 
 
 def _fetch(trial: Trial, home: Path) -> None:
-    """The sinks, from the node; and what was looked at, for whoever has to find out."""
+    """The sinks, from the node; and what was looked at, for diagnosis."""
     processes.run("docker", "cp", f"{trial.hands.cluster.node}:{SINK}", str(home / "sink"))
     kept = {
         "looks": [asdict(look) for look in trial.watch.looks],

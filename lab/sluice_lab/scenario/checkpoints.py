@@ -24,6 +24,6 @@ class Checkpoints:
         return document(DynamoTable(self.table, self.dynamodb))
 
     def shards(self) -> Mapping[str, Any]:
-        """Where each shard stands."""
+        """The position of each shard."""
         found: Mapping[str, Any] = self.shown()["shards"]
         return found

@@ -1,7 +1,7 @@
 """The lease table of the application that Sluice takes over from, as KCL 3.5.1 wrote it.
 
 `kcl3_table.json` is a dump: KCL 3.5.1 read an emulated stream with just these shards, one split and one merge, and was
-stopped with SIGTERM. Rows of leases stand in it beside KCL's own bookkeeping. Nothing in it was typed in; only
+stopped with SIGTERM. Rows of leases are in it beside KCL's own bookkeeping. Nothing in it was typed in; only
 checkpoints and ranges of hash keys are replaced by those of the demo's stream, because sequence numbers never repeat.
 """
 

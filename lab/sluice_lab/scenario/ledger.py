@@ -67,7 +67,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A line for each shard; `lost` and `doubled` name numbers, for whoever has to look for them."""
+    """A line for each shard; `lost` and `doubled` name the numbers to look for."""
 
     shards: Mapping[str, Line]
     lost: tuple[int, ...] = ()

@@ -112,7 +112,7 @@ def of_table(shown: Mapping[str, Any]) -> Sight:
 
 
 def executors_of(pods: Sequence[Mapping[str, Any]], phase: str = "Running") -> list[str]:
-    """Names of the executors in a phase that nobody has asked to leave."""
+    """Names of the executors in a phase that were not asked to leave."""
     mine = (pod for pod in pods if pod["metadata"].get("labels", {}).get(ROLE) == EXECUTOR)
     there = (pod for pod in mine if pod["status"].get("phase") == phase and "deletionTimestamp" not in pod["metadata"])
     return sorted(str(pod["metadata"]["name"]) for pod in there)

@@ -66,7 +66,7 @@ class Stroll(threading.Thread):
         try:
             while not self._ended.wait(self._interval):
                 self._producer.put(lanes, self._count)
-        except Exception as error:  # noqa: BLE001 - told to whoever stops us
+        except Exception as error:  # noqa: BLE001 - reported by `stop`
             self._failed = error
 
     def stop(self) -> None:

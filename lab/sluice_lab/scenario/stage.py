@@ -77,7 +77,7 @@ class Stage:
             self._read_on(self.world.stream.merge(first, second), current)
 
     def caught_up(self, seconds: float = 240) -> None:
-        """Wait until everything put so far stands behind a checkpoint."""
+        """Wait until everything put so far is behind a checkpoint."""
         last = self.world.producer.last()
         self.until("every record behind a checkpoint", lambda: not ledger.behind(last, self.checkpoints.shards()), seconds)
 

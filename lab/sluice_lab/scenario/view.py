@@ -21,7 +21,7 @@ LOOK_SECONDS = 0.5
 
 
 class View:
-    """Follows a consumer while it is entered. `read` gives a look; while it fails, the last look stands."""
+    """Follows a consumer while it is entered. `read` gives a look; while it fails, the last look stays."""
 
     def __init__(self, read: Callable[[], Sight], produced: Callable[[], int], out: Console = console) -> None:
         self.sight = Sight()

@@ -123,7 +123,7 @@ class MemoryCluster:
         return (body for (of, _, _), body in sorted(self._objects.items()) if of == kind)
 
     def set_status(self, kind: str, namespace: str, name: str, status: Json) -> None:
-        """Top-level fields of the status, by whoever owns it."""
+        """Top-level fields of the status, by their owner."""
         stored = self._objects[kind, namespace, name]
         self._replace(stored, {**stored, "status": {**stored.get("status", {}), **copied(status)}})
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 LOG = logging.getLogger("sluice")
-NOBODY, SOMEBODY, ABSENT = "", "somebody", ""
+NO_HOLDER, UNKNOWN_HOLDER, ABSENT = "", "somebody", ""
 CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # it goes on while the machine is suspended, as the clocks of others do
 
 
@@ -112,7 +112,7 @@ class Candidate:
         if not led or self._lease is None:
             return
         try:
-            self._patch(self._lease, {"holderIdentity": NOBODY, "leaseDurationSeconds": 1, "renewTime": _stamp()})
+            self._patch(self._lease, {"holderIdentity": NO_HOLDER, "leaseDurationSeconds": 1, "renewTime": _stamp()})
         except ApiError as error:
             LOG.warning("the Lease was not released: %s", error)
 
@@ -122,7 +122,7 @@ class Candidate:
             return
         spec, version = there.get("spec") or {}, there["metadata"]["resourceVersion"]
         if self._lease is None or self._lease.version != version:
-            duration, holder = float(spec.get("leaseDurationSeconds") or 0), spec.get("holderIdentity") or NOBODY
+            duration, holder = float(spec.get("leaseDurationSeconds") or 0), spec.get("holderIdentity") or NO_HOLDER
             self._lease = ObservedLease(version, holder, duration, spec.get("leaseTransitions") or 0, self._clock())
         if self._until is not None and self._lease.holder != self._ref.identity:
             self._until = float("-inf")
@@ -133,7 +133,7 @@ class Candidate:
         seen = self._lease
         if self.leads() or (seen is not None and seen.version == ABSENT):
             return
-        self._lease = ObservedLease(ABSENT, SOMEBODY, seen.duration if seen else 0, seen.transitions if seen else 0, self._clock())
+        self._lease = ObservedLease(ABSENT, UNKNOWN_HOLDER, seen.duration if seen else 0, seen.transitions if seen else 0, self._clock())
 
     def _may_write(self) -> bool:
         """Whether the Lease is this candidate's or free. Never true after this candidate's leadership is over."""
@@ -142,7 +142,7 @@ class Candidate:
             return False
         if seen.holder == self._ref.identity:
             return True
-        return seen.holder == NOBODY or self._clock() >= self._free_at(seen)
+        return seen.holder == NO_HOLDER or self._clock() >= self._free_at(seen)
 
     def _free_at(self, seen: ObservedLease) -> float:
         """When the Lease becomes free. Operators of two versions may have different durations; the longer one counts."""
@@ -168,7 +168,7 @@ class Candidate:
     def _pause(self) -> float:
         """Seconds until the next turn. A follower reads the Lease at the moment at which it becomes free."""
         seen = self._lease
-        if seen is None or self._until is not None or seen.holder in {NOBODY, self._ref.identity}:
+        if seen is None or self._until is not None or seen.holder in {NO_HOLDER, self._ref.identity}:
             return self._timings.retry
         left = self._free_at(seen) - self._clock()
         return min(self._timings.retry, left) if left > 0 else self._timings.retry

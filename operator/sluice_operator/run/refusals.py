@@ -1,4 +1,4 @@
-"""Calls that did not succeed, and how the user is told. A refused action becomes a condition, a refused status an event."""
+"""Calls that failed, and how they are reported. A refused action becomes a condition, a refused status an event."""
 
 from __future__ import annotations
 

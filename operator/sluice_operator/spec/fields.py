@@ -112,7 +112,7 @@ class MigrateFromSpec(SpecPart):
     unstarted: Literal["TrimHorizon", "Now"] = "TrimHorizon"
     """Where shards begin that the other consumer had never started: TrimHorizon (default) or Now."""
     quiet_seconds: Annotated[int, Field(ge=0, le=3600)] | None = None
-    """How long the source must stand still to count as stopped; default by format."""
+    """How long the source must be unchanged to count as stopped; default by format."""
     timestamp: Time | None = None
     """For rows that say AT_TIMESTAMP without a time."""
 

@@ -51,7 +51,7 @@ def _pod_problem(template: Json, container: str) -> str | None:
     for each in containers:
         name = each.get("name") if isinstance(each, dict) else None
         if name != container:
-            return f"spec.containers: only '{container}' may stand here, not '{name}'; sidecars go into initContainers"
+            return f"spec.containers: only '{container}' is allowed here, not '{name}'; sidecars go into initContainers"
         if why := _container_problem(each):
             return f"spec.containers.{container}.{why}"
     return None

@@ -1,6 +1,6 @@
 """`.status` of a KinesisConsumer, as frozen values: the operator's write-ahead log.
 
-What is about to be done stands here first. No I/O, no clock and no third-party package.
+An action is recorded here before it is done. No I/O, no clock and no third-party package.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class Condition(CamelCase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status(CamelCase):
-    """`.status`, the operator's write-ahead log: what is about to be done stands here first.
+    """`.status`, the operator's write-ahead log: an action is recorded here before it is done.
 
     `progressing_since` is when the present way to what the spec asks for began; spec.progressDeadlineSeconds counts from it.
     """

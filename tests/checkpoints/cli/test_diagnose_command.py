@@ -151,7 +151,7 @@ def test_people_see_what_is_wrong_and_what_to_do(call: Callable[..., Result], sc
     scene.rows[1]["checkpoint"] = {"S": "LATEST"}
     text = call().stdout
     assert "records are or will be lost · 1 will be lost · 1 suspected" in text
-    assert text.index("says LATEST") < text.index("--unstarted trim-horizon") < text.index("suspected: stands at")
+    assert text.index("says LATEST") < text.index("--unstarted trim-horizon") < text.index("suspected: is at")
     assert scene.places[0] not in text  # both ends of a sequence number will do
 
 

@@ -125,7 +125,7 @@ def test_a_heart_that_stood_still_for_too_long_does_not_revive_its_epoch() -> No
 def test_the_send_time_of_each_accepted_beat_is_told() -> None:
     """The driver judges by it; a beat without an answer, or a refused one, tells it nothing."""
     heart, told = Beating(YES, GONE, YES, NO), list[float]()
-    heart.told = told.append
+    heart.on_beat = told.append
     heart.run()
     assert told == [0.0, 11.25]
 
@@ -513,7 +513,7 @@ def test_sigterm_in_the_middle_of_a_take_releases_what_was_taken(force: bool) ->
         store.release(taken.epoch)
     keeper = Supervisor(replace(CONFIG, force=force), store, store)
     table = cast("MemoryTable", store.table)
-    table.hook = lambda when, operation, _: keeper.on_term() if (when, operation) == ("after", "write") and not keeper._told else None
+    table.hook = lambda when, operation, _: keeper.on_term() if (when, operation) == ("after", "write") and not keeper._stopping else None
     with pytest.raises(supervisor.Stopped):
         keeper.take(Time().watcher())
     row = store.consumer()

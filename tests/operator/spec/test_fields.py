@@ -57,7 +57,7 @@ REFUSED: list[tuple[Json, str]] = [
     ({"executor": {"resources": {"requests": {"memory": "2Gi"}, "limits": {"memory": "833Mi"}}}}, "at least 834Mi"),
     ({"driver": {"podTemplate": {"spec": {"restartPolicy": "Always"}}}}, "spec.driver.podTemplate: spec.restartPolicy: is set by"),
     ({"driver": {"podTemplate": {"status": {}}}}, "only metadata and spec"),
-    ({"driver": {"podTemplate": {"spec": {"containers": [{"name": "proxy"}]}}}}, "only 'driver' may stand here"),
+    ({"driver": {"podTemplate": {"spec": {"containers": [{"name": "proxy"}]}}}}, "only 'driver' is allowed here"),
     ({"driver": {"podTemplate": {"spec": {"containers": "x"}}}}, "a list is wanted"),
     ({"driver": {"podTemplate": {"spec": {"containers": [{"name": "driver", "image": "x"}]}}}}, "containers.driver.image"),
     ({"executor": {"podTemplate": {"metadata": {"labels": {"sluice.dev/role": "x"}}}}}, "belongs to the operator"),
