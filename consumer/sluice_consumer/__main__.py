@@ -14,8 +14,8 @@ from sluice_checkpoints.errors import SluiceError
 from sluice_checkpoints.protocol.lease import Watcher
 from sluice_consumer import logs
 from sluice_consumer.config import Config, configuration
-from sluice_consumer.process import child_process, ending, entrypoint_check, pod, supervisor, wiring
-from sluice_consumer.process.ending import Interrupted
+from sluice_consumer.process import child_process, entrypoint_check, pod, supervisor, wiring
+from sluice_consumer.process.ending import Interrupted, ending_of
 from sluice_consumer.process.supervisor import Stopped, Supervisor
 
 
@@ -55,10 +55,10 @@ def main(path: Path, master: str | None, until_tip: bool) -> None:  # noqa: FBT0
         code = supervise(configuration(path), arguments)
     except SluiceError as error:
         unfinished = until_tip and isinstance(error, Stopped)
-        code = supervisor.finish(ending.of(Interrupted(str(error)) if unfinished else error))
+        code = supervisor.finish(ending_of(Interrupted(str(error)) if unfinished else error))
     except Exception as error:  # noqa: BLE001 - whatever it is, the container's last words must say it
         logs.log.exception("the supervisor failed")
-        code = supervisor.finish(ending.of(error))
+        code = supervisor.finish(ending_of(error))
     sys.stdout.flush()
     os._exit(code)  # the heart's thread may be inside a call that has no end
 

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 from datetime import UTC, datetime
-from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
 
+from sluice_checkpoints import termination_log
 from sluice_checkpoints.migrate.migrator import MigrationResult
 from sluice_checkpoints.migrate.plan import MigrationPlan, as_document
 from sluice_checkpoints.migrate.ports import MigrationProgress
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.rows import Item
 
-TERMINATION_LOG = "/dev/termination-log"
-TERMINATION_BYTES = 4000  # Kubernetes keeps 4,096 of a container's message
 WARNINGS_SAID = 10  # in the document; the log has all of them
 WIDTH = 150  # of a log; a terminal says its own
 HEAD, TAIL = 8, 10  # digits of a sequence number that people are shown
@@ -49,16 +46,6 @@ def summary(result: MigrationResult) -> Item:
     }
 
 
-def cut(document: Item, limit: int = TERMINATION_BYTES) -> str:
-    """The document as JSON of at most `limit` bytes: warnings go first, the last of them first; then the end of the message."""
-    document = dict(document)
-    while len(text := json.dumps(document)) > limit and document.get("firstWarnings"):
-        document["firstWarnings"] = document["firstWarnings"][:-1]
-    while len(text := json.dumps(document)) > limit:
-        document["message"] = document["message"][: len(document["message"]) * 3 // 4] + "…"
-    return text
-
-
 class Output:
     """Where results and errors go. With `as_json`, stdout carries one JSON document and nothing else."""
 
@@ -71,14 +58,9 @@ class Output:
         self.out.file.write(json.dumps(document) + "\n")
 
     def terminate(self, document: Item) -> None:
-        """Leaves the document where Kubernetes picks it up, if this is a container. A failure to do so changes nothing, so it is only logged."""
-        named = os.environ.get("SLUICE_TERMINATION_LOG")
-        path = Path(named or TERMINATION_LOG)
-        try:
-            if named or (path.exists() and os.access(path, os.W_OK)):
-                path.write_text(cut(document))
-        except (OSError, ValueError) as error:
-            self.log.print(f"[yellow]warning[/] no termination message was left: {escape(str(error))}", soft_wrap=True)
+        """Writes the document to the termination log, if this is a container. A failure to do so is only logged."""
+        if problem := termination_log.write(document):
+            self.log.print(f"[yellow]warning[/] no termination message was left: {escape(problem)}", soft_wrap=True)
 
     def migrated(self, result: MigrationResult) -> None:
         """The result of a migration, everywhere."""

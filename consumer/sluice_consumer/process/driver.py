@@ -26,10 +26,9 @@ from sluice_checkpoints.protocol.store import Epoch
 from sluice_consumer import logs
 from sluice_consumer.config import Config, configuration
 from sluice_consumer.pipelines import NotNow
-from sluice_consumer.process import ending as outcome
 from sluice_consumer.process import pod
 from sluice_consumer.process.child_process import die_with_parent
-from sluice_consumer.process.ending import Ending, Interrupted
+from sluice_consumer.process.ending import Ending, Interrupted, ending_of, report
 from sluice_consumer.process.lease_handoff import Guard, LeaseHandoff, standard_input
 from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.sigterm import set_on_term
@@ -103,14 +102,12 @@ class Driver:
         try:
             work.loop(engine, until_tip=self._until_tip)
         except NotNow as later:
-            return dataclasses.replace(outcome.of(later), quiet=engine.quiet())
+            return dataclasses.replace(ending_of(later), quiet=engine.quiet())
         return self._drained(quiet=engine.quiet())
 
     def _drained(self, *, quiet: bool) -> Ending:
         if self._until_tip and self._drain.is_set():
-            return dataclasses.replace(
-                outcome.of(Interrupted("stopped before the tip was reached; run it again to continue from there")), quiet=quiet
-            )
+            return dataclasses.replace(ending_of(Interrupted("stopped before the tip was reached; run it again to continue from there")), quiet=quiet)
         return Ending(0, "", "", quiet)
 
     def stop(self) -> bool:
@@ -162,19 +159,19 @@ def attempt(driver: Driver) -> Ending:
     try:
         return driver.run()
     except SluiceError as error:
-        ending = outcome.of(_why(driver, error) if error.exit_code == 1 else error)
+        ending = ending_of(_why(driver, error) if error.exit_code == 1 else error)
     except SystemExit as error:  # of the user's code, or before there were orders: no drain, whatever its code says
         ending = Ending(1, "SystemExit", f"the driver's own code called for its exit: {error.code}")
     except Exception as error:
         log.exception("the batch failed; it will come again, with the same content, in the next epoch")
-        ending = outcome.of(_why(driver, error))
+        ending = ending_of(_why(driver, error))
     return dataclasses.replace(ending, quiet=not driver.worked)
 
 
 def finish(driver: Driver, ending: Ending) -> int:
     """Says how it ended, then stops Spark, and returns the exit status. A Spark that does not stop keeps neither the words back nor the lease."""
     if ending.reason:
-        outcome.report(ending)
+        report(ending)
     if driver.stop():
         return ending.status
     log.warning("Spark did not stop within %g s: it is killed", SPARK_SECONDS)

@@ -27,10 +27,9 @@ from sluice_consumer import logs
 from sluice_consumer.batches import bootstrap
 from sluice_consumer.batches.consumer import check_identity
 from sluice_consumer.config import Config
-from sluice_consumer.process import ending as outcome
 from sluice_consumer.process import wiring
 from sluice_consumer.process.child_process import end_group, pass_on
-from sluice_consumer.process.ending import Ending
+from sluice_consumer.process.ending import Ending, decoded, report
 from sluice_consumer.process.lease_handoff import WORKING
 
 log = logging.getLogger(__name__)
@@ -246,7 +245,7 @@ class Supervisor:
     def _ended(self, status: int, heart: Heartbeats, epoch: Epoch) -> Ending:
         if status < 0:
             return Ending(1, "DriverKilled", f"the driver process was killed by signal {-status} ({signal.Signals(-status).name})")
-        code, quiet = outcome.understood(status)
+        code, quiet = decoded(status)
         lease = "the lease was not released: a task failed or an executor was lost lately; the next driver waits it out"
         if quiet and heart.clock() >= heart.keep_promise_until:
             lease = self._release(epoch)
@@ -263,5 +262,5 @@ class Supervisor:
 def finish(ending: Ending) -> int:
     """Says how it ended, unless the driver has, and returns the exit code."""
     if ending.reason:
-        outcome.report(ending)
+        report(ending)
     return ending.code

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from sluice_checkpoints import termination_log
 from sluice_checkpoints.cli import migrate, show
 from sluice_checkpoints.cli.main import main
-from sluice_checkpoints.cli.report import TERMINATION_BYTES, LoggedProgress, Output, cut, place, short
+from sluice_checkpoints.cli.report import LoggedProgress, Output, place, short
 from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.row_checks import OwnTable
@@ -221,8 +222,8 @@ def test_show_refuses_what_is_no_table_of_ours(call: Callable[..., Result], log:
 @pytest.mark.parametrize("message", ["short", "x" * 9000, "ü" * 3000])
 def test_the_termination_message_fits(message: str) -> None:
     """In 4,000 bytes: warnings go first, then the end of the message."""
-    text = cut({"reason": "Complete", "message": message, "warnings": 30, "firstWarnings": ["w" * 300] * 30})
-    assert len(text.encode()) <= TERMINATION_BYTES
+    text = termination_log.cut({"reason": "Complete", "message": message, "warnings": 30, "firstWarnings": ["w" * 300] * 30})
+    assert len(text.encode()) <= termination_log.LIMIT
     document = json.loads(text)
     assert (document["reason"], document["warnings"]) == ("Complete", 30)
     assert document["message"].startswith(message[:5])

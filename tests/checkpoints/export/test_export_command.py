@@ -10,9 +10,10 @@ import pytest
 from click.testing import CliRunner, Result
 from exporting.bench import FOUR, OLD, ONE, TABLE, THREE, TWO, ZERO, Bench
 
+from sluice_checkpoints import termination_log
 from sluice_checkpoints.cli import export
 from sluice_checkpoints.cli.main import main
-from sluice_checkpoints.cli.report import TERMINATION_BYTES, LoggedProgress
+from sluice_checkpoints.cli.report import LoggedProgress
 from sluice_checkpoints.protocol.rows import ShardRow
 
 EXPORT = ["export", "--table", TABLE, "--to", OLD, "--stream", "orders", "--region", "us-east-1"]
@@ -121,7 +122,7 @@ def test_the_termination_log_has_a_limit(call: Callable[..., Result], log: Path,
         each.stream.split(next(shard.id for shard in each.stream.list_shards().shards if not shard.closed))
     call()
     document = json.loads(log.read_text())
-    assert len(log.read_bytes()) <= TERMINATION_BYTES
+    assert len(log.read_bytes()) <= termination_log.LIMIT
     assert document["shards"] == 125
 
 

@@ -109,9 +109,9 @@ def test_a_handoff_in_flight_changes_nothing_about_the_place(lease: Any) -> None
     assert read(lease(SHARD, DIGITS, 1, checkpointOwner={"S": "old"})).shards[0].stored.position == Position.after(DIGITS, 1)
 
 
-def test_a_throughput_with_an_exponent_is_no_reason_to_refuse(lease: Any) -> None:
+def test_a_throughput_with_an_exponent_changes_nothing(lease: Any) -> None:
     """KCL 3 writes 2.3E-5."""
-    assert read(lease(SHARD, throughputKBps={"N": "2.3E-5"})).shards
+    assert read(lease(SHARD, throughputKBps={"N": "2.3E-5"})).shards == read(lease(SHARD)).shards != ()
 
 
 @pytest.mark.parametrize(

@@ -16,14 +16,14 @@ from typing import Any, cast
 import pytest
 from click.testing import CliRunner
 
+from sluice_checkpoints import termination_log
 from sluice_checkpoints.errors import Refused
 from sluice_consumer import __main__ as main_module
 from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
 from sluice_consumer.pipelines import NotNow
 from sluice_consumer.process import child_process, driver, supervisor
-from sluice_consumer.process import ending as outcome
 from sluice_consumer.process.driver import Driver, attempt, finish
-from sluice_consumer.process.ending import Ending, understood
+from sluice_consumer.process.ending import Ending, decoded
 
 CONFIG = Config(StreamConfig("s", "r"), CheckpointsConfig("t"), PipelineConfig("m:f"))
 
@@ -50,7 +50,7 @@ class Spark:
 @pytest.fixture
 def words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The termination log."""
-    monkeypatch.setenv(outcome.LOG, str(tmp_path / "log"))
+    monkeypatch.setenv(termination_log.VARIABLE, str(tmp_path / "log"))
     return tmp_path / "log"
 
 
@@ -72,7 +72,7 @@ def test_a_spark_that_does_not_stop_keeps_the_lease_for_a_while_only(ending: End
     monkeypatch.setattr(driver, "SPARK_SECONDS", 0.01)
     one, spark = made(), Spark(hangs=True)
     one._spark = cast("Any", spark)
-    assert understood(finish(one, ending)) == (code, False)
+    assert decoded(finish(one, ending)) == (code, False)
     spark.over.set()
     assert words.exists() == bool(ending.reason)
 
@@ -86,7 +86,7 @@ def test_a_driver_stops_waiting_for_spark_before_its_supervisor_kills_it() -> No
 @pytest.mark.parametrize("code", [0, 1, 65, 75, 76])
 def test_a_supervisor_understands_its_driver(code: int, quiet: bool) -> None:  # noqa: FBT001
     """One exit status carries the code and whether the lease may be released."""
-    assert understood(Ending(code, "", "", quiet).status) == (code, quiet)
+    assert decoded(Ending(code, "", "", quiet).status) == (code, quiet)
 
 
 @pytest.mark.parametrize("worked", [True, False])

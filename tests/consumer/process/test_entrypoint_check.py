@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from sluice_checkpoints import termination_log
 from sluice_checkpoints.errors import Refused
 from sluice_consumer import __main__ as main_module
-from sluice_consumer.process import child_process, ending, entrypoint_check, supervisor
+from sluice_consumer.process import child_process, entrypoint_check, supervisor
 
 MODULES = {
     "orders.py": """
@@ -98,7 +99,7 @@ def test_a_mistyped_entrypoint_ends_a_program_before_there_is_a_table_or_a_drive
     for module, name in ((supervisor, "open_table"), (child_process, "starting")):
         monkeypatch.setattr(module, name, lambda *_: pytest.fail("too late"))
     monkeypatch.setattr(os, "_exit", sys.exit)
-    monkeypatch.setenv(ending.LOG, str(tmp_path / "log"))
+    monkeypatch.setenv(termination_log.VARIABLE, str(tmp_path / "log"))
     path = tmp_path / "consumer.json"
     path.write_text(
         json.dumps({"stream": {"name": "s", "region": "r"}, "checkpoints": {"table": "abc"}, "pipeline": {"entrypoint": "orders:proces"}})

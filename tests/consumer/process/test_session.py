@@ -22,8 +22,8 @@ from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.batches.retention import DataLost
 from sluice_consumer.config import BatchConfig, CheckpointsConfig, Config, PipelineConfig, StartConfig, StreamConfig
 from sluice_consumer.kinesis.memory import MemoryKinesis
-from sluice_consumer.process import ending as outcome
 from sluice_consumer.process import session, wiring
+from sluice_consumer.process.ending import ending_of
 from sluice_consumer.process.pod import Reporter
 from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.shards.bind import Task, read_shard
@@ -86,7 +86,7 @@ def test_a_batch_failed_because(behind: Callable[[Bench], object], code: int, re
     """Spark's words for it would hide the reason, and the exit code would promise that a restart helps."""
     bench = Bench()
     behind(bench)
-    ending = outcome.of(root_cause(bench.consumer, RuntimeError("Job aborted due to stage failure")))
+    ending = ending_of(root_cause(bench.consumer, RuntimeError("Job aborted due to stage failure")))
     assert (ending.code, ending.reason) == (code, reason)
 
 
@@ -208,7 +208,7 @@ def test_an_open_batch_that_expired_ends_an_epoch_before_it_begins(world: World)
     heir = world.epoch()
     with pytest.raises(DataLost) as lost:
         heir.begin(in_pod=False)
-    assert outcome.of(lost.value).code == 65
+    assert ending_of(lost.value).code == 65
     assert world.store.consumer().committed == 0  # type: ignore[union-attr]  # it is there
 
 
