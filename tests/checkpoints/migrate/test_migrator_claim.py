@@ -1,0 +1,181 @@
+"""A source has to be at rest, and a migrator needs the claim: what each of them means while time passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from migrating.outcome import lose_the_third_scan, migration
+
+from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation, ServiceUnavailable, SourceActive
+from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION, SHARD_PREFIX
+
+# -- at rest -----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dry", [True, False])
+def test_a_source_whose_counter_moves_is_active(bench: Any, *, dry: bool) -> None:
+    """The message names the row and what moved; the claim is released, and nothing of the plan is written."""
+    bench.calls.visit = lambda n: bench.move() if bench.calls.log[n] == "before wake" else None
+    migrator = bench.migrator(quiet_seconds=60)
+    with pytest.raises(SourceActive, match=f"{bench.one}: .*leaseCounter 7 → ") as active:
+        migrator.dry_run() if dry else migrator.run()
+    assert active.value.exit_code == 75
+    if not dry:
+        assert migration(bench).released
+        assert not bench.places()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda rows: rows[0].update(leaseOwner={"S": "worker-2"}),
+        lambda rows: rows[0].pop("leaseOwner"),
+        lambda rows: rows.pop(0),
+        lambda rows: rows.append({"leaseKey": {"S": "Leader"}, "ownerName": {"S": "w"}}),
+        lambda rows: rows[1].update(checkpointSubSequenceNumber={"N": "4"}),
+    ],
+)
+def test_any_change_of_any_row_is_a_sign_of_life(bench: Any, change: Callable[[list[Any]], object]) -> None:
+    """An owner that changes, a row that comes or goes, a checkpoint within an aggregate."""
+    done = False
+
+    def visit(number: int) -> None:
+        nonlocal done
+        if not done and bench.calls.log[number] == "before wake":
+            done = bool(change(bench.rows)) or True
+
+    bench.calls.visit = visit
+    with pytest.raises(SourceActive):
+        bench.migrator().run()
+
+
+def test_an_owner_alone_is_no_sign_of_life(bench: Any) -> None:
+    """KCL keeps it after a clean stop, on finished rows too."""
+    assert all("leaseOwner" in row for row in bench.rows)
+    assert bench.migrator().run().state == "COMPLETE"
+
+
+@pytest.mark.parametrize(("asked", "least"), [(None, 60), (5, 5), (0, 0), (400, 400)])
+def test_the_two_scans_lie_the_quiet_period_apart(bench: Any, asked: float | None, least: float) -> None:
+    """A minute for KCL unless said otherwise."""
+    at: list[float] = []
+    bench.calls.visit = lambda n: at.append(bench.seconds) if bench.calls.log[n] == "before scan source" else None
+    bench.migrator(quiet_seconds=asked).run()
+    assert max(b - a for a, b in pairwise(at)) >= least
+    assert bench.seconds <= least + 1
+
+
+def test_the_claim_is_kept_alive_while_the_source_is_watched(bench: Any) -> None:
+    """The quiet period is longer than the lease, and a beat comes every third of it."""
+    bench.migrator(quiet_seconds=400, lease_millis=30_000).run()
+    assert migration(bench).counter == 1 + 400 / 10  # the claim itself, then one every 10 s
+
+
+def test_a_checkpoint_during_the_copy_is_in_the_target(bench: Any) -> None:
+    """The third scan finds it, and the copy is made again from rest."""
+    moved = False
+
+    def visit(number: int) -> None:
+        nonlocal moved
+        if not moved and bench.calls.log[number] == "after transact" and bench.places():
+            moved = True
+            bench.move()
+
+    bench.calls.visit = visit
+    assert bench.migrator().run().state == "COMPLETE"
+    assert moved
+    assert bench.places()[bench.one]["sequence"] == bench.reached
+
+
+def test_a_source_that_moves_after_every_copy_is_active(bench: Any) -> None:
+    """Some time it has to end."""
+
+    def visit(number: int) -> None:
+        if bench.calls.log[number] == "after transact" and bench.places():
+            bench.move()
+
+    bench.calls.visit = visit
+    with pytest.raises(SourceActive):
+        bench.migrator().run()
+    assert CONSUMER not in bench.table.rows
+
+
+# -- the claim ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_claim_that_beats_is_respected(bench: Any, lease: Any) -> None:
+    """Exit 75; the other migrator goes on."""
+    del lease
+    hold_the_claim(bench)
+
+    def visit(number: int) -> None:
+        if bench.calls.log[number] == "before wake":
+            bench.table.rows[MIGRATION]["counter"] += 1
+
+    bench.calls.visit = visit
+    with pytest.raises(LeaseHeld) as held:
+        bench.migrator().run()
+    assert held.value.exit_code == 75
+    assert migration(bench).token == "another"
+
+
+def hold_the_claim(bench: Any) -> None:
+    """Another migrator of the same source has the claim."""
+    with pytest.raises(ServiceUnavailable):
+        lose_the_third_scan(bench).run()
+    bench.calls.visit = lambda _: None
+    bench.table.rows[MIGRATION].pop("released", None)
+    bench.table.rows[MIGRATION]["token"] = "another"
+
+
+def test_a_silent_claim_is_waited_out_in_full_and_taken(bench: Any) -> None:
+    """By what its holder promised, not by what the taker would."""
+    hold_the_claim(bench)
+    bench.table.rows[MIGRATION]["leaseMillis"] = 90_000
+    start = bench.seconds
+    assert bench.migrator(lease_millis=1000, quiet_seconds=0).run().state == "COMPLETE"
+    assert bench.seconds - start >= 90
+
+
+def test_a_released_claim_is_taken_at_once(bench: Any) -> None:
+    """An orderly exit costs the next one nothing."""
+    with pytest.raises(ServiceUnavailable):
+        lose_the_third_scan(bench).run()
+    bench.calls.visit = lambda _: None
+    assert migration(bench).released
+    start = bench.seconds
+    bench.migrator(quiet_seconds=0).run()
+    assert bench.seconds == start
+
+
+def test_rows_somebody_else_wrote_stop_it(bench: Any) -> None:
+    """Only migrators write here, and only with the claim."""
+    intruded = False
+
+    def visit(number: int) -> None:
+        nonlocal intruded
+        if not intruded and bench.calls.log[number] == "after write" and migration(bench).state == "COPYING":
+            intruded = True
+            bench.table.rows[SHARD_PREFIX + bench.one] = {"id": SHARD_PREFIX + bench.one}
+
+    bench.calls.visit = visit
+    with pytest.raises(ProtocolViolation, match=bench.one):
+        bench.migrator().run()
+    assert CONSUMER not in bench.table.rows
+
+
+def test_a_row_that_changed_after_it_was_written_stops_it(bench: Any) -> None:
+    """The target is compared with the plan before anything depends on it."""
+
+    def visit(number: int) -> None:
+        if bench.calls.log[number] == "after transact" and bench.places():
+            bench.table.rows[SHARD_PREFIX + bench.one]["start"] = {"at": "END"}
+
+    bench.calls.visit = visit
+    with pytest.raises(ProtocolViolation, match=bench.one):
+        bench.migrator().run()
+    assert CONSUMER not in bench.table.rows
+    assert migration(bench).released

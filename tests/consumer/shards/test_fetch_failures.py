@@ -1,0 +1,197 @@
+"""A fetch that fails, has to stop, or meets the end of retention: what was read counts, and nothing is skipped."""
+
+from __future__ import annotations
+
+import pytest
+from reading.pages import AGGREGATE, at_the_tip, expire, in_turn
+from reading.stream import SHARD, START_MILLIS, Stream
+
+from sluice_checkpoints.errors import ServiceUnavailable
+from sluice_checkpoints.position import END, Position
+from sluice_consumer.kinesis.client import IteratorExpired
+from sluice_consumer.shards.ranges import Limits
+
+
+class TestFailures:
+    """What passes is not seen, what does not is passed on."""
+
+    def test_an_expired_iterator_is_renewed_from_the_last_record(self, stream: Stream) -> None:
+        """Nothing twice, nothing left out."""
+        stream.behaves(page_records=2)
+        stream.put(*[b"%d" % i for i in range(6)])
+        real = stream.client.get_records
+        stream.client.get_records = in_turn(real, expire, real, expire, expire, real, real)  # type: ignore[method-assign]
+        assert stream.fetch().columns.data == [b"0", b"1", b"2", b"3", b"4", b"5"]
+
+    def test_iterators_that_are_always_expired_are_given_up(self, stream: Stream) -> None:
+        """It is not their age, then."""
+        stream.client.get_records = expire  # type: ignore[method-assign]
+        with pytest.raises(IteratorExpired):
+            stream.fetch()
+        assert stream.client.calls.count("GetShardIterator") == 4
+
+    def test_no_answer_is_an_error(self, stream: Stream) -> None:
+        """Not an empty range."""
+        stream.client.fail(ServiceUnavailable("throttled for a minute"))
+        with pytest.raises(ServiceUnavailable):
+            stream.fetch()
+
+
+class TestCheckpoint:
+    """Where another consumer's place is gone on from, its last record tells whether those after it are still there."""
+
+    @pytest.mark.parametrize("sub", [None, 2])
+    def test_it_is_whole_if_the_record_is_still_there(self, stream: Stream, sub: int | None) -> None:
+        """However old it is; a place may lie inside of it."""
+        numbers = stream.put(b"long ago", AGGREGATE, b"next")
+        stream.now += 9 * stream.twin.retention_millis
+        fetched = stream.fetch(Position.after(numbers[1], sub))
+        assert (fetched.possible_loss, fetched.start) == (None, Position.after(numbers[1], sub))
+        assert fetched.columns.data == ([b"3", b"4"] if sub else []) + [b"next"]
+
+    @pytest.mark.parametrize("empty_pages", [0, 2])
+    def test_a_record_that_is_gone_is_said(self, stream: Stream, empty_pages: int) -> None:
+        """Far from the tip the service may say nothing for a while first."""
+        number, *_ = stream.put(b"read", b"lost")
+        stream.now += stream.twin.retention_millis
+        stream.put(b"kept", b"kept too")
+        stream.twin.expire()
+        stream.behaves(empty_pages=empty_pages)
+        fetched = stream.fetch(Position.after(number), Limits(1, 100))
+        assert fetched.columns.data == [b"kept"]
+        assert (
+            fetched.possible_loss
+            == f"{SHARD} holds nothing any more that its former consumer had read: what came after {fetched.start} may have expired"
+        )
+        assert stream.go_on(fetched).possible_loss is None
+
+    def test_it_is_looked_for_although_an_iterator_expires(self, stream: Stream) -> None:
+        """The next one begins with it, too."""
+        number, _ = stream.put(b"read", b"unread")
+        real = stream.client.get_records
+        stream.client.get_records = in_turn(expire, real, real)  # type: ignore[method-assign]
+        fetched = stream.fetch(Position.after(number), Limits(1, 100))
+        assert (fetched.columns.data, fetched.possible_loss) == ([b"unread"], None)
+
+    def test_a_shard_that_ended_and_holds_nothing_is_suspect(self, stream: Stream) -> None:
+        """The former consumer had not read to its end."""
+        (number,) = stream.put(b"read")
+        stream.twin.split(SHARD)
+        stream.now += 2 * stream.twin.retention_millis
+        stream.twin.expire()
+        fetched = stream.fetch(Position.after(number))
+        assert (fetched.end, fetched.records) == (END, 0)
+        assert "holds nothing any more" in str(fetched.possible_loss)
+
+    @pytest.mark.parametrize("closed", [True, False])
+    @pytest.mark.parametrize("empty_pages", [0, 2])
+    def test_a_place_at_no_record_is_whole_if_an_older_record_is_there(self, stream: Stream, empty_pages: int, *, closed: bool) -> None:
+        """KCL's checkpoint(number) takes any number between two records."""
+        older, number = stream.put(b"older", b"not put after all")
+        held = stream.twin.shards[SHARD]
+        del held.records[1], held.numbers[1]
+        if closed:
+            stream.twin.split(SHARD)
+        else:
+            stream.put(b"unread")
+        stream.behaves(empty_pages=empty_pages)
+        fetched = stream.fetch(Position.after(number))
+        assert (fetched.possible_loss, fetched.columns.data) == (None, [] if closed else [b"unread"])
+        assert int(older) < int(number)
+
+    def test_an_open_shard_that_holds_nothing_says_nothing(self, stream: Stream) -> None:
+        """A fleet has many that nobody writes to, and none of them has lost anything."""
+        (number,) = stream.put(b"read")
+        stream.now += 2 * stream.twin.retention_millis
+        stream.twin.expire()
+        fetched = stream.fetch(Position.after(number))
+        assert (fetched.possible_loss, fetched.records, fetched.end) == (None, 0, Position.after(number))
+
+
+class TestRetention:
+    """Records that expired before they were read are never skipped silently."""
+
+    def test_a_place_read_longer_ago_than_retention_is_suspect(self, stream: Stream) -> None:
+        """What is left is read from its beginning, and the note says what may be missing."""
+        numbers = stream.put(b"read", b"lost", b"lost too")
+        read_to = stream.now
+        stream.now += stream.twin.retention_millis + 1000
+        kept = stream.put(b"kept")
+        stream.twin.expire()
+        fetched = stream.fetch(Position.after(numbers[0]), read_to=read_to)
+        assert (fetched.columns.sequence, fetched.end) == (kept, Position.after(kept[0]))
+        assert fetched.possible_loss is not None
+        assert "may have expired" in fetched.possible_loss
+
+    def test_a_place_whose_time_ran_out_within_this_second_is_suspect(self, stream: Stream) -> None:
+        """The service tells whole seconds: what expired a moment ago is a whole retention old by them, and no more."""
+        numbers = stream.put(b"read")
+        read_to = stream.now
+        stream.put(b"lost")
+        stream.now = read_to + stream.twin.retention_millis + 1
+        stream.twin.expire()
+        assert stream.fetch(Position.after(numbers[0]), read_to=read_to).possible_loss is not None
+
+    def test_an_idle_shard_has_lost_nothing(self, stream: Stream) -> None:
+        """Its last record is long gone, its reply a whole retention behind, and it was read a minute ago."""
+        numbers = stream.put(b"read")
+        stream.now += 3 * stream.twin.retention_millis
+        stream.twin.put_in(SHARD, b"gone as well, but read")
+        position = stream.fetch(Position.after(numbers[0])).end
+        stream.now += 2 * stream.twin.retention_millis
+        stream.twin.expire()
+        fetched = stream.fetch(position, read_to=stream.now - 60_000)
+        assert (fetched.possible_loss, fetched.records, fetched.end) == (None, 0, position)
+
+    def test_a_place_without_a_reading_time_is_not_suspect(self, stream: Stream) -> None:
+        """A shard that was never read: nobody knows."""
+        stream.now += 3 * stream.twin.retention_millis
+        assert stream.fetch().possible_loss is None
+
+    @pytest.mark.parametrize(("days", "suspect"), [(0.99, False), (1.01, True)])
+    def test_a_place_in_time_is_suspect_from_that_time_on(self, stream: Stream, days: float, *, suspect: bool) -> None:
+        """A consumer that began at LATEST, and did not run for a day, has lost what came then."""
+        began = stream.now
+        stream.put(b"lost")
+        stream.now += round(days * stream.twin.retention_millis)
+        stream.twin.expire()
+        assert (stream.fetch(Position.timestamp(began)).possible_loss is not None) == suspect
+
+    def test_an_ended_shard_was_read_up_to_its_last_record(self, stream: Stream) -> None:
+        """When it was closed nobody tells; its children begin then, and may have been waiting for as long."""
+        stream.put(b"last")
+        stream.twin.split(SHARD)
+        stream.now += 3_600_000
+        stream.behaves(end_with_records=True)
+        assert (stream.fetch().end, stream.fetch().read_to_millis) == (END, START_MILLIS)
+
+    def test_beginning_again_repeats_nothing(self, stream: Stream) -> None:
+        """Retention is lazy: records older than the place may still be there."""
+        numbers = stream.put(b"read", b"read too", b"unread")
+        stream.behaves(empty_pages=1)
+        read_to = stream.now
+        stream.now += stream.twin.retention_millis + 1000
+        fetched = stream.fetch(Position.after(numbers[1]), read_to=read_to)
+        assert fetched.columns.data == [b"unread"]
+        assert fetched.possible_loss is not None
+
+    def test_nothing_from_before_a_time_comes_though_it_is_still_there(self, stream: Stream) -> None:
+        """Retention is lazy, and a consumer that began at LATEST is owed nothing older."""
+        stream.put(b"before")
+        began = stream.now
+        stream.put(b"since")
+        stream.behaves(empty_pages=1)
+        stream.now += stream.twin.retention_millis + 1000
+        fetched = stream.fetch(Position.timestamp(began))
+        assert fetched.columns.data == [b"since"]
+        assert fetched.possible_loss is not None
+
+    def test_an_unknown_time_changes_nothing(self, stream: Stream) -> None:
+        """A proxy on the way took the Date header."""
+        stream.client.get_records = at_the_tip  # type: ignore[method-assign]
+        fetched = stream.fetch(Position.timestamp(5), read_to=77)
+        assert (fetched.end, fetched.read_to_millis, fetched.possible_loss) == (Position.timestamp(5), 77, None)
+
+    def test_read_to_never_goes_back(self, stream: Stream) -> None:
+        """Clocks of two hosts of the service may differ a little."""
+        assert stream.fetch(read_to=stream.now + 5000).read_to_millis == stream.now + 5000
