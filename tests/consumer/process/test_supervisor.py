@@ -2,139 +2,26 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from io import FileIO
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
+from supervising import CONFIG, DRAINS, GONE, HANGS, LEASE, LIMIT, YES, Beating, Drain, Time, leased
 
-from sluice_checkpoints.errors import LeaseHeld, Refused, ServiceUnavailable
-from sluice_checkpoints.memory.stream import MemoryStream
+from sluice_checkpoints.errors import LeaseHeld, Refused
 from sluice_checkpoints.memory.table import MemoryTable
-from sluice_checkpoints.migrate.ports import PreparedTarget
-from sluice_checkpoints.protocol.lease import LeaseRequest, TakenLease, Watcher, take_over
-from sluice_checkpoints.protocol.rows import ConsumerRow, MigrationRow
+from sluice_checkpoints.protocol.lease import LeaseRequest, take_over
+from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_checkpoints.protocol.store import CheckpointStore
-from sluice_consumer.config import CheckpointsConfig, Config, MigrateFromConfig, PipelineConfig, StartConfig, StreamConfig
 from sluice_consumer.process import child_process as children
-from sluice_consumer.process import supervisor, wiring
-from sluice_consumer.process.child_process import die_with_parent, end_group
+from sluice_consumer.process import supervisor
+from sluice_consumer.process.child_process import die_with_parent
 from sluice_consumer.process.ending import QUIET, UNCLEAN
 from sluice_consumer.process.lease_handoff import LeaseHandoff
-from sluice_consumer.process.supervisor import Heartbeats, Supervisor
+from sluice_consumer.process.supervisor import Supervisor
 from sluice_operator.apply import spark_settings
-
-LEASE = 30.0
-CONFIG = Config(StreamConfig("s", "r"), CheckpointsConfig("t"), PipelineConfig("m:f"), lease_duration_seconds=LEASE)
-
-
-@dataclass
-class Stop:
-    """An event in virtual time that is set after some waits."""
-
-    heart: Any = None
-    waits: list[float] = field(default_factory=list)
-    limit: int = 10
-
-    def is_set(self) -> bool:
-        """Whether the test is over."""
-        return len(self.waits) >= self.limit
-
-    def wait(self, seconds: float) -> None:
-        """Lets time pass."""
-        self.waits.append(seconds)
-        self.heart.time[0] += seconds
-
-
-class Beating(Heartbeats):
-    """A heart in virtual time; `answers` are what beats come to, the last one for ever."""
-
-    def __init__(self, *answers: bool | Exception, keep: float = 0.0, limit: int = 10, seconds: float = 0.0) -> None:
-        self.time, self.promises, self.answers, self.seconds = [0.0], list[int | None](), list(answers), seconds
-        stop = Stop(self, limit=limit)
-        super().__init__(self._answer, LEASE, 0.0, keep, clock=lambda: self.time[0], stop=cast("Any", stop))
-        self.waits = stop.waits
-
-    def _answer(self, promise: int | None) -> bool:
-        self.promises.append(promise)
-        self.time[0] += self.seconds
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-
-YES, NO, GONE = True, False, ServiceUnavailable("no answer")
-
-
-def test_a_heart_beats_every_third_of_the_lease() -> None:
-    """And lives as long as its beats are accepted."""
-    heart = Beating(YES, limit=4)
-    heart.run()
-    assert heart.waits == [10.0] * 4
-    assert heart.alive
-
-
-def test_after_a_failure_a_heart_tries_sooner() -> None:
-    """It has until two thirds of the lease are over."""
-    heart = Beating(YES, GONE, GONE, YES, limit=4)
-    heart.run()
-    assert heart.waits == [10.0, 1.25, 1.25, 10.0]
-
-
-def test_an_epoch_ends_when_no_beat_sent_in_the_last_two_thirds_was_accepted() -> None:
-    """The watchdog asks; it kills then."""
-    heart = Beating(GONE)
-    heart.time[0] = 20.0
-    assert heart.alive
-    heart.time[0] = 20.1
-    assert not heart.alive
-
-
-def test_what_counts_is_when_a_beat_was_sent_not_when_it_was_answered() -> None:
-    """The next epoch counts from the moment it saw the counter move."""
-    heart = Beating(YES, seconds=15.0)
-    heart.once()
-    assert (heart.accepted, heart.alive) == (0.0, True)
-    heart.time[0] = 20.1
-    assert not heart.alive
-
-
-def test_a_refused_beat_ends_the_epoch_at_once_and_no_other_is_sent() -> None:
-    """The lease is another's."""
-    heart = Beating(NO)
-    heart.run()
-    assert heart.refused
-    assert not heart.alive
-    assert len(heart.promises) == 1
-
-
-def test_a_heart_that_stood_still_for_too_long_does_not_revive_its_epoch() -> None:
-    """Its driver has ended itself by then, even if the table still accepts the beat."""
-    heart = Beating(YES)
-    heart.time[0] = 20.1
-    heart.once()
-    assert heart.accepted == 20.1
-    assert not heart.alive
-
-
-def test_the_send_time_of_each_accepted_beat_is_told() -> None:
-    """The driver judges by it; a beat without an answer, or a refused one, tells it nothing."""
-    heart, told = Beating(YES, GONE, YES, NO), list[float]()
-    heart.on_beat = told.append
-    heart.run()
-    assert told == [0.0, 11.25]
-
-
-def test_a_longer_promise_is_kept_until_it_was_waited_out() -> None:
-    """Only then a beat makes its own, shorter promise."""
-    heart = Beating(YES, keep=25.0, limit=4)
-    heart.run()
-    assert heart.promises == [None, None, None, 30_000]
 
 
 @pytest.mark.parametrize(
@@ -190,48 +77,6 @@ def test_everything_of_an_epoch_is_silent_before_the_next_one_takes_its_lease() 
     take_over(store, LeaseRequest(1000, "me", ""), replace(virtual.watcher(), notify=seen.append))
     assert silent <= seen[0] * 0.99 + 1e-9
     assert virtual.now == pytest.approx(seen[0])
-
-
-# -- draining ----------------------------------------------------------------------------------------------------------------------
-
-LIMIT = CONFIG.drain_timeout_seconds + supervisor.STOP_SECONDS
-HANGS = "signal.SIG_IGN"
-DRAINS = "lambda *_: os._exit(0)"
-
-
-class Drain:
-    """A supervisor whose clock stands at 0 when its driver, a real process, is told to stop."""
-
-    def __init__(self, on_term: str) -> None:
-        self.store, taken = leased()
-        self.taken = replace(taken, sent=time.monotonic())  # beats are sent in real time
-        self.now = 0.0
-        self.keeper = Supervisor(CONFIG, self.store, self.store, lambda: self.now)
-        code = f"import os, signal; signal.alarm(60); signal.signal(signal.SIGTERM, {on_term}); print('ready', flush=True); signal.pause()"
-        self.child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
-        assert self.child.stdout is not None
-        self.child.stdout.readline()
-        self.keeper._child = self.child
-
-    def told(self) -> Drain:
-        """SIGTERM reaches the supervisor."""
-        self.keeper.on_term()
-        return self
-
-    def watched(self, at: float) -> tuple[int, str, bool]:
-        """Exit code and reason, and whether the lease was released, if it is watched from then on."""
-        self.now = at
-        try:
-            ending = self.keeper.watch(self.child, self.taken)
-        finally:
-            if self.child.poll() is None:
-                end_group(self.child)
-            for pipe in (self.child.stdin, self.child.stdout):
-                assert pipe is not None
-                pipe.close()
-        row = self.store.consumer()
-        assert row is not None
-        return ending.code, ending.reason, row.released
 
 
 def test_a_drain_that_does_not_end_is_ended_and_its_lease_runs_out() -> None:
@@ -295,36 +140,6 @@ def test_a_driver_without_its_supervisor_does_not_start(monkeypatch: pytest.Monk
         die_with_parent()
 
 
-# -- taking ------------------------------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Time:
-    """Virtual time, in which things happen while somebody sleeps."""
-
-    now: float = 0.0
-    slept: float = 0.0
-    at: dict[float, Any] = field(default_factory=dict)
-
-    def watcher(self) -> Watcher:
-        """A watcher in this time."""
-        return Watcher(clock=lambda: self.now, sleep=self.sleep)
-
-    def sleep(self, seconds: float) -> None:
-        """Lets time pass."""
-        self.now += seconds
-        self.slept += seconds
-        for moment in sorted(m for m in self.at if m <= self.now):
-            self.at.pop(moment)()
-
-
-def leased(lease_millis: int = 30_000) -> tuple[CheckpointStore, TakenLease]:
-    """A table whose lease is held."""
-    store = CheckpointStore(MemoryTable())
-    store.create_consumer(ConsumerRow("id", "arn", 1))
-    return store, take_over(store, LeaseRequest(lease_millis, "me", ""), Time().watcher())
-
-
 def test_a_new_table_and_a_released_lease_are_taken_at_once() -> None:
     """Nobody can be working."""
     store, taken = leased()
@@ -375,116 +190,6 @@ def test_an_exported_table_is_refused(force: bool) -> None:  # noqa: FBT001
     store.create_consumer(ConsumerRow("id", "arn", 1, state="EXPORTED"))
     with pytest.raises(Refused, match="EXPORTED"):
         take_over(store, LeaseRequest(1000, "me", "", force=force), Time().watcher())
-
-
-# -- a table that is gone ---------------------------------------------------------------------------------------------------------
-
-
-class Targets:
-    """DynamoDB, with a table or without."""
-
-    def __init__(self, table: MemoryTable | None) -> None:
-        self.table, self.asked, self.id = table, list[str](), "arn:t@1"
-
-    def identity(self, _name: str) -> str:
-        """See `DynamoTargets.identity`."""
-        return self.id
-
-    def find(self, _name: str) -> MemoryTable | None:
-        """See `migrate.ports.Targets`."""
-        return self.table
-
-    def ensure(self, name: str) -> PreparedTarget:
-        """See `migrate.ports.Targets`."""
-        self.asked.append(name)
-        return PreparedTarget(MemoryTable(), ())
-
-
-@pytest.fixture
-def services(monkeypatch: pytest.MonkeyPatch) -> Targets:
-    """A stream, and no table."""
-    targets, table, stream = Targets(None), CheckpointStore(MemoryTable()), MemoryStream("s")
-    for name, made in (("store", table), ("catalog", stream), ("targets", targets)):
-        monkeypatch.setattr(wiring, name, lambda _config, made=made: made)
-    return targets
-
-
-@pytest.mark.parametrize("config", [CONFIG, replace(CONFIG, migrate_from=MigrateFromConfig("old"))], ids=["begun here", "migrated"])
-def test_a_table_that_was_deleted_is_not_made_again(config: Config, services: Targets) -> None:
-    """The new one would begin at start.position, and what lies between would be lost without a word."""
-    with pytest.raises(Refused, match=r"checkpoints\.table: t does not exist, .* Restore it from a backup; or, to begin again, delete"):
-        supervisor.open_table(config, made=True)
-    assert services.asked == []
-
-
-@pytest.mark.parametrize("made", [True, False])
-def test_a_table_that_is_there_is_opened_and_one_that_never_was_is_made(made: bool, services: Targets) -> None:  # noqa: FBT001
-    """Whoever has heard of it, and whoever has not."""
-    services.table = MemoryTable() if made else None
-    assert supervisor.open_table(CONFIG, made=made).consumer() is not None
-    assert services.asked == ([] if made else ["t"])
-
-
-# -- preparing ---------------------------------------------------------------------------------------------------------------------
-
-
-def test_preparing_a_fresh_table_writes_one_plan_and_preparing_it_again_changes_nothing() -> None:
-    """Where each shard begins is decided once."""
-    stream, table = MemoryStream("s", 2), MemoryTable()
-    supervisor.prepare(CONFIG, CheckpointStore(table), stream)
-    before = dict(table.rows)
-    supervisor.prepare(replace(CONFIG, start=StartConfig("LATEST")), CheckpointStore(table), stream)
-    assert table.rows == before
-    assert {key.split("/")[0] for key in before} == {"consumer", "bootstrap"}
-
-
-@pytest.mark.parametrize(
-    ("row", "found"),
-    [
-        (None, "none"),
-        (MigrationRow("old", "kcl", 1), "CLAIMED"),
-        (MigrationRow("other", "kcl", 1, state="COMPLETE"), "other"),
-    ],
-    ids=["was never begun", "is not complete", "is of another table"],
-)
-def test_nothing_starts_when_the_migration_that_was_asked_for(row: MigrationRow | None, found: str) -> None:
-    """It would start from the wrong place."""
-    store = CheckpointStore(MemoryTable())
-    if row:
-        store.put_new(row.to_item())
-    with pytest.raises(Refused, match=rf"migrateFrom\.table.*{found}"):
-        supervisor.prepare(replace(CONFIG, migrate_from=MigrateFromConfig("old")), store, MemoryStream("s"))
-    assert store.consumer() is None
-
-
-def test_nothing_starts_on_the_target_of_an_unfinished_migration() -> None:
-    """Even when this consumer was not told of it."""
-    store = CheckpointStore(MemoryTable())
-    store.put_new(MigrationRow("old", "kcl", 1).to_item())
-    with pytest.raises(Refused, match=r"checkpoints\.table"):
-        supervisor.prepare(CONFIG, store, MemoryStream("s"))
-
-
-def test_nothing_starts_on_a_recreated_stream() -> None:
-    """Refused before the lease is taken."""
-    now = [1000]
-    stream, store = MemoryStream("s", now=lambda: now[0]), CheckpointStore(MemoryTable())
-    supervisor.prepare(CONFIG, store, stream)
-    now[0] += 1
-    stream.recreate()
-    with pytest.raises(Refused, match="new table"):
-        supervisor.prepare(CONFIG, store, stream)
-
-
-def test_a_table_that_was_restored_under_the_name_is_refused(services: Targets) -> None:
-    """Its batch numbers would come again with other records; nothing is written, the lease included."""
-    store = supervisor.open_table(CONFIG)
-    services.table = cast("MemoryTable", store.table)
-    services.id = "arn:t@2"
-    before = dict(services.table.rows)
-    with pytest.raises(Refused, match=r"checkpoints\.table: .*is a copy of arn:t@1"):
-        supervisor.open_table(CONFIG)
-    assert services.table.rows == before
 
 
 def test_sigterm_before_there_is_a_driver_stops_cleanly() -> None:

@@ -13,9 +13,12 @@ import pytest
 from sluice_checkpoints.dynamodb.http import http_client
 from sluice_checkpoints.dynamodb.table import DynamoTable, Endpoint, client
 from sluice_checkpoints.memory.table import MemoryTable
-from sluice_checkpoints.protocol.table import Table
+from sluice_checkpoints.protocol.store import CheckpointStore
+from sluice_checkpoints.protocol.table import Put, Table
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "checkpoints"))  # `migrating`: tests have no packages (importlib mode)
+
+from stored_rows import BOUND, CONSUMER_ROW, EPOCH, READER, ROW
 
 
 @pytest.fixture(scope="session")
@@ -112,3 +115,18 @@ class LosesReplies:
 def loses_replies() -> type[LosesReplies]:
     """Makes clients that lose replies."""
     return LosesReplies
+
+
+@pytest.fixture
+def store(table: Table) -> CheckpointStore:
+    """A consumer of generation 4 that has committed batch 7, and a shard whose last range is of that batch."""
+    table.write(Put(CONSUMER_ROW.to_item(), ()))
+    table.write(Put(ROW.to_item(), ()))
+    return CheckpointStore(table)
+
+
+@pytest.fixture
+def bound(store: CheckpointStore) -> CheckpointStore:
+    """The same, with batch 8 bound by attempt 11 of task 4.1.0."""
+    store.bind(EPOCH, 8, BOUND, READER)
+    return store
