@@ -10,8 +10,10 @@ from steering.ledger import INVARIANTS, Broken
 from steering.machine import Operating, told
 from steering.mutant import MUTANTS, OperatorMutant
 from steering.mutant_health import no_deadline
+from steering.mutant_stranger import labels_are_believed
 
 assert no_deadline  # entered into the list by its import
+assert labels_are_believed
 
 EXAMPLES = int(os.environ.get("SLUICE_SIM_EXAMPLES", "100"))
 DEEP = os.environ.get("SLUICE_SIM") == "deep"

@@ -1,0 +1,161 @@
+"""Mutants that a stranger brings to light: a user or an admission policy that labels, copies, annotates, refuses and forges."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from mutants import Patch
+from steering.mutant import do, mutant
+
+from sluice_operator.apply import execute as apply
+from sluice_operator.cluster import client
+from sluice_operator.observe import ownership, parse
+from sluice_operator.plan import known_words as words_of
+from sluice_operator.plan import migration, record
+from sluice_operator.plan import rules as plan
+from sluice_operator.run import reconcile
+from sluice_operator.state import serialization
+from sluice_operator.state.status import Phase
+from sluice_operator.state.view import View, progress
+
+# -- a stranger --------------------------------------------------------------------------------------------------------------------
+
+
+@mutant("a label that is no number is read as one", "no_faults", do("label", role="driver", attempt="abc", owner=None, seconds=5))
+def labels_are_believed(patch: Patch) -> None:
+    """Every pass ends with an error, the deletion's too, and the finalizer stays."""
+    patch.setattr(parse, "_attempt", lambda label: int(label or 0))
+
+
+@mutant("a pod is ours by its labels", "health_is_true", do("copy", seconds=20))
+def labels_are_owners(patch: Patch) -> None:
+    """A copy of the driver is waited for, before everything else and for ever."""
+    patch.setattr(parse, "own", lambda _resource, _status, seen: seen)
+
+
+@mutant(
+    "a Job is ours by its labels", "spec_reached", do("label_job", seconds=5), do("edit", edit="another source", seconds=40), migrating=True, run=0
+)
+def jobs_by_labels(patch: Patch) -> None:
+    """Before each new try it is waited for."""
+    real = ownership.own
+    patch.setattr(parse, "own", lambda resource, status, seen: replace(real(resource, status, seen), jobs=seen.jobs))
+
+
+@mutant(
+    "a driver of an earlier resource of the name is not ours", "one_driver", do("edit", edit="batch 9", seconds=20), do("orphan_by_hand", seconds=9)
+)
+def earlier_lives_are_strangers(patch: Patch) -> None:
+    """The finalizer was taken off by hand, and the resource made again, before its driver was gone."""
+    patch.setattr(ownership, "_is_controlled", lambda resource, item: item.owner == resource.uid)
+
+
+@mutant("a driver without its owner is not ours", "nothing_leaks", do("orphan", seconds=9))
+def orphans_are_strangers(patch: Patch) -> None:
+    """The resource goes, and the driver consumes on."""
+    patch.setattr(ownership, "_adopted", lambda _resource, item: item)
+    patch.setattr(ownership, "_is_driver", lambda resource, _status, pod: ownership._is_controlled(resource, pod))
+
+
+@mutant("a Job without its owner is left to the garbage collector", "nothing_leaks", do("orphan", seconds=9), migrating=True)
+def orphaned_job(patch: Patch) -> None:
+    """Which does not collect it: the name is taken when the resource is made again."""
+    real = migration.stop
+    patch.setattr(
+        migration, "stop", lambda view: real(view.with_status(view.status)) if any(job.state == "Active" for job in view.observed.jobs) else None
+    )
+
+
+@mutant("the uid of the resource gives its driver up", "drained_not_killed", do("force_wrongly", what="resource", seconds=5))
+def force_by_owner(patch: Patch) -> None:
+    """An easy slip ends every driver, one after the other."""
+
+    def force(view: View) -> Any:
+        pods = [pod for pod in view.observed.drivers if view.resource.force in {pod.uid, pod.owner}]
+        return progress(Phase.DRAINING, "Forced", "", *(apply.DeletePod(pod.name, pod.uid, 0) for pod in pods)) if pods else None
+
+    patch.setattr(plan, "RULES", (force, *plan.RULES[1:]))
+
+
+@mutant(
+    "a pod that was given up is given up again",
+    "no_hot_loop",
+    do("give_up_held", seconds=90),
+)
+def force_for_ever(patch: Patch) -> None:
+    """A finalizer that is not ours keeps it: a deletion a second."""
+    real = parse.pod
+    patch.setattr("sluice_operator.observe.cache.parse.pod", lambda raw: replace(real(raw), forced=False))
+
+
+@mutant(
+    "whatever cannot be processed is taken for a lost race",
+    "no_hot_loop",
+    do("refuse", what=("patch", "Pod"), answer="Invalid", lasts=100, seconds=1),
+    do("scale", replicas=3, seconds=20),
+)
+def unprocessable_is_conflict(patch: Patch) -> None:
+    """An admission policy refuses the new number of executors: a patch a second, of which nobody is told."""
+    patch.setattr(client, "_lost_race", lambda _answer: True)
+    patch.setattr(client, "DENIED", client.re.compile("(?!)"))
+
+
+@mutant(
+    "a refusal is what its code says",
+    "no_hot_loop",
+    do("refuse", what=("patch", "KinesisConsumer"), answer="Conflict", lasts=100, seconds=1),
+    do("delete", seconds=60, foreground=False, again=False),
+)
+def codes_are_believed(patch: Patch) -> None:
+    """A webhook refuses with 409 that the finalizer goes."""
+    patch.setattr(client, "DENIED", client.re.compile("(?!)"))
+
+
+@mutant("what is about to be done is told as done", "told_is_done", do("scale", replicas=3, seconds=5))
+def told_before(patch: Patch) -> None:
+    """If it is refused, it is told again with every try."""
+    real = reconcile.plan
+    patch.setattr(reconcile, "plan", lambda view: _told_at_once(real(view)))
+
+
+def _told_at_once(intent: Any) -> Any:
+    return replace(intent, events=tuple(replace(event, after_action=False) for event in intent.events))
+
+
+@mutant("a driver's words are a reason", "status_fits", do("driver_says", says="long", code=1, times=1, seconds=5))
+def any_words(patch: Patch) -> None:
+    """4 kB with blanks in a condition."""
+    patch.setattr(words_of, "reason", lambda said, otherwise: str(said or otherwise))
+
+
+@mutant("a driver says that its pod was taken away", "exits_are_kept", do("driver_says", says="evicted", code=1, times=1, seconds=5))
+def any_claim(patch: Patch) -> None:
+    """And fails without being counted."""
+    patch.setattr(words_of, "RESERVED", frozenset())
+
+
+@mutant("all drains of a report are remembered", "status_fits", do("forge", report="drains", seconds=5))
+def all_drains(patch: Patch) -> None:
+    """5,000 of them in the status."""
+    patch.setattr(serialization, "TEXT", 10**7)
+    patch.setattr(serialization, "DRAINS", 10**7)
+    patch.setattr(record, "DRAINS", 10**7)
+
+
+@mutant("a report's numbers are taken as they are", "status_fits", do("forge", report="big numbers", seconds=5))
+def all_numbers(patch: Patch) -> None:
+    """The API server refuses the status from then on."""
+    patch.setattr(serialization, "_bounded", lambda report: report)
+
+
+@mutant("the annotation is read without a bound", "no_faults", do("annotate_rubbish", note="accept-loss", text="digits", seconds=20), run=0)
+def all_digits(patch: Patch) -> None:
+    """Python converts no number of 5,000 digits: no driver is ever made."""
+    patch.setattr(parse, "NOTE", 10**6)
+
+
+@mutant("a migration ends with its Job alone", "spec_reached", do("inject", sidecar=True), do("wait", seconds=30), migrating=True, run=0)
+def jobs_end_alone(patch: Patch) -> None:
+    """An injected container keeps the pod: it migrates for ever."""
+    patch.setattr(migration, "_outlived", lambda _view, _job: None)
