@@ -3,6 +3,12 @@
 A record is a map of text keys. Only payload and partition key differ in length from record to record; all else is a *gap* of known length between
 them, of whose bytes most are the same in every record.
 
+A record, from left to right (`=` the same in every record, `~` of one length, `.` of varying length)::
+
+    map  SequenceNumber  56 digits  ApproximateArrivalTimestamp  8 bytes  Data  head and payload  PartitionKey  head and key  end
+    ===  ==============  ~~~~~~~~~  ===========================  ~~~~~~~  ====  ................  ============  ............  ===
+    |----------------------- segment before Data -----------------------------|                   |- before -|                |-|
+
 Known: maps of definite or indefinite length with the same keys in the same order, whose values are text or bytes of definite length, or a time of
 eight bytes (integer or double, tagged 1 or not).
 """
