@@ -30,9 +30,9 @@ hashes: venv ## write hashes/ from constraints.txt: what the images install, on 
 format: venv ## format the code
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
-lint: venv ## ruff, mypy, import-linter
+lint: venv ## ruff, mypy (packages and tests), import-linter
 	@echo "== ruff";  $(BIN)/ruff check . && $(BIN)/ruff format --check .
-	@echo "== mypy";  $(BIN)/mypy
+	@echo "== mypy";  $(BIN)/python -m sluice_lab.typecheck
 	@echo "== import-linter"; PYTHONPATH=consumer:operator:lab $(BIN)/lint-imports
 
 quick: venv ## lint, and the tests of the rooms in which files changed since SINCE (default: HEAD); seconds

@@ -52,7 +52,7 @@ def main(commit: str = "HEAD") -> int:
     sources = [name for name in changed if name.endswith(".py") and (places.REPO / name).exists()]
     chosen = ("-m", "not cluster and not spark", "-q")
     commands = [("ruff", "check", *sources), ("ruff", "format", "--check", *sources)] if sources else []
-    commands += [("mypy",), ("pytest", *chosen, *tests_of(changed, places.REPO))]
+    commands += [("python", "-m", "sluice_lab.typecheck"), ("pytest", *chosen, *tests_of(changed, places.REPO))]
     for program, *arguments in commands:
         code = subprocess.run([str(Path(sys.executable).with_name(program)), *arguments], cwd=places.REPO, check=False).returncode
         if code:

@@ -161,7 +161,8 @@ class Handler(socketserver.StreamRequestHandler):
         canned: Canned = self.server.canned  # type: ignore[attr-defined]
         codec = headers.get("content-type", JSON)
         if line.startswith(b"GET"):
-            status, parts, shown = 200, [json.dumps(canned.counts).encode()], JSON
+            parts: list[bytes | memoryview] = [json.dumps(canned.counts).encode()]
+            status, shown = 200, JSON
         else:
             ask = json.loads(body) if codec != CBOR else cbor2.loads(body)
             status, parts = canned.answer(headers["x-amz-target"].split(".")[1], codec, ask)

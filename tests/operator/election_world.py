@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import Unavailable
@@ -23,6 +23,7 @@ WHERE = ("Lease", "sluice-system", "sluice")
 TERMS = ElectionTimings()
 BEGIN = datetime(2026, 11, 21, 10, tzinfo=UTC)
 STEP = 0.5
+T = TypeVar("T")
 
 
 class Process:
@@ -31,7 +32,7 @@ class Process:
     def __init__(self, town: Town, number: int, make: type[Candidate], terms: ElectionTimings) -> None:
         rate, offset = 0.9 + town.dice.random() / 5, town.dice.random() * 1e6
         post = LeaseRef(*WHERE[1:], identity=f"operator-{number}")
-        self.candidate = make(Wire(town, self), post, terms, lambda: offset + rate * town.now)
+        self.candidate = make(cast("Any", Wire(town, self)), post, terms, lambda: offset + rate * town.now)
         self.town, self.due, self.busy, self.alive = town, town.now + town.dice.random() * 2, False, True
 
     def turn(self) -> None:
@@ -62,7 +63,7 @@ class Wire:
         """See Cluster."""
         return self._send(lambda: self._town.twin.patch(kind, namespace, name, changes))
 
-    def _send(self, call: Callable[[], Any]) -> Any:
+    def _send(self, call: Callable[[], T]) -> T:
         town = self._town
         town.wait(town.delay())
         if town.lost():

@@ -328,7 +328,10 @@ class World:
             self._end(pod, 143, {})
             return
         code = self.job_exits.pop(0) if self.job_exits else 0
-        words = {0: {"message": "7 shards", "shards": 7, "warnings": self.job_warnings}, 75: {"message": "SourceActive: lease moved"}}
+        words: dict[int, Json] = {
+            0: {"message": "7 shards", "shards": 7, "warnings": self.job_warnings},
+            75: {"message": "SourceActive: lease moved"},
+        }
         self._end(pod, code, words.get(code, {"message": "row 'x' is unknown"}))
 
 

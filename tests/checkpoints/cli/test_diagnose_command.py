@@ -51,7 +51,7 @@ class Scene:
         self.stream = MemoryStream("orders", shards=2)
         self.a, self.b = self.stream.shards
         self.places = [[self.stream.put_in(shard, b"x") for _ in range(3)][1] for shard in (self.a, self.b)]
-        rows = [lease(shard, place, leaseOwner={"S": "w1"}) for shard, place in zip((self.a, self.b), self.places, strict=True)]
+        rows: list[Any] = [lease(shard, place, leaseOwner={"S": "w1"}) for shard, place in zip((self.a, self.b), self.places, strict=True)]
         self.sources = MemorySources({TABLE: (kcl.KEY, rows)})
         self.records = TwinRecords(self.stream)
 

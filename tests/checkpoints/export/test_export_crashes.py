@@ -123,6 +123,11 @@ def test_an_export_that_stopped_between_two_transactions_is_finished_by_the_next
     with pytest.raises(ServiceUnavailable):
         bench.exporter(quiet_seconds=QUIET).run()
     asked: list[RowChange] = []
-    bench.old = MemoryTargetTables(tables, lambda when, what, changes: asked.extend(changes) if (when, what) == ("before", "write foreign") else None)  # type: ignore[call-overload, func-returns-value]
+
+    def hook(when: str, what: str, changes: Any) -> None:
+        if (when, what) == ("before", "write foreign"):
+            asked.extend(changes)
+
+    bench.old = MemoryTargetTables(tables, hook)
     assert finished(bench).end_state() == whole.end_state()
     assert 0 < len(asked) < len(tables[OLD][1])

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from sluice_checkpoints.errors import Refused
@@ -69,7 +71,7 @@ def test_companions_are_looked_for_only_beside_tables_that_may_have_them() -> No
 
 def test_a_table_beside_the_source_is_read_when_it_is_its_formats() -> None:
     """Kinsumer's clients and metadata."""
-    tables = {f"app_{name}": (keys, []) for name, keys in (("checkpoints", SHARD), ("clients", KCL), ("metadata", GO), ("other", GO))}
+    tables: dict[str, Any] = {f"app_{name}": (keys, []) for name, keys in (("checkpoints", SHARD), ("clients", KCL), ("metadata", GO), ("other", GO))}
     assert set(take_snapshot(MemorySources(tables), "app_checkpoints")[1].tables) == {"app_checkpoints", "app_clients", "app_metadata"}
 
 

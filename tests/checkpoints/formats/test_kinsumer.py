@@ -65,7 +65,7 @@ def test_an_owner_left_behind_says_nothing_about_the_place(owner: dict[str, Any]
 def test_what_is_not_known_is_refused_by_row_and_attribute(change: RawItem, said: str) -> None:
     """Nothing is guessed."""
     with pytest.raises(Refused) as refused:
-        read(row({"S": "150"}) | change)
+        read({**row({"S": "150"}), **change})
     assert said in str(refused.value)
 
 

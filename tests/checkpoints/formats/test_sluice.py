@@ -56,7 +56,7 @@ def test_places_inside_an_aggregate_times_and_ends_are_kept() -> None:
 
 def test_rows_of_a_migration_and_a_bootstrap_are_skipped() -> None:
     """The table's history, not its places."""
-    chunk = {"id": {"S": "bootstrap/p/0"}, "shards": {"L": []}}
+    chunk: dict[str, Any] = {"id": {"S": "bootstrap/p/0"}, "shards": {"L": []}}
     seen = snapshot(CONSUMER, MigrationRow("old", "kcl", 0), ShardRow(A, TRIM_HORIZON, TRIM_HORIZON))
     reading = Sluice().parse(replace(seen, tables={"app": [*seen.rows, chunk]}), STREAM)
     assert [shard.id for shard in reading.shards] == [A]

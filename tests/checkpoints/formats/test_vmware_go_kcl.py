@@ -47,7 +47,7 @@ def test_an_owner_left_behind_says_nothing_about_the_place() -> None:
 def test_an_empty_checkpoint_was_never_acknowledged(change: RawItem) -> None:
     """vmware-go-kcl itself starts such a shard at its initial position."""
     had = {name: tagged for name, tagged in row().items() if name != "Checkpoint"}
-    assert read(had | change).shards[0].stored.position is None
+    assert read({**had, **change}).shards[0].stored.position is None
 
 
 def test_a_claim_in_flight_is_told_and_changes_nothing() -> None:
@@ -76,7 +76,7 @@ def test_the_one_parent_that_is_stored_is_read() -> None:
 def test_what_is_not_known_is_refused_by_row_and_attribute(change: RawItem, said: str) -> None:
     """Nothing is guessed."""
     with pytest.raises(Refused) as refused:
-        read(row() | change)
+        read({**row(), **change})
     assert said in str(refused.value)
 
 

@@ -21,13 +21,13 @@ KCL_KEYS = one_key("leaseKey")
 ONE = "shardId-000000000001"
 
 
-def kcl_row(shard: str, checkpoint: str = "TRIM_HORIZON", sub: int = 0, **more: dict[str, Any]) -> Row:
+def kcl_row(shard: str, checkpoint: str = "TRIM_HORIZON", sub: int = 0, **more: Any) -> Row:
     """A lease as KCL writes it."""
     numbers = number(checkpointSubSequenceNumber=sub, leaseCounter=7, ownerSwitchesSinceCheckpoint=0)
     return text(leaseKey=shard, checkpoint=checkpoint, leaseOwner="worker-1") | numbers | more
 
 
-def _leases(stage: Stage, **more: dict[str, Any]) -> list[Row]:
+def _leases(stage: Stage, **more: Any) -> list[Row]:
     return [
         kcl_row(stage.zero, "SHARD_END", childShardIds={"SS": [stage.two, stage.three]}, **more),
         kcl_row(stage.one, stage.reached, 3, **more),

@@ -61,7 +61,8 @@ def ignoring(patch: Patch, method: str, members: Callable[[Member], bool]) -> No
 
 # -- the claim ---------------------------------------------------------------------------------------------------------------------
 
-BOTH, SOME = {"schedules": 60}, {"share": 0.3}
+BOTH: dict[str, Any] = {"schedules": 60}
+SOME: dict[str, Any] = {"share": 0.3}
 
 
 @mutant("the end does not ask for the claim", rivals.usurpers, "only_the_claimant_writes", **SOME)

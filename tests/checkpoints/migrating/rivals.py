@@ -83,7 +83,7 @@ class Pair:
         """The second starts after so many seconds and so many calls of the first."""
         self.world, self.ends, self.first = world, dict[str, type[BaseException] | None](), Calls()
         late = Waiting(wake=world.seconds + delay, ready=lambda: self.first.made >= calls or self.processes[0].done)
-        self.processes = [self._process("a", self.first, Waiting()), self._process("b", Calls(), late)]
+        self.processes: list[Process] = [self._process("a", self.first, Waiting()), self._process("b", Calls(), late)]
 
     def _process(self, name: str, calls: Calls, start: Waiting) -> Process:
         def body(me: Process) -> None:

@@ -154,7 +154,7 @@ def test_a_sigterm_that_comes_before_a_driver_can_hear_it_is_heard_later(monkeyp
     """Its default kills; then the lease would not be released, and the drain would look like a failure."""
     reading, writing = os.pipe()
     with FileIO(reading) as said, FileIO(writing, "w") as out:
-        real = subprocess.Popen
+        real: Any = subprocess.Popen
         monkeypatch.setattr(subprocess, "Popen", lambda *args, **more: real(*args, stdout=out, **more))
         with child_process.starting([sys.executable, "-c", DRIVER]) as process:
             assert said.readline() == b"started\n"

@@ -99,7 +99,7 @@ def test_a_call_of_the_api_server_is_tried_once(in_a_pod: socket.socket) -> None
 def test_a_patch_carries_the_uid_of_the_pod() -> None:
     """It can never touch a later pod of the same name."""
     calls: list[tuple[Any, ...]] = []
-    annotations = object.__new__(PodAnnotations)
+    annotations: Any = object.__new__(PodAnnotations)
     annotations._pod = HERE
     annotations._api = SimpleNamespace(patch_namespaced_pod=lambda *args, **_: calls.append(args))
     annotations.write("sluice.dev/report", "{}")
@@ -108,7 +108,7 @@ def test_a_patch_carries_the_uid_of_the_pod() -> None:
 
 def test_a_pod_without_annotations_has_none() -> None:
     """The API says null."""
-    annotations = object.__new__(PodAnnotations)
+    annotations: Any = object.__new__(PodAnnotations)
     annotations._pod = HERE
     annotations._api = SimpleNamespace(read_namespaced_pod=lambda *_, **__: SimpleNamespace(metadata=SimpleNamespace(annotations=None)))
     assert annotations.read() == {}

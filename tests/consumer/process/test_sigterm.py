@@ -24,7 +24,7 @@ def test_it_is_heard_while_the_main_thread_holds_the_events_lock() -> None:
     """As it does for a moment whenever it begins to wait; a handler that sets the event itself would wait for ever."""
     event = threading.Event()
     set_on_term(event, lambda: None)
-    with event._cond:
+    with event._cond:  # type: ignore[attr-defined]  # the lock that `set` takes
         os.kill(os.getpid(), signal.SIGTERM)
     assert event.wait(10)
 

@@ -68,7 +68,7 @@ def test_a_clean_drain_stays_one_although_its_lease_could_not_be_released() -> N
 
 def test_everything_of_an_epoch_is_silent_before_the_next_one_takes_its_lease() -> None:
     """Two thirds until the watchdog looks, one third until executors have noticed; clocks run at the same rate within one percent."""
-    heart, seen = Beating(GONE), []
+    heart, seen = Beating(GONE), list[float]()
     while heart.alive:
         heart.time[0] += LEASE / 40
     silent = (heart.time[0] + LEASE / 3) * 1.01

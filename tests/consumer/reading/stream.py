@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from sluice_checkpoints.memory.stream import MemoryStream
 from sluice_checkpoints.position import TRIM_HORIZON, Position
@@ -29,7 +30,7 @@ class Stream:
         self.client = MemoryKinesis(self.twin)
         self.reader = ShardReader(self.client, self.twin, self.twin.describe())
 
-    def behaves(self, **manners: int) -> None:
+    def behaves(self, **manners: Any) -> None:
         """Changes the service's manners."""
         self.client.manners = FakeBehaviour(**manners)
 

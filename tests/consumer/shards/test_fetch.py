@@ -206,7 +206,7 @@ class TestLimits:
         position = stream.fetch(limits=Limits(10_000, 100_000)).end
         asked: list[int] = []
         ask = stream.client.get_records
-        stream.client.get_records = lambda shard, iterator, limit: asked.append(limit) or ask(shard, iterator, limit)  # type: ignore[method-assign]
+        stream.client.get_records = lambda shard, iterator, limit: asked.append(limit) or ask(shard, iterator, limit)  # type: ignore[method-assign, assignment]
         assert stream.fetch(position, Limits(10_000, 100_000)).records == 100
         assert asked == [111]
 

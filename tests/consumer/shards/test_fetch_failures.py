@@ -25,7 +25,7 @@ class TestFailures:
 
     def test_iterators_that_are_always_expired_are_given_up(self, stream: Stream) -> None:
         """It is not their age, then."""
-        stream.client.get_records = expire  # type: ignore[method-assign]
+        stream.client.get_records = expire  # type: ignore[method-assign, assignment]
         with pytest.raises(IteratorExpired):
             stream.fetch()
         assert stream.client.calls.count("GetShardIterator") == 4
@@ -188,7 +188,7 @@ class TestRetention:
 
     def test_an_unknown_time_changes_nothing(self, stream: Stream) -> None:
         """A proxy on the way took the Date header."""
-        stream.client.get_records = at_the_tip  # type: ignore[method-assign]
+        stream.client.get_records = at_the_tip  # type: ignore[method-assign, assignment]
         fetched = stream.fetch(Position.timestamp(5), read_to=77)
         assert (fetched.end, fetched.read_to_millis, fetched.possible_loss) == (Position.timestamp(5), 77, None)
 

@@ -57,7 +57,7 @@ class Bench:
         self.store, self.source = CheckpointStore(MemoryTable()), Source()
         for shard in ("fast", "slow"):
             self.store.put_new(ShardRow(shard, TRIM_HORIZON, TRIM_HORIZON, generation=4, batch=5).to_item())
-        task = Task(Epoch(4, ""), 6, TaskAttempt("4.0.0", 2), Limits(10, 100), PATIENCE, threading.Event().wait)
+        task = Task(Epoch(4, ""), 6, TaskAttempt("4.0.0", 2), Limits(10, 100), PATIENCE, lambda _seconds: None)
         monkeypatch.setattr(BatchReader, "_ports", lambda _: (self.store, self.source, task))
         monkeypatch.setattr(batch_reader, "wait", self._wait)
         self.task = task

@@ -16,7 +16,7 @@ def probe(stream: Stream, position: Position = TRIM_HORIZON) -> Probe:
 
 def test_an_idle_shard_has_none(stream: Stream) -> None:
     """And one question is one call, after the first."""
-    asked = probe(stream, Position.after(*stream.put(b"old")))
+    asked = probe(stream, Position.after(stream.put(b"old")[0]))
     assert not asked.ask()
     stream.client.calls.clear()
     assert not asked.ask()

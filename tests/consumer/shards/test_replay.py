@@ -146,7 +146,7 @@ class TestShort:
         stream.put(b"a")
         fetched = stream.fetch()
         stream.client.fail(*[])
-        stream.client.get_records = vanished  # type: ignore[method-assign]
+        stream.client.get_records = vanished  # type: ignore[method-assign, assignment]
         with pytest.raises(ReplayShort, match="is gone"):
             stream.replay(fetched)
 

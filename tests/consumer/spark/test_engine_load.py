@@ -17,7 +17,11 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], N
     """Writes the module `orders_of_a_user`."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "orders_of_a_user", raising=False)
-    return lambda text: (tmp_path / "orders_of_a_user.py").write_text(text) and None
+
+    def write(text: str) -> None:
+        (tmp_path / "orders_of_a_user.py").write_text(text)
+
+    return write
 
 
 def test_the_function_is_found(module: Callable[[str], None]) -> None:

@@ -111,7 +111,7 @@ def only(tables: TargetTables, name: str) -> RawItem:
 def test_a_row_as_it_was_read_becomes_the_row_as_it_is_wanted(tables: TargetTables, writer: FormatWriter, name: str) -> None:
     """Changed attributes are set, those that are not wanted are taken out, and what the format does not know stays."""
     before = item(writer)
-    standing(tables, writer, name, before | {"unknown": {"S": "x"}})
+    standing(tables, writer, name, {**before, "unknown": {"S": "x"}})
     keys = {k.name for k in writer.keys}
     left = [n for n in sorted(before.keys() - keys)[::2] if "NULL" not in before[n]]
     after = {n: item(writer, which=1 if n in left else 0)[n] for n in [*keys, *left]}
@@ -126,7 +126,7 @@ def test_every_known_attribute_is_part_of_the_condition(tables: TargetTables, wr
     standing(tables, writer, name, before)
     for attribute in sorted(writer.types.keys() - keys):
         absent = {n: tagged for n, tagged in before.items() if n != attribute}
-        for read in (absent, before | {attribute: item(writer, which=1)[attribute]}):
+        for read in (absent, {**before, attribute: item(writer, which=1)[attribute]}):
             assert list(tables.write(name, [change(writer, read, item(writer, which=1))])) == [0], attribute
     refused = tables.write(name, [change(writer, item(writer, which=1), before)])
     assert {n: {t: sorted(v) if t == "SS" else v for t, v in tagged.items()} for n, tagged in (refused[0] or {}).items()} == before
@@ -152,7 +152,7 @@ def test_a_row_that_was_deleted_is_not_made_again(tables: TargetTables, writer: 
 def test_null_is_a_value(tables: TargetTables, name: str) -> None:
     """Kinsumer writes NULL where it has nothing to say: it is neither absence nor a text."""
     writer = WRITERS["kinsumer"]
-    row = {"Shard": {"S": "a"}, "SequenceNumber": {"NULL": True}}
+    row: dict[str, Any] = {"Shard": {"S": "a"}, "SequenceNumber": {"NULL": True}}
     standing(tables, writer, name, row)
     after = row | {"SequenceNumber": {"S": "1"}}
     assert list(tables.write(name, [change(writer, {"Shard": {"S": "a"}}, after)])) == [0]

@@ -97,7 +97,7 @@ def test_refusals_of_a_target_that_do_not_end_stop_it(world: ServiceBench, opera
 
 def test_a_new_target_that_some_machines_do_not_know_is_waited_for(world: ServiceBench) -> None:
     """DescribeTable is eventually consistent: for ten seconds it says that there is no table, though it was made."""
-    before, made, denied = world.sources(), [], 0
+    before, made, denied = world.sources(), list[Any](), 0
 
     def answer(_number: int, operation: str, asked: Asked, make: Answer) -> Any:
         nonlocal denied
@@ -209,7 +209,7 @@ def test_reads_that_were_stale_in_spite_of_that_stop_it(world: ServiceBench) -> 
 
 def test_a_batch_that_is_read_in_part_is_asked_for_again(world: ServiceBench) -> None:
     """After a lost reply of a write that the service has forgotten, the rows are read one by one: the migration comes to its end."""
-    before, lost, parts = world.sources(), [], 0
+    before, lost, parts = world.sources(), list[Any](), 0
 
     def answer(_number: int, operation: str, asked: Asked, make: Answer) -> Any:
         nonlocal parts

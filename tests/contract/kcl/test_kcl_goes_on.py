@@ -111,7 +111,7 @@ def kcl(jars: Path, stream: str, application: str, endpoints: Mapping[str, str],
                 lines.append(line.strip())
                 came.notify_all()
 
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with log.open("w") as errors, subprocess.Popen(command, env={**os.environ, **endpoints}, stderr=errors, **pipes) as program:
         reader = threading.Thread(target=collect, args=(program,))
         reader.start()

@@ -26,8 +26,15 @@ SERVICES = ["twin", "twin like kinesis-local", "twin like kinesalite", "kinesis-
 class Service(Protocol):
     """A stream that a test may write to and reshape, and what reads it."""
 
-    catalog: PositionCatalog
-    client: KinesisClient
+    @property
+    def catalog(self) -> PositionCatalog:
+        """What lists its shards."""
+        ...
+
+    @property
+    def client(self) -> KinesisClient:
+        """What reads it."""
+        ...
 
     def put(self, shard_id: str, data: bytes) -> str:
         """Puts a record into an open shard; returns its sequence number."""

@@ -135,7 +135,7 @@ def test_a_job_that_does_not_read_the_batch_is_left_alone(spark: SparkSession, e
 def test_a_stage_that_spark_repeated_is_trouble(aws: StreamConfig) -> None:
     """Spark lets the tasks of its first attempt go on, though its last attempt looks clean. A local executor that lost files ends its JVM later."""
     here = Path(__file__).with_name("one_batch.py")
-    command = [sys.executable, here, "pipelines_of_tests:repeat", json.dumps(asdict(aws))]
+    command = [sys.executable, str(here), "pipelines_of_tests:repeat", json.dumps(asdict(aws))]
     environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join([str(here.parent), os.environ.get("PYTHONPATH", "")])}
     told = json.loads(subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True, timeout=300).stdout.splitlines()[-1])
     first, second = told["seen"]
@@ -157,7 +157,10 @@ class Stuck:
     def __getattr__(self, name: str) -> Callable[..., None]:
         if not name.startswith("on"):
             raise AttributeError(name)
-        return lambda *_: self.over.wait() and None
+        return self._wait
+
+    def _wait(self, *_: object) -> None:
+        self.over.wait()
 
 
 def test_a_listener_that_stands_still_does_not_hold_a_batch(spark: SparkSession, epoch: Callable[[str], Epoch]) -> None:

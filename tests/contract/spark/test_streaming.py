@@ -179,6 +179,11 @@ def test_an_error_of_the_function_ends_the_query_and_the_batch_comes_again(spark
     assert sorted(n for batch in found[1:] for n in batch) == list(range(RECORDS))
 
 
+def collect(batch: DataFrame, _number: int) -> None:
+    """Reads all of it."""
+    batch.collect()
+
+
 def test_a_second_source_on_the_table_and_a_second_use_of_the_source_are_refused(spark: SparkSession, config: Config, tmp_path: Path) -> None:
     """The first by the lease; of a union Spark makes two readers that know nothing of each other."""
     drain = threading.Event()
@@ -189,7 +194,7 @@ def test_a_second_source_on_the_table_and_a_second_use_of_the_source_are_refused
         stream = source.load()
         twice = stream.select("shardId").union(source.load().select("shardId"))
         with pytest.raises(PySparkException, match="read this source once"):
-            run(source, twice, tmp_path, lambda batch, _: batch.collect() and None)
+            run(source, twice, tmp_path, collect)
         with pytest.raises(Refused, match="another source for another query"):
             source.start(stream.writeStream.format("noop"))
     assert len(wiring.store(config).shards()) == SHARDS

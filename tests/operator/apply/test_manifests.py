@@ -269,7 +269,8 @@ def test_what_a_template_mounts_over_scratch_space_takes_its_place(role: str) ->
     whose = CONTAINERS[role]
     mounts, big = [{"name": "mine", "mountPath": f"{TMP}/"}], {"name": "sluice-work", "emptyDir": {"sizeLimit": "9Gi"}}
     template = {"spec": {"volumes": [{"name": "mine", "emptyDir": {}}, big], "containers": [{"name": whose, "volumeMounts": mounts}]}}
-    pod = pods(**{whose: {"podTemplate": template}})[role]
+    change: Json = {whose: {"podTemplate": template}}
+    pod = pods(**change)[role]
     (container,) = pod["containers"]
     assert {mount["mountPath"].rstrip("/"): mount["name"] for mount in container["volumeMounts"]}.items() >= {
         (TMP, "mine"),

@@ -183,7 +183,7 @@ def test_a_renewal_that_lost_a_race_renews_nothing(town: Town) -> None:
         return found
 
     until = leader.candidate._until
-    town.twin.get = raced  # type: ignore[method-assign]  # somebody writes between its two calls
+    town.twin.get = raced  # type: ignore[method-assign, assignment]  # somebody writes between its two calls
     leader.candidate.turn()
     assert leader.candidate._until == until
 

@@ -32,7 +32,7 @@ def ended(code: int, message: str = "", **more: str) -> Json:
 
 
 DELETED = {"deletionTimestamp": STAMP}
-DISRUPTED = {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}]}
+DISRUPTED: dict[str, Any] = {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}]}
 ENDS = [
     (raw(ended(65, '{"reason": "Refused", "message": "no stream"}')), 65, "Refused", "no stream"),
     (raw(ended(75, '{"reason": "LeaseHeld", "message": "x"}')), 75, "LeaseHeld", "x"),

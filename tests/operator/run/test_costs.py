@@ -186,7 +186,9 @@ def test_only_a_driver_that_is_listened_to_puts_the_next_look_off() -> None:
     """Its silence would be news. While it starts, or drains, time may bring something else."""
     world = started()
     assert reconcile(world.office, KEY, world.now).latest == world.now + RESYNC
-    assert world.office.cache.last_report_at(KEY) == world.now - (STALE - (reconcile(world.office, KEY, world.now).wake - world.now))
+    wake = reconcile(world.office, KEY, world.now).wake
+    assert wake
+    assert world.office.cache.last_report_at(KEY) == world.now - (STALE - (wake - world.now))
     world.apply({**SPEC, "suspend": True})
     assert world.run(60, until=lambda: world.status["phase"] == "Suspended"), world.status
     assert reconcile(world.office, KEY, world.now).latest is None

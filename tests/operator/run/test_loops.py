@@ -194,7 +194,7 @@ def test_a_namespace_that_may_not_be_watched_does_not_end_the_process() -> None:
     """By default kopf gives up after 54 s of 403, and all other namespaces with it."""
     settings = kopf.OperatorSettings()
     configure(settings)
-    pauses = settings.networking.error_backoffs
+    pauses: Any = settings.networking.error_backoffs
     assert list(itertools.islice(iter(pauses), 1000))[-1] == 30.0
     assert len(list(itertools.islice(iter(pauses), 1000))) == 1000
 

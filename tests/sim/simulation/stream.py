@@ -33,9 +33,9 @@ class UserRecord:
         if position["at"] == "TIMESTAMP":
             return self.arrival >= int(position["millis"])
         if position["at"] != "AFTER":
-            return position["at"] == "TRIM_HORIZON"
+            return bool(position["at"] == "TRIM_HORIZON")
         number = int(position["sequence"])
-        return self.number > number or (self.number == number and "sub" in position and self.sub > position["sub"])
+        return self.number > number or (self.number == number and "sub" in position and self.sub > int(position["sub"]))
 
 
 def aggregate(payloads: list[bytes]) -> bytes:

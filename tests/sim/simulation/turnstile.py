@@ -35,7 +35,8 @@ class Process:
 
     def __init__(self, name: str, body: Callable[[Process], None]) -> None:
         self.name, self._body = name, body
-        self.at, self.fault = "start", None
+        self.at = "start"
+        self.fault: str | None = None
         self.waiting: Waiting | None = None
         self.done = self._killed = False
         self.error: BaseException | None = None

@@ -107,6 +107,7 @@ class World(Scheduler):
         self.ledger.wrote(keys)
         for key in keys:
             if key.startswith("bootstrap/"):
+                assert self._running
                 self._marks[key.split("/")[1]] = self._listed[self._running.name]
         if fresh and not self.another_stream:
             self._begun(self.table.rows["consumer"])
@@ -190,9 +191,10 @@ class World(Scheduler):
             self._migrated()
         last = self._last()
         for _ in range(ENDINGS):
-            if not isinstance(last.driver and last.driver.error, DataLost):
+            loss = last.driver.error if last.driver else None
+            if not isinstance(loss, DataLost):
                 break
-            last = self._last(accept=last.driver.error)
+            last = self._last(accept=loss)
         self._judge(last)
         if not last.over and not self.ledger.missing():
             self._news(last)

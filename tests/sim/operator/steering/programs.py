@@ -275,7 +275,7 @@ class Migrator:
         self.ended = (code, {} if code == 143 else self.ENDS.get(code, {"message": "row 'x' is unknown"}))
 
 
-PROGRAMS = {"driver": Driver, "executor": Executor, "migration": Migrator}
+PROGRAMS: dict[str, Any] = {"driver": Driver, "executor": Executor, "migration": Migrator}
 
 
 def gone_by(pod: Json) -> datetime | None:

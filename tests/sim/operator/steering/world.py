@@ -60,7 +60,8 @@ class World:
             return Idle()
         if self.habits.sidecar and role != "executor":
             self.nodes.sidecars.add(uid)
-        return PROGRAMS[role](self.place, pod)
+        made: Program = PROGRAMS[role](self.place, pod)
+        return made
 
     def _admit(self, body: Json) -> None:
         role = (body["metadata"].get("labels") or {}).get("sluice.dev/role")
