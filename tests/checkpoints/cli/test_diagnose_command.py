@@ -2,99 +2,19 @@
 
 from __future__ import annotations
 
-import copy
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
+from diagnosing import TABLE, Scene, kinds, lease
 
 from sluice_checkpoints.cli import diagnose
-from sluice_checkpoints.cli.main import main
 from sluice_checkpoints.errors import ServiceUnavailable
-from sluice_checkpoints.formats import kcl, kinsumer, nifi, sluice
+from sluice_checkpoints.formats import kcl, kinsumer, nifi
 from sluice_checkpoints.formats.snapshot import TableKey
-from sluice_checkpoints.memory.migration import MemorySources
-from sluice_checkpoints.memory.stream import MemoryStream
-from sluice_checkpoints.position import Position
-from sluice_checkpoints.protocol.encoding import item_to_wire
-from sluice_checkpoints.protocol.rows import ConsumerRow, MigrationRow, ShardRow
-
-TABLE = "orders-app"
-DIAGNOSE = ["diagnose", "--table", TABLE, "--stream", "orders", "--region", "us-east-1"]
-
-
-class TwinRecords:
-    """`OldestRecords` over a stream in memory; remembers what it was asked."""
-
-    def __init__(self, stream: MemoryStream) -> None:
-        self.stream, self.asked = stream, list[str]()
-
-    def oldest(self, shard_ids: Iterable[str]) -> Mapping[str, str]:
-        """See `OldestRecords.oldest`."""
-        self.asked = list(shard_ids)
-        return {i: self.stream.shards[i].records[0].sequence for i in self.asked if self.stream.shards[i].records}
-
-
-def lease(shard: str, checkpoint: str, **more: dict[str, Any]) -> dict[str, Any]:
-    """A KCL row."""
-    return {"leaseKey": {"S": shard}, "checkpoint": {"S": checkpoint}, "checkpointSubSequenceNumber": {"N": "0"}, "leaseCounter": {"N": "1"}} | more
-
-
-class Scene:
-    """A stream of two shards, three records each, and a KCL table that stands at the second ones."""
-
-    def __init__(self) -> None:
-        self.stream = MemoryStream("orders", shards=2)
-        self.a, self.b = self.stream.shards
-        self.places = [[self.stream.put_in(shard, b"x") for _ in range(3)][1] for shard in (self.a, self.b)]
-        rows: list[Any] = [lease(shard, place, leaseOwner={"S": "w1"}) for shard, place in zip((self.a, self.b), self.places, strict=True)]
-        self.sources = MemorySources({TABLE: (kcl.KEY, rows)})
-        self.records = TwinRecords(self.stream)
-
-    @property
-    def rows(self) -> list[Any]:
-        """The table's rows, to be changed."""
-        return self.sources.tables[TABLE][1]
-
-    def holds(self, keys: tuple[TableKey, ...], *rows: Any, table: str = TABLE) -> None:
-        """Makes a table another one."""
-        self.sources.tables[table] = (keys, list(rows))
-
-    def sight(self, options: diagnose.DiagnoseOptions) -> diagnose.DiagnosePorts:
-        """The ports."""
-        return diagnose.DiagnosePorts(self.sources, self.stream, self.records if options.records else None)
-
-
-@pytest.fixture
-def scene() -> Scene:
-    """One scene."""
-    return Scene()
-
-
-@pytest.fixture
-def call(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Runs the command over the scene; it leaves no termination message and changes no table."""
-    log = tmp_path / "termination-log"
-    monkeypatch.setenv("SLUICE_TERMINATION_LOG", str(log))
-    monkeypatch.setattr(diagnose, "_sight", scene.sight)
-
-    def run(*arguments: str) -> Result:
-        before = copy.deepcopy(scene.sources.tables)
-        result = CliRunner().invoke(main, [*DIAGNOSE, *arguments])
-        assert scene.sources.tables == before
-        assert not log.exists()
-        return result
-
-    return run
-
-
-def kinds(result: Result) -> dict[str, str]:
-    """Kinds and severities of a document."""
-    return {finding["kind"]: finding["severity"] for finding in json.loads(result.stdout)["findings"]}
 
 
 def test_a_table_in_order_ends_with_0(call: Callable[..., Result]) -> None:
@@ -214,87 +134,6 @@ def test_what_the_table_does_not_say_the_user_may(call: Callable[..., Result], s
     del scene.rows[1]
     result = call("--json", *initial)
     assert (result.exit_code, kinds(result)) == (code, {"hole": severity})
-
-
-def test_nifi_between_two_tables(call: Callable[..., Result], scene: Scene) -> None:
-    """The main table is gone, and the copy complete."""
-    place = zip((scene.a, scene.b), scene.places, strict=True)
-    rows = [{"streamName": {"S": "orders"}, "shardId": {"S": shard}, "sequenceNumber": {"S": sequence}} for shard, sequence in place]
-    marker = {"streamName": {"S": "orders"}, "shardId": {"S": "__migration__"}, "migrationStatus": {"S": "COMPLETE"}}
-    del scene.sources.tables[TABLE]
-    scene.holds(nifi.KEY, *rows, marker, table=TABLE + "_migration")
-    result = call("--json")
-    assert (result.exit_code, kinds(result)) == (1, {"interrupted-migration": "WILL_BE_LOST"})
-    assert "the main table is gone" in result.stdout
-    marker["migrationStatus"] = {"S": "IN_PROGRESS"}
-    assert json.loads(call("--json").stdout)["counts"]["LOST"] == 1
-
-
-@pytest.mark.parametrize(("copied", "only"), [(0, 2), (1, 1), (2, 0)])
-def test_nifi_before_it_deletes_the_kcl_table(call: Callable[..., Result], scene: Scene, copied: int, only: int) -> None:
-    """What was not copied goes with it; when everything was, it is a warning."""
-    place = list(zip((scene.a, scene.b), scene.places, strict=True))[:copied]
-    rows = [{"streamName": {"S": "orders"}, "shardId": {"S": shard}, "sequenceNumber": {"S": sequence}} for shard, sequence in place]
-    scene.holds(nifi.KEY, *rows, table=TABLE + "_migration")
-    result = call("--json")
-    assert (result.exit_code, kinds(result)) == (int(only > 0), {"interrupted-migration": "WILL_BE_LOST" if only else "WARNING"})
-    (finding,) = json.loads(result.stdout)["findings"]
-    assert [i in finding["text"] for i in (scene.a, scene.b)] == [copied < 1, copied < 2]
-
-
-def test_an_empty_table_is_told_shard_by_shard(call: Callable[..., Result], scene: Scene) -> None:
-    """NiFi after its only copy was deleted: the table is there, and nothing in it."""
-    scene.holds(nifi.KEY)
-    result = call("--json")
-    assert (result.exit_code, kinds(result)) == (1, {"table": "WARNING", "hole": "WILL_BE_LOST"})
-    assert json.loads(result.stdout)["counts"]["WILL_BE_LOST"] == 2
-
-
-def own(stream: MemoryStream, **changes: Any) -> dict[str, Any]:
-    """Sluice's consumer row."""
-    told = stream.describe()
-    return item_to_wire(replace(ConsumerRow("c", told.arn, told.created_millis, committed=7, bootstrapped=True), **changes).to_item())
-
-
-def test_a_table_of_sluice_is_read_too(call: Callable[..., Result], scene: Scene) -> None:
-    """An open batch comes again; a shard that nobody made a row for is the audit's."""
-    place = Position.after(scene.places[0])
-    row = item_to_wire(ShardRow(scene.a, place, place, batch=8).to_item())
-    scene.holds(sluice.KEY, own(scene.stream), row)
-    result = call("--json")
-    assert (result.exit_code, kinds(result)) == (0, {"read-again": "INFO", "hole": "INFO"})
-
-
-@pytest.mark.parametrize(
-    ("change", "code", "kind", "word"),
-    [
-        ({"stream_created": 5}, 1, "other-stream", "created 5"),
-        ({"state": "EXPORTED"}, 0, "table", "EXPORTED"),
-        ({"bootstrapped": False}, 0, "table", "never bootstrapped"),
-        (None, 0, "table", "its migration was not completed"),
-    ],
-)
-def test_a_table_of_sluice_that_no_consumer_may_use_is_told(  # a claim left behind is the last one
-    call: Callable[..., Result], scene: Scene, change: dict[str, Any] | None, code: int, kind: str, word: str
-) -> None:
-    """With the rest of what is wrong, which here is nothing."""
-    places = [Position.after(place) for place in scene.places]
-    rows = [item_to_wire(ShardRow(i, place, place).to_item()) for i, place in zip((scene.a, scene.b), places, strict=True)]
-    first = own(scene.stream, **change) if change else item_to_wire(MigrationRow("old", "kcl", 0).to_item())
-    scene.holds(sluice.KEY, first, *rows)
-    result = call("--json")
-    assert result.exit_code == code
-    assert [(f["kind"], word in f["text"]) for f in json.loads(result.stdout)["findings"]] == [(kind, True)]
-
-
-def test_a_row_of_sluice_that_sluice_did_not_write_is_a_finding(call: Callable[..., Result], scene: Scene) -> None:
-    """Torn rows, and positions of no known kind."""
-    rows = [
-        {"id": {"S": f"shard/{shard}"}, "start": item_to_wire({"x": {"at": at}})["x"]} for shard, at in ((scene.a, "END"), (scene.b, "ELSEWHERE"))
-    ]
-    scene.holds(sluice.KEY, own(scene.stream), *rows)
-    result = call("--json")
-    assert (result.exit_code, kinds(result)) == (0, {"unreadable": "SUSPECTED"})
 
 
 def test_many_findings_of_a_kind_are_counted(call: Callable[..., Result], scene: Scene) -> None:

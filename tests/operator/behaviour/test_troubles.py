@@ -6,130 +6,13 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from operator_world import MIGRATING, SPEC, World, assert_nothing_left, ready
+from operator_world import SPEC, assert_nothing_left, ready
 from scenarios import started
 
 from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import Rejected
 
 Json = dict[str, Any]
-
-
-def test_the_driver_starts_only_after_the_migration() -> None:
-    """The world's own invariant watches every second; here: it happened, and the figures are the Job's."""
-    world = started(MIGRATING)
-    assert world.condition("Migrated") == world.condition("Migrated") | {"status": "True", "reason": "Complete"}
-    assert world.status["migration"]["rows"] == 7
-    assert world.reasons()[:4] == ["Accepted", "MigrationStarted", "MigrationComplete", "DriverStarting"]
-
-
-@pytest.mark.parametrize(("warnings", "told"), [(0, "7 shards"), (1, "7 shards; 1 warning"), (2, "7 shards; 2 warnings")])
-def test_what_a_migration_came_to_is_said_once(warnings: int, told: str) -> None:
-    """In the Job's words, and beside them what they do not say."""
-    world = World()
-    world.job_warnings = warnings
-    world.apply(MIGRATING)
-    assert world.run(30, until=lambda: world.condition("Migrated").get("reason") == "Complete")
-    assert world.condition("Migrated")["message"] == told
-
-
-def test_a_deletion_in_the_middle_of_a_migration_stops_the_job() -> None:
-    """Nothing has started yet, and nothing will."""
-    world = World()
-    world.apply(MIGRATING)
-    assert world.run(10, until=lambda: any(True for _ in world.twin.all("Job")))
-    world.delete()
-    world.run(30)
-    assert_nothing_left(world)
-
-
-def test_suspending_stops_the_migration_and_resuming_tries_again() -> None:
-    """The second try is another Job."""
-    world = World()
-    world.apply(MIGRATING)
-    world.run(10, until=lambda: any(True for _ in world.twin.all("Job")))
-    world.apply({**MIGRATING, "suspend": True})
-    assert world.run(20, until=lambda: world.status["phase"] == "Suspended")
-    assert list(world.twin.all("Job")) == []
-    world.apply(MIGRATING)
-    assert world.run(60, until=lambda: ready(world))
-    assert world.status["migration"]["job"].endswith("-2")
-
-
-def test_an_active_source_is_tried_again_and_says_so() -> None:
-    """75, 75, 0: three Jobs, one after another."""
-    world = World()
-    world.job_exits = [75, 75]
-    world.apply(MIGRATING)
-    assert world.run(20, until=lambda: world.condition("Migrated").get("reason") == "SourceActive")
-    assert world.condition("Reconciling")["reason"] == "SourceActive"
-    assert not world.condition("Stalled")
-    assert world.run(120, until=lambda: ready(world))
-    assert world.status["migration"]["tries"] == 3
-
-
-def test_a_failed_migration_stalls_with_the_jobs_words_until_a_retry_is_asked_for() -> None:
-    """No driver meanwhile; the annotation starts one new try, once."""
-    world = World()
-    world.job_exits = [65, 65]
-    world.apply(MIGRATING)
-    assert world.run(30, until=lambda: world.condition("Stalled").get("reason") == "MigrationFailed")
-    assert "row 'x'" in world.condition("Stalled")["message"]
-    world.run(600)
-    assert world.status["migration"]["tries"] == 1
-    world.annotate(retry="again")
-    assert world.run(30, until=lambda: world.status["migration"]["tries"] == 2)
-    world.run(300)
-    assert world.status["migration"]["tries"] == 2
-    world.annotate(retry="once more")
-    assert world.run(60, until=lambda: ready(world))
-
-
-def test_a_failed_migration_is_tried_again_when_what_it_would_run_changes() -> None:
-    """A new image is a reason, a new batch size is none."""
-    world = World()
-    world.job_exits = [1]
-    world.apply(MIGRATING)
-    assert world.run(30, until=lambda: world.condition("Stalled").get("reason") == "MigrationFailed")
-    world.apply({**MIGRATING, "batch": {"intervalSeconds": 9}})
-    world.run(60)
-    assert world.status["migration"]["tries"] == 1
-    world.apply({**MIGRATING, "pipeline": {**SPEC["pipeline"], "image": "fixed"}})
-    assert world.run(60, until=lambda: ready(world))
-
-
-def test_a_migration_edited_while_it_runs_is_stopped_before_the_next_try() -> None:
-    """The world watches that never two of them run."""
-    world = World()
-    world.apply(MIGRATING)
-    assert world.run(10, until=lambda: any(True for _ in world.twin.all("Job")))
-    world.apply({**MIGRATING, "pipeline": {**SPEC["pipeline"], "image": "other"}})
-    assert world.run(60, until=lambda: ready(world))
-    assert world.status["migration"]["tries"] == 2
-
-
-def test_a_deleted_job_is_made_again() -> None:
-    """By hand, in the middle of its run."""
-    world = World()
-    world.apply(MIGRATING)
-    world.lost_nodes = True  # else it would be done by then
-    assert world.run(60, until=lambda: world.status.get("migration", {}).get("uid") is not None)
-    job = next(iter(world.twin.all("Job")))
-    world.twin.finish_deletion(job)
-    world.lost_nodes = False
-    assert world.run(90, until=lambda: ready(world))
-    assert "MigrationLost" in world.reasons()
-
-
-def test_a_migration_whose_pod_was_deleted_is_tried_again() -> None:
-    """By hand, or with its node: nothing has failed, and nobody has to ask for a retry."""
-    world = World()
-    world.apply(MIGRATING)
-    assert world.run(10, until=lambda: any(pod.get("status", {}).get("phase") == "Running" for pod in world._pods("migration")))
-    world.delete_pod(world._pods("migration")[0]["metadata"]["name"])
-    assert world.run(60, until=lambda: ready(world))
-    assert "MigrationLost" in world.reasons()
-    assert "MigrationFailed" not in world.reasons()
 
 
 def test_a_failing_driver_backs_off_longer_each_time() -> None:
@@ -262,15 +145,6 @@ def test_a_driver_on_a_lost_node_is_waited_for_until_the_user_gives_it_up() -> N
     assert world.run(60, until=lambda: ready(world))
     assert world.status["driver"]["attempt"] == 2
     assert '"force": true' in world.drivers()[0]["metadata"]["annotations"]["sluice.dev/config"]
-
-
-def test_an_edited_migrate_from_has_no_effect_after_the_migration_and_is_told_once() -> None:
-    """Removal is fine too."""
-    world = started(MIGRATING)
-    world.apply({**SPEC, "migrateFrom": {"table": "another"}})
-    world.run(60)
-    assert world.reasons().count("MigrationIgnored") == 1
-    assert world.status["migration"]["tries"] == 1
 
 
 def test_a_status_that_the_server_refuses_is_tried_again_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,130 @@
+"""An epoch begins: whose table and stream it is, what it fences first, and what an audit of the stream finds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from consuming import S0, S1, Bench
+
+from sluice_checkpoints.errors import Fenced, LostRace, ProtocolViolation, Refused
+from sluice_checkpoints.memory.stream import MemoryStream
+from sluice_checkpoints.position import TRIM_HORIZON, Position
+from sluice_checkpoints.protocol.rows import ConsumerRow
+from sluice_checkpoints.protocol.store import Range, TaskAttempt
+from sluice_consumer.batches import planner
+from sluice_consumer.batches.consumer import check_identity
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [({"stream_arn": "arn:other"}, "arn:other"), ({"stream_created": 1}, "new table")],
+    ids=["another stream's table", "a stream that was deleted and made again"],
+)
+def test_a_table_is_refused_that_is(changed: dict[str, object], message: str) -> None:
+    """Positions mean nothing in another stream."""
+    identity = MemoryStream("s").describe()
+    row = ConsumerRow("id", identity.arn, identity.created_millis)
+    check_identity(row, identity)
+    with pytest.raises(Refused, match=message):
+        check_identity(replace(row, **changed), identity)  # type: ignore[arg-type]  # literals of a test
+
+
+def test_an_epoch_does_not_begin_on_a_recreated_stream() -> None:
+    """Nothing is fenced or created then."""
+    bench = Bench()
+    consumer = bench.take()
+    bench.now += 1
+    bench.stream.recreate()
+    before = dict(bench.table.rows)
+    with pytest.raises(Refused):
+        consumer.begin()
+    assert bench.table.rows == before
+
+
+def test_an_audit_ends_an_epoch_whose_stream_was_made_again_and_gives_its_shards_no_rows() -> None:
+    """Ids of shards repeat in the new stream, and positions mean nothing there."""
+    bench = Bench()
+    consumer = bench.begin()
+    bench.now += 1
+    bench.stream.recreate(shards=3)
+    before = dict(bench.table.rows)
+    with pytest.raises(Refused, match="give this consumer a new table") as refused:
+        consumer.audit()
+    assert refused.value.exit_code == 65
+    assert bench.table.rows == before
+
+
+def test_an_audit_ends_an_epoch_whose_stream_is_gone() -> None:
+    """The message says so."""
+    bench = Bench()
+    consumer = bench.begin()
+    bench.stream.exists = False
+    with pytest.raises(Refused, match="does not exist"):
+        consumer.audit()
+
+
+def test_an_audit_learns_of_a_new_retention() -> None:
+    """Warnings are measured against it."""
+    bench = Bench()
+    consumer = bench.begin()
+    bench.stream.retention_millis *= 7
+    consumer.audit()
+    assert consumer.identity == bench.stream.describe()
+
+
+def test_an_epoch_fences_every_row_before_it_reads_the_rows_it_plans_from() -> None:
+    """Take, then fence, then read (KAFKA-8187)."""
+    bench = Bench(2)
+    bench.begin()
+    seen: list[str] = []
+    bench.table.hook = lambda when, operation, _: seen.append(operation) if when == "before" else None
+    consumer = bench.begin()
+    assert seen[-3:] == ["write", "write", "scan"]
+    assert {row.generation for row in consumer.view.rows.values()} == {2}
+
+
+def test_an_epoch_that_lost_the_lease_before_it_began_writes_nothing() -> None:
+    """A later epoch owns the rows."""
+    bench = Bench()
+    late = bench.take()
+    bench.begin()
+    before = dict(bench.table.rows)
+    with pytest.raises(Fenced):
+        late.begin()
+    assert bench.table.rows == before
+
+
+def test_a_shard_that_stands_at_its_end_is_not_fenced() -> None:
+    """Nobody can bind it, and a stream that was resharded for a year has thousands of such rows."""
+    bench = Bench()
+    former = bench.begin()
+    bench.split(former)
+    heir = bench.begin()
+    rows = heir.view.rows
+    assert (rows[S0].generation, rows[S1].generation) == (former.epoch.generation, heir.epoch.generation)
+    assert planner.held(heir.view, heir.epoch.generation) == len(rows)
+
+
+def test_a_zombie_cannot_move_a_shard_that_stands_at_its_end_though_it_was_not_fenced() -> None:
+    """Whatever range it fetched starts before END."""
+    bench = Bench()
+    former = bench.begin()
+    bench.split(former)
+    bench.begin()
+    before = bench.table.rows[f"shard/{S0}"]
+    late = Range(S0, TRIM_HORIZON, Position.after("9"), "9", 1)
+    with pytest.raises(ProtocolViolation):
+        bench.store.bind(former.epoch, 2, late, TaskAttempt("k", 1))
+    with pytest.raises(LostRace):
+        bench.store.register(former.epoch, 2, S0, TaskAttempt("k", 1))
+    assert bench.table.rows[f"shard/{S0}"] == before
+
+
+def test_an_epoch_begins_with_the_possible_losses_of_committed_ranges() -> None:
+    """The epoch that committed them may have ended before it reported them; a range that is still open is reported with its batch."""
+    bench = Bench(2)
+    former = bench.begin()
+    rows = former.view.rows
+    former.view = replace(former.view, committed=1, rows={S0: replace(rows[S0], batch=1, note="n"), S1: replace(rows[S1], batch=2, note="m")})
+    assert former.notes == (f"{S0}: n",)
