@@ -134,7 +134,7 @@ class World:
 
     def restart(self) -> None:
         """A new operator process with an empty cache."""
-        self.office = ReconcileContext(self.twin, Cache(), Settings(image="sluice-consumer:test"))
+        self.context = ReconcileContext(self.twin, Cache(), Settings(image="sluice-consumer:test"))
         self._fed: dict[str, tuple[str, Json]] = {}
         self.wake = self.now
 
@@ -161,7 +161,7 @@ class World:
                 return
             self.passes += 1
             try:
-                self.wake = reconcile(self.office, KEY, self.now).wake
+                self.wake = reconcile(self.context, KEY, self.now).wake
             except Crash:
                 self.crashes += 1
                 self.restart()
@@ -180,11 +180,11 @@ class World:
             version = body["metadata"]["resourceVersion"]
             if self._fed.get(uid, ("", {}))[0] != version:
                 self._fed[uid] = (version, json.loads(json.dumps(body)))
-                self.office.cache.see(body["kind"], self._fed[uid][1], self.now)
+                self.context.cache.see(body["kind"], self._fed[uid][1], self.now)
                 changed = True
         for uid in [uid for uid in self._fed if uid not in present]:
             _, body = self._fed.pop(uid)
-            self.office.cache.see(body["kind"], body, self.now, gone=True)
+            self.context.cache.see(body["kind"], body, self.now, gone=True)
             changed = True
         return changed
 

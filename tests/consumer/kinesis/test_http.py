@@ -3,111 +3,24 @@
 from __future__ import annotations
 
 import base64
-import json
-from typing import Any, ClassVar
+from typing import Any
 
-import cbor2
 import pytest
 import urllib3
 from botocore.credentials import Credentials
 from botocore.exceptions import CredentialRetrievalError
 from botocore.session import Session
-from reading.cbor import Style
+from reading.replies import DATE_MILLIS, PASSING, RECORD, Answer, Server, error, get_records
 
 from sluice_checkpoints.aws.connections import Connections
-from sluice_checkpoints.aws.retry import Patience
-from sluice_checkpoints.aws.signed_http import SignedHttp, Signer, _http
+from sluice_checkpoints.aws.signed_http import Signer, _http
 from sluice_checkpoints.errors import ProtocolViolation, Refused, ServiceUnavailable
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import Child
-from sluice_consumer.kinesis.client import IteratorExpired, Records, ShardNotFound
-from sluice_consumer.kinesis.codec import CBOR, JSON
-from sluice_consumer.kinesis.http import KINESIS, WAITS, HttpKinesis, KinesisCalls, StreamAddress, connect
-from sluice_consumer.kinesis.pacing import Pacer
+from sluice_consumer.kinesis.client import IteratorExpired, ShardNotFound
+from sluice_consumer.kinesis.http import KINESIS, WAITS, HttpKinesis, StreamAddress, connect
 from sluice_consumer.shards.request_counts import RequestCounter
 
-DATE = "Fri, 21 Nov 2025 10:00:00 GMT"
-DATE_MILLIS = 1_763_719_200_000
-Answer = Exception | tuple[int, bytes]
-
-
-class Server:
-    """A connection pool that answers from a list, the last one for ever, and keeps what it was asked."""
-
-    def __init__(self) -> None:
-        self.answers: list[Answer] = []
-        self.asked: list[tuple[str, str, dict[str, Any], dict[str, str]]] = []
-        self.headers = {"Date": DATE}
-
-    def request(self, method: str, url: str, body: bytes, headers: dict[str, str]) -> Any:
-        """See `urllib3.PoolManager.request`."""
-        spoken = json.loads if headers["Content-Type"] == JSON.content_type else cbor2.loads
-        self.asked.append((method, url, spoken(body), headers))
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if isinstance(answer, Exception):
-            raise answer
-        return urllib3.HTTPResponse(answer[1], status=answer[0], headers=self.headers, preload_content=True)
-
-    def says(self, *answers: Answer | dict[str, Any]) -> None:
-        """What comes next."""
-        self.answers = [(200, json.dumps(answer).encode()) if isinstance(answer, dict) else answer for answer in answers]
-
-
-def error(code: str, message: str = "", status: int = 400) -> Answer:
-    """A failed reply."""
-    return status, json.dumps({"__type": f"com.amazonaws.kinesis.v20131202#{code}", "message": message}).encode()
-
-
-@pytest.fixture
-def server() -> Server:
-    """Kinesis."""
-    return Server()
-
-
-@pytest.fixture
-def slept() -> list[float]:
-    """Pauses that were made."""
-    return []
-
-
-@pytest.fixture
-def tally() -> RequestCounter:
-    """What was called."""
-    return RequestCounter()
-
-
-@pytest.fixture
-def kinesis(server: Server, slept: list[float], tally: RequestCounter, monkeypatch: pytest.MonkeyPatch) -> HttpKinesis:
-    """The client; its time passes only in pauses."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    address = StreamAddress("orders", "eu-west-1", "https://kinesis.example")
-    patience = Patience(
-        limit=30, first=0.1, cap=5, clock=lambda: sum(slept), sleep=slept.append, dice=lambda: 1.0, listener=tally.listener("kinesis")
-    )
-    pool: Any = server
-    wire = KinesisCalls(SignedHttp(Signer(KINESIS, Session(), address.region, address.endpoint), pool))
-    return HttpKinesis(address, wire, Pacer(lambda: sum(slept), slept.append), patience, JSON)
-
-
-@pytest.fixture
-def fluent(kinesis: HttpKinesis) -> HttpKinesis:
-    """The same client as it is outside of these tests: it asks for records in CBOR."""
-    kinesis._codec = CBOR
-    return kinesis
-
-
-def spoken(server: Server) -> list[str]:
-    """The formats that were asked in."""
-    return [headers["Content-Type"].rpartition("-amz-")[2] for _, _, _, headers in server.asked]
-
-
-def get_records(kinesis: HttpKinesis) -> Any:
-    """One call."""
-    return kinesis.get_records("shard", "iterator", 5)
-
-
-RECORD = {"SequenceNumber": "7", "PartitionKey": "k", "Data": base64.b64encode(b"\x00x").decode(), "ApproximateArrivalTimestamp": 1.7e9 + 0.001}
 POSITIONS = {
     TRIM_HORIZON: {"ShardIteratorType": "TRIM_HORIZON"},
     Position.timestamp(1_700_000_000_123): {"ShardIteratorType": "AT_TIMESTAMP", "Timestamp": 1_700_000_000.123},
@@ -192,20 +105,6 @@ def test_what_does_not_pass_is_said_at_once(
     with pytest.raises(raised, match=text or None):
         get_records(kinesis)
     assert slept == []
-
-
-PASSING: dict[str, Answer] = {
-    "throughput": error("ProvisionedThroughputExceededException"),
-    "limit": error("LimitExceededException"),
-    "key throttled": error("KMSThrottlingException"),
-    "credentials about to be refreshed": error("ExpiredTokenException"),
-    "internal": error("InternalFailure", status=500),
-    "a gateway": (502, b"<html>bad gateway</html>"),
-    "half a reply": (200, b'{"Records": ['),
-    "no connection": urllib3.exceptions.ProtocolError("reset"),
-    "no answer": urllib3.exceptions.ReadTimeoutError(None, "/", "timed out"),  # type: ignore[arg-type]
-    "a clock a little behind": error("InvalidArgumentException", "Timestamp cannot be greater than the current timestamp"),
-}
 
 
 @pytest.mark.parametrize("answer", PASSING.values(), ids=PASSING.keys())
@@ -337,68 +236,3 @@ def test_a_process_has_one_client_a_stream_and_one_pool_an_endpoint(kinesis: Htt
     assert kinesis._wire is not first._wire
     other = connect(StreamAddress("a", "eu-west-1", "http://127.0.0.1:1"), RequestCounter().listener("kinesis"))
     assert (other._wire, other._pacer) == (first._wire, first._pacer)
-
-
-class TestCbor:
-    """Records are asked for in CBOR, and in JSON from a service that does not speak it."""
-
-    HELD = Records(["7", "8"], ["k", "l"], [b"\x00x", b""], [1_700_000_000_001, 1_700_000_000_002])
-
-    def test_records_come_in_cbor(self, fluent: HttpKinesis, server: Server) -> None:
-        """The request is the same, in another format, and signed."""
-        server.says((200, Style().reply(self.HELD)))
-        page = get_records(fluent)
-        assert (page.records, page.next_iterator, page.behind_millis, page.server_millis) == (self.HELD, "next", 12, DATE_MILLIS)
-        assert (server.asked[0][2], spoken(server)) == ({"ShardIterator": "iterator", "Limit": 5}, ["cbor-1.1"])
-        assert "Signature=" in server.asked[0][3]["Authorization"]
-
-    @pytest.mark.parametrize("nothing", [b"\xf6", b"\xf7"], ids=["null", "undefined"])
-    def test_the_end_of_a_shard_in_cbor(self, fluent: HttpKinesis, server: Server, nothing: bytes) -> None:
-        """CBOR has two words for nothing."""
-        server.says((200, b"\xa2\x67Records\x80\x71NextShardIterator" + nothing))
-        assert get_records(fluent).next_iterator is None
-
-    def test_iterators_are_asked_for_in_json(self, fluent: HttpKinesis, server: Server) -> None:
-        """Nobody has to know in which unit a time is sent in CBOR."""
-        server.says({"ShardIterator": "token"})
-        fluent.get_iterator("shard", Position.timestamp(1_700_000_000_123))
-        assert spoken(server) == ["json-1.1"]
-
-    SILENT: ClassVar[dict[str, Answer]] = {
-        "the content type is refused": error("SerializationException"),
-        "HTTP's word for it": (415, b""),
-        "an operation that is unknown so": error("UnknownOperationException", status=404),
-        "a refusal that says nothing": (400, b"<html>"),
-        "a reply in JSON": (200, b'{"Records": [], "NextShardIterator": "x"}'),
-        "a reply that is cut": (200, Style().reply(HELD)[:-3]),
-    }
-
-    @pytest.mark.parametrize("answer", SILENT.values(), ids=SILENT.keys())
-    def test_a_service_without_it_is_asked_in_json_at_once_and_from_then_on(
-        self, fluent: HttpKinesis, server: Server, slept: list[float], answer: Answer
-    ) -> None:
-        """Without a pause, and without asking again."""
-        server.says(answer, {"Records": [RECORD]})
-        assert get_records(fluent).records.data == [b"\x00x"]
-        get_records(fluent)
-        assert (spoken(server), slept) == (["cbor-1.1", "json-1.1", "json-1.1"], [])
-
-    @pytest.mark.parametrize("name", ["throughput", "internal", "a gateway", "no connection"])
-    def test_what_passes_is_no_reason_to_change(self, fluent: HttpKinesis, server: Server, name: str) -> None:
-        """Throttling and lost connections say nothing about the format."""
-        server.says(PASSING[name], (200, Style().reply(self.HELD)))
-        assert len(get_records(fluent).records) == 2
-        assert spoken(server) == ["cbor-1.1"] * 2
-
-    def test_errors_are_understood_in_cbor(self, fluent: HttpKinesis, server: Server) -> None:
-        """A service may answer as it was asked."""
-        server.says((400, cbor2.dumps({"__type": "ExpiredIteratorException", "message": "old"})))
-        with pytest.raises(IteratorExpired, match="old"):
-            get_records(fluent)
-
-    def test_only_what_was_read_is_paced(self, fluent: HttpKinesis, server: Server, slept: list[float]) -> None:
-        """Payloads count, not their wrapping."""
-        server.says((200, Style().reply(Records(["7"], ["k"], [bytes(4 * 1024 * 1024)], [1]))))
-        get_records(fluent)
-        get_records(fluent)
-        assert sum(slept) == pytest.approx(1, abs=0.05)

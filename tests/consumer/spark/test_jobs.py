@@ -2,100 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pytest
-from py4j.protocol import Py4JError
+from spark_accounts import LEASE, QUERY, READ, Spark, judged
 
-from sluice_consumer.spark.jobs import LISTENER_SECONDS, Clock, Jobs, JobsNotDone
-from sluice_consumer.spark.status import FAILED, FORGOTTEN, RUNNING, SUCCEEDED, Execution, Facts, last_words
-
-LEASE = 20.0
-QUERY = Execution(3, "save at pipeline.py:9", ended=2000, clean=True, nested=False)
-READ = Facts("collect at pipeline.py:7", reads=True, execution=None, why="ValueError: no")
-
-
-@dataclass
-class Spark:
-    """A status store as it looks from outside, in virtual time. `later`: what becomes so at a moment."""
-
-    jobs: dict[int, str] = field(default_factory=dict)
-    about: dict[int, Facts] = field(default_factory=dict)
-    working: set[int] = field(default_factory=set)
-    busy: bool = False
-    lost_events: int = 0
-    alive: set[str] = field(default_factory=lambda: {"driver"})
-    dead: dict[str, str] = field(default_factory=dict)
-    silent: bool = False
-    repeated: bool = False
-    later: dict[float, Callable[[], object]] = field(default_factory=dict)
-    time: float = 0.0
-
-    def clock(self) -> Clock:
-        """Its time."""
-        return Clock(lambda: self.time, self.sleep)
-
-    def sleep(self, seconds: float) -> None:
-        """Lets things happen."""
-        self.time += seconds
-        for at in [at for at in self.later if at <= self.time]:
-            self.later.pop(at)()
-        assert self.time < 1000, "it waits for ever"
-
-    def begun(self) -> int:
-        """See `Status`."""
-        return len(self.jobs)
-
-    def status(self, job: int) -> str:
-        """See `Status`."""
-        return self.jobs[job]
-
-    def active(self, job: int) -> bool:
-        """See `Status`."""
-        return job in self.working
-
-    def facts(self, job: int) -> Facts:
-        """See `Status`."""
-        assert self.jobs[job] != FORGOTTEN
-        return self.about.get(job, READ)
-
-    def disturbed(self, jobs: Iterable[int]) -> bool:
-        """See `Status`."""
-        if self.silent:
-            raise Py4JError("forgotten")
-        return self.repeated and any(True for _ in jobs)
-
-    def drained(self, seconds: float) -> bool:
-        """See `Status`."""
-        if self.busy:
-            self.sleep(seconds)
-        return not self.busy
-
-    def dropped(self) -> int:
-        """See `Status`."""
-        return self.lost_events
-
-    def executors(self) -> tuple[frozenset[str], int]:
-        """See `Status`."""
-        return frozenset(self.alive), len(self.alive) + len(self.dead)
-
-    def gone(self) -> dict[str, str]:
-        """See `Status`."""
-        return dict(self.dead)
+from sluice_consumer.spark.jobs import LISTENER_SECONDS, JobsNotDone
+from sluice_consumer.spark.status import FAILED, FORGOTTEN, RUNNING, SUCCEEDED, Execution, last_words
 
 
 @pytest.fixture
 def spark() -> Spark:
     """One job before the batch, which failed."""
     return Spark({0: FAILED})
-
-
-def judged(spark: Spark) -> Jobs:
-    """The jobs from now on."""
-    jobs = Jobs(spark, spark.clock())
-    jobs.issue()
-    return jobs
 
 
 # -- the verdict -------------------------------------------------------------------------------------------------------------------

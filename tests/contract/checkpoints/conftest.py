@@ -12,12 +12,18 @@ import pytest
 
 from sluice_checkpoints.dynamodb.http import http_client
 from sluice_checkpoints.dynamodb.table import DynamoTable, Endpoint, client
+from sluice_checkpoints.dynamodb.target_tables import DynamoTargetTables
+from sluice_checkpoints.formats.changes import TargetTables
+from sluice_checkpoints.formats.writer import FormatWriter
+from sluice_checkpoints.formats.writers import WRITERS
 from sluice_checkpoints.memory.table import MemoryTable
+from sluice_checkpoints.memory.target_tables import MemoryTargetTables
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.protocol.table import Put, Table
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "checkpoints"))  # `migrating`: tests have no packages (importlib mode)
 
+from exports import Time
 from stored_rows import BOUND, CONSUMER_ROW, EPOCH, READER, ROW
 
 
@@ -130,3 +136,21 @@ def bound(store: CheckpointStore) -> CheckpointStore:
     """The same, with batch 8 bound by attempt 11 of task 4.1.0."""
     store.bind(EPOCH, 8, BOUND, READER)
     return store
+
+
+@pytest.fixture
+def name() -> str:
+    """A name never used before."""
+    return f"old-{uuid4()}_checkpoints"
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def tables(request: pytest.FixtureRequest) -> TargetTables:
+    """No tables yet."""
+    return MemoryTargetTables({}) if request.param == "memory" else DynamoTargetTables(request.getfixturevalue("dynamodb_api"), Time().patience())
+
+
+@pytest.fixture(params=list(WRITERS))
+def writer(request: pytest.FixtureRequest) -> FormatWriter:
+    """Each format."""
+    return WRITERS[request.param]

@@ -168,10 +168,10 @@ def test_a_pod_whose_deletion_no_watch_ever_told_holds_nothing_up() -> None:
     world = started()
     ghost = world.executors()[0]
     meta = {**ghost["metadata"], "name": "ghost", "uid": "ghost"}
-    world.office.cache.see("Pod", {**ghost, "metadata": meta}, world.now)
-    assert "ghost" in {pod.name for pod in world.office.cache.observed(KEY).executors}
-    reconcile(world.office, KEY, world.now, force_refresh=True)
-    assert "ghost" not in {pod.name for pod in world.office.cache.observed(KEY).executors}
+    world.context.cache.see("Pod", {**ghost, "metadata": meta}, world.now)
+    assert "ghost" in {pod.name for pod in world.context.cache.observed(KEY).executors}
+    reconcile(world.context, KEY, world.now, force_refresh=True)
+    assert "ghost" not in {pod.name for pod in world.context.cache.observed(KEY).executors}
 
 
 @pytest.mark.parametrize("kind", ["DataLossSuspected", "SourceMoved"])

@@ -101,15 +101,15 @@ class Left(MemoryCluster):
         for body in copy.deepcopy(situation["objects"]):
             self._objects[body["kind"], body["metadata"]["namespace"], body["metadata"]["name"]] = body
         self.version = 10_000
-        self.office = ReconcileContext(self, Cache(), Settings(image="sluice-consumer:another"))
+        self.context = ReconcileContext(self, Cache(), Settings(image="sluice-consumer:another"))
         for body in situation["objects"]:
-            self.office.cache.see(body["kind"], copy.deepcopy(body), self.now)
+            self.context.cache.see(body["kind"], copy.deepcopy(body), self.now)
 
     def pass_by(self, seconds: int = 0) -> None:
         """Some passes of the new operator, later."""
         self.now += timedelta(seconds=seconds)
         for _ in range(4):
-            reconcile(self.office, KEY, self.now, force_refresh=True)
+            reconcile(self.context, KEY, self.now, force_refresh=True)
 
     def status(self) -> Json:
         """Of the resource."""

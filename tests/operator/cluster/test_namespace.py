@@ -48,30 +48,30 @@ def scene(*, dying: bool) -> tuple[Bereft, ReconcileContext]:
     twin.delete(CONSUMER_KIND, *KEY, body["metadata"]["uid"])
     if dying:
         twin.delete("Namespace", KEY.namespace, "", space["metadata"]["uid"])
-    office = ReconcileContext(twin, Cache(), Settings())
-    office.cache.see(CONSUMER_KIND, twin.get(CONSUMER_KIND, *KEY) or {}, BEGIN)
-    return twin, office
+    context = ReconcileContext(twin, Cache(), Settings())
+    context.cache.see(CONSUMER_KIND, twin.get(CONSUMER_KIND, *KEY) or {}, BEGIN)
+    return twin, context
 
 
-def passes(office: ReconcileContext, number: int) -> None:
+def passes(context: ReconcileContext, number: int) -> None:
     """Some passes."""
     for _ in range(number):
-        reconcile(office, KEY, BEGIN, force_refresh=True)
+        reconcile(context, KEY, BEGIN, force_refresh=True)
 
 
 def test_with_its_namespace_a_resource_goes_at_once_though_nothing_can_be_listed() -> None:
     """Kubernetes ends the pods in their grace periods; who waits for them would wait for ever."""
-    twin, office = scene(dying=True)
+    twin, context = scene(dying=True)
     twin.bereft = True
-    passes(office, 2)
+    passes(context, 2)
     assert twin.get(CONSUMER_KIND, *KEY) is None
     assert twin.get("Pod", KEY.namespace, "orders-driver-1") is not None
 
 
 def test_alone_it_goes_after_its_pods() -> None:
     """The finalizer stays while a driver drains."""
-    twin, office = scene(dying=False)
-    passes(office, 3)
+    twin, context = scene(dying=False)
+    passes(context, 3)
     body = twin.get(CONSUMER_KIND, *KEY)
     assert body is not None
     assert FINALIZER in body["metadata"]["finalizers"]

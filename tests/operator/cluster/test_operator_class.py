@@ -32,8 +32,8 @@ BLUE = {CLASS: "blue"}
 class Noted(Loops):
     """Loops that only note whom they would wake."""
 
-    def __init__(self, office: ReconcileContext) -> None:
-        super().__init__(office, leading=False)
+    def __init__(self, context: ReconcileContext) -> None:
+        super().__init__(context, leading=False)
         self.woken: list[object] = []
 
     def wake(self, key: object, *, matters: bool = True) -> None:
@@ -42,11 +42,11 @@ class Noted(Loops):
         self.woken.append(key)
 
 
-def eyes(own: str = "") -> tuple[EventSink, Noted]:
+def sink(own: str = "") -> tuple[EventSink, Noted]:
     """Those of an operator of this class."""
-    office = ReconcileContext(MemoryCluster(lambda: BEGIN), Cache(), Settings(resource_class=own))
-    loops = Noted(office)
-    return EventSink(office.cache, loops, Freshness(resource_class=own), OperatorMetrics(), own), loops
+    context = ReconcileContext(MemoryCluster(lambda: BEGIN), Cache(), Settings(resource_class=own))
+    loops = Noted(context)
+    return EventSink(context.cache, loops, Freshness(resource_class=own), OperatorMetrics(), own), loops
 
 
 def resource(labels: Json, version: str = "1") -> Json:
@@ -65,7 +65,7 @@ def pod(name: str = "orders-driver-1") -> Json:
 @pytest.mark.parametrize("pod_first", [False, True])
 def test_a_stranger_is_not_remembered(own: str, labels: Json, *, pod_first: bool) -> None:
     """Nor its pods, whichever watch is first; nobody is woken for it, and no metric tells of it."""
-    found, loops = eyes(own)
+    found, loops = sink(own)
     events = [("Pod", pod()), (CONSUMER_KIND, resource(labels))]
     for kind, body in events if pod_first else reversed(events):
         found.see(kind, WatchEvent(body))
@@ -79,7 +79,7 @@ def test_a_stranger_is_not_remembered(own: str, labels: Json, *, pod_first: bool
 @pytest.mark.parametrize(("own", "labels"), [("", {}), ("", {CLASS: ""}), ("blue", BLUE)])
 def test_its_own_are(own: str, labels: Json) -> None:
     """By the label, or by having none."""
-    found, loops = eyes(own)
+    found, loops = sink(own)
     found.see(CONSUMER_KIND, WatchEvent(resource(labels)))
     found.see("Pod", WatchEvent(pod()))
     assert found.cache.known() == loops.woken[:1] == [KEY]
@@ -88,7 +88,7 @@ def test_its_own_are(own: str, labels: Json) -> None:
 
 def test_a_resource_changes_hands_with_its_label() -> None:
     """Who had it forgets it, who has it now takes it over, pods and all; and back again."""
-    (old, loops), (new, _) = eyes(), eyes("blue")
+    (old, loops), (new, _) = sink(), sink("blue")
     for version, labels in (("1", {}), ("2", BLUE), ("3", {})):
         for each in (old, new):
             each.see(CONSUMER_KIND, WatchEvent(resource(labels, version)))
@@ -102,7 +102,7 @@ def test_a_resource_changes_hands_with_its_label() -> None:
 
 def test_the_name_of_a_stranger_that_is_gone_is_free() -> None:
     """A resource of ours under its name is seen with its pods, also if they are told of first."""
-    found, _ = eyes()
+    found, _ = sink()
     found.see(CONSUMER_KIND, WatchEvent(resource(BLUE)))
     found.see(CONSUMER_KIND, WatchEvent(resource(BLUE), gone=True))
     assert found.strangers == set()
@@ -119,10 +119,10 @@ def test_a_pass_that_finds_a_stranger_writes_nothing() -> None:
     world.twin.edit(world.must(), {"metadata": {"labels": BLUE}})
     world.twin.delete("Pod", KEY.namespace, world.drivers()[0]["metadata"]["name"], world.drivers()[0]["metadata"]["uid"])
     before, version = world.writes, world.twin.version
-    assert reconcile(world.office, KEY, world.now, force_refresh=True).wake is not None
-    assert reconcile(world.office, KEY, world.now, force_refresh=True).wake is None
+    assert reconcile(world.context, KEY, world.now, force_refresh=True).wake is not None
+    assert reconcile(world.context, KEY, world.now, force_refresh=True).wake is None
     assert (world.writes, world.twin.version) == (before, version)
-    assert world.office.cache.known() == []
+    assert world.context.cache.known() == []
 
 
 def test_an_audit_asks_for_its_own_only() -> None:

@@ -38,7 +38,7 @@ class Remote(World):
         self.http = HttpTwin(self.twin, rights=getattr(self, "rights", set()))
         self.rights = self.http.rights
         server = ApiServer(self.http)  # type: ignore[arg-type]  # it stands where ApiClient stands
-        self.office = ReconcileContext(server, self.office.cache, self.office.settings)
+        self.context = ReconcileContext(server, self.context.cache, self.context.settings)
 
 
 @pytest.fixture(scope="module")

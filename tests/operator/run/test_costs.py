@@ -138,7 +138,7 @@ def test_a_suspension_costs_two_status_writes() -> None:
 def test_many_resources_write_their_figures_less_often(others: int, most: int) -> None:
     """Every ten seconds; of a thousand, every 333 s: 3 such writes a second in all, however many there are."""
     world = started()
-    world.office.looked |= {ResourceKey("elsewhere", str(number)): world.now for number in range(others)}
+    world.context.looked |= {ResourceKey("elsewhere", str(number)): world.now for number in range(others)}
     before = len(world.written)
     world.run(750)
     assert 2 <= len(world.written) - before <= most
@@ -148,7 +148,7 @@ def test_many_resources_write_their_figures_less_often(others: int, most: int) -
 def test_many_resources_do_not_delay_what_somebody_waits_for() -> None:
     """Only figures wait."""
     world = started()
-    world.office.looked |= {ResourceKey("elsewhere", str(number)): world.now for number in range(1000)}
+    world.context.looked |= {ResourceKey("elsewhere", str(number)): world.now for number in range(1000)}
     world.apply({**SPEC, "replicas": 5})
     assert world.run(15, until=lambda: ready(world) and world.status["replicas"] == 5), world.status
 
@@ -175,9 +175,9 @@ def test_a_driver_that_is_not_seen_alive_is_looked_for(change: dict[str, str] | 
     """A watch may have shown it too late, or not yet: nothing is concluded from that."""
     world = started()
     (driver,) = world.drivers()
-    world.office.cache.see("Pod", {**driver, "metadata": {**driver["metadata"], **(change or {})}}, world.now, gone=change is None)
+    world.context.cache.see("Pod", {**driver, "metadata": {**driver["metadata"], **(change or {})}}, world.now, gone=change is None)
     lists = counted_lists(world, monkeypatch)
-    reconcile(world.office, KEY, world.now)
+    reconcile(world.context, KEY, world.now)
     assert lists == ["Job", "Pod"]
     assert world.status["phase"] == "Running"
 
@@ -185,21 +185,21 @@ def test_a_driver_that_is_not_seen_alive_is_looked_for(change: dict[str, str] | 
 def test_only_a_driver_that_is_listened_to_puts_the_next_look_off() -> None:
     """Its silence would be news. While it starts, or drains, time may bring something else."""
     world = started()
-    assert reconcile(world.office, KEY, world.now).latest == world.now + RESYNC
-    wake = reconcile(world.office, KEY, world.now).wake
+    assert reconcile(world.context, KEY, world.now).latest == world.now + RESYNC
+    wake = reconcile(world.context, KEY, world.now).wake
     assert wake
-    assert world.office.cache.last_report_at(KEY) == world.now - (STALE - (wake - world.now))
+    assert world.context.cache.last_report_at(KEY) == world.now - (STALE - (wake - world.now))
     world.apply({**SPEC, "suspend": True})
     assert world.run(60, until=lambda: world.status["phase"] == "Suspended"), world.status
-    assert reconcile(world.office, KEY, world.now).latest is None
+    assert reconcile(world.context, KEY, world.now).latest is None
 
 
 @pytest.mark.parametrize(("others", "seconds"), [(200, 300), (1000, 1001)])
 def test_many_resources_at_rest_are_looked_at_less_often(others: int, seconds: int) -> None:
     """Every five minutes; of a thousand, one a second in all."""
     world = started()
-    world.office.looked |= {ResourceKey("elsewhere", str(number)): world.now for number in range(others)}
-    assert reconcile(world.office, KEY, world.now).latest == world.now + timedelta(seconds=seconds)
+    world.context.looked |= {ResourceKey("elsewhere", str(number)): world.now for number in range(others)}
+    assert reconcile(world.context, KEY, world.now).latest == world.now + timedelta(seconds=seconds)
 
 
 def test_what_a_driver_tells_is_not_written_over_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,12 +207,12 @@ def test_what_a_driver_tells_is_not_written_over_a_change(monkeypatch: pytest.Mo
     world = Counted()
     world.apply(SPEC)
     assert world.run(30, until=lambda: bool(world.drivers()))
-    seen = world.office.cache.body(KEY)
+    seen = world.context.cache.body(KEY)
     assert world.run(25, until=lambda: ready(world)), world.status
     before = world.must()
-    world.office.cache.see(CONSUMER_KIND, seen or {}, world.now)
+    world.context.cache.see(CONSUMER_KIND, seen or {}, world.now)
     lists = counted_lists(world, monkeypatch)
-    reconcile(world.office, KEY, world.now)
+    reconcile(world.context, KEY, world.now)
     assert lists == []
     assert world.must() == before
 
@@ -240,12 +240,12 @@ def test_taking_a_resource_over_saves_the_look_a_read(monkeypatch: pytest.Monkey
     """The write answers with the resource as it is; only Jobs and pods are listed before the first driver is made."""
     world, reads = Counted(), list[str]()
     world.apply(SPEC)
-    world.office.cache.see(CONSUMER_KIND, world.must(), world.now)
+    world.context.cache.see(CONSUMER_KIND, world.must(), world.now)
     lists = counted_lists(world, monkeypatch)
     with monkeypatch.context() as patch:
         getting = world.twin.get
         patch.setattr(world.twin, "get", lambda kind, *where: [reads.append(kind), getting(kind, *where)][1])
-        reconcile(world.office, KEY, world.now)
+        reconcile(world.context, KEY, world.now)
     assert (reads, lists) == ([], ["Job", "Pod"])
     assert world.drivers()
 
@@ -271,7 +271,7 @@ def test_many_resources_are_looked_at_less_often_while_nothing_happens(others: i
     """A driver that does not start is looked at every 30 s; a thousand of them would be a hundred reads a second. All of them get 12."""
     world = Counted()
     world.lost_nodes = True
-    world.office.looked |= {ResourceKey("elsewhere", str(number)): world.now for number in range(others)}
+    world.context.looked |= {ResourceKey("elsewhere", str(number)): world.now for number in range(others)}
     world.apply(SPEC)
     world.run(10)
     looks, listing = [], world.twin.list

@@ -162,7 +162,7 @@ class Upgraded(World):
     def restart(self) -> None:
         """A new process, with the policy of the moment."""
         super().restart()
-        self.office = ReconcileContext(self.twin, Cache(), Settings(image="sluice-consumer:test", policy=self.policy))
+        self.context = ReconcileContext(self.twin, Cache(), Settings(image="sluice-consumer:test", policy=self.policy))
 
 
 @pytest.mark.parametrize("name", BEFORE)

@@ -34,10 +34,10 @@ class Counted(World):
         """A new process counts from zero."""
         super().restart()
         self.metrics = OperatorMetrics()
-        self.office = ReconcileContext(
-            MeteredCluster(self.twin, self.metrics), self.office.cache, self.office.settings, on_status_written=self.metrics.on_status_written
+        self.context = ReconcileContext(
+            MeteredCluster(self.twin, self.metrics), self.context.cache, self.context.settings, on_status_written=self.metrics.on_status_written
         )
-        cache = self.office.cache
+        cache = self.context.cache
         self.metrics.registry.register(Gauges(Sources(cache.snapshots, lambda: self.leads, lambda: {"Pod": 7.0})))
 
     def value(self, metric: str, /, **labels: str) -> float | None:
@@ -132,8 +132,8 @@ def test_the_lag_grows_with_the_clock_while_a_batch_is_open(world: Counted) -> N
     driver["metadata"]["annotations"]["sluice.dev/report"] = json.dumps(report)
     body, seen = world.must(), datetime.now(UTC) - timedelta(seconds=300)
     body["status"]["stream"] |= {"openBatch": 7, "batchAt": seen.isoformat()}
-    world.office.cache.see("Pod", driver, world.now)
-    world.office.cache.see("KinesisConsumer", {**body, "metadata": {**body["metadata"], "resourceVersion": "x"}}, world.now)
+    world.context.cache.see("Pod", driver, world.now)
+    world.context.cache.see("KinesisConsumer", {**body, "metadata": {**body["metadata"], "resourceVersion": "x"}}, world.now)
     lag = world.value("sluice_consumer_lag_seconds", namespace=KEY.namespace, name=KEY.name)
     assert lag is not None
     assert 305 <= lag < 320
@@ -146,7 +146,7 @@ def test_figures_are_those_of_the_last_report_however_old_the_status_is(world: C
     report |= {"number": report["number"] + 1, "millisBehindLatest": 61_000, "recordsPerSecond": 7.5, "openShards": 9}
     driver["metadata"]["annotations"]["sluice.dev/report"] = json.dumps(report)
     where = {"namespace": KEY.namespace, "name": KEY.name}
-    world.office.cache.see("Pod", driver, datetime.now(UTC) - timedelta(seconds=40))
+    world.context.cache.see("Pod", driver, datetime.now(UTC) - timedelta(seconds=40))
     assert world.status["stream"].get("millisBehindLatest") != 61_000
     assert world.value("sluice_consumer_lag_seconds", **where) == 61
     assert world.value("sluice_consumer_records_per_second", **where) == 7.5
@@ -158,7 +158,7 @@ def test_a_report_of_somebody_elses_pod_is_not_the_drivers(world: Counted) -> No
     """It has the name that the status says, and another owner."""
     (driver,) = world.drivers()
     driver["metadata"]["uid"] = driver["metadata"]["ownerReferences"][0]["uid"] = "another"
-    world.office.cache.see("Pod", driver, world.now)
+    world.context.cache.see("Pod", driver, world.now)
     assert world.value("sluice_consumer_open_shards", namespace=KEY.namespace, name=KEY.name) is None
 
 

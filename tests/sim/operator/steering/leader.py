@@ -37,7 +37,7 @@ class Leader:
     def restart(self) -> None:
         """A new process: an empty cache, three watches that begin with a list each, one after another."""
         self.line = Line(self.server, self.faults, self._guards, self._now())
-        self.office = ReconcileContext(self.line, Cache(), Settings(image="sluice-consumer:test"))
+        self.context = ReconcileContext(self.line, Cache(), Settings(image="sluice-consumer:test"))
         self.cursors: dict[str, int] = {}
         self.wake: datetime | None = None
         self.figures: datetime | None = None
@@ -70,7 +70,7 @@ class Leader:
         self.line.stalled = self.alive = False
         now = self._now()
         try:
-            outcome = reconcile(self.office, self.key, now, force_refresh=force_refresh)
+            outcome = reconcile(self.context, self.key, now, force_refresh=force_refresh)
             self.wake, self.figures, self.acted = outcome.wake, outcome.figures, outcome.acted
             self.failures = 0
         except Crash:
@@ -111,7 +111,7 @@ class Leader:
     def _see(self, kind: str, body: Json, *, gone: bool = False) -> bool:
         """Whether it rings, as in `Loops.wake`."""
         try:
-            sight = self.office.cache.see(kind, body, self._now(), gone=gone)
+            sight = self.context.cache.see(kind, body, self._now(), gone=gone)
         except Exception as error:
             claim("no_faults", holds=False, how=f"{kind} {body['metadata']['name']} was not understood: {error!r}")
             raise

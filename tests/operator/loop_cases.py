@@ -1,0 +1,69 @@
+"""A resource, the loops that reconcile it, and events of its watch."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from operator_world import BEGIN, KEY, SPEC
+
+from sluice_operator.cluster.memory import MemoryCluster
+from sluice_operator.cluster.port import CONSUMER_KIND
+from sluice_operator.observe.cache import Cache
+from sluice_operator.observe.watch_health import Freshness
+from sluice_operator.run import loops as loops_module
+from sluice_operator.run.handlers import EventSink, watcher
+from sluice_operator.run.loops import Loops
+from sluice_operator.run.schedule import ReconcileResult
+from sluice_operator.run.shared import ReconcileContext
+from sluice_operator.settings import Settings
+from sluice_operator.telemetry.metrics import OperatorMetrics
+
+
+def context() -> ReconcileContext:
+    """An in-memory fake with one resource in it."""
+    twin = MemoryCluster(lambda: BEGIN)
+    twin.create({"kind": CONSUMER_KIND, "metadata": {"namespace": KEY.namespace, "name": KEY.name}, "spec": SPEC})
+    return ReconcileContext(twin, Cache(), Settings())
+
+
+def sink(context: ReconcileContext, loops: Loops) -> EventSink:
+    """Where the watch's events go."""
+    return EventSink(context.cache, loops, Freshness(), OperatorMetrics())
+
+
+async def tell(context: ReconcileContext, loops: Loops, kind: str = "ADDED") -> None:
+    """An event of the watch."""
+    body = context.cluster.get(CONSUMER_KIND, *KEY) or {
+        "metadata": {"namespace": KEY.namespace, "name": KEY.name, "uid": "uid-1", "resourceVersion": "1"}
+    }
+    await watcher(sink(context, loops))(event={"type": kind, "object": body})
+
+
+async def until(done: Any) -> None:
+    """Other tasks run until it is so."""
+    for _ in range(400):
+        if done():
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("it did not come to that")
+
+
+def passes(monkeypatch: pytest.MonkeyPatch, wakes: list[float], figures: float, *, acted: bool = False) -> list[bool]:
+    """Whether each pass was forced to read live. One ends with the wish to be woken after so many seconds, and to hear of figures after so many."""
+    seen: list[bool] = []
+
+    def reconcile(_office: ReconcileContext, _key: Any, now: datetime, *, force_refresh: bool) -> ReconcileResult:
+        seen.append(force_refresh)
+        return ReconcileResult(now + timedelta(seconds=wakes.pop(0) if wakes else 60), now + timedelta(seconds=figures), acted)
+
+    monkeypatch.setattr(loops_module, "reconcile", reconcile)
+    return seen
+
+
+async def a_while() -> None:
+    """Long enough for every pass that is due."""
+    for _ in range(20):
+        await asyncio.sleep(0.002)
