@@ -31,7 +31,7 @@ def finish(world: World) -> None:
             claim("spec_reached", _reached(world) is None, f"not for long: {_reached(world)}; {world.status}")
             claim("health_is_true", kstatus(world.must()) == CURRENT, world.status)
         world.delete()
-    claim("nothing_leaks", world.run(PATIENCE, until=lambda: not _left(world)), f"{_left(world)}; {world.status}")
+    claim("nothing_leaks", world.run(PATIENCE, until=lambda: not left(world)), f"{left(world)}; {world.status}")
 
 
 def _heal(world: World) -> None:
@@ -105,7 +105,7 @@ def _quiet(world: World) -> None:
     claim("no_hot_loop", len(world.reasons()) == events, f"events in quiet seconds: {world.reasons()[events - len(world.reasons()) :]}")
 
 
-def _left(world: World) -> list[str]:
+def left(world: World) -> list[str]:
     """What is left of it, and whether an operator still looks after it."""
     kinds = ("KinesisConsumer", "Pod", "Job", "ConfigMap")
     left = [f"{kind} {body['metadata']['name']}" for kind in kinds for body in world.ours(kind)]

@@ -17,6 +17,7 @@ from sluice_operator.run.shared import ReconcileContext
 from sluice_operator.settings import Settings
 
 Json = dict[str, Any]
+Equip = Callable[[ReconcileContext], ReconcileContext]
 
 KINDS = (CONSUMER_KIND, "Pod", "Job")
 PASSES = 8  # a second; more than that is a loop that feeds itself
@@ -26,8 +27,9 @@ LONGEST_PAUSE = 60
 class Leader:
     """One process of the operator, and those that are started after it died."""
 
-    def __init__(self, server: MemoryCluster, key: ResourceKey, now: Callable[[], datetime], guards: Guards) -> None:
-        self.server, self.key, self._now, self._guards = server, key, now, guards
+    def __init__(self, server: MemoryCluster, key: ResourceKey, now: Callable[[], datetime], guards: Guards, equip: Equip) -> None:
+        """`equip`: what each process makes of its context when it begins."""
+        self.server, self.key, self._now, self._guards, self._equip = server, key, now, guards, equip
         self.faults = Faults()
         self.lag = 0
         self.deaf: set[str] = set()
@@ -37,7 +39,7 @@ class Leader:
     def restart(self) -> None:
         """A new process: an empty cache, three watches that begin with a list each, one after another."""
         self.line = Line(self.server, self.faults, self._guards, self._now())
-        self.context = ReconcileContext(self.line, Cache(), Settings(image="sluice-consumer:test"))
+        self.context = self._equip(ReconcileContext(self.line, Cache(), Settings(image="sluice-consumer:test")))
         self.cursors: dict[str, int] = {}
         self.wake: datetime | None = None
         self.figures: datetime | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -45,6 +45,7 @@ class Faults:
         refuse: writes that are answered with 403.
         stall: calls before which the process stands still, and what happens meanwhile.
         queue: writes that are on their way.
+        done: verb and kind of each call that was carried out, reads and events too.
     """
 
     calls: int = 0
@@ -56,6 +57,7 @@ class Faults:
     refuse: set[int] = field(default_factory=set)
     stall: dict[int, Callable[[], None]] = field(default_factory=dict)
     queue: list[tuple[int, Callable[[], object]]] = field(default_factory=list)
+    done: list[tuple[str, str]] = field(default_factory=list)
 
     def end(self) -> None:
         """No more of it."""
@@ -73,11 +75,15 @@ class Line:
 
     def get(self, kind: str, namespace: str, name: str) -> Json | None:
         """See Cluster."""
-        return self._call(lambda: self.server.get(kind, namespace, name))
+        return self._read("get", kind, lambda: self.server.get(kind, namespace, name))
 
     def list(self, kind: str, namespace: str, labels: dict[str, str]) -> list[Json]:
         """See Cluster."""
-        return self._call(lambda: self.server.list(kind, namespace, labels))
+        return self._read("list", kind, lambda: self.server.list(kind, namespace, labels))
+
+    def all(self, kind: str) -> Iterator[Json]:
+        """For an HTTP server in memory, which chooses by labels itself."""
+        return self._read("list", kind, lambda: self.server.all(kind))
 
     def create(self, body: Json) -> Json:
         """See Cluster."""
@@ -85,7 +91,7 @@ class Line:
 
     def check(self, body: Json) -> None:
         """See Cluster."""
-        self._call(lambda: self.server.check(body))
+        self._read("check", body["kind"], lambda: self.server.check(body))
 
     def replace_status(self, body: Json) -> Json:
         """See Cluster."""
@@ -100,6 +106,11 @@ class Line:
         """See Cluster."""
         body = {"kind": kind, "metadata": {"namespace": namespace, "name": name, "uid": uid}, "grace": grace}
         self._write("delete", body, lambda: self.server.delete(kind, namespace, name, uid, grace))
+
+    def _read(self, verb: str, kind: str, call: Callable[[], T]) -> T:
+        answer = self._call(call)
+        self.faults.done.append((verb, kind))
+        return answer
 
     def _call(self, call: Callable[[], T]) -> T:
         self.faults.calls += 1
@@ -134,6 +145,7 @@ class Line:
     def _done(self, verb: str, body: Json, call: Callable[[], T]) -> T:
         judgement, before = self._guards.judge(self, verb, body), self.server.version
         answer = call()
+        self.faults.done.append((verb, body["kind"]))
         if self.server.version != before:
             judgement()
         elif body["kind"] != "Event":

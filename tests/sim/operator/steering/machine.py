@@ -16,6 +16,7 @@ Json = dict[str, Any]
 seconds = st.one_of(st.integers(1, 4), st.integers(1, 40))
 soon = st.integers(1, 12)
 which = st.integers(0, 1)
+HURRIED: Json = {"progressDeadlineSeconds": 60}  # so that an example lives to see it pass
 EDITS: dict[str, Json] = {
     "batch 1": {"batch": {"intervalSeconds": 1}},
     "batch 9": {"batch": {"intervalSeconds": 9}},
@@ -36,7 +37,7 @@ class Operating(Stranger, RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.world = World()
-        self.spec: Json = dict(SPEC)
+        self.spec: Json = HURRIED | SPEC
         self.lingered = False
 
     @initialize(migrating=st.booleans(), leaders=st.integers(1, 2), source=st.sampled_from(["ok", "ok", "active", "bad"]), run=st.integers(0, 30))
@@ -44,7 +45,7 @@ class Operating(Stranger, RuleBasedStateMachine):
         """A resource is applied, and something may have come of it."""
         self.world = World(leaders)
         self.world.habits.source = source
-        self.spec = dict(MIGRATING if migrating else SPEC)
+        self.spec = HURRIED | (MIGRATING if migrating else SPEC)
         self.world.apply(self.spec)
         self.world.run(run)
 
@@ -65,7 +66,7 @@ class Operating(Stranger, RuleBasedStateMachine):
     @rule(edit=st.sampled_from(sorted(EDITS)), seconds=seconds)
     def edit(self, edit: str, seconds: int) -> None:
         """The spec is edited, or made right again; or the resource is made again."""
-        fresh = {key: self.spec[key] for key in (*SPEC, "migrateFrom") if key in self.spec}
+        fresh = {key: self.spec[key] for key in (*HURRIED, *SPEC, "migrateFrom") if key in self.spec}
         fresh |= {"pipeline": SPEC["pipeline"]}
         self.spec = {**fresh, **EDITS[edit]}
         self._apply()

@@ -178,7 +178,7 @@ def no_redeploy(patch: Patch) -> None:
     _without(patch, plan.redeploy)
 
 
-@mutant("a driver that is named is made beside the one before it", "one_driver", do("edit", edit="batch 9", seconds=5), run=3)
+@mutant("a driver that is named is made beside the one before it", "one_driver", do("edit", edit="batch 9", seconds=5), run=2)
 def no_await_leaving(patch: Patch) -> None:
     """It has no executors yet, so nobody else is waited for; both read."""
     _without(patch, plan.await_leaving)

@@ -29,6 +29,8 @@ class Program(Protocol):
 class Nodes:
     """Two nodes, and the programs on them."""
 
+    names = "ab"
+
     def __init__(self, server: MemoryCluster, now: Callable[[], datetime], start: Callable[[Json], Program]) -> None:
         self.server, self._now, self._start = server, now, start
         self.lost: dict[str, str] = {}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sluice_operator.cluster.memory import MemoryCluster, datetime_text
+from sluice_operator.cluster.memory import FINISHED, MemoryCluster, datetime_text
 from sluice_operator.observe.parse import CONSUMER, instant
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 SHARDS = 4
 FIGURES, POLL = timedelta(seconds=5), 2
-LEAVING = timedelta(seconds=3)  # how long a decommissioned executor takes
+EARLY = {"WaitingOutLease", "Starting"}
 
 
 @dataclass
@@ -34,19 +34,25 @@ class Table:
 class Habits:
     """How programs behave for now.
 
-    `source` is what a migrator finds: ok, active or bad; `exits` what the next drivers end with, once running, and `words` what they say then, if
-    anything else than usual. `executors` that are asked for come (ok), stay without a node (pending), or are refused. `hangs`: the open batch does
-    not end. `no_account`: the server refuses pods of drivers and migrations. `sidecar`: a webhook puts another container into new pods, which does
-    not end with them.
+    `source` is what a migrator finds: ok, active or bad; `job_exits` what the next migrators end with instead; `job_warnings` how often one warns.
+    `exits` is what the next drivers end with, once running, and `words` what they say then, if anything else than usual. `drain` and `leave`: seconds
+    until a driver's batch has ended, and a decommissioned executor's tasks. `early`: drivers report before they run. `takes_over`: seconds for which
+    they say Running and hold only some shards; a real one fences all of them first. `warnings` are those in their reports. `executors` that are asked
+    for come (ok), stay without a node (pending), or are refused. `hangs`: the open batch does not end. `no_account`: the server refuses pods of
+    drivers and migrations. `sidecar`: a webhook puts another container into new pods, which does not end with them.
     """
 
     source: str = "ok"
     exits: list[int] = field(default_factory=list)
     job_exits: list[int] = field(default_factory=list)
+    job_warnings: int = 2
+    takes_over: int = 4
     drain: int = 3
+    leave: int = 3
     warnings: list[str] = field(default_factory=list)
     executors: str = "ok"
     hangs: bool = False
+    early: bool = True
     no_account: bool = False
     words: Json = field(default_factory=dict)
     sidecar: bool = False
@@ -98,7 +104,7 @@ class Driver:
             self._work(pod)
         else:
             self._take(pod)
-        if pod is not None and self.ended is None:
+        if pod is not None and self.ended is None and (self.place.habits.early or self.step not in EARLY):
             self._report(pod)
 
     def _go(self, step: str) -> None:
@@ -117,12 +123,14 @@ class Driver:
             self.table.taken, self.table.generation = self.uid, self.table.generation + 1
             self.generation = self.table.generation
             self._go("Starting")
+            if pod is not None:
+                self._follow(pod)  # Spark asks for executors when it starts
 
     def _work(self, pod: Json | None) -> None:
         since = self.place.now - self.since
         if self.step == "Starting" and since >= timedelta(seconds=2):
-            self._go("TakingOver")
-        elif self.step == "TakingOver" and since >= timedelta(seconds=4):
+            self._go("TakingOver" if self.place.habits.takes_over else "Running")
+        elif self.step == "TakingOver" and since >= timedelta(seconds=self.place.habits.takes_over):
             self._go("Running")
         if pod is None:
             return
@@ -154,15 +162,15 @@ class Driver:
     def _follow(self, pod: Json) -> None:
         if int((self.place.now - self.since).total_seconds()) % POLL:
             return
-        have, target = self._executors(), int(pod["metadata"]["annotations"]["sluice.dev/executors"])
-        for executor in have:
-            ended = executor.get("status", {}).get("phase") in {"Succeeded", "Failed"}
-            if ended or self.leaving.get(executor["metadata"]["name"], self.place.now) < self.place.now:
-                self.leaving.pop(executor["metadata"]["name"], None)
-                self._delete(executor)
-        staying = [executor for executor in self._executors() if executor["metadata"]["name"] not in self.leaving]
-        for executor in staying[target:]:
-            self.leaving[executor["metadata"]["name"]] = self.place.now + LEAVING
+        target = int(pod["metadata"]["annotations"]["sluice.dev/executors"])
+        have = {executor["metadata"]["name"]: executor for executor in self._executors()}
+        ended = {name for name, executor in have.items() if executor.get("status", {}).get("phase") in FINISHED}
+        staying = [name for name in have if name not in ended | self.leaving.keys()]
+        self.leaving |= dict.fromkeys(staying[target:], self.place.now + timedelta(seconds=self.place.habits.leave))
+        for name in ended | {name for name, end in self.leaving.items() if end <= self.place.now}:
+            self.leaving.pop(name, None)
+            if name in have:
+                self._delete(have[name])
         for _ in range(0 if self.place.habits.executors == "refused" else target - len(staying)):
             self._executor(pod)
 
@@ -248,7 +256,7 @@ class Migrator:
     """Takes three seconds; only one at a time gets anywhere."""
 
     ENDS: dict[int, Json] = {  # noqa: RUF012 - a table
-        0: {"reason": "Complete", "message": "7 shards", "shards": 7, "warnings": 2},
+        0: {"reason": "Complete", "message": "7 shards", "shards": 7},
         75: {"reason": "SourceActive", "message": "lease moved"},
     }
 
@@ -272,7 +280,8 @@ class Migrator:
 
     def _end(self, code: int) -> None:
         self.table.migrated = self.table.migrated or code == 0
-        self.ended = (code, {} if code == 143 else self.ENDS.get(code, {"message": "row 'x' is unknown"}))
+        words = {} if code == 143 else self.ENDS.get(code, {"message": "row 'x' is unknown"})
+        self.ended = (code, words | ({"warnings": self.place.habits.job_warnings} if code == 0 else {}))
 
 
 PROGRAMS: dict[str, Any] = {"driver": Driver, "executor": Executor, "migration": Migrator}

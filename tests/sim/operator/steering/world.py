@@ -21,12 +21,12 @@ from steering.programs import PROGRAMS, Habits, Idle, Place, Table
 from sluice_operator.cluster.memory import MemoryCluster, copied
 from sluice_operator.cluster.port import CONSUMER_KIND, Rejected
 from sluice_operator.observe.cache import ResourceKey
+from sluice_operator.run.shared import ReconcileContext
 
 Json = dict[str, Any]
 KEY = ResourceKey("default", "orders")
 BEGIN = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)
 SPEC: Json = {
-    "progressDeadlineSeconds": 60,
     "stream": {"name": "orders", "region": "eu-west-1"},
     "replicas": 2,
     "pipeline": {"entrypoint": "orders.pipeline:process"},
@@ -51,7 +51,8 @@ class World:
         self.twin.admission = self._admit
         self.person = Person(self)
         self.admission = Admission(self.twin, lambda: self.now)
-        self.leaders = [Leader(self.twin, KEY, lambda: self.now, Guards(self.ledger.judge, self.admission)) for _ in range(leaders)]
+        guards = Guards(self.ledger.judge, self.admission)
+        self.leaders = [Leader(self.twin, KEY, lambda: self.now, guards, self.equipped) for _ in range(leaders)]
         self.stalled: Leader | None = None
 
     def _program(self, pod: Json) -> Program:
@@ -67,6 +68,10 @@ class World:
         role = (body["metadata"].get("labels") or {}).get("sluice.dev/role")
         if self.habits.no_account and body["kind"] == "Pod" and role in {"driver", "migration"} and "serviceAccountName" in body["spec"]:
             raise Rejected("Forbidden", "error looking up service account: serviceaccount 'sluice-consumer' not found")
+
+    def equipped(self, context: ReconcileContext) -> ReconcileContext:
+        """What a process of the operator begins with; a test may give it other settings, or another client."""
+        return context
 
     # what a user does
 
