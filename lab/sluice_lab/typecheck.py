@@ -14,7 +14,7 @@ PACKAGES = ("consumer", "operator", "lab", "tests")
 GROUPS = {
     "checkpoints": ("checkpoints",),
     "consumer": ("consumer",),
-    "operator": ("operator",),
+    "operator": ("operator", "sim/operator"),
     "sim/operator": ("sim", "sim/operator", "operator"),
     "sim": ("sim",),
     "contract/checkpoints": ("contract/checkpoints", "checkpoints"),

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from chart import NAMESPACE, RELEASE
-from operator_world import SPEC
+from simulated_cluster import SPEC
 
 from sluice_lab.machine import apiserver
 from sluice_operator.apply.manifests import driver_pod, executor_template, migration_job

@@ -1,6 +1,7 @@
-"""Makes the simulated world importable by its own name."""
+"""Makes helpers of these tests importable by their own names, and the simulation of the operator as `steering` (importlib mode: no packages)."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "sim" / "operator")]

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 from kubernetes.client.configuration import Configuration
 
-from sluice_operator.cluster.port import PATHS, Conflict, Exists, Rejected, Unavailable
+from sluice_operator.cluster.port import PATHS, Cluster, Conflict, Exists, Rejected, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from sluice_operator.cluster.memory import MemoryCluster
+    from collections.abc import Callable, Iterator
 
 Json = dict[str, Any]
 Right = tuple[str, str, str]  # verb, API group, resource or resource/subresource
@@ -27,6 +25,14 @@ ANSWERS: dict[type[Exception], tuple[int, str]] = {
     Rejected: (403, "Forbidden"),
     Unavailable: (503, "ServiceUnavailable"),
 }
+
+
+class Stored(Cluster, Protocol):
+    """An API server in memory, or a way to one."""
+
+    def all(self, kind: str) -> Iterator[Json]:
+        """Every object of the kind, in all namespaces."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,7 @@ def target(path: str) -> Target:
 class HttpTwin:
     """Stands where the official `ApiClient` stands."""
 
-    twin: MemoryCluster
+    twin: Stored
     rights: set[Right] = field(default_factory=set)
     requests: list[tuple[str, str]] = field(default_factory=list)
     page: int = 500

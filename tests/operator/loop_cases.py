@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from operator_world import BEGIN, KEY, SPEC
+from simulated_cluster import BEGIN, KEY, SPEC
 
 from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND

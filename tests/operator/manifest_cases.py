@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from operator_world import SPEC
+from simulated_cluster import SPEC
 
 from sluice_operator.apply import manifests
 from sluice_operator.settings import Settings

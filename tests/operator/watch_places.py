@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from http_twin import HttpTwin
-from operator_world import BEGIN
+from simulated_cluster import BEGIN
 from watch_world import Served, Watched, watching
 
 from sluice_lab.machine import apiserver, processes

@@ -7,7 +7,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 import pytest
-from operator_world import BEGIN
+from simulated_cluster import BEGIN
 
 from sluice_operator.apply.event_writer import EventWriter
 from sluice_operator.cluster.memory import MemoryCluster

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from manifest_cases import DRIVER, RESOURCE, SETTINGS, TEMPLATE, config, driver_pod, wanted
-from operator_world import MIGRATING, SPEC
+from simulated_cluster import MIGRATING, SPEC
 
 from sluice_operator.apply import manifests
 from sluice_operator.observe import parse as observe

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from manifest_cases import DRIVER, RESOURCE, SETTINGS, TEMPLATE, Json, config, driver_pod
-from operator_world import MIGRATING, SPEC
+from simulated_cluster import MIGRATING, SPEC
 
 from sluice_operator.apply import manifests, spark_settings
 from sluice_operator.settings import Settings

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from argo_health import argo_health
 from kstatus import CURRENT, FAILED, IN_PROGRESS, TERMINATING, kstatus
-from operator_world import MIGRATING, SPEC, World
+from simulated_cluster import MIGRATING, SPEC, SimulatedCluster
 
 from sluice_operator.cluster.port import Rejected
 
@@ -16,37 +16,37 @@ Json = dict[str, Any]
 SHORT = {"progressDeadlineSeconds": 60}
 
 
-def running(spec: Json = SPEC) -> World:
+def running(spec: Json = SPEC) -> SimulatedCluster:
     """A consumer that works."""
-    world = World()
+    world = SimulatedCluster()
     world.apply({**spec, **SHORT})
     assert world.run(60, until=lambda: world.condition("Ready").get("status") == "True")
     world.run(20)
     return world
 
 
-def suspended() -> World:
+def suspended() -> SimulatedCluster:
     """On purpose, and nothing runs."""
     world = running()
     world.apply({**SPEC, **SHORT, "suspend": True})
     return world
 
 
-def scaled_to_zero() -> World:
+def scaled_to_zero() -> SimulatedCluster:
     """As an autoscaler does it."""
     world = running()
     world.apply({**SPEC, **SHORT, "replicas": 0})
     return world
 
 
-def paused() -> World:
+def paused() -> SimulatedCluster:
     """Hands off, and nothing is to be done."""
     world = running()
     world.annotate(paused="true")
     return world
 
 
-def paused_and_suspended() -> World:
+def paused_and_suspended() -> SimulatedCluster:
     """Hands off, at rest."""
     world = suspended()
     world.run(60)
@@ -54,7 +54,7 @@ def paused_and_suspended() -> World:
     return world
 
 
-def paused_with_a_new_spec() -> World:
+def paused_with_a_new_spec() -> SimulatedCluster:
     """Hands off, while git says something else."""
     world = paused()
     world.run(5)
@@ -62,39 +62,39 @@ def paused_with_a_new_spec() -> World:
     return world
 
 
-def never_valid() -> World:
+def never_valid() -> SimulatedCluster:
     """Nothing was ever started."""
-    world = World()
+    world = SimulatedCluster()
     world.apply({**SPEC, "replicas": -1})
     return world
 
 
-def no_more_valid() -> World:
+def no_more_valid() -> SimulatedCluster:
     """The last good spec goes on, and scales."""
     world = running()
     world.apply({**SPEC, **SHORT, "pipelin": {}, "replicas": 3})
     return world
 
 
-def source_active() -> World:
+def source_active() -> SimulatedCluster:
     """Somebody has to stop the consumer that is replaced."""
-    world = World()
-    world.job_exits = [75] * 99
+    world = SimulatedCluster()
+    world.habits.job_exits = [75] * 99
     world.apply({**MIGRATING, **SHORT})
     return world
 
 
-def migration_failed() -> World:
+def migration_failed() -> SimulatedCluster:
     """A row cannot be read."""
-    world = World()
-    world.job_exits = [65]
+    world = SimulatedCluster()
+    world.habits.job_exits = [65]
     world.apply({**MIGRATING, **SHORT})
     return world
 
 
-def pod_refused() -> World:
+def pod_refused() -> SimulatedCluster:
     """The service account is not there; the Job controller would say so in events only."""
-    world = World()
+    world = SimulatedCluster()
 
     def admission(body: Json) -> None:
         if body["kind"] == "Pod":
@@ -105,34 +105,33 @@ def pod_refused() -> World:
     return world
 
 
-def crash_loop() -> World:
+def crash_loop() -> SimulatedCluster:
     """Each driver ends at once."""
-    world = World()
-    world.driver_exits = [1] * 99
+    world = SimulatedCluster()
+    world.habits.exits = [1] * 99
     world.apply({**SPEC, **SHORT})
     return world
 
 
-def node_lost() -> World:
+def node_lost() -> SimulatedCluster:
     """The driver is silent."""
     world = running()
-    world.lost_nodes = True
-    world.twin.patch = lambda *_: {}  # type: ignore[method-assign]  # its reports do not arrive
+    world.lose_nodes()
     return world
 
 
-def overdue() -> World:
+def overdue() -> SimulatedCluster:
     """A driver that was asked to end, on a node that is lost."""
     world = running()
-    world.lost_nodes = True
+    world.lose_nodes()
     world.delete_pod("orders-driver-1")
     return world
 
 
-def deleted() -> World:
+def deleted() -> SimulatedCluster:
     """A deletion that waits for that."""
     world = running()
-    world.lost_nodes = True
+    world.lose_nodes()
     world.delete()
     return world
 
@@ -157,7 +156,7 @@ STATES = {
 
 
 @pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)
-def test_kstatus_and_argo_cd_say_what_a_person_would_say(state: Callable[[], World]) -> None:
+def test_kstatus_and_argo_cd_say_what_a_person_would_say(state: Callable[[], SimulatedCluster]) -> None:
     """After ten minutes in which nobody does anything. Ready is True where all is as the spec asks, or the last good spec goes on."""
     world = state()
     world.run(600)
@@ -176,7 +175,7 @@ def test_a_deadline_that_is_over_is_told_with_what_to_do_and_the_work_goes_on() 
     world.apply({**MIGRATING, **SHORT, "batch": {"intervalSeconds": 3}})
     assert world.run(5, until=lambda: bool(world.condition("Reconciling")))
     assert not world.condition("Stalled")
-    world.job_exits = []
+    world.habits.job_exits = []
     assert world.run(400, until=lambda: world.condition("Ready")["status"] == "True")
     assert kstatus(world.must()) == CURRENT
 
@@ -193,18 +192,16 @@ def test_a_migration_whose_pod_is_refused_says_so_in_the_servers_words_before_th
 
 def test_a_job_that_has_no_pod_for_a_minute_is_made_anew_and_then_the_server_is_asked() -> None:
     """A quota may be used up in between."""
-    world = World()
+    world = SimulatedCluster()
 
     def admission(body: Json) -> None:
         if body["kind"] == "Pod" and list(world.twin.all("Job")):
             raise Rejected("Forbidden", "exceeded quota")
 
     world.twin.admission = admission
-    world._jobs = lambda: None  # type: ignore[method-assign]  # its controller gets nowhere
     world.apply(MIGRATING)
     assert world.run(10, until=lambda: bool(list(world.twin.all("Job"))))
     assert world.run(90, until=lambda: "had no pod for 60 s" in world.status["migration"]["message"])
-    del world._jobs  # type: ignore[attr-defined]
     world.twin.admission = lambda _body: None
     assert world.run(120, until=lambda: world.condition("Ready").get("status") == "True")
     assert world.status["migration"]["tries"] == 2

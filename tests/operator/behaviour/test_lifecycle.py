@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from operator_world import KEY, MIGRATING, SPEC, World, assert_nothing_left, ready
 from scenarios import started
+from simulated_cluster import KEY, MIGRATING, SPEC, SimulatedCluster, assert_nothing_left, ready
 
 from sluice_operator.run.reconcile import reconcile
 
@@ -28,8 +28,7 @@ def test_scaling_does_not_restart_the_driver() -> None:
     uid = world.status["driver"]["uid"]
     for replicas in (3, 1):
         world.apply({**SPEC, "replicas": replicas})
-        assert world.run(30, until=lambda: ready(world))
-        assert len(world.executors()) == replicas
+        assert world.run(30, until=lambda replicas=replicas: ready(world) and len(world.executors()) == replicas)
     assert world.status["driver"]["uid"] == uid
 
 
@@ -94,7 +93,7 @@ def test_an_invalid_spec_leaves_the_last_good_one_running() -> None:
 
 def test_a_spec_that_never_was_valid_starts_nothing() -> None:
     """Not even the finalizer is written."""
-    world = World()
+    world = SimulatedCluster()
     world.apply({**MIGRATING, "sparkConf": {"spark.master": "local"}})
     world.run(20)
     assert "spark.master" in world.condition("SpecValid")["message"]
@@ -115,13 +114,13 @@ def test_migrate_from_cannot_be_added_to_a_consumer_that_has_started() -> None:
 def test_a_recreated_resource_waits_for_the_pods_of_its_earlier_life() -> None:
     """Same name, other uid: nothing of the old one is adopted."""
     world = started()
-    world.lost_nodes = True
+    world.lose_nodes()
     old = world.must()
     world.twin.finish_deletion(old)
     world.apply(SPEC)
     world.run(30)
     assert world.condition("Ready")["reason"] == "StrayDriver"
-    world.lost_nodes = False
+    world.restore_nodes()
     assert world.run(60, until=lambda: ready(world))
     assert world.status["driver"]["uid"] != old["status"]["driver"]["uid"]
 
@@ -129,37 +128,38 @@ def test_a_recreated_resource_waits_for_the_pods_of_its_earlier_life() -> None:
 def test_nothing_is_written_while_nothing_happens() -> None:
     """A running consumer costs a status write every ten seconds for its figures, and nothing else."""
     world = started()
-    before = world.writes
+    before = world.faults.writes
     world.run(100)
-    assert world.writes - before <= 11
+    assert world.faults.writes - before <= 11
 
 
 def test_a_retention_that_is_near_is_a_condition_for_as_long_as_it_is_and_one_event() -> None:
     """Its words tell the time, so they change with every report; without a report it only comes nearer."""
     world = started()
     for part in ("81%", "82%"):
-        world.warnings = [f"RetentionNear: {part}"]
+        world.habits.warnings = [f"RetentionNear: {part}"]
         assert world.run(30, until=lambda part=part: world.condition("RetentionNear").get("message") == f"RetentionNear: {part}")
     assert world.reasons().count("RetentionNear") == 1
     world.apply({**SPEC, "suspend": True})
     assert world.run(120, until=lambda: not world.drivers())
     world.run(30)
     assert world.condition("RetentionNear")["status"] == "True"
-    world.warnings = []
+    world.habits.warnings = []
     world.apply(SPEC)
     assert world.run(120, until=lambda: not world.condition("RetentionNear"))
 
 
 def test_a_foreign_pod_of_our_name_is_refused_and_named() -> None:
     """Create-or-adopt adopts only what is ours."""
-    world = World()
-    labels = {"sluice.dev/role": "nobody's"}
-    world.twin.create({"kind": "Pod", "metadata": {"namespace": KEY.namespace, "name": "orders-driver-1", "labels": labels}})
+    world = SimulatedCluster()
+    meta = {"namespace": KEY.namespace, "name": "orders-driver-1", "labels": {"sluice.dev/role": "nobody's"}}
+    theirs = world.twin.create({"kind": "Pod", "metadata": meta, "spec": {"containers": [{"name": "theirs", "image": "theirs"}]}})
+    world.ledger.foreign.add(theirs["metadata"]["uid"])
     world.apply(SPEC)
     world.run(20)
     assert world.condition("Stalled")["reason"] == "ApiRefused"
     assert "orders-driver-1" in world.condition("Stalled")["message"]
-    world.twin.finish_deletion({"kind": "Pod", "metadata": {"namespace": KEY.namespace, "name": "orders-driver-1"}})
+    world.delete_pod("orders-driver-1")
     assert world.run(90, until=lambda: ready(world))
 
 
@@ -179,9 +179,9 @@ def test_what_a_driver_warned_of_becomes_a_condition_and_one_event_and_stays(kin
     """Nobody should have to find it in a log."""
     world = started()
     assert not world.condition(kind)
-    world.warnings = [f"{kind}: look at this"]
+    world.habits.warnings = [f"{kind}: look at this"]
     assert world.run(30, until=lambda: world.condition(kind).get("message") == f"{kind}: look at this")
-    world.warnings = []
+    world.habits.warnings = []
     world.run(30)
     assert world.condition(kind)["status"] == "True"
     assert world.reasons().count(kind) == 1

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from operator_world import MIGRATING, SPEC, World, assert_nothing_left, ready
 from scenarios import started
+from simulated_cluster import MIGRATING, SPEC, SimulatedCluster, assert_nothing_left, ready
 
 
 def test_the_driver_starts_only_after_the_migration() -> None:
@@ -18,8 +18,8 @@ def test_the_driver_starts_only_after_the_migration() -> None:
 @pytest.mark.parametrize(("warnings", "told"), [(0, "7 shards"), (1, "7 shards; 1 warning"), (2, "7 shards; 2 warnings")])
 def test_what_a_migration_came_to_is_said_once(warnings: int, told: str) -> None:
     """In the Job's words, and beside them what they do not say."""
-    world = World()
-    world.job_warnings = warnings
+    world = SimulatedCluster()
+    world.habits.job_warnings = warnings
     world.apply(MIGRATING)
     assert world.run(30, until=lambda: world.condition("Migrated").get("reason") == "Complete")
     assert world.condition("Migrated")["message"] == told
@@ -27,7 +27,7 @@ def test_what_a_migration_came_to_is_said_once(warnings: int, told: str) -> None
 
 def test_a_deletion_in_the_middle_of_a_migration_stops_the_job() -> None:
     """Nothing has started yet, and nothing will."""
-    world = World()
+    world = SimulatedCluster()
     world.apply(MIGRATING)
     assert world.run(10, until=lambda: any(True for _ in world.twin.all("Job")))
     world.delete()
@@ -37,7 +37,7 @@ def test_a_deletion_in_the_middle_of_a_migration_stops_the_job() -> None:
 
 def test_suspending_stops_the_migration_and_resuming_tries_again() -> None:
     """The second try is another Job."""
-    world = World()
+    world = SimulatedCluster()
     world.apply(MIGRATING)
     world.run(10, until=lambda: any(True for _ in world.twin.all("Job")))
     world.apply({**MIGRATING, "suspend": True})
@@ -50,8 +50,8 @@ def test_suspending_stops_the_migration_and_resuming_tries_again() -> None:
 
 def test_an_active_source_is_tried_again_and_says_so() -> None:
     """75, 75, 0: three Jobs, one after another."""
-    world = World()
-    world.job_exits = [75, 75]
+    world = SimulatedCluster()
+    world.habits.job_exits = [75, 75]
     world.apply(MIGRATING)
     assert world.run(20, until=lambda: world.condition("Migrated").get("reason") == "SourceActive")
     assert world.condition("Reconciling")["reason"] == "SourceActive"
@@ -62,8 +62,8 @@ def test_an_active_source_is_tried_again_and_says_so() -> None:
 
 def test_a_failed_migration_stalls_with_the_jobs_words_until_a_retry_is_asked_for() -> None:
     """No driver meanwhile; the annotation starts one new try, once."""
-    world = World()
-    world.job_exits = [65, 65]
+    world = SimulatedCluster()
+    world.habits.job_exits = [65, 65]
     world.apply(MIGRATING)
     assert world.run(30, until=lambda: world.condition("Stalled").get("reason") == "MigrationFailed")
     assert "row 'x'" in world.condition("Stalled")["message"]
@@ -79,8 +79,8 @@ def test_a_failed_migration_stalls_with_the_jobs_words_until_a_retry_is_asked_fo
 
 def test_a_failed_migration_is_tried_again_when_what_it_would_run_changes() -> None:
     """A new image is a reason, a new batch size is none."""
-    world = World()
-    world.job_exits = [1]
+    world = SimulatedCluster()
+    world.habits.job_exits = [1]
     world.apply(MIGRATING)
     assert world.run(30, until=lambda: world.condition("Stalled").get("reason") == "MigrationFailed")
     world.apply({**MIGRATING, "batch": {"intervalSeconds": 9}})
@@ -92,7 +92,7 @@ def test_a_failed_migration_is_tried_again_when_what_it_would_run_changes() -> N
 
 def test_a_migration_edited_while_it_runs_is_stopped_before_the_next_try() -> None:
     """The world watches that never two of them run."""
-    world = World()
+    world = SimulatedCluster()
     world.apply(MIGRATING)
     assert world.run(10, until=lambda: any(True for _ in world.twin.all("Job")))
     world.apply({**MIGRATING, "pipeline": {**SPEC["pipeline"], "image": "other"}})
@@ -102,23 +102,23 @@ def test_a_migration_edited_while_it_runs_is_stopped_before_the_next_try() -> No
 
 def test_a_deleted_job_is_made_again() -> None:
     """By hand, in the middle of its run."""
-    world = World()
+    world = SimulatedCluster()
     world.apply(MIGRATING)
-    world.lost_nodes = True  # else it would be done by then
+    world.lose_nodes()  # else it would be done by then
     assert world.run(60, until=lambda: world.status.get("migration", {}).get("uid") is not None)
     job = next(iter(world.twin.all("Job")))
     world.twin.finish_deletion(job)
-    world.lost_nodes = False
+    world.restore_nodes()
     assert world.run(90, until=lambda: ready(world))
     assert "MigrationLost" in world.reasons()
 
 
 def test_a_migration_whose_pod_was_deleted_is_tried_again() -> None:
     """By hand, or with its node: nothing has failed, and nobody has to ask for a retry."""
-    world = World()
+    world = SimulatedCluster()
     world.apply(MIGRATING)
-    assert world.run(10, until=lambda: any(pod.get("status", {}).get("phase") == "Running" for pod in world._pods("migration")))
-    world.delete_pod(world._pods("migration")[0]["metadata"]["name"])
+    assert world.run(10, until=lambda: any(pod.get("status", {}).get("phase") == "Running" for pod in world.pods("migration")))
+    world.delete_pod(world.pods("migration")[0]["metadata"]["name"])
     assert world.run(60, until=lambda: ready(world))
     assert "MigrationLost" in world.reasons()
     assert "MigrationFailed" not in world.reasons()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from operator_world import SPEC, World, ready
+from simulated_cluster import SPEC, SimulatedCluster, ready
 
 from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import Rejected
@@ -15,9 +15,9 @@ AGAIN = {**SPEC, "batch": {"intervalSeconds": 7}}
 FOLLOWS = ("DriverDraining", "DriverExited", "DriverDisrupted", "DrainCutShort", "DriverStarting", "DriverReady")
 
 
-def draining(spec: dict[str, Any] = CHANGED) -> World:
+def draining(spec: dict[str, Any] = CHANGED) -> SimulatedCluster:
     """A world whose first driver ends its work, because the spec changed."""
-    world = World()
+    world = SimulatedCluster()
     world.apply(SPEC)
     assert world.run(60, until=lambda: ready(world)), world.status
     world.apply(spec)
@@ -25,7 +25,7 @@ def draining(spec: dict[str, Any] = CHANGED) -> World:
     return world
 
 
-def names(world: World) -> list[str]:
+def names(world: SimulatedCluster) -> list[str]:
     """Of the drivers that exist."""
     return [pod["metadata"]["name"] for pod in world.drivers()]
 
@@ -44,7 +44,7 @@ def test_the_next_driver_is_named_while_the_last_one_drains() -> None:
 def test_a_driver_that_follows_another_is_told_that_there_was_a_table() -> None:
     """The first one may make it; one that found it gone would lose what lies between. Also after one that never got so far."""
 
-    def told(world: World) -> list[bool]:
+    def told(world: SimulatedCluster) -> list[bool]:
         return ["SLUICE_TABLE_MADE" in str(pod["spec"]["containers"][0]["env"]) for pod in world.drivers()]
 
     world = draining()
@@ -105,7 +105,7 @@ def test_nothing_is_made_if_nothing_is_wanted_any_more(change: dict[str, Any], p
 def test_a_driver_given_up_in_a_restart_is_followed_by_one_that_takes_the_lease() -> None:
     """Its node is lost; the annotation names the pod that leaves, not the one that the status names."""
     world = draining()
-    world.lost_nodes = True
+    world.lose_nodes()
     uid = world.status["driver"]["leaving"]["uid"]
     assert world.run(300, until=lambda: world.condition("Ready")["reason"] == "DriverOverdue"), world.status
     assert f"sluice.dev/force={uid}" in world.condition("Ready")["message"]
@@ -136,7 +136,7 @@ def test_a_next_driver_that_is_refused_is_told_of_once(monkeypatch: pytest.Monke
 
 def test_a_status_that_somebody_changed_meanwhile_lets_nothing_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     """The condition of the write that names the next driver fails: the last one is not asked to end before it holds."""
-    world = World()
+    world = SimulatedCluster()
     world.apply(SPEC)
     assert world.run(60, until=lambda: ready(world))
     real = MemoryCluster.replace_status

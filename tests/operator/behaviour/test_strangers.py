@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from operator_world import SPEC, World
+from simulated_cluster import SPEC, SimulatedCluster
 
 from sluice_operator.cluster.client import failure
 from sluice_operator.cluster.port import ApiError, Conflict, Exists, Rejected, Unavailable
@@ -85,7 +85,7 @@ def test_a_report_of_any_length_makes_a_status_of_a_bounded_one() -> None:
 
 def test_a_typo_in_the_executors_template_is_refused_before_a_driver_is_made() -> None:
     """Spark would tell the driver's log alone, again and again."""
-    world = World()
+    world = SimulatedCluster()
     asked: list[Json] = []
 
     def admission(body: Json) -> None:

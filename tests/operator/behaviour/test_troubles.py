@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import pytest
-from operator_world import SPEC, assert_nothing_left, ready
 from scenarios import started
+from simulated_cluster import SPEC, assert_nothing_left, ready
 
 from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import Rejected
@@ -18,13 +17,14 @@ Json = dict[str, Any]
 def test_a_failing_driver_backs_off_longer_each_time() -> None:
     """10, 20, 40 seconds; the exit and its words are in the status before the pod goes."""
     world = started()
-    world.driver_exits = [1, 1, 1]
-    begun = []
-    for attempt in (2, 3, 4):
-        assert world.run(120, until=lambda attempt=attempt: world.status["driver"]["attempt"] == attempt)
-        begun.append(world.now)
-    assert [(b - a).total_seconds() for a, b in pairwise(begun)] == pytest.approx([23, 43], abs=3)
-    assert world.status["restarts"]["count"] == 3
+    world.habits.exits = [1, 1, 1]
+    pauses = []
+    for failures in (1, 2, 3):
+        assert world.run(120, until=lambda failures=failures: world.status["restarts"]["count"] == failures)
+        ended = world.now
+        assert world.run(120, until=lambda failures=failures: world.status["driver"]["attempt"] == failures + 1)
+        pauses.append((world.now - ended).total_seconds())
+    assert pauses == pytest.approx([10, 20, 40], abs=3)
     assert world.run(60, until=lambda: ready(world))
     assert world.run(700, until=lambda: world.status["restarts"]["count"] == 0)
 
@@ -32,7 +32,7 @@ def test_a_failing_driver_backs_off_longer_each_time() -> None:
 def test_a_held_lease_does_not_count_as_failure() -> None:
     """75 and 76 are somebody else's epoch going on."""
     world = started()
-    world.driver_exits = [75, 76]
+    world.habits.exits = [75, 76]
     assert world.run(200, until=lambda: world.status["driver"]["attempt"] == 3 and ready(world))
     assert world.status["restarts"]["count"] == 0
     assert world.status["restarts"]["interruptions"] == 2
@@ -41,7 +41,7 @@ def test_a_held_lease_does_not_count_as_failure() -> None:
 def test_a_refusal_of_the_driver_stalls() -> None:
     """65: no retry will help, the message says what would."""
     world = started()
-    world.driver_exits = [65]
+    world.habits.exits = [65]
     assert world.run(30, until=lambda: world.condition("Stalled").get("status") == "True")
     assert "exit 65" in world.condition("Stalled")["message"]
     assert world.status["phase"] == "Failed"
@@ -50,10 +50,10 @@ def test_a_refusal_of_the_driver_stalls() -> None:
 def test_a_refusal_stays_told_while_it_is_tried_again() -> None:
     """Stalled does not come and go with each attempt; a driver that works ends it, and so does another spec."""
     world = started()
-    world.driver_exits = [65, 65, 65]
+    world.habits.exits = [65, 65, 65]
     assert world.run(30, until=lambda: bool(world.condition("Stalled")))
     since, attempts = world.condition("Stalled")["lastTransitionTime"], set()
-    while world.driver_exits:
+    while world.habits.exits:
         world.run(1)
         attempts.add(world.status["driver"]["attempt"])
         assert world.condition("Stalled")["lastTransitionTime"] == since
@@ -62,7 +62,7 @@ def test_a_refusal_stays_told_while_it_is_tried_again() -> None:
     assert {2, 3} <= attempts
     assert world.run(200, until=lambda: ready(world))
     assert not world.condition("Stalled")
-    world.driver_exits = [65]
+    world.habits.exits = [65]
     assert world.run(30, until=lambda: bool(world.condition("Stalled")))
     world.apply({**SPEC, "batch": {"intervalSeconds": 9}})
     assert world.run(5, until=lambda: not world.condition("Stalled"))
@@ -71,7 +71,7 @@ def test_a_refusal_stays_told_while_it_is_tried_again() -> None:
 def test_while_executors_of_a_killed_driver_leave_nothing_is_said_to_drain() -> None:
     """They end because their driver did."""
     world = started()
-    world.driver_exits = [1]
+    world.habits.exits = [1]
     phases = set()
     for _ in range(30):
         world.run(1)
@@ -83,18 +83,18 @@ def test_while_executors_of_a_killed_driver_leave_nothing_is_said_to_drain() -> 
 def test_a_pod_that_is_overdue_is_named_while_the_resource_is_deleted() -> None:
     """And looked at every half minute, not as fast as the machine allows."""
     world = started()
-    world.lost_nodes = True
+    world.lose_nodes()
     uid = world.status["driver"]["uid"]
     world.delete()
     world.run(200)
     assert world.status["phase"] == "Deleting"
     assert f"sluice.dev/force={uid}" in world.condition("Ready")["message"]
-    passes = world.passes
+    passes = world.operator.passes
     world.run(120)
-    assert world.passes - passes <= 5
+    assert world.operator.passes - passes <= 5
     world.annotate(force=uid)
     world.run(5)
-    world.lost_nodes = False
+    world.restore_nodes()
     world.run(10)
     assert_nothing_left(world)
 
@@ -102,7 +102,7 @@ def test_a_pod_that_is_overdue_is_named_while_the_resource_is_deleted() -> None:
 def test_an_exit_of_zero_that_nobody_asked_for_is_a_failure() -> None:
     """A consumer of a stream has no end."""
     world = started()
-    world.driver_exits = [0]
+    world.habits.exits = [0]
     assert world.run(30, until=lambda: world.status["restarts"]["count"] == 1)
 
 
@@ -121,15 +121,15 @@ def test_a_driver_pod_deleted_by_hand_is_replaced_at_once() -> None:
 def test_executors_of_a_vanished_driver_are_waited_for() -> None:
     """`kubectl delete pod --force`: the next driver could start at once, but the executors may still work."""
     world = started()
-    world.twin.finish_deletion(world.drivers()[0])
-    assert world.run(30, until=lambda: world.status["driver"]["attempt"] == 2 and ready(world))
+    world.delete_pod("orders-driver-1", grace=0)
+    assert world.run(60, until=lambda: world.status["driver"]["attempt"] == 2 and ready(world))
     assert world.status["restarts"]["reason"] == "DriverLost"
 
 
 def test_a_driver_on_a_lost_node_is_waited_for_until_the_user_gives_it_up() -> None:
     """At most one driver: no time-out decides that, the annotation with its uid does."""
     world = started()
-    world.lost_nodes = True
+    world.lose_nodes()
     uid = world.status["driver"]["uid"]
     world.delete_pod("orders-driver-1")
     world.run(600)
@@ -141,7 +141,7 @@ def test_a_driver_on_a_lost_node_is_waited_for_until_the_user_gives_it_up() -> N
     assert world.status["driver"]["attempt"] == 1
     world.annotate(force=uid)
     world.run(10)
-    world.lost_nodes = False
+    world.restore_nodes()
     assert world.run(60, until=lambda: ready(world))
     assert world.status["driver"]["attempt"] == 2
     assert '"force": true' in world.drivers()[0]["metadata"]["annotations"]["sluice.dev/config"]
@@ -188,7 +188,7 @@ def test_a_driver_that_ends_while_hands_are_off_is_not_called_ready() -> None:
     world = started()
     world.annotate(paused="true")
     world.run(3)
-    world.driver_exits = [1]
+    world.habits.exits = [1]
     assert world.run(5, until=lambda: world.condition("Ready")["status"] == "False")
     assert world.drivers()
     world.annotate(paused="false")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from executors_kubelet import Admin
-from operator_world import SPEC
+from simulated_cluster import SPEC
 
 from sluice_lab import places
 from sluice_lab.machine import apiserver, processes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from operator_world import BEGIN, KEY, SPEC
+from simulated_cluster import BEGIN, KEY, SPEC
 
 from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND, Rejected

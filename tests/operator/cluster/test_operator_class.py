@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from chart import one, rendered
 from http_twin import HttpTwin
-from operator_world import BEGIN, KEY, SPEC, World, ready
+from simulated_cluster import BEGIN, KEY, SPEC, SimulatedCluster, ready
 
 from sluice_operator.cluster.client import ApiServer
 from sluice_operator.cluster.memory import MemoryCluster
@@ -113,15 +113,15 @@ def test_the_name_of_a_stranger_that_is_gone_is_free() -> None:
 
 def test_a_pass_that_finds_a_stranger_writes_nothing() -> None:
     """The cache may be behind; a live look is not."""
-    world = World()
+    world = SimulatedCluster()
     world.apply(SPEC)
     assert world.run(60, lambda: ready(world))
     world.twin.edit(world.must(), {"metadata": {"labels": BLUE}})
     world.twin.delete("Pod", KEY.namespace, world.drivers()[0]["metadata"]["name"], world.drivers()[0]["metadata"]["uid"])
-    before, version = world.writes, world.twin.version
+    before, version = world.faults.writes, world.twin.version
     assert reconcile(world.context, KEY, world.now, force_refresh=True).wake is not None
     assert reconcile(world.context, KEY, world.now, force_refresh=True).wake is None
-    assert (world.writes, world.twin.version) == (before, version)
+    assert (world.faults.writes, world.twin.version) == (before, version)
     assert world.context.cache.known() == []
 
 

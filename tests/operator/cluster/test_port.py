@@ -15,7 +15,7 @@ import pytest
 from http_twin import HttpTwin, Reply
 from kubernetes.client.api_client import ApiClient
 from kubernetes.client.configuration import Configuration
-from operator_world import BEGIN, SPEC
+from simulated_cluster import BEGIN, SPEC
 
 from sluice_operator.cluster.client import ApiServer, connect
 from sluice_operator.cluster.memory import MemoryCluster

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from chart import NAMESPACE, notes, of, one, rendered
-from operator_world import SPEC
+from simulated_cluster import SPEC
 
 from sluice_operator.apply.manifests import driver_pod
 from sluice_operator.settings import read

@@ -20,7 +20,7 @@ import pytest
 from chart import of, one, rendered
 from executors_kubelet import ADDRESS, Admin, Kubelet
 from kubernetes.config import incluster_config
-from operator_world import SPEC
+from simulated_cluster import SPEC
 
 from sluice_consumer import config as configs
 from sluice_consumer.process.pod import PodAnnotations

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from chart import NAMESPACE, of, one, rendered
 from network import Place, Port, allowed
-from operator_world import SPEC
+from simulated_cluster import SPEC
 
 from sluice_operator.apply.manifests import driver_pod, executor_template, migration_job
 from sluice_operator.settings import Settings

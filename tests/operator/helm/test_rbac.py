@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from chart import NAMESPACE, RELEASE, of, one, rendered
 from http_twin import HttpTwin, Right, target
-from operator_world import BEGIN, World
 from scenarios import live
+from simulated_cluster import BEGIN, SimulatedCluster
+from steering.line import Line
 
 from sluice_operator.cluster.client import ApiServer
 from sluice_operator.cluster.memory import MemoryCluster
@@ -29,16 +31,18 @@ MODES: dict[str, Json] = {
 }
 
 
-class Remote(World):
+class Remote(SimulatedCluster):
     """The world whose operator speaks to its API server through the real client."""
 
-    def restart(self) -> None:
+    def __init__(self) -> None:
+        self.rights: set[Right] = set()
+        super().__init__()
+
+    def equipped(self, context: ReconcileContext) -> ReconcileContext:
         """A new process with a new client, to the same server."""
-        super().restart()
-        self.http = HttpTwin(self.twin, rights=getattr(self, "rights", set()))
-        self.rights = self.http.rights
-        server = ApiServer(self.http)  # type: ignore[arg-type]  # it stands where ApiClient stands
-        self.context = ReconcileContext(server, self.context.cache, self.context.settings)
+        assert isinstance(context.cluster, Line)
+        server = ApiServer(HttpTwin(context.cluster, rights=self.rights))  # type: ignore[arg-type]  # it stands where ApiClient stands
+        return replace(context, cluster=server)
 
 
 @pytest.fixture(scope="module")

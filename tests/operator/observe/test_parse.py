@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from operator_world import BEGIN
+from simulated_cluster import BEGIN
 
 from sluice_operator.observe import parse
 from sluice_operator.observe.cache import Cache, ResourceKey

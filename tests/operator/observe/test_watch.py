@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from operator_world import BEGIN
+from simulated_cluster import BEGIN
 from watch_places import Place, Real, twin_place
 from watch_world import Watched, until
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 import pytest
 from aiohttp.test_utils import unused_port
-from operator_world import KEY
+from simulated_cluster import KEY
 
 from sluice_operator.__main__ import problems
 from sluice_operator.cluster.port import Rejected, Unavailable

@@ -1,5 +1,6 @@
-"""Writes what a release leaves in a cluster: `PYTHONPATH=operator:tests/operator python tests/operator/released/record.py FILE`, in that release.
+"""Writes what a release leaves in a cluster.
 
+In that release: `PYTHONPATH=operator:tests:tests/operator:tests/sim/operator python tests/operator/released/record.py FILE`.
 One entry a situation: the resource, its pods and Jobs, as that operator made them.
 """
 
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from operator_world import MIGRATING, World, ready
+from simulated_cluster import MIGRATING, SimulatedCluster, ready
 
 from sluice_operator.spec.changes import DesiredSpec, migration_hash
 from sluice_operator.spec.fields import parse
@@ -38,32 +39,32 @@ FULL: Json = {
 KINDS = ("KinesisConsumer", "Pod", "Job")
 
 
-def running() -> World:
+def running() -> SimulatedCluster:
     """Migrated, with two executors, Ready."""
-    world = World()
+    world = SimulatedCluster()
     world.apply(MIGRATING)
     reach(world, lambda: ready(world) and len(world.executors()) == 2)
     return world
 
 
-def migrating() -> World:
+def migrating() -> SimulatedCluster:
     """The Job is there and has not ended."""
-    world = World()
+    world = SimulatedCluster()
     world.apply(MIGRATING)
     reach(world, lambda: bool(list(world.twin.all("Job"))))
     return world
 
 
-def refused() -> World:
+def refused() -> SimulatedCluster:
     """The migration failed and waits for the user."""
-    world = World()
-    world.job_exits = [65]
+    world = SimulatedCluster()
+    world.habits.job_exits = [65]
     world.apply(MIGRATING)
     reach(world, lambda: world.status.get("phase") == "Failed")
     return world
 
 
-def draining() -> World:
+def draining() -> SimulatedCluster:
     """The spec changed, and the driver is on its way out."""
     world = running()
     world.apply({**MIGRATING, "batch": {"intervalSeconds": 9}})
@@ -71,15 +72,15 @@ def draining() -> World:
     return world
 
 
-def backing_off() -> World:
+def backing_off() -> SimulatedCluster:
     """The driver failed, and the next attempt is not due."""
     world = running()
-    world.driver_exits = [1]
+    world.habits.exits = [1]
     reach(world, lambda: world.status["phase"] == "BackingOff" and not world.drivers())
     return world
 
 
-def suspended() -> World:
+def suspended() -> SimulatedCluster:
     """Nothing runs, by the user's wish."""
     world = running()
     world.apply({**MIGRATING, "suspend": True})
@@ -87,7 +88,7 @@ def suspended() -> World:
     return world
 
 
-def reach(world: World, goal: Callable[[], bool]) -> None:
+def reach(world: SimulatedCluster, goal: Callable[[], bool]) -> None:
     """Or say where it stands."""
     if not world.run(240, until=goal):
         raise SystemExit(f"not reached: {world.status}")

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-import operator_world
 import pytest
-from operator_world import KEY, MIGRATING, SPEC, World, ready
+from simulated_cluster import KEY, MIGRATING, SPEC, SimulatedCluster, ready
 
 from sluice_operator.cluster.port import CONSUMER_KIND, Rejected
 from sluice_operator.names import FINALIZER
@@ -19,21 +18,30 @@ from sluice_operator.plan.write_policy import found_again, urgent
 from sluice_operator.run.reconcile import reconcile
 from sluice_operator.state.status import Condition, DriverStatus, Leaving, Phase, Status
 
-STATUS = ("status", "KinesisConsumer")
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
+READS = {"get", "list", "check"}
+ONE_TOO_MANY = pytest.mark.xfail(strict=True, raises=AssertionError, reason="the simulation found a third status write; the claim is two")
+EARLY = pytest.mark.parametrize(
+    "early",
+    [
+        pytest.param(False, id="heard of when it runs"),
+        pytest.param(True, id="heard of when Spark starts", marks=ONE_TOO_MANY),  # ours say so: other words and a generation, written after 10 s
+    ],
+)
 
 
-class Counted(World):
-    """The world, with a list of the writes onto the resource."""
+class Counted(SimulatedCluster):
+    """The simulated cluster, with what the operator called."""
 
-    def __init__(self) -> None:
-        self.written: list[tuple[str, str]] = []
-        super().__init__()
+    @property
+    def written(self) -> list[str]:
+        """Writes onto the resource, by verb."""
+        return [verb for verb, kind in self.faults.done if kind == CONSUMER_KIND and verb not in READS]
 
-    def _after_write(self, verb: str, kind: str) -> None:
-        if kind == "KinesisConsumer":
-            self.written.append((verb, kind))
-        super()._after_write(verb, kind)
+    @property
+    def listed(self) -> list[str]:
+        """Kinds of the lists."""
+        return [kind for verb, kind in self.faults.done if verb == "list"]
 
     def costs(self, until: Callable[[], bool]) -> int:
         """Writes onto the resource until it is so."""
@@ -58,14 +66,28 @@ def test_a_first_start_costs_one_write_a_step(spec: dict[str, object], writes: i
     assert world.costs(lambda: ready(world)) <= writes
 
 
-def test_a_slow_start_costs_no_more() -> None:
+@ONE_TOO_MANY
+def test_a_start_whose_executors_come_late_costs_no_more() -> None:
+    """Their image is pulled, say. That the driver is healthy is a condition, and written at once."""
+    world = Counted()
+    world.habits.executors = "pending"
+    world.apply(SPEC)
+    assert world.run(30, until=lambda: any(report["phase"] == "Running" for _, report in world.ledger.reports.values()))
+    world.habits.executors = "ok"
+    assert world.run(20, until=lambda: ready(world)), world.status
+    assert len(world.written) <= 3
+
+
+@EARLY
+def test_a_slow_start_costs_no_more(*, early: bool) -> None:
     """That its pod is there, and where, is seen while it starts; it is written with what comes next."""
     world = Counted()
+    world.habits.early = early
     world.apply(SPEC)
     assert world.run(30, until=lambda: bool(world.drivers()))
-    world.lost_nodes = True
+    world.lose_nodes()
     world.run(90)
-    world.lost_nodes = False
+    world.restore_nodes()
     assert world.run(20, until=lambda: ready(world)), world.status
     assert len(world.written) <= 3
 
@@ -75,7 +97,7 @@ def test_a_driver_that_stays_unheard_is_known_after_two_minutes() -> None:
     world = Counted()
     world.apply(SPEC)
     assert world.run(30, until=lambda: bool(world.drivers()))
-    world.lost_nodes = True
+    world.lose_nodes()
     assert world.run(130, until=lambda: world.status["driver"].get("uid") == world.drivers()[0]["metadata"]["uid"]), world.status
 
 
@@ -87,31 +109,43 @@ def test_the_number_of_executors_waits_only_until_ready(phase: Phase, *, waits: 
     assert not urgent(old, replace(old, replicas=3))
 
 
-@pytest.mark.parametrize("replicas", [1, 5])
-def test_scaling_costs_two_status_writes(replicas: int) -> None:
+@pytest.mark.parametrize(
+    ("replicas", "leave"),
+    [
+        (1, 0),
+        (5, 0),
+        pytest.param(1, 3, id="an executor ends its tasks", marks=ONE_TOO_MANY),  # Draining is a condition, and written at once
+    ],
+)
+def test_scaling_costs_two_status_writes(replicas: int, leave: int) -> None:
     """The intent, and that it is reached; however many executors come or go."""
     world = started()
+    world.habits.leave = leave
     world.apply({**SPEC, "replicas": replicas})
     assert world.costs(lambda: ready(world) and len(world.executors()) == replicas) <= 2
 
 
-def test_a_restart_costs_two_status_writes() -> None:
+@EARLY
+def test_a_restart_costs_two_status_writes(*, early: bool) -> None:
     """The first one tells all of it, before anything is done: that the driver drains, and which one follows. The second one: Ready."""
     world = started()
+    world.habits.early = early
     world.apply({**SPEC, "batch": {"intervalSeconds": 9}})
     assert world.costs(lambda: ready(world) and world.status["driver"]["attempt"] == 2) <= 2
 
 
-def test_a_slow_restart_costs_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+@EARLY
+def test_a_slow_restart_costs_no_more(*, early: bool) -> None:
     """The last driver has a long batch to end, the next one an image to pull."""
-    monkeypatch.setattr(operator_world, "DRAINING", timedelta(seconds=40))
     world = started()
+    world.habits.early = early
+    world.habits.drain = 40
     before = len(world.written)
     world.apply({**SPEC, "batch": {"intervalSeconds": 9}})
     assert world.run(60, until=lambda: [pod["metadata"]["name"] for pod in world.drivers()] == ["orders-driver-2"]), world.status
-    world.lost_nodes = True
+    world.lose_nodes()
     world.run(60)
-    world.lost_nodes = False
+    world.restore_nodes()
     assert world.run(20, until=lambda: ready(world)), world.status
     assert len(world.written) - before <= 2
 
@@ -153,32 +187,25 @@ def test_many_resources_do_not_delay_what_somebody_waits_for() -> None:
     assert world.run(15, until=lambda: ready(world) and world.status["replicas"] == 5), world.status
 
 
-def counted_lists(world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Kinds of the lists from now on."""
-    seen, listing = list[str](), world.twin.list
-    monkeypatch.setattr(world.twin, "list", lambda kind, *where: [seen.append(kind), listing(kind, *where)][1])
-    return seen
-
-
-def test_how_a_driver_gets_on_is_told_without_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_a_driver_gets_on_is_told_without_a_look() -> None:
     """The watches show its pod alive, nothing is done, and the status is written only if the resource is as it was seen."""
     world = Counted()
     world.apply(SPEC)
     assert world.run(30, until=lambda: bool(world.drivers()))
-    lists = counted_lists(world, monkeypatch)
+    world.faults.done.clear()
     assert world.run(25, until=lambda: ready(world)), world.status
-    assert lists == []
+    assert world.listed == []
 
 
 @pytest.mark.parametrize("change", [{"deletionTimestamp": "2026-01-01T00:00:00Z"}, None], ids=["going", "unseen"])
-def test_a_driver_that_is_not_seen_alive_is_looked_for(change: dict[str, str] | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_driver_that_is_not_seen_alive_is_looked_for(change: dict[str, str] | None) -> None:
     """A watch may have shown it too late, or not yet: nothing is concluded from that."""
     world = started()
     (driver,) = world.drivers()
     world.context.cache.see("Pod", {**driver, "metadata": {**driver["metadata"], **(change or {})}}, world.now, gone=change is None)
-    lists = counted_lists(world, monkeypatch)
+    world.faults.done.clear()
     reconcile(world.context, KEY, world.now)
-    assert lists == ["Job", "Pod"]
+    assert world.listed == ["Job", "Pod"]
     assert world.status["phase"] == "Running"
 
 
@@ -197,12 +224,12 @@ def test_only_a_driver_that_is_listened_to_puts_the_next_look_off() -> None:
 @pytest.mark.parametrize(("others", "seconds"), [(200, 300), (1000, 1001)])
 def test_many_resources_at_rest_are_looked_at_less_often(others: int, seconds: int) -> None:
     """Every five minutes; of a thousand, one a second in all."""
-    world = started()
+    world = started({**SPEC, "progressDeadlineSeconds": 3600})  # an open batch is looked at when that is over
     world.context.looked |= {ResourceKey("elsewhere", str(number)): world.now for number in range(others)}
     assert reconcile(world.context, KEY, world.now).latest == world.now + timedelta(seconds=seconds)
 
 
-def test_what_a_driver_tells_is_not_written_over_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_driver_tells_is_not_written_over_a_change() -> None:
     """The watch has not shown an edit yet: the status is refused, and the next pass looks at what is there."""
     world = Counted()
     world.apply(SPEC)
@@ -211,9 +238,9 @@ def test_what_a_driver_tells_is_not_written_over_a_change(monkeypatch: pytest.Mo
     assert world.run(25, until=lambda: ready(world)), world.status
     before = world.must()
     world.context.cache.see(CONSUMER_KIND, seen or {}, world.now)
-    lists = counted_lists(world, monkeypatch)
+    world.faults.done.clear()
     reconcile(world.context, KEY, world.now)
-    assert lists == []
+    assert world.listed == []
     assert world.must() == before
 
 
@@ -226,7 +253,7 @@ def test_a_resource_is_taken_over_only_as_it_was_seen(monkeypatch: pytest.Monkey
     def edited(kind: str, namespace: str, name: str, changes: dict[str, object]) -> dict[str, object]:
         monkeypatch.setattr(world.twin, "patch", patching)
         world.apply({**SPEC, "suspend": True})
-        world._simulate(lambda: patching(CONSUMER_KIND, *KEY, {"metadata": {"finalizers": ["example.com/theirs"]}}))
+        world.twin.edit(world.must(), {"metadata": {"finalizers": ["example.com/theirs"]}})
         return patching(kind, namespace, name, changes)
 
     monkeypatch.setattr(world.twin, "patch", edited)
@@ -236,17 +263,13 @@ def test_a_resource_is_taken_over_only_as_it_was_seen(monkeypatch: pytest.Monkey
     assert world.must()["metadata"]["finalizers"] == ["example.com/theirs", FINALIZER]
 
 
-def test_taking_a_resource_over_saves_the_look_a_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_taking_a_resource_over_saves_the_look_a_read() -> None:
     """The write answers with the resource as it is; only Jobs and pods are listed before the first driver is made."""
-    world, reads = Counted(), list[str]()
+    world = Counted()
     world.apply(SPEC)
     world.context.cache.see(CONSUMER_KIND, world.must(), world.now)
-    lists = counted_lists(world, monkeypatch)
-    with monkeypatch.context() as patch:
-        getting = world.twin.get
-        patch.setattr(world.twin, "get", lambda kind, *where: [reads.append(kind), getting(kind, *where)][1])
-        reconcile(world.context, KEY, world.now)
-    assert (reads, lists) == ([], ["Job", "Pod"])
+    reconcile(world.context, KEY, world.now)
+    assert [call for call in world.faults.done if call[0] in READS] == [("list", "Job"), ("list", "Pod")]
     assert world.drivers()
 
 
@@ -267,14 +290,13 @@ def test_a_finalizer_that_is_refused_is_told_and_tried_again(monkeypatch: pytest
 
 
 @pytest.mark.parametrize(("others", "least", "most"), [(0, 15, 24), (1000, 1, 3)])
-def test_many_resources_are_looked_at_less_often_while_nothing_happens(others: int, least: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_resources_are_looked_at_less_often_while_nothing_happens(others: int, least: int, most: int) -> None:
     """A driver that does not start is looked at every 30 s; a thousand of them would be a hundred reads a second. All of them get 12."""
     world = Counted()
-    world.lost_nodes = True
+    world.lose_nodes()
     world.context.looked |= {ResourceKey("elsewhere", str(number)): world.now for number in range(others)}
     world.apply(SPEC)
     world.run(10)
-    looks, listing = [], world.twin.list
-    monkeypatch.setattr(world.twin, "list", lambda kind, *where: [looks.append(kind), listing(kind, *where)][1])
+    world.faults.done.clear()
     world.run(600)
-    assert least <= looks.count("Pod") <= most
+    assert least <= world.listed.count("Pod") <= most

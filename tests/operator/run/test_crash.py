@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from operator_world import World
 from scenarios import live
+from simulated_cluster import SimulatedCluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def undisturbed_writes() -> int:
     """How many writes that takes."""
-    return live(World()).writes
+    return live(SimulatedCluster()).faults.writes
 
 
 WRITES = undisturbed_writes()
@@ -23,25 +23,25 @@ WRITES = undisturbed_writes()
 @pytest.mark.parametrize("at", range(1, WRITES + 1))
 def test_a_crash_after_any_write_is_survived(at: int) -> None:
     """The world checks at every second that there are never two drivers, and none before its migration."""
-    world = World()
-    world.crash_at = {at}
-    assert live(world).crashes == 1
+    world = SimulatedCluster()
+    world.faults.crash = {at}
+    assert live(world).operator.crashes == 1
 
 
 @pytest.mark.parametrize("at", range(1, WRITES + 1))
 def test_a_lost_reply_to_any_write_is_survived(at: int) -> None:
     """The write happened, the operator does not know."""
-    world = World()
-    world.lose_reply_at = {at}
+    world = SimulatedCluster()
+    world.faults.lose = {at}
     live(world)
 
 
 @pytest.mark.parametrize("every", [2, 3, 5])
 def test_an_operator_that_keeps_crashing_still_gets_there(every: int) -> None:
     """After every second, third or fifth write, all epoch long."""
-    world = World()
-    world.crash_at = multiples(every)
-    assert live(world).crashes > WRITES // every - 2
+    world = SimulatedCluster()
+    world.faults.crash = multiples(every)
+    assert live(world).operator.crashes == world.faults.writes // every
 
 
 def multiples(every: int) -> set[int]:
@@ -53,11 +53,11 @@ def multiples(every: int) -> set[int]:
 @pytest.mark.parametrize("lag", [3, 11])
 def test_a_cache_that_is_seconds_old_misleads_nobody(lag: int) -> None:
     """Watches deliver late and all at once; what is done is planned from a live look."""
-    world = World()
-    world.lag = lag
+    world = SimulatedCluster()
+    world.operator.lag = lag
     live(world)
 
 
 def test_a_driver_start_takes_one_status_write_and_one_creation() -> None:
     """The budget of writes of a whole life, so that a change that doubles it is noticed."""
-    assert WRITES <= 75
+    assert WRITES <= 60

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from loop_cases import a_while, context, passes, until
-from operator_world import KEY
+from simulated_cluster import KEY
 
 from sluice_operator.run import loops as loops_module
 from sluice_operator.run.loops import Loops

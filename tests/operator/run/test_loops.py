@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import kopf
 import pytest
-from operator_world import KEY, SPEC
+from simulated_cluster import KEY, SPEC
 
 from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND, Unavailable

@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from operator_world import BEGIN
+from simulated_cluster import BEGIN
 
 from sluice_operator import __main__ as main_module
 from sluice_operator.__main__ import assembled, candidate_for

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from operator_world import SPEC
+from simulated_cluster import SPEC
 
 from sluice_operator.spec.changes import CHANGES, DesiredSpec, migration_hash
 from sluice_operator.spec.fields import ExecutorSpec, InvalidSpec, Spec, parse

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from operator_world import MIGRATING, SPEC, World, ready
+from simulated_cluster import MIGRATING, SPEC, SimulatedCluster, ready
 
-from sluice_operator.observe.cache import Cache
 from sluice_operator.run.shared import ReconcileContext
-from sluice_operator.settings import Settings, read
+from sluice_operator.settings import read
 from sluice_operator.spec import policy as bounds
 from sluice_operator.spec.fields import parse
 from sluice_operator.spec.policy import Policy
@@ -154,15 +154,14 @@ def test_the_policy_comes_from_the_environment() -> None:
 BEFORE: dict[str, Json] = {name: change for name, (change, _) in (PRIVILEGED | NEVER).items()} | {"an account": {"serviceAccountName": "admin"}}
 
 
-class Upgraded(World):
+class Upgraded(SimulatedCluster):
     """A cluster whose operator is replaced by one that accepts less."""
 
     policy = Policy(privileged_pods=True)
 
-    def restart(self) -> None:
+    def equipped(self, context: ReconcileContext) -> ReconcileContext:
         """A new process, with the policy of the moment."""
-        super().restart()
-        self.context = ReconcileContext(self.twin, Cache(), Settings(image="sluice-consumer:test", policy=self.policy))
+        return replace(context, settings=replace(context.settings, policy=self.policy))
 
 
 @pytest.mark.parametrize("name", BEFORE)
@@ -175,7 +174,7 @@ def test_what_ran_before_an_upgrade_goes_on_and_comes_back(name: str, monkeypatc
         assert world.run(120, until=lambda: ready(world))
     (driver,) = world.drivers()
     world.policy = LISTED
-    world.restart()
+    world.operator.restart()
     world.run(60)
     assert [pod["metadata"]["uid"] for pod in world.drivers()] == [driver["metadata"]["uid"]]
     assert world.condition("SpecValid")["status"] == "False"
@@ -186,12 +185,13 @@ def test_what_ran_before_an_upgrade_goes_on_and_comes_back(name: str, monkeypatc
     (again,) = world.drivers()
     for pod in (driver, again):
         pod["spec"]["containers"][0].pop("env")  # an attempt that follows one is told that there is a table
+        pod["spec"].pop("nodeName")
     assert {key: again["spec"].get(key) for key in driver["spec"]} == driver["spec"]
 
 
 def test_a_resource_that_asks_for_too_much_from_the_start_gets_nothing() -> None:
     """Not even the finalizer."""
-    world = World()
+    world = SimulatedCluster()
     world.apply({**SPEC, **PRIVILEGED["privileged first"][0]})
     world.run(30)
     assert world.status["phase"] == "Failed"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from operator_world import BEGIN, KEY, MIGRATING, SPEC, World, ready
 from prometheus_client import generate_latest
+from simulated_cluster import BEGIN, KEY, MIGRATING, SPEC, SimulatedCluster, ready
 
 from sluice_operator.cluster.port import Exists
 from sluice_operator.observe import parse
@@ -24,21 +25,18 @@ from sluice_operator.telemetry.metrics import MeteredCluster, OperatorMetrics
 Json = dict[str, Any]
 
 
-class Counted(World):
+class Counted(SimulatedCluster):
     """The world with an operator that counts, and leads or not."""
 
     metrics = OperatorMetrics()
     leads = True
 
-    def restart(self) -> None:
+    def equipped(self, context: ReconcileContext) -> ReconcileContext:
         """A new process counts from zero."""
-        super().restart()
         self.metrics = OperatorMetrics()
-        self.context = ReconcileContext(
-            MeteredCluster(self.twin, self.metrics), self.context.cache, self.context.settings, on_status_written=self.metrics.on_status_written
-        )
-        cache = self.context.cache
-        self.metrics.registry.register(Gauges(Sources(cache.snapshots, lambda: self.leads, lambda: {"Pod": 7.0})))
+        self.metrics.registry.register(Gauges(Sources(context.cache.snapshots, lambda: self.leads, lambda: {"Pod": 7.0})))
+        metered = MeteredCluster(context.cluster, self.metrics)
+        return replace(context, cluster=metered, on_status_written=self.metrics.on_status_written)
 
     def value(self, metric: str, /, **labels: str) -> float | None:
         """One sample, as exported."""
@@ -49,11 +47,11 @@ class Counted(World):
 def world() -> Counted:
     """A consumer that migrated, runs, and has failed once."""
     found = Counted()
-    found.job_exits = [75]
+    found.habits.job_exits = [75]
     found.apply(MIGRATING)
     assert found.run(240, until=lambda: ready(found))
-    found.driver_exits = [1]
-    assert found.run(60, until=lambda: not found.driver_exits)
+    found.habits.exits = [1]
+    assert found.run(60, until=lambda: not found.habits.exits)
     assert found.run(240, until=lambda: ready(found) and found.status["driver"]["attempt"] == 2)
     return found
 
@@ -143,7 +141,7 @@ def test_figures_are_those_of_the_last_report_however_old_the_status_is(world: C
     """Of a thousand resources the figures in a status are minutes old; an alert on the lag must not be."""
     (driver,) = world.drivers()
     report = json.loads(driver["metadata"]["annotations"]["sluice.dev/report"])
-    report |= {"number": report["number"] + 1, "millisBehindLatest": 61_000, "recordsPerSecond": 7.5, "openShards": 9}
+    report |= {"number": report["number"] + 1, "millisBehindLatest": 61_000, "recordsPerSecond": 7.5, "openShards": 9, "openBatch": None}
     driver["metadata"]["annotations"]["sluice.dev/report"] = json.dumps(report)
     where = {"namespace": KEY.namespace, "name": KEY.name}
     world.context.cache.see("Pod", driver, datetime.now(UTC) - timedelta(seconds=40))
