@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import time
 import uuid
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from http_twin import HttpTwin, Reply
+from http_twin import HttpTwin
 from kubernetes.client.api_client import ApiClient
-from kubernetes.client.configuration import Configuration
+from port_places import Place, through
 from simulated_cluster import BEGIN, SPEC
 
 from sluice_operator.cluster.client import ApiServer, connect
 from sluice_operator.cluster.memory import MemoryCluster
-from sluice_operator.cluster.port import CONSUMER_KIND, Cluster, Conflict, Exists, Rejected, Unavailable
+from sluice_operator.cluster.port import CONSUMER_KIND, Conflict, Exists, Rejected
 from sluice_operator.election.candidate import Candidate, ElectionTimings, LeaseRef, LostLeadership
 from sluice_operator.generate import crd
 from sluice_operator.observe import watch_health
@@ -33,28 +32,6 @@ KUBECONFIG = Path(__file__).parents[3] / ".work" / "sluice.kubeconfig"
 CRDS = "apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 OK, CREATED = 200, 201
 PLACES = [pytest.param("twin"), pytest.param("client"), pytest.param("server", marks=pytest.mark.cluster)]
-
-
-class Place:
-    """A cluster and a namespace in it."""
-
-    def __init__(self, cluster: Cluster, namespace: str) -> None:
-        self.cluster, self.namespace = cluster, namespace
-
-    def pod(self, name: str = "p", **meta: Any) -> Json:
-        """A pod that no node takes."""
-        head = {"name": name, "namespace": self.namespace, "labels": {"sluice.dev/consumer": "orders"}, **meta}
-        spec = {"containers": [{"name": "c", "image": "x"}], "nodeSelector": {"none": "such"}}
-        return self.cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": head, "spec": spec})
-
-    def consumer(self) -> Json:
-        """A KinesisConsumer."""
-        head = {"name": "orders", "namespace": self.namespace}
-        return self.cluster.create({"apiVersion": "sluice.dev/v1alpha1", "kind": CONSUMER_KIND, "metadata": head, "spec": SPEC})
-
-    def get(self, kind: str, name: str) -> Json | None:
-        """Shorthand."""
-        return self.cluster.get(kind, self.namespace, name)
 
 
 @pytest.fixture(scope="module")
@@ -73,11 +50,6 @@ def server() -> Iterator[ApiClient]:
     yield api
     if ours:
         call(api, "DELETE", f"{CRDS}/kinesisconsumers.sluice.dev")
-
-
-def through(http: HttpTwin) -> ApiServer:
-    """The real client of a server in memory."""
-    return ApiServer(http)  # type: ignore[arg-type]  # it stands where ApiClient stands
 
 
 def call(api: ApiClient, method: str, path: str, body: Json | None = None) -> int:
@@ -271,37 +243,9 @@ def test_an_audit_reads_metadata_of_one_namespace_or_of_all(place: Place) -> Non
     assert place.cluster.versions("Pod", "", watch_health.SAMPLES["Pod"]) is not None
 
 
-def test_a_list_is_read_to_its_last_page() -> None:
-    """Each page says where the next one begins."""
-    http = HttpTwin(MemoryCluster(lambda: BEGIN), page=2)
-    place = Place(through(http), "default")
-    for name in "abcde":
-        place.pod(name)
-    found = place.cluster.list("Pod", "default", {"sluice.dev/consumer": "orders"})
-    assert [pod["metadata"]["name"] for pod in found] == list("abcde")
-    assert len([method for method, _ in http.requests if method == "GET"]) == 3
-
-
-@pytest.mark.parametrize(("status", "error"), [(401, Unavailable), (410, Unavailable), (429, Unavailable), (500, Unavailable), (403, Rejected)])
-def test_an_error_is_named_by_what_to_do_next(status: int, error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
-    """410 is a list that took so long that its next page is gone: begin again."""
-    http = HttpTwin(MemoryCluster(lambda: BEGIN))
-    monkeypatch.setattr(http, "call_api", lambda *_, **__: Reply(status, {"reason": "Some", "message": "words"}))
-    with pytest.raises(error, match="words"):
-        through(http).list("Pod", "default", {})
-
-
 @pytest.mark.cluster
 @pytest.mark.parametrize("place", ["server"], indirect=True)
 def test_the_real_server_refuses_what_cannot_be(place: Place) -> None:
     """A schema is what the in-memory fake has not."""
     with pytest.raises(Rejected):
         place.cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": place.namespace}})
-
-
-def test_no_answer_is_an_answer_of_its_own() -> None:
-    """A refused connection is Unavailable, at once."""
-    nowhere = Configuration(host="http://127.0.0.1:9")
-    nowhere.retries = False
-    with pytest.raises(Unavailable):
-        ApiServer(ApiClient(nowhere)).get("Pod", "default", datetime.now(UTC).strftime("%H%M%S"))

@@ -1,0 +1,44 @@
+"""What the real client makes of answers: pages of a list, errors by what to do next, and none at all."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from http_twin import HttpTwin, Reply
+from kubernetes.client.api_client import ApiClient
+from kubernetes.client.configuration import Configuration
+from port_places import Place, through
+from simulated_cluster import BEGIN
+
+from sluice_operator.cluster.client import ApiServer
+from sluice_operator.cluster.memory import MemoryCluster
+from sluice_operator.cluster.port import Rejected, Unavailable
+
+
+def test_a_list_is_read_to_its_last_page() -> None:
+    """Each page says where the next one begins."""
+    http = HttpTwin(MemoryCluster(lambda: BEGIN), page=2)
+    place = Place(through(http), "default")
+    for name in "abcde":
+        place.pod(name)
+    found = place.cluster.list("Pod", "default", {"sluice.dev/consumer": "orders"})
+    assert [pod["metadata"]["name"] for pod in found] == list("abcde")
+    assert len([method for method, _ in http.requests if method == "GET"]) == 3
+
+
+@pytest.mark.parametrize(("status", "error"), [(401, Unavailable), (410, Unavailable), (429, Unavailable), (500, Unavailable), (403, Rejected)])
+def test_an_error_is_named_by_what_to_do_next(status: int, error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+    """410 is a list that took so long that its next page is gone: begin again."""
+    http = HttpTwin(MemoryCluster(lambda: BEGIN))
+    monkeypatch.setattr(http, "call_api", lambda *_, **__: Reply(status, {"reason": "Some", "message": "words"}))
+    with pytest.raises(error, match="words"):
+        through(http).list("Pod", "default", {})
+
+
+def test_no_answer_is_an_answer_of_its_own() -> None:
+    """A refused connection is Unavailable, at once."""
+    nowhere = Configuration(host="http://127.0.0.1:9")
+    nowhere.retries = False
+    with pytest.raises(Unavailable):
+        ApiServer(ApiClient(nowhere)).get("Pod", "default", datetime.now(UTC).strftime("%H%M%S"))
