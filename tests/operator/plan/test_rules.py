@@ -1,4 +1,7 @@
-"""The planner's table: one row a rule of `plan.rules.RULES`, from a view to phase, reason, message and actions."""
+"""The planner's table: one row a rule of `plan.rules.RULES`, from a view to phase, reason, message and actions.
+
+The table stays in one file, longer than others. The rules have one order, a test holds the rows to it, and a reader follows it from the top down.
+"""
 
 from __future__ import annotations
 
