@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
-from simulated_cluster import KEY, MIGRATING, SPEC, SimulatedCluster, ready
+from counted import Counted, started
+from simulated_cluster import MIGRATING, SPEC, ready
 
-from sluice_operator.cluster.port import CONSUMER_KIND, Rejected
+from sluice_operator.cluster.port import Rejected
 from sluice_operator.names import FINALIZER
 from sluice_operator.observe.cache import ResourceKey
-from sluice_operator.plan.live_read_policy import RESYNC
-from sluice_operator.plan.running import STALE
 from sluice_operator.plan.write_policy import found_again, urgent
-from sluice_operator.run.reconcile import reconcile
 from sluice_operator.state.status import Condition, DriverStatus, Leaving, Phase, Status
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
-READS = {"get", "list", "check"}
 ONE_TOO_MANY = pytest.mark.xfail(strict=True, raises=AssertionError, reason="the simulation found a third status write; the claim is two")
 EARLY = pytest.mark.parametrize(
     "early",
@@ -28,34 +24,6 @@ EARLY = pytest.mark.parametrize(
         pytest.param(True, id="heard of when Spark starts", marks=ONE_TOO_MANY),  # ours say so: other words and a generation, written after 10 s
     ],
 )
-
-
-class Counted(SimulatedCluster):
-    """The simulated cluster, with what the operator called."""
-
-    @property
-    def written(self) -> list[str]:
-        """Writes onto the resource, by verb."""
-        return [verb for verb, kind in self.faults.done if kind == CONSUMER_KIND and verb not in READS]
-
-    @property
-    def listed(self) -> list[str]:
-        """Kinds of the lists."""
-        return [kind for verb, kind in self.faults.done if verb == "list"]
-
-    def costs(self, until: Callable[[], bool]) -> int:
-        """Writes onto the resource until it is so."""
-        before = len(self.written)
-        assert self.run(120, until=until), self.status
-        return len(self.written) - before
-
-
-def started(spec: dict[str, object] = SPEC) -> Counted:
-    """A world with a running consumer, whose figures were written a moment ago."""
-    world = Counted()
-    world.apply(spec)
-    assert world.run(60, until=lambda: ready(world)), world.status
-    return world
 
 
 @pytest.mark.parametrize(("spec", "writes"), [(SPEC, 3), (MIGRATING, 5)])
@@ -187,63 +155,6 @@ def test_many_resources_do_not_delay_what_somebody_waits_for() -> None:
     assert world.run(15, until=lambda: ready(world) and world.status["replicas"] == 5), world.status
 
 
-def test_how_a_driver_gets_on_is_told_without_a_look() -> None:
-    """The watches show its pod alive, nothing is done, and the status is written only if the resource is as it was seen."""
-    world = Counted()
-    world.apply(SPEC)
-    assert world.run(30, until=lambda: bool(world.drivers()))
-    world.faults.done.clear()
-    assert world.run(25, until=lambda: ready(world)), world.status
-    assert world.listed == []
-
-
-@pytest.mark.parametrize("change", [{"deletionTimestamp": "2026-01-01T00:00:00Z"}, None], ids=["going", "unseen"])
-def test_a_driver_that_is_not_seen_alive_is_looked_for(change: dict[str, str] | None) -> None:
-    """A watch may have shown it too late, or not yet: nothing is concluded from that."""
-    world = started()
-    (driver,) = world.drivers()
-    world.context.cache.see("Pod", {**driver, "metadata": {**driver["metadata"], **(change or {})}}, world.now, gone=change is None)
-    world.faults.done.clear()
-    reconcile(world.context, KEY, world.now)
-    assert world.listed == ["Job", "Pod"]
-    assert world.status["phase"] == "Running"
-
-
-def test_only_a_driver_that_is_listened_to_puts_the_next_look_off() -> None:
-    """Its silence would be news. While it starts, or drains, time may bring something else."""
-    world = started()
-    assert reconcile(world.context, KEY, world.now).latest == world.now + RESYNC
-    wake = reconcile(world.context, KEY, world.now).wake
-    assert wake
-    assert world.context.cache.last_report_at(KEY) == world.now - (STALE - (wake - world.now))
-    world.apply({**SPEC, "suspend": True})
-    assert world.run(60, until=lambda: world.status["phase"] == "Suspended"), world.status
-    assert reconcile(world.context, KEY, world.now).latest is None
-
-
-@pytest.mark.parametrize(("others", "seconds"), [(200, 300), (1000, 1001)])
-def test_many_resources_at_rest_are_looked_at_less_often(others: int, seconds: int) -> None:
-    """Every five minutes; of a thousand, one a second in all."""
-    world = started({**SPEC, "progressDeadlineSeconds": 3600})  # an open batch is looked at when that is over
-    world.context.looked |= {ResourceKey("elsewhere", str(number)): world.now for number in range(others)}
-    assert reconcile(world.context, KEY, world.now).latest == world.now + timedelta(seconds=seconds)
-
-
-def test_what_a_driver_tells_is_not_written_over_a_change() -> None:
-    """The watch has not shown an edit yet: the status is refused, and the next pass looks at what is there."""
-    world = Counted()
-    world.apply(SPEC)
-    assert world.run(30, until=lambda: bool(world.drivers()))
-    seen = world.context.cache.body(KEY)
-    assert world.run(25, until=lambda: ready(world)), world.status
-    before = world.must()
-    world.context.cache.see(CONSUMER_KIND, seen or {}, world.now)
-    world.faults.done.clear()
-    reconcile(world.context, KEY, world.now)
-    assert world.listed == []
-    assert world.must() == before
-
-
 def test_a_resource_is_taken_over_only_as_it_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was edited before our finalizer came to it: nothing is made by what it said before, and somebody else's finalizer stays."""
     world = Counted()
@@ -263,16 +174,6 @@ def test_a_resource_is_taken_over_only_as_it_was_seen(monkeypatch: pytest.Monkey
     assert world.must()["metadata"]["finalizers"] == ["example.com/theirs", FINALIZER]
 
 
-def test_taking_a_resource_over_saves_the_look_a_read() -> None:
-    """The write answers with the resource as it is; only Jobs and pods are listed before the first driver is made."""
-    world = Counted()
-    world.apply(SPEC)
-    world.context.cache.see(CONSUMER_KIND, world.must(), world.now)
-    reconcile(world.context, KEY, world.now)
-    assert [call for call in world.faults.done if call[0] in READS] == [("list", "Job"), ("list", "Pod")]
-    assert world.drivers()
-
-
 def test_a_finalizer_that_is_refused_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """By an admission policy, say; nothing is made meanwhile, and the status says why."""
     world = Counted()
@@ -287,16 +188,3 @@ def test_a_finalizer_that_is_refused_is_told_and_tried_again(monkeypatch: pytest
     assert world.drivers() == []
     monkeypatch.setattr(world.twin, "patch", patching)
     assert world.run(90, until=lambda: ready(world)), world.status
-
-
-@pytest.mark.parametrize(("others", "least", "most"), [(0, 15, 24), (1000, 1, 3)])
-def test_many_resources_are_looked_at_less_often_while_nothing_happens(others: int, least: int, most: int) -> None:
-    """A driver that does not start is looked at every 30 s; a thousand of them would be a hundred reads a second. All of them get 12."""
-    world = Counted()
-    world.lose_nodes()
-    world.context.looked |= {ResourceKey("elsewhere", str(number)): world.now for number in range(others)}
-    world.apply(SPEC)
-    world.run(10)
-    world.faults.done.clear()
-    world.run(600)
-    assert least <= world.listed.count("Pod") <= most
