@@ -121,6 +121,7 @@ def test_a_driver_pod_deleted_by_hand_is_replaced_at_once() -> None:
 def test_executors_of_a_vanished_driver_are_waited_for() -> None:
     """`kubectl delete pod --force`: the next driver could start at once, but the executors may still work."""
     world = started()
+    world.run(14)  # a driver that is lost before backoffSeconds is followed after a pause, in which its executors end
     world.delete_pod("orders-driver-1", grace=0)
     assert world.run(60, until=lambda: world.status["driver"]["attempt"] == 2 and ready(world))
     assert world.status["restarts"]["reason"] == "DriverLost"
