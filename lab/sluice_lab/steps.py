@@ -20,7 +20,7 @@ console = Console(highlight=False)
 
 
 @dataclass
-class Step:
+class ProgressStep:
     """A step under way; `note` adds what came of it to its line."""
 
     title: str
@@ -52,9 +52,9 @@ def duration(seconds: float) -> str:
 
 
 @contextmanager
-def step(title: str) -> Iterator[Step]:
+def step(title: str) -> Iterator[ProgressStep]:
     """Print one line for what is done inside: ✓ or ✗, title, note, duration. Errors go on to the caller."""
-    current = Step(title)
+    current = ProgressStep(title)
     try:
         with _live(current) if console.is_terminal else _patient(current):
             yield current
@@ -65,13 +65,13 @@ def step(title: str) -> Iterator[Step]:
 
 
 @contextmanager
-def _live(current: Step) -> Iterator[None]:
+def _live(current: ProgressStep) -> Iterator[None]:
     with Live(Spinner("dots", current), console=console, transient=True, refresh_per_second=5):
         yield
 
 
 @contextmanager
-def _patient(current: Step) -> Iterator[None]:
+def _patient(current: ProgressStep) -> Iterator[None]:
     timer = threading.Timer(QUIET_SECONDS, lambda: console.print(f"… {current.title}", soft_wrap=True))
     timer.daemon = True
     timer.start()

@@ -32,7 +32,7 @@ def is_ready(found: Mapping[str, Any]) -> bool:
 class Bench:
     """The cluster, and what a test does with it."""
 
-    cluster: clusters.Cluster
+    cluster: clusters.KindCluster
     aws: Aws
 
     def kubectl(self, *arguments: str) -> str:

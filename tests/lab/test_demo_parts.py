@@ -11,9 +11,9 @@ import pytest
 from sluice_lab.scenario import delivered, kcl_table, pauses
 from sluice_lab.scenario.ledger import Place
 from sluice_lab.scenario.pauses import Commit, Event, Sampler
-from sluice_lab.scenario.topology import Shard, shard_id, short
+from sluice_lab.scenario.topology import StreamShard, shard_id, short
 
-SHARDS = {shard_id(n): Shard(shard_id(n), n * 10, n * 10 + 9) for n in range(7)}
+SHARDS = {shard_id(n): StreamShard(shard_id(n), n * 10, n * 10 + 9) for n in range(7)}
 CHECKPOINTS = {shard_id(n): Place(10**55 + n, 4) for n in (3, 4, 5, 6)}
 
 

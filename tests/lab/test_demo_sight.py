@@ -7,7 +7,7 @@ from rich.console import Console
 
 from sluice_lab.scenario import observed
 from sluice_lab.scenario.observed import Sight
-from sluice_lab.scenario.view import View
+from sluice_lab.scenario.view import LiveView
 
 RESOURCE: dict[str, Any] = {
     "spec": {"replicas": 3},
@@ -91,7 +91,7 @@ def test_a_log_gets_a_line_for_a_change_of_state_and_none_for_a_batch() -> None:
     running = Sight(phase="Running", batch=1, driver="a")
     looks = iter([Sight(phase="Starting"), running, dataclasses.replace(running, batch=2), dataclasses.replace(running, driver="")])
     out = Console(force_terminal=False, record=True, width=100)
-    view = View(lambda: next(looks), lambda: 5, out)
+    view = LiveView(lambda: next(looks), lambda: 5, out)
     for _ in range(4):
         view.look()
     lines = out.export_text().splitlines()
@@ -105,5 +105,5 @@ def test_a_look_that_fails_leaves_the_last_one() -> None:
     def fail() -> Sight:
         raise OSError
 
-    view = View(fail, lambda: 0, Console(force_terminal=False))
+    view = LiveView(fail, lambda: 0, Console(force_terminal=False))
     assert view.look() == Sight()

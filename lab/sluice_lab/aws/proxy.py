@@ -25,7 +25,7 @@ HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length",
 CBOR = "cbor"
 
 
-class Kind(StrEnum):
+class CallOutcome(StrEnum):
     """What becomes of a call.
 
     THROTTLED is answered 400 with the service's own word for it, FAILED 500. CUT is neither passed on nor answered: the connection is closed.
@@ -43,7 +43,7 @@ class Kind(StrEnum):
 class Weather:
     """What happens to calls: `kind` to a `share` of them (0 to 1), all after `delay` seconds."""
 
-    kind: Kind = Kind.PASSED
+    kind: CallOutcome = CallOutcome.PASSED
     share: float = 1.0
     delay: float = 0.0
 
@@ -64,7 +64,7 @@ class Proxy:
 
     def __init__(self, upstream: Upstream, host: str, seed: int = 0) -> None:
         self.upstream, self.weather = upstream, FAIR
-        self.calls: Counter[Kind] = Counter()
+        self.calls: Counter[CallOutcome] = Counter()
         self._dice, self._lock = random.Random(seed), Lock()  # noqa: S311 - replayable, not secret
         self._server = _Server((host, 0), self)
         self.endpoint = f"http://{host}:{self._server.server_address[1]}"
@@ -106,13 +106,13 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int], owner: Proxy) -> None:
         self.owner = owner
-        super().__init__(address, _Handler)
+        super().__init__(address, _ProxyHandler)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that went away: it was killed, which is what this is for."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _ProxyHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = -1
@@ -124,16 +124,16 @@ class _Handler(BaseHTTPRequestHandler):
         weather = self.server.owner.decide()
         time.sleep(weather.delay)
         match weather.kind:
-            case Kind.THROTTLED:
+            case CallOutcome.THROTTLED:
                 self._refuse(400, self.server.owner.upstream.throttling)
-            case Kind.FAILED:
+            case CallOutcome.FAILED:
                 self._refuse(500, "InternalServerError")
-            case Kind.CUT:
+            case CallOutcome.CUT:
                 self.close_connection = True
-            case Kind.LOST:
+            case CallOutcome.LOST:
                 self._ask(body)
                 self.close_connection = True
-            case Kind.PASSED:
+            case CallOutcome.PASSED:
                 self._answer(*self._ask(body))
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name

@@ -5,7 +5,7 @@ import shutil
 from sluice_lab import places
 from sluice_lab.errors import LabError
 from sluice_lab.machine import cluster, docker, processes, pruning
-from sluice_lab.machine.cluster import Cluster
+from sluice_lab.machine.cluster import KindCluster
 from sluice_lab.scenario import installing
 from sluice_lab.scenario.installing import Note
 from sluice_lab.scenario.stage import alone
@@ -46,7 +46,7 @@ def _clean_cluster(made: dict[str, str], name: str) -> None:
         _uninstall(found)
 
 
-def _uninstall(found: Cluster) -> None:
+def _uninstall(found: KindCluster) -> None:
     """From a cluster that is not ours, only what we put there. The CRD stays, as after any `helm uninstall` of the chart."""
     with step(f"namespaces {installing.NAMESPACE}, {installing.OPERATOR_NAMESPACE}"):
         try:

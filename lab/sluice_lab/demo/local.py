@@ -26,7 +26,7 @@ from sluice_lab.scenario.pauses import Sampler
 from sluice_lab.scenario.producer import Stroll
 from sluice_lab.scenario.setting import World
 from sluice_lab.scenario.stage import Stage, alone, reckon
-from sluice_lab.scenario.view import View
+from sluice_lab.scenario.view import LiveView
 from sluice_lab.steps import console, step
 
 TABLE = "sluice_demo"
@@ -70,7 +70,7 @@ def _migrate(world: World) -> None:
 def _stage(world: World, home: Path, sink: Path) -> Stage:
     (home / "consumer.json").write_text(json.dumps(_config(world, sink), indent=2))
     checkpoints = Checkpoints(world.aws.dynamodb, TABLE)
-    view = View(lambda: _sight(checkpoints), lambda: len(world.producer.produced))
+    view = LiveView(lambda: _sight(checkpoints), lambda: len(world.producer.produced))
     return Stage(world, checkpoints, Sampler(checkpoints.committed), Stroll(world.producer), view, lambda: None)
 
 

@@ -11,14 +11,14 @@ from string import Template
 from sluice_lab.demo import tables
 from sluice_lab.errors import CommandFailedError, LabError
 from sluice_lab.machine import cluster, processes
-from sluice_lab.machine.cluster import Cluster
+from sluice_lab.machine.cluster import KindCluster
 from sluice_lab.scenario import installing, setting
 from sluice_lab.scenario.checkpoints import Checkpoints
 from sluice_lab.scenario.pauses import Sampler
 from sluice_lab.scenario.producer import Stroll
 from sluice_lab.scenario.setting import World
 from sluice_lab.scenario.stage import Stage, alone, reckon
-from sluice_lab.scenario.view import View
+from sluice_lab.scenario.view import LiveView
 from sluice_lab.scenario.watching import Watching
 from sluice_lab.steps import console
 
@@ -33,7 +33,7 @@ PATIENCE_SECONDS = 240.0
 class Scene:
     """Where the story takes place."""
 
-    cluster: Cluster
+    cluster: KindCluster
     stage: Stage
 
     def kubectl(self, *arguments: str) -> str:
@@ -78,10 +78,10 @@ def _play(scene: Scene, home: Path) -> None:
         scene.stage.sampler.stop()
 
 
-def _stage(world: World, found: Cluster) -> Stage:
+def _stage(world: World, found: KindCluster) -> Stage:
     checkpoints = Checkpoints(world.aws.dynamodb, TABLE)
     watching = Watching(found.kubeconfig, NAMESPACE, NAME)
-    view = View(watching.look, lambda: len(world.producer.produced))
+    view = LiveView(watching.look, lambda: len(world.producer.produced))
     return Stage(world, checkpoints, Sampler(checkpoints.committed), Stroll(world.producer), view, lambda: view.sight.stalled or None)
 
 
@@ -153,12 +153,12 @@ def _end(scene: Scene) -> None:
         raise LabError("the consumer was deleted, but its lease was not released: it was killed, not drained")
 
 
-def _make_sink(found: Cluster) -> None:
+def _make_sink(found: KindCluster) -> None:
     """A folder of the node that pods may write to whatever user they run as."""
     processes.run("docker", "exec", found.node, "sh", "-c", f"rm -rf {SINK} && install --directory --mode=0777 {SINK}")
 
 
-def _fetch_sink(found: Cluster, home: Path) -> Path:
+def _fetch_sink(found: KindCluster, home: Path) -> Path:
     sink = home / "cluster"
     shutil.rmtree(sink, ignore_errors=True)
     processes.run("docker", "cp", f"{found.node}:{SINK}", str(sink))

@@ -9,14 +9,14 @@ from rich.table import Table
 from sluice_lab.scenario import pauses
 from sluice_lab.scenario.ledger import Account, Line
 from sluice_lab.scenario.pauses import Commit, Event
-from sluice_lab.scenario.topology import Shard, short
+from sluice_lab.scenario.topology import StreamShard, short
 from sluice_lab.steps import console, duration
 
 LOOKS: dict[str, Any] = {"box": box.SIMPLE_HEAD, "title_justify": "left", "title_style": "bold", "pad_edge": False, "show_edge": False}
 SHOWN = 12  # numbers named when something is wrong
 
 
-def account(found: Account, shards: Mapping[str, Shard]) -> Table:
+def account(found: Account, shards: Mapping[str, StreamShard]) -> Table:
     """Per shard, and in all."""
     table = Table(title="Every record, accounted for", show_footer=True, **LOOKS)
     table.add_column("shard", "all", no_wrap=True)
@@ -58,7 +58,7 @@ def verdict(found: Account) -> str:
     return f"[bold red]✗[/] {said}{_named('missing', found.lost)}{_named('twice', found.doubled)}"
 
 
-def show(found: Account, shards: Mapping[str, Shard], events: Sequence[Event], commits: Sequence[Commit]) -> None:
+def show(found: Account, shards: Mapping[str, StreamShard], events: Sequence[Event], commits: Sequence[Commit]) -> None:
     """Print all of it."""
     console.print()
     console.print(account(found, shards))
@@ -88,7 +88,7 @@ def _order(line: Line) -> str:
     return f"[bold red]no, {line.disorder} late[/]" if line.disorder else "yes"
 
 
-def _name(shard_id: str, shards: Mapping[str, Shard]) -> str:
+def _name(shard_id: str, shards: Mapping[str, StreamShard]) -> str:
     parents = shards[shard_id].parents if shard_id in shards else ()
     origin = f" [dim]of {'+'.join(map(short, parents))}[/]" if parents else ""
     return short(shard_id) + origin

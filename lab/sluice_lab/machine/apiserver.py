@@ -30,7 +30,7 @@ _EVERYTHING = [{"level": "Metadata"}]
 
 
 @dataclass(frozen=True)
-class ApiServer:
+class LocalApiServer:
     """One that answers at `url`. Every user is an administrator; a user's name is also its token. `audit` has its calls."""
 
     url: str
@@ -60,7 +60,7 @@ class ApiServer:
 
 
 @contextmanager
-def running(work: Path, users: tuple[str, ...], *, reads: bool = False) -> Iterator[ApiServer]:
+def running(work: Path, users: tuple[str, ...], *, reads: bool = False) -> Iterator[LocalApiServer]:
     """A server with nothing in it while the block lasts. What it stored is removed afterwards. With `reads` its audit has those, too."""
     programs = _programs(work)
     home = Path(tempfile.mkdtemp(prefix="apiserver-", dir=places.made(work / "apiserver")))
@@ -72,7 +72,7 @@ def running(work: Path, users: tuple[str, ...], *, reads: bool = False) -> Itera
             started.append(processes.start(work, _etcd(programs, home, store)))
             url = f"https://{LOOPBACK}:{free_port(LOOPBACK)}"
             started.append(processes.start(work, _apiserver(programs, home, store, url, users)))
-            server = ApiServer(url, home, home / "audit.log", tuple(program.pid for program in started))
+            server = LocalApiServer(url, home, home / "audit.log", tuple(program.pid for program in started))
             _await(server, users[0], started)
         yield server
     finally:
@@ -137,7 +137,7 @@ def _flags(options: dict[str, str]) -> list[str]:
     return [f"--{name}={value}" for name, value in options.items()]
 
 
-def _await(server: ApiServer, user: str, started: list[Running]) -> None:
+def _await(server: LocalApiServer, user: str, started: list[Running]) -> None:
     """Until it is ready, and has made the namespaces that it makes by itself."""
     asked = ("/readyz", "/api/v1/namespaces/default")
     if processes.poll(lambda: _dead(started) or all(_answers(server, user, path) for path in asked), START_SECONDS, pause=0.25) and not _dead(
@@ -152,7 +152,7 @@ def _dead(started: list[Running]) -> bool:
     return not all(program.alive() for program in started)
 
 
-def _answers(server: ApiServer, user: str, path: str) -> bool:
+def _answers(server: LocalApiServer, user: str, path: str) -> bool:
     try:
         trust = ssl.create_default_context(cafile=str(server.authority))
         request = urllib.request.Request(server.url + path, headers={"Authorization": f"Bearer {user}"})  # noqa: S310 - ours, and https

@@ -23,7 +23,7 @@ _PATCHES = "/kind/patches"
 
 
 @dataclass(frozen=True)
-class Cluster:
+class KindCluster:
     """A cluster that answers, and how to reach it."""
 
     name: str
@@ -53,18 +53,18 @@ class Meeting:
     pods: str
 
 
-def create(name: str, workers: int = 0) -> Cluster:
+def create(name: str, workers: int = 0) -> KindCluster:
     """Have a cluster of one control plane and some workers; one of that name that answers is taken as it is."""
     work = places.work()
     with places.lock(work / f"{name}.lock"):
         return _create(name, workers, work)
 
 
-def find(name: str, work: Path) -> Cluster | None:
+def find(name: str, work: Path) -> KindCluster | None:
     """The cluster of that name, in whatever state."""
     if name not in _kind(work, "get", "clusters").split():
         return None
-    cluster = Cluster(name, work / f"{name}.kubeconfig", work)
+    cluster = KindCluster(name, work / f"{name}.kubeconfig", work)
     with contextlib.suppress(CommandFailedError):  # its containers may be stopped
         _kind(work, "export", "kubeconfig", f"--name={name}", f"--kubeconfig={cluster.kubeconfig}")
     return cluster
@@ -79,14 +79,14 @@ def delete(name: str) -> None:
     (work / f"{name}.kubeconfig").unlink(missing_ok=True)
 
 
-def healthy(cluster: Cluster) -> bool:
+def healthy(cluster: KindCluster) -> bool:
     """Whether the API answers and all nodes are ready."""
     kubectl = (tools.kubectl(cluster.work, cluster.node), f"--kubeconfig={cluster.kubeconfig}")
     ready = answers(*kubectl, "get", "--raw=/readyz", "--request-timeout=5s")
     return ready and answers(*kubectl, "wait", "--for=condition=Ready", "node", "--all", "--timeout=10s")
 
 
-def load_image(cluster: Cluster, *tags: str) -> None:
+def load_image(cluster: KindCluster, *tags: str) -> None:
     """Have images on the cluster's nodes; pods then use them with `imagePullPolicy: IfNotPresent`."""
     for tag in tags:
         with step(f"load {tag}") as current, places.lock(cluster.work / f"{cluster.name}.lock"):
@@ -103,12 +103,12 @@ def load_image(cluster: Cluster, *tags: str) -> None:
                     loading.compose(node, tag, cluster.work)
 
 
-def nodes(cluster: Cluster) -> list[str]:
+def nodes(cluster: KindCluster) -> list[str]:
     """The cluster's node containers."""
     return _kind(cluster.work, "get", "nodes", f"--name={cluster.name}").split()
 
 
-def meeting(cluster: Cluster) -> Meeting:
+def meeting(cluster: KindCluster) -> Meeting:
     """Where pods reach a server of this machine: the gateway of kind's network, or Docker Desktop's name for the host."""
     said = json.loads(run("docker", "network", "inspect", NETWORK))
     gateways = [config.get("Gateway", "") for config in said[0]["IPAM"]["Config"]]
@@ -121,7 +121,7 @@ def meeting(cluster: Cluster) -> Meeting:
     return Meeting("127.0.0.1", desktop[0])
 
 
-def _create(name: str, workers: int, work: Path) -> Cluster:
+def _create(name: str, workers: int, work: Path) -> KindCluster:
     if (cluster := find(name, work)) is not None:
         with step(f"cluster {name}") as current:
             if _runs(cluster) and processes.poll(partial(healthy, cluster), seconds=PATIENCE_SECONDS, pause=2):
@@ -129,7 +129,7 @@ def _create(name: str, workers: int, work: Path) -> Cluster:
                 return cluster
             _kind(work, "delete", "cluster", f"--name={name}")
             current.note("did not answer, deleted")
-    cluster = Cluster(name, work / f"{name}.kubeconfig", work)
+    cluster = KindCluster(name, work / f"{name}.kubeconfig", work)
     image = PUBLISHED if images.registry_answers(PUBLISHED) else node_image.ensure(work)
     with step(f"cluster {name}") as current:
         config = _config(work / "kind", workers)
@@ -141,7 +141,7 @@ def _create(name: str, workers: int, work: Path) -> Cluster:
     return cluster
 
 
-def _runs(cluster: Cluster) -> bool:
+def _runs(cluster: KindCluster) -> bool:
     """Whether the control plane's container is up, as it is not after the daemon was ended."""
     return run("docker", "inspect", "--format", "{{.State.Running}}", cluster.node).strip() == "true"
 
@@ -155,12 +155,12 @@ def _ours(address: str) -> bool:
     return True
 
 
-def _missing(cluster: Cluster, tag: str) -> list[str]:
+def _missing(cluster: KindCluster, tag: str) -> list[str]:
     """The nodes that lack an image."""
     return [node for node in nodes(cluster) if tag not in loading.on_node(node)]
 
 
-def _load_whole(cluster: Cluster, tag: str) -> None:
+def _load_whole(cluster: KindCluster, tag: str) -> None:
     _kind(cluster.work, "load", "docker-image", f"--name={cluster.name}", tag)
 
 
@@ -186,7 +186,7 @@ def _config(out: Path, workers: int) -> Path:
     return config
 
 
-def _spare_dns(cluster: Cluster) -> None:
+def _spare_dns(cluster: KindCluster) -> None:
     """One CoreDNS with a small request instead of two, and wait for it: kind's --wait is for nodes only."""
     container = {"name": "coredns", "resources": {"requests": {"cpu": "25m"}}}
     strategy = {"type": "Recreate", "rollingUpdate": None}

@@ -3,7 +3,7 @@
 import re
 
 from sluice_lab.machine import cluster, images, loading, node_image
-from sluice_lab.machine.cluster import Cluster
+from sluice_lab.machine.cluster import KindCluster
 from sluice_lab.machine.processes import run
 from sluice_lab.steps import step
 
@@ -13,7 +13,7 @@ _KINDS = ("sluice-operator", "sluice-consumer", "sluice-operator-base", "sluice-
 _PARTS = ("kind-base", "kind-component", "kind-pause", node_image.IMAGE, images.BASE)
 
 
-def prune(there: Cluster | None) -> None:
+def prune(there: KindCluster | None) -> None:
     """Remove all but the newest of Sluice's images, and old leftovers of builds. The next build may take two minutes."""
     with step("prune docker's images") as current:
         listed = [_tags(kind) for kind in _KINDS]

@@ -10,7 +10,7 @@ from functools import partial
 from sluice_lab.errors import LabError
 from sluice_lab.machine import cluster as clusters
 from sluice_lab.machine import processes, tools
-from sluice_lab.machine.cluster import Cluster
+from sluice_lab.machine.cluster import KindCluster
 from sluice_lab.machine.processes import answers, run
 from sluice_lab.steps import step
 
@@ -28,7 +28,7 @@ _IMAGES = ("ctr", "--namespace=k8s.io", "images")
 
 
 @contextmanager
-def worker(cluster: Cluster, *tags: str) -> Iterator[str]:
+def worker(cluster: KindCluster, *tags: str) -> Iterator[str]:
     """A second node, ready, while entered; gives the name of node and container. Pods that are still on it afterwards are lost with it.
 
     Args:
@@ -53,7 +53,7 @@ def worker(cluster: Cluster, *tags: str) -> Iterator[str]:
             remove(cluster, name)
 
 
-def tidy(cluster: Cluster) -> None:
+def tidy(cluster: KindCluster) -> None:
     """Have one node again, which takes pods, if a run was interrupted while there were two.
 
     Raises:
@@ -69,7 +69,7 @@ def tidy(cluster: Cluster) -> None:
         )
 
 
-def remove(cluster: Cluster, name: str) -> None:
+def remove(cluster: KindCluster, name: str) -> None:
     """Remove a node, if it is there, and the pods on it at once: for a minute they would count as running."""
     cluster.kubectl("delete", "node", name, "--ignore-not-found")
     if answers("docker", "inspect", name):
@@ -77,7 +77,7 @@ def remove(cluster: Cluster, name: str) -> None:
     cluster.kubectl("delete", "pods", "--all-namespaces", f"--field-selector=spec.nodeName={name}", "--grace-period=0", "--force")
 
 
-def _start(cluster: Cluster, name: str) -> None:
+def _start(cluster: KindCluster, name: str) -> None:
     """Its container, with a container runtime that answers."""
     image = run("docker", "inspect", "--format", "{{.Config.Image}}", cluster.node).strip()
     labels = (f"--label={ADDED}={cluster.name}", f"--label=io.x-k8s.kind.cluster={cluster.name}", "--label=io.x-k8s.kind.role=worker")
@@ -87,7 +87,7 @@ def _start(cluster: Cluster, name: str) -> None:
         raise LabError(f"{name}: no container runtime after {BOOT_SECONDS:.0f} s:\n{processes.tail(run('docker', 'logs', name))}")
 
 
-def _join(cluster: Cluster, name: str) -> None:
+def _join(cluster: KindCluster, name: str) -> None:
     """What kubeadm prints for the purpose; its checks are for machines, which this is not."""
     command = run("docker", "exec", cluster.node, "kubeadm", "token", "create", "--ttl=10m", "--print-join-command").split()
     run("docker", "exec", name, *command, "--skip-phases=preflight")
@@ -97,11 +97,11 @@ def _join(cluster: Cluster, name: str) -> None:
     cluster.kubectl("wait", "--for=condition=Ready", f"node/{name}", f"--timeout={READY_SECONDS:.0f}s")
 
 
-def _registered(cluster: Cluster, name: str) -> bool:
+def _registered(cluster: KindCluster, name: str) -> bool:
     return bool(cluster.kubectl("get", "node", name, "--ignore-not-found", "--output=name").strip())
 
 
-def _bring(cluster: Cluster, name: str, tag: str) -> None:
+def _bring(cluster: KindCluster, name: str, tag: str) -> None:
     """From node to node, as it lies there: `kind load` would pack it again."""
     export = ("docker", "exec", cluster.node, *_IMAGES, "export", "-", f"docker.io/library/{tag}")
     processes.pipe(export, ("docker", "exec", "-i", name, *_IMAGES, "import", "-"))

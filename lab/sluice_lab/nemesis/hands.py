@@ -13,11 +13,11 @@ from sluice_lab.aws import proxy
 from sluice_lab.aws.proxy import Proxy, Weather
 from sluice_lab.errors import CommandFailedError
 from sluice_lab.machine import processes
-from sluice_lab.machine.cluster import Cluster
-from sluice_lab.nemesis.schedule import Deed, Kind, Service
+from sluice_lab.machine.cluster import KindCluster
+from sluice_lab.nemesis.schedule import Deed, FaultKind, ProxiedService
 from sluice_lab.scenario.installing import NAMESPACE, OPERATOR_NAMESPACE, RELEASE
 from sluice_lab.scenario.observed import Sight
-from sluice_lab.scenario.topology import Shard, Stream, short
+from sluice_lab.scenario.topology import Stream, StreamShard, short
 
 NO_TARGET = "nobody there"
 PACE, SLOW_PACE = 0.02, 0.4  # seconds for a piece of a shard's records (sink.PIECES)
@@ -28,10 +28,10 @@ KILL = 'pids=$(grep -lxzF "$1" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3); 
 # Waits, not for ever, until this executor has written to the sink within the last second: it is in the middle of a task then.
 AT_WORK = 'for turn in $(seq 40); do [ -z "$(find "$1" -name "*.$2.*" -newermt "1 second ago")" ] || break; sleep 0.2; done'
 WEATHERS = {
-    Kind.THROTTLE: proxy.Kind.THROTTLED,
-    Kind.FAIL: proxy.Kind.FAILED,
-    Kind.CUT: proxy.Kind.CUT,
-    Kind.LOSE: proxy.Kind.LOST,
+    FaultKind.THROTTLE: proxy.CallOutcome.THROTTLED,
+    FaultKind.FAIL: proxy.CallOutcome.FAILED,
+    FaultKind.CUT: proxy.CallOutcome.CUT,
+    FaultKind.LOSE: proxy.CallOutcome.LOST,
 }
 
 
@@ -44,10 +44,10 @@ class Hands:
         sink: its folder on the node.
     """
 
-    cluster: Cluster
+    cluster: KindCluster
     name: str
     stream: Stream
-    proxies: Mapping[Service, Proxy]
+    proxies: Mapping[ProxiedService, Proxy]
     look: Callable[[], Sight]
     sink: str
 
@@ -55,22 +55,22 @@ class Hands:
         """Do it; gives what it hit, and what ends it if it lasts."""
         if once := self._once(deed):
             return once(), None
-        if deed.kind is Kind.SLOW:
+        if deed.kind is FaultKind.SLOW:
             self.pace(SLOW_PACE)
             return "", lambda: self.pace(PACE)
-        return self._cut_off(deed) if deed.kind in {Kind.ZOMBIE, Kind.CUT_DRIVER} else self._weather(deed)
+        return self._cut_off(deed) if deed.kind in {FaultKind.ZOMBIE, FaultKind.CUT_DRIVER} else self._weather(deed)
 
     def _once(self, deed: Deed) -> Callable[[], str] | None:
         """What does a deed that does not last."""
         return {
-            Kind.KILL_EXECUTOR: lambda: self._executor(deed, lambda pod: self.kill(f"SPARK_EXECUTOR_POD_NAME={pod}")),
-            Kind.EVICT_EXECUTOR: lambda: self._executor(deed, self.evict),
-            Kind.KILL_DRIVER: lambda: self._driver(lambda pod: self.kill(f"SLUICE_POD_NAME={pod}")),
-            Kind.EVICT_DRIVER: lambda: self._driver(self.evict),
-            Kind.KILL_OPERATOR: self.kill_operator,
-            Kind.SPLIT: lambda: self._reshard(deed),
-            Kind.MERGE: lambda: self._reshard(deed),
-            Kind.SCALE: lambda: self.scale(deed.count),
+            FaultKind.KILL_EXECUTOR: lambda: self._executor(deed, lambda pod: self.kill(f"SPARK_EXECUTOR_POD_NAME={pod}")),
+            FaultKind.EVICT_EXECUTOR: lambda: self._executor(deed, self.evict),
+            FaultKind.KILL_DRIVER: lambda: self._driver(lambda pod: self.kill(f"SLUICE_POD_NAME={pod}")),
+            FaultKind.EVICT_DRIVER: lambda: self._driver(self.evict),
+            FaultKind.KILL_OPERATOR: self.kill_operator,
+            FaultKind.SPLIT: lambda: self._reshard(deed),
+            FaultKind.MERGE: lambda: self._reshard(deed),
+            FaultKind.SCALE: lambda: self.scale(deed.count),
         }.get(deed.kind)
 
     # -- pods ----------------------------------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ class Hands:
         found = chosen(self.look().running, deed.pick)
         if not found:
             return NO_TARGET
-        if deed.kind is Kind.KILL_EXECUTOR:
+        if deed.kind is FaultKind.KILL_EXECUTOR:
             self.busy(found)
         return harm(found)
 
@@ -136,14 +136,16 @@ class Hands:
 
     def _cut_off(self, deed: Deed) -> tuple[str, Callable[[], None] | None]:
         """An executor from everything but Kinesis and the sink, which is a folder; or the driver from DynamoDB."""
-        zombie = deed.kind is Kind.ZOMBIE
+        zombie = deed.kind is FaultKind.ZOMBIE
         sight = self.look()
         pod = chosen(sight.running, deed.pick) if zombie else sight.driver_pod
         address = self._address(pod) if pod else ""
         if not pod or not address:
             return NO_TARGET, None
         rules = (
-            but_kinesis(address, self.proxies[Service.KINESIS].endpoint) if zombie else no_dynamodb(address, self.proxies[Service.DYNAMODB].endpoint)
+            but_kinesis(address, self.proxies[ProxiedService.KINESIS].endpoint)
+            if zombie
+            else no_dynamodb(address, self.proxies[ProxiedService.DYNAMODB].endpoint)
         )
         if zombie:
             self.busy(pod)
@@ -162,7 +164,7 @@ class Hands:
     def _weather(self, deed: Deed) -> tuple[str, Callable[[], None] | None]:
         assert deed.service is not None  # noqa: S101 - the schedule names one for each of these
         behind = self.proxies[deed.service]
-        found = Weather(delay=deed.share) if deed.kind is Kind.DELAY else Weather(WEATHERS[deed.kind], deed.share)
+        found = Weather(delay=deed.share) if deed.kind is FaultKind.DELAY else Weather(WEATHERS[deed.kind], deed.share)
         behind.weather = found
 
         def undo() -> None:
@@ -174,7 +176,7 @@ class Hands:
     def _reshard(self, deed: Deed) -> str:
         """A split, or a merge of neighbours; the other where there are many, or few, open shards already."""
         shards = sorted((shard for shard in self.stream.shards().values() if not shard.closed), key=lambda shard: shard.low)
-        if len(shards) > FEW and (deed.kind is Kind.MERGE or len(shards) >= MANY):
+        if len(shards) > FEW and (deed.kind is FaultKind.MERGE or len(shards) >= MANY):
             one, other = neighbours(shards, deed.pick)
             return f"{one.short}+{other.short} to {_named(self.stream.merge(int(one.short), int(other.short)))}"
         shard = shards[int(deed.pick * len(shards))]
@@ -186,7 +188,7 @@ def chosen(names: Sequence[str], pick: float) -> str:
     return sorted(names)[int(pick * len(names))] if names else ""
 
 
-def neighbours(shards: Sequence[Shard], pick: float) -> tuple[Shard, Shard]:
+def neighbours(shards: Sequence[StreamShard], pick: float) -> tuple[StreamShard, StreamShard]:
     """Two whose hash keys touch, of open shards in the order of these."""
     at = int(pick * (len(shards) - 1))
     return shards[at], shards[at + 1]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sluice_lab.nemesis import hands, manifest
-from sluice_lab.nemesis.schedule import Deed, Kind
+from sluice_lab.nemesis.schedule import Deed, FaultKind
 from sluice_lab.nemesis.takeover import CALM, DOWN, DRIVER, EXECUTOR, RESTART, UP
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def measure(trial: Trial) -> None:
         _kill_executor(trial)
     _scale(trial, DOWN, 2)
     with trial.happening(DRIVER):
-        _another_epoch(trial, lambda trial: trial.hands.do(Deed(0, Kind.KILL_DRIVER)))
+        _another_epoch(trial, lambda trial: trial.hands.do(Deed(0, FaultKind.KILL_DRIVER)))
     trial.until("two executors", lambda: trial.settled(2))
 
 
@@ -57,6 +57,6 @@ def _scale(trial: Trial, name: str, count: int) -> None:
 
 def _kill_executor(trial: Trial) -> None:
     """One that is at work; until another replaces it."""
-    victim, _ = trial.hands.do(Deed(0, Kind.KILL_EXECUTOR))
+    victim, _ = trial.hands.do(Deed(0, FaultKind.KILL_EXECUTOR))
     trial.hands.pace(hands.PACE)
     trial.until("another executor", lambda: victim not in trial.view.look().running and trial.settled(4))

@@ -15,7 +15,7 @@ SCALES = (4, 2)
 LIGHT, HEAVY = (4.0, 9.0), (20.0, 28.0)  # seconds until the next deed: after one that a consumer hardly feels, and after one that it waits out
 
 
-class Kind(StrEnum):
+class FaultKind(StrEnum):
     """What is done."""
 
     KILL_EXECUTOR = "kill executor"  # SIGKILL
@@ -36,7 +36,7 @@ class Kind(StrEnum):
     SLOW = "slow work"  # tasks take seconds, so that there is something to interrupt
 
 
-class Service(StrEnum):
+class ProxiedService(StrEnum):
     """Whose calls misbehave."""
 
     DYNAMODB = "DynamoDB"
@@ -56,18 +56,18 @@ class Deed:
     """
 
     at: float
-    kind: Kind
+    kind: FaultKind
     seconds: float = 0.0
     pick: float = 0.0
-    service: Service | None = None
+    service: ProxiedService | None = None
     share: float = 1.0
     count: int = 0
 
     @property
     def title(self) -> str:
         """For people."""
-        to = f" to {self.count}" if self.kind is Kind.SCALE else ""
-        how = f"{self.share:g} s" if self.kind is Kind.DELAY else f"{self.share:.0%}"
+        to = f" to {self.count}" if self.kind is FaultKind.SCALE else ""
+        how = f"{self.share:g} s" if self.kind is FaultKind.DELAY else f"{self.share:.0%}"
         of = f" {self.service} {how}" if self.service else ""
         return f"{self.kind}{to}{of}"
 
@@ -103,50 +103,50 @@ def _shuffled(dice: random.Random, makers: tuple[Make, ...]) -> list[Make]:
     return dice.sample(makers, len(makers))
 
 
-def _once(kind: Kind) -> Make:
+def _once(kind: FaultKind) -> Make:
     return lambda dice, at: (Deed(at, kind, pick=round(dice.random(), 3)),)
 
 
-def _slowed(kind: Kind, least: float, most: float) -> Make:
+def _slowed(kind: FaultKind, least: float, most: float) -> Make:
     """While tasks take seconds, so that work is under way when it happens; `least` and `most` seconds long."""
 
     def make(dice: random.Random, at: float) -> tuple[Deed, ...]:
         seconds, pick = round(dice.uniform(least, most), 1), round(dice.random(), 3)
-        return Deed(at, Kind.SLOW, SLOW_BEFORE + 10), Deed(at + SLOW_BEFORE, kind, seconds, pick)
+        return Deed(at, FaultKind.SLOW, SLOW_BEFORE + 10), Deed(at + SLOW_BEFORE, kind, seconds, pick)
 
     return make
 
 
-def _outage(kind: Kind, *shares: float) -> Make:
+def _outage(kind: FaultKind, *shares: float) -> Make:
     def make(dice: random.Random, at: float) -> tuple[Deed, ...]:
-        return (Deed(at, kind, OUTAGE, service=dice.choice(list(Service)), share=dice.choice(shares)),)
+        return (Deed(at, kind, OUTAGE, service=dice.choice(list(ProxiedService)), share=dice.choice(shares)),)
 
     return make
 
 
 def _scales(_: random.Random, at: float) -> tuple[Deed, ...]:
     """Up and down again."""
-    return tuple(Deed(at + 12 * turn, Kind.SCALE, count=count) for turn, count in enumerate(SCALES))
+    return tuple(Deed(at + 12 * turn, FaultKind.SCALE, count=count) for turn, count in enumerate(SCALES))
 
 
 LIGHT_DEEDS: tuple[Make, ...] = (
-    _once(Kind.SPLIT),
-    _once(Kind.MERGE),
-    _once(Kind.KILL_OPERATOR),
+    _once(FaultKind.SPLIT),
+    _once(FaultKind.MERGE),
+    _once(FaultKind.KILL_OPERATOR),
     _scales,
-    _once(Kind.EVICT_EXECUTOR),
-    _outage(Kind.DELAY, 0.3),
+    _once(FaultKind.EVICT_EXECUTOR),
+    _outage(FaultKind.DELAY, 0.3),
 )
 HEAVY_DEEDS: tuple[Make, ...] = (
-    _slowed(Kind.KILL_EXECUTOR, 0, 0),
-    _slowed(Kind.ZOMBIE, 15, 15),
-    _once(Kind.KILL_DRIVER),
-    _slowed(Kind.CUT_DRIVER, 4, 16),
-    _outage(Kind.THROTTLE, 0.5, 0.9),
-    _outage(Kind.FAIL, 0.3, 1.0),
+    _slowed(FaultKind.KILL_EXECUTOR, 0, 0),
+    _slowed(FaultKind.ZOMBIE, 15, 15),
+    _once(FaultKind.KILL_DRIVER),
+    _slowed(FaultKind.CUT_DRIVER, 4, 16),
+    _outage(FaultKind.THROTTLE, 0.5, 0.9),
+    _outage(FaultKind.FAIL, 0.3, 1.0),
 )
 FURTHER: tuple[Make, ...] = (
-    _once(Kind.EVICT_DRIVER),
-    _outage(Kind.CUT, 0.3, 1.0),
-    _outage(Kind.LOSE, 0.1, 0.3),
+    _once(FaultKind.EVICT_DRIVER),
+    _outage(FaultKind.CUT, 0.3, 1.0),
+    _outage(FaultKind.LOSE, 0.1, 0.3),
 )

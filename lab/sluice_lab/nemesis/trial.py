@@ -16,22 +16,22 @@ from sluice_lab.aws.proxy import Upstream, proxy
 from sluice_lab.errors import LabError
 from sluice_lab.machine import cluster as clusters
 from sluice_lab.machine import processes
-from sluice_lab.machine.cluster import Cluster
+from sluice_lab.machine.cluster import KindCluster
 from sluice_lab.nemesis import hands, judgement, manifest, measuring, picture, schedule, witness
 from sluice_lab.nemesis.hands import Hands
 from sluice_lab.nemesis.judgement import Evidence, Judgement
 from sluice_lab.nemesis.picture import Done, Story
 from sluice_lab.nemesis.player import Player
-from sluice_lab.nemesis.schedule import Service
+from sluice_lab.nemesis.schedule import ProxiedService
 from sluice_lab.nemesis.takeover import Happening
-from sluice_lab.nemesis.watch import Watch
+from sluice_lab.nemesis.watch import TableSampler
 from sluice_lab.scenario import delivered, installing, ledger, setting
 from sluice_lab.scenario.checkpoints import Checkpoints
 from sluice_lab.scenario.ledger import Books
 from sluice_lab.scenario.producer import Producer, Stroll
 from sluice_lab.scenario.setting import Aws
 from sluice_lab.scenario.topology import Stream
-from sluice_lab.scenario.view import View
+from sluice_lab.scenario.view import LiveView
 from sluice_lab.scenario.watching import Watching
 from sluice_lab.steps import console, step
 
@@ -46,8 +46,8 @@ class Trial:
     """A consumer under trial, and all that is kept of it."""
 
     hands: Hands
-    watch: Watch
-    view: View
+    watch: TableSampler
+    view: LiveView
     stream: Stream
     producer: Producer
     stroll: Stroll
@@ -93,7 +93,7 @@ class Trial:
         self.until(f"batch {goal}", lambda: self.watch.batch >= goal)
 
 
-def run(found: Cluster, seed: int, seconds: float, home: Path) -> Judgement:
+def run(found: KindCluster, seed: int, seconds: float, home: Path) -> Judgement:
     """One trial; `home` holds afterwards what was seen, stored and drawn. The operator is there, and its namespace is empty."""
     shutil.rmtree(home, ignore_errors=True)
     places.made(home)
@@ -111,7 +111,7 @@ def run(found: Cluster, seed: int, seconds: float, home: Path) -> Judgement:
 
 
 @contextmanager
-def _trial(found: Cluster, seed: int) -> Iterator[Trial]:
+def _trial(found: KindCluster, seed: int) -> Iterator[Trial]:
     """Emulators behind proxies, a stream, an empty sink."""
     work, listen = places.work(), clusters.meeting(found).listen
     with ExitStack() as stack:
@@ -119,8 +119,8 @@ def _trial(found: Cluster, seed: int) -> Iterator[Trial]:
             dynamodb = stack.enter_context(emulators.dynamodb_local(work, listen))
             kinesis = stack.enter_context(emulators.kinesis_local(work, listen))
             proxies = {
-                Service.DYNAMODB: stack.enter_context(proxy(Upstream(dynamodb), listen, seed)),
-                Service.KINESIS: stack.enter_context(proxy(Upstream(kinesis), listen, seed)),
+                ProxiedService.DYNAMODB: stack.enter_context(proxy(Upstream(dynamodb), listen, seed)),
+                ProxiedService.KINESIS: stack.enter_context(proxy(Upstream(kinesis), listen, seed)),
             }
         aws = setting.aws(kinesis, dynamodb)
         stream, producer = Stream(aws.kinesis, manifest.STREAM), Producer(aws.kinesis, manifest.STREAM)
@@ -129,17 +129,17 @@ def _trial(found: Cluster, seed: int) -> Iterator[Trial]:
         yield _make(found, aws, Hands(found, manifest.NAME, stream, proxies, look, SINK), producer)
 
 
-def _make(found: Cluster, aws: Aws, doing: Hands, producer: Producer) -> Trial:
+def _make(found: KindCluster, aws: Aws, doing: Hands, producer: Producer) -> Trial:
     table = f"sluice_{NAMESPACE}_{manifest.NAME}"  # the operator's default
     doing.on_node(f"rm -rf {SINK} && install --directory --mode=0777 {SINK} {SINK}/seen {SINK}/stored")
     doing.pace(hands.PACE)
-    view = View(doing.look, lambda: len(producer.produced))
+    view = LiveView(doing.look, lambda: len(producer.produced))
     doing.look = view.look  # where a look fails, the last one stays
-    watch = Watch(aws.dynamodb, table, lambda: len(producer.produced))
+    watch = TableSampler(aws.dynamodb, table, lambda: len(producer.produced))
     player = Player(doing.do, time.time, lambda moment: time.sleep(max(0.0, moment - time.time())), _tell)
     trial = Trial(doing, watch, view, doing.stream, producer, Stroll(producer), player, Checkpoints(aws.dynamodb, table))
     path = places.made(places.work() / "nemesis") / "manifest.json"
-    addresses = manifest.Addresses(doing.proxies[Service.KINESIS].endpoint, doing.proxies[Service.DYNAMODB].endpoint, SINK)
+    addresses = manifest.Addresses(doing.proxies[ProxiedService.KINESIS].endpoint, doing.proxies[ProxiedService.DYNAMODB].endpoint, SINK)
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [manifest.pipeline(), manifest.consumer(addresses)]}))
     found.kubectl(f"--namespace={NAMESPACE}", "apply", f"--filename={path}")
     return trial

@@ -11,7 +11,7 @@ SECONDS = 0.2
 RARELY = 1.0  # seconds after which a look is kept even if nothing moved: records are put meanwhile
 
 
-class Watch(threading.Thread):
+class TableSampler(threading.Thread):
     """Looks until `stop`; `looks` may be read meanwhile. A look that fails is none: the next one says more."""
 
     def __init__(self, dynamodb: Any, table: str, produced: Callable[[], int]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from sluice_lab import places
 from sluice_lab.errors import LabError
 from sluice_lab.machine import cluster, docker, images, workers
-from sluice_lab.machine.cluster import Cluster
+from sluice_lab.machine.cluster import KindCluster
 from sluice_lab.machine.images import Images
 from sluice_lab.steps import console, step
 
@@ -20,7 +20,7 @@ RELEASE = "sluice"
 CHART = places.REPO / "charts" / "sluice"
 
 
-def install(name: str) -> Cluster:
+def install(name: str) -> KindCluster:
     """Have a cluster with the operator in it, and an empty namespace for the demo."""
     work = places.work()
     note = Note(work)
@@ -40,7 +40,7 @@ def install(name: str) -> Cluster:
     return found
 
 
-def empty(found: Cluster) -> None:
+def empty(found: KindCluster) -> None:
     """Have the demo's namespace, with nothing of an earlier run in it."""
     if _there(found, "namespace", NAMESPACE):
         with step(f"what an earlier run left in namespace {NAMESPACE}"):
@@ -49,7 +49,7 @@ def empty(found: Cluster) -> None:
         found.kubectl("create", "namespace", NAMESPACE)
 
 
-def forget(found: Cluster) -> None:
+def forget(found: KindCluster) -> None:
     """Delete the namespace.
 
     The operator goes first: what an interrupted run left may never let go of its finalizer, and a living operator would put it back.
@@ -63,7 +63,7 @@ def forget(found: Cluster) -> None:
     found.kubectl("delete", "namespace", NAMESPACE, "--timeout=120s")
 
 
-def _helm(found: Cluster, tags: Images) -> None:
+def _helm(found: KindCluster, tags: Images) -> None:
     repository, _, tag = tags.operator.partition(":")
     values = {
         "image": {"repository": repository, "tag": tag},
@@ -81,7 +81,7 @@ def _helm(found: Cluster, tags: Images) -> None:
         current.note(tags.operator)
 
 
-def diagnose(found: Cluster, folder: Path) -> None:
+def diagnose(found: KindCluster, folder: Path) -> None:
     """Keep what tells why a story stopped; whatever cannot be had is left out."""
     places.made(folder)
     here = f"--namespace={NAMESPACE}"
@@ -117,5 +117,5 @@ class Note:
         self.path.write_text(json.dumps(self.read() | made))
 
 
-def _there(found: Cluster, kind: str, name: str) -> bool:
+def _there(found: KindCluster, kind: str, name: str) -> bool:
     return bool(found.kubectl("get", kind, name, "--ignore-not-found", "--output=name").strip())

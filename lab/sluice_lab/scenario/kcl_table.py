@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import Any
 
 from sluice_lab.scenario.ledger import Place
-from sluice_lab.scenario.topology import Shard
+from sluice_lab.scenario.topology import StreamShard
 
 Item = dict[str, dict[str, Any]]  # a row with its type tags, as DynamoDB's low-level API has it
 
@@ -23,7 +23,7 @@ def dump() -> dict[str, Any]:
     return found
 
 
-def rekeyed(rows: Sequence[Item], shards: Mapping[str, Shard], checkpoints: Mapping[str, Place]) -> list[Item]:
+def rekeyed(rows: Sequence[Item], shards: Mapping[str, StreamShard], checkpoints: Mapping[str, Place]) -> list[Item]:
     """The rows with checkpoints of another stream that was split and merged in the same way.
 
     Raises:
@@ -48,7 +48,7 @@ def write(dynamodb: Any, table: str, description: Mapping[str, Any], rows: Seque
         dynamodb.put_item(TableName=table, Item=row)
 
 
-def _rekeyed(row: Item, shards: Mapping[str, Shard], checkpoints: Mapping[str, Place]) -> Item:
+def _rekeyed(row: Item, shards: Mapping[str, StreamShard], checkpoints: Mapping[str, Place]) -> Item:
     shard = shards[row["leaseKey"]["S"]]
     keys = {"startingHashKey": {"S": str(shard.low)}, "endingHashKey": {"S": str(shard.high)}}
     if row["checkpoint"]["S"] == "SHARD_END":

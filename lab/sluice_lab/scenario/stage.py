@@ -16,8 +16,8 @@ from sluice_lab.scenario.pauses import Event, Sampler
 from sluice_lab.scenario.producer import Stroll
 from sluice_lab.scenario.setting import World
 from sluice_lab.scenario.topology import short
-from sluice_lab.scenario.view import View
-from sluice_lab.steps import Step, step
+from sluice_lab.scenario.view import LiveView
+from sluice_lab.steps import ProgressStep, step
 
 POLL_SECONDS = 0.25
 
@@ -30,12 +30,12 @@ class Stage:
     checkpoints: Checkpoints
     sampler: Sampler
     stroll: Stroll
-    view: View
+    view: LiveView
     trouble: Callable[[], str | None]
     events: list[Event] = field(default_factory=list)
 
     @contextmanager
-    def event(self, name: str, goal: str) -> Iterator[Step]:
+    def event(self, name: str, goal: str) -> Iterator[ProgressStep]:
         """Something that happens to the consumer; inside, it is made to happen and its goal is waited for."""
         began = time.monotonic()
         with self.view.step(f"{name}: {goal}") as current:
@@ -81,7 +81,7 @@ class Stage:
         last = self.world.producer.last()
         self.until("every record behind a checkpoint", lambda: not ledger.behind(last, self.checkpoints.shards()), seconds)
 
-    def _read_on(self, children: Sequence[str], current: Step) -> None:
+    def _read_on(self, children: Sequence[str], current: ProgressStep) -> None:
         current.note(" and ".join(map(short, children)))
         self.until("the children read", lambda: all(self._started(child) for child in children), 90)
 

@@ -12,7 +12,7 @@ ACTIVE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Shard:
+class StreamShard:
     """A shard: its range of hash keys, bounds included, and its parents."""
 
     id: str
@@ -48,7 +48,7 @@ class Stream:
         self.kinesis.create_stream(StreamName=self.name, ShardCount=shards)
         self._active()
 
-    def shards(self) -> Mapping[str, Shard]:
+    def shards(self) -> Mapping[str, StreamShard]:
         """All shards, also closed ones."""
         listed = self.kinesis.list_shards(StreamName=self.name)["Shards"]
         return {found["ShardId"]: _shard(found) for found in listed}
@@ -84,10 +84,10 @@ class Stream:
         return str(summary["StreamDescriptionSummary"]["StreamStatus"])
 
 
-def _shard(found: Mapping[str, Any]) -> Shard:
+def _shard(found: Mapping[str, Any]) -> StreamShard:
     parents = (found.get("ParentShardId"), found.get("AdjacentParentShardId"))
     keys = found["HashKeyRange"]
-    return Shard(
+    return StreamShard(
         id=found["ShardId"],
         low=int(keys["StartingHashKey"]),
         high=int(keys["EndingHashKey"]),

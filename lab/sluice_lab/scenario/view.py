@@ -15,12 +15,12 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from sluice_lab.scenario.observed import Sight
-from sluice_lab.steps import Step, console
+from sluice_lab.steps import ProgressStep, console
 
 LOOK_SECONDS = 0.5
 
 
-class View:
+class LiveView:
     """Follows a consumer while it is entered. `read` gives a look; while it fails, the last look stays."""
 
     def __init__(self, read: Callable[[], Sight], produced: Callable[[], int], out: Console = console) -> None:
@@ -29,7 +29,7 @@ class View:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="view", daemon=True)
         self._live = Live(self, console=out, refresh_per_second=4, transient=True) if out.is_terminal else None
-        self._step: Step | None = None
+        self._step: ProgressStep | None = None
         self._told: tuple[str, ...] = ()
         self._began = time.monotonic()
 
@@ -56,9 +56,9 @@ class View:
         return self.sight
 
     @contextmanager
-    def step(self, title: str) -> Iterator[Step]:
+    def step(self, title: str) -> Iterator[ProgressStep]:
         """A line for what is done inside, as `steps.step`, below which the view goes on."""
-        self._step = current = Step(title)
+        self._step = current = ProgressStep(title)
         try:
             yield current
         except BaseException:

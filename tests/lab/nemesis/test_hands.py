@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sluice_lab.nemesis import hands, manifest
-from sluice_lab.scenario.topology import Shard
+from sluice_lab.scenario.topology import StreamShard
 
 
 def test_a_pick_names_a_victim_whatever_their_order() -> None:
@@ -17,7 +17,7 @@ def test_a_pick_names_a_victim_whatever_their_order() -> None:
 
 def test_neighbours_lie_side_by_side() -> None:
     """Never the last one and one behind it."""
-    shards = [Shard(str(n), n, n) for n in range(4)]
+    shards = [StreamShard(str(n), n, n) for n in range(4)]
     assert {tuple(int(shard.id) for shard in hands.neighbours(shards, pick / 100)) for pick in range(100)} == {(0, 1), (1, 2), (2, 3)}
 
 

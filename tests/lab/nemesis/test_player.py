@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from sluice_lab.nemesis.player import Player
-from sluice_lab.nemesis.schedule import Deed, Kind
+from sluice_lab.nemesis.schedule import Deed, FaultKind
 
 
 @dataclass
@@ -15,7 +15,7 @@ class Stage:
 
     time: float = 1000.0
     log: list[tuple[float, str]] = field(default_factory=list)
-    fails: Kind | None = None
+    fails: FaultKind | None = None
 
     def wait(self, moment: float) -> None:
         """Until then, or not at all if that is past."""
@@ -35,7 +35,7 @@ class Stage:
         return Player(self.do, lambda: self.time, self.wait)
 
 
-DEEDS = (Deed(5, Kind.SLOW, 10), Deed(7, Kind.ZOMBIE, 20), Deed(16, Kind.SPLIT), Deed(16.5, Kind.MERGE))
+DEEDS = (Deed(5, FaultKind.SLOW, 10), Deed(7, FaultKind.ZOMBIE, 20), Deed(16, FaultKind.SPLIT), Deed(16.5, FaultKind.MERGE))
 
 
 def test_deeds_are_done_and_undone_at_their_times() -> None:
@@ -58,7 +58,7 @@ def test_what_was_done_is_kept_with_its_victim() -> None:
 
 def test_nothing_lasts_when_a_deed_fails() -> None:
     """Rules on the node and the weather of the emulators would outlive the run."""
-    stage = Stage(fails=Kind.MERGE)
+    stage = Stage(fails=FaultKind.MERGE)
     with pytest.raises(RuntimeError, match="merge"):
         stage.player().play(DEEDS)
     assert [what for _, what in stage.log] == ["slow work", "zombie", "end of slow work", "split", "end of zombie"]

@@ -10,7 +10,7 @@ import cbor2
 import pytest
 
 from sluice_lab.aws import proxy
-from sluice_lab.aws.proxy import FAIR, Kind, Proxy, Upstream, Weather
+from sluice_lab.aws.proxy import FAIR, CallOutcome, Proxy, Upstream, Weather
 
 HOST = "127.0.0.1"
 JSON = "application/x-amz-json-1.0"
@@ -62,13 +62,14 @@ def test_in_fair_weather_calls_pass_as_they_are(behind: Proxy) -> None:
     for _ in range(3):
         status, body, headers = ask(behind, connection)
         assert (status, body, headers["X-Target"]) == (201, b"body/a", "t")
-    assert behind.calls == {Kind.PASSED: 3}
+    assert behind.calls == {CallOutcome.PASSED: 3}
 
 
 @pytest.mark.parametrize(
-    ("kind", "status", "code"), [(Kind.THROTTLED, 400, "ProvisionedThroughputExceededException"), (Kind.FAILED, 500, "InternalServerError")]
+    ("kind", "status", "code"),
+    [(CallOutcome.THROTTLED, 400, "ProvisionedThroughputExceededException"), (CallOutcome.FAILED, 500, "InternalServerError")],
 )
-def test_a_refusal_is_worded_as_the_service_words_it(behind: Proxy, kind: Kind, status: int, code: str) -> None:
+def test_a_refusal_is_worded_as_the_service_words_it(behind: Proxy, kind: CallOutcome, status: int, code: str) -> None:
     """In the format that was spoken; the service never hears of the call."""
     behind.weather = Weather(kind)
     found, body, headers = ask(behind)
@@ -78,8 +79,8 @@ def test_a_refusal_is_worded_as_the_service_words_it(behind: Proxy, kind: Kind, 
     assert Echo.served == 0
 
 
-@pytest.mark.parametrize(("kind", "served"), [(Kind.CUT, 0), (Kind.LOST, 1)])
-def test_a_call_without_a_reply_was_done_or_not(behind: Proxy, kind: Kind, served: int) -> None:
+@pytest.mark.parametrize(("kind", "served"), [(CallOutcome.CUT, 0), (CallOutcome.LOST, 1)])
+def test_a_call_without_a_reply_was_done_or_not(behind: Proxy, kind: CallOutcome, served: int) -> None:
     """The caller cannot tell; we can."""
     behind.weather = Weather(kind)
     with pytest.raises((ConnectionError, http.client.HTTPException)):
@@ -89,13 +90,13 @@ def test_a_call_without_a_reply_was_done_or_not(behind: Proxy, kind: Kind, serve
 
 def test_a_share_of_the_calls_is_hit_and_the_seed_says_which(behind: Proxy) -> None:
     """About that many; the same ones with the same seed."""
-    behind.weather = Weather(Kind.FAILED, share=0.3)
+    behind.weather = Weather(CallOutcome.FAILED, share=0.3)
     first = [behind.decide().kind for _ in range(200)]
     again = Proxy(Upstream("http://nowhere"), HOST, seed=3)
     again.weather = behind.weather
     assert first == [again.decide().kind for _ in range(200)]
     again._server.server_close()
-    assert 30 < first.count(Kind.FAILED) < 90
+    assert 30 < first.count(CallOutcome.FAILED) < 90
 
 
 def test_a_service_that_is_gone_is_said_to_be_unavailable() -> None:
@@ -108,7 +109,7 @@ def test_weather_changes_while_connections_are_kept(behind: Proxy) -> None:
     """Clients keep theirs for minutes."""
     connection = http.client.HTTPConnection(HOST, behind.port, timeout=5)
     statuses = []
-    for weather in (FAIR, Weather(Kind.FAILED), FAIR):
+    for weather in (FAIR, Weather(CallOutcome.FAILED), FAIR):
         behind.weather = weather
         statuses.append(ask(behind, connection)[0])
     assert statuses == [201, 500, 201]

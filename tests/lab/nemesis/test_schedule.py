@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from sluice_lab.nemesis.schedule import HEAVY, QUIET_END, Kind, schedule
+from sluice_lab.nemesis.schedule import HEAVY, QUIET_END, FaultKind, schedule
 
-ASKED_FOR = set(Kind) - {Kind.EVICT_DRIVER, Kind.CUT, Kind.LOSE}  # the other three come in longer ones
+ASKED_FOR = set(FaultKind) - {FaultKind.EVICT_DRIVER, FaultKind.CUT, FaultKind.LOSE}  # the other three come in longer ones
 SEEDS = range(200)
 
 
@@ -23,7 +23,7 @@ def test_five_minutes_hold_every_kind_that_was_asked_for() -> None:
 
 def test_a_longer_one_holds_every_kind() -> None:
     """Lost replies, cut connections and an evicted driver too."""
-    assert [seed for seed in SEEDS if set(Kind) - {deed.kind for deed in schedule(seed, 600)}] == []
+    assert [seed for seed in SEEDS if set(FaultKind) - {deed.kind for deed in schedule(seed, 600)}] == []
 
 
 @pytest.mark.parametrize("seconds", [90.0, 300.0])
@@ -40,15 +40,15 @@ def test_what_is_interrupted_is_at_work() -> None:
     """Before an executor is killed or made a zombie, or its driver cut off, tasks are made to take seconds."""
     for seed in SEEDS:
         deeds = schedule(seed, 300)
-        slow = {deed.at for deed in deeds if deed.kind is Kind.SLOW}
-        hard = [deed for deed in deeds if deed.kind in {Kind.KILL_EXECUTOR, Kind.ZOMBIE, Kind.CUT_DRIVER}]
+        slow = {deed.at for deed in deeds if deed.kind is FaultKind.SLOW}
+        hard = [deed for deed in deeds if deed.kind in {FaultKind.KILL_EXECUTOR, FaultKind.ZOMBIE, FaultKind.CUT_DRIVER}]
         assert all(any(0 < deed.at - at <= 2.0001 for at in slow) for deed in hard)
 
 
 def test_outages_begin_one_after_the_other() -> None:
     """With some time between; one that reaches into the next of the same service gives way to it."""
     for seed in SEEDS:
-        began = [deed.at for deed in schedule(seed, 600) if deed.kind in {Kind.THROTTLE, Kind.FAIL, Kind.CUT, Kind.LOSE}]
+        began = [deed.at for deed in schedule(seed, 600) if deed.kind in {FaultKind.THROTTLE, FaultKind.FAIL, FaultKind.CUT, FaultKind.LOSE}]
         assert all(later - earlier > HEAVY[0] - 0.2 for earlier, later in pairwise(began))
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from sluice_lab.nemesis import watch
 from sluice_lab.nemesis.takeover import Look
-from sluice_lab.nemesis.watch import Watch
+from sluice_lab.nemesis.watch import TableSampler
 
 ROW: dict[str, Any] = {"generation": {"N": "3"}, "committed": {"N": "41"}, "holder": {"S": "nemesis-driver-2/7"}}
 
@@ -18,7 +18,7 @@ def test_an_epoch_is_the_pod_that_holds_the_lease() -> None:
 
 def test_looks_are_kept_when_something_moved_or_a_second_went_by() -> None:
     """A batch, an epoch, a release at once; what was put, now and then."""
-    found = Watch(None, "table", lambda: 0)
+    found = TableSampler(None, "table", lambda: 0)
     same = {"released": False}
     looks = [
         Look(0.0, 1, "A", 1, **same, produced=0),
