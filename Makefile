@@ -58,7 +58,7 @@ demo-local: venv ## the same story in a minute: Spark in local mode, no cluster
 demo-clean: venv ## remove all that the demo made
 	@$(BIN)/python -m sluice_lab.demo --clean
 
-nemesis: venv ## minutes of harm on a real cluster, and a picture; SEED=7 replays a schedule, DURATION=600 (seconds) makes it longer
+nemesis: venv ## minutes of faults on a real cluster, and a timeline; SEED=7 replays a schedule, DURATION=600 (seconds) makes it longer
 	@$(BIN)/python -m sluice_lab.nemesis $(if $(SEED),--seed=$(SEED)) $(if $(DURATION),--seconds=$(DURATION))
 
 bench: venv ## measure beside peers (20 minutes); prints, asserts nothing

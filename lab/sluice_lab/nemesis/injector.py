@@ -1,6 +1,6 @@
-"""What does the harm: processes killed on the node, packets dropped there, evictions, reshards, and the weather of the emulators.
+"""Injects faults: kills processes and drops packets on the node, evicts pods, reshards the stream, fails calls of the emulators.
 
-Every deed names what it hit, or says that there was nothing to hit. A deed that lasts is undone by `undo`.
+Each injection returns its victim, or `NO_TARGET` if there was none. If the fault lasts, it also returns a function that undoes it.
 """
 
 import json
@@ -10,24 +10,23 @@ from urllib.parse import urlsplit
 
 from sluice_lab import places
 from sluice_lab.aws import proxy
-from sluice_lab.aws.proxy import Proxy, Weather
+from sluice_lab.aws.proxy import Behaviour, Proxy
 from sluice_lab.errors import CommandFailedError
 from sluice_lab.machine import processes
 from sluice_lab.machine.cluster import KindCluster
-from sluice_lab.nemesis.schedule import Deed, FaultKind, ProxiedService
+from sluice_lab.nemesis.schedule import Fault, FaultKind, ProxiedService
 from sluice_lab.scenario.installing import NAMESPACE, OPERATOR_NAMESPACE, RELEASE
 from sluice_lab.scenario.observed import Sight
 from sluice_lab.scenario.topology import Stream, StreamShard, short
 
-NO_TARGET = "nobody there"
-PACE, SLOW_PACE = 0.02, 0.4  # seconds for a piece of a shard's records (sink.PIECES)
-FEW, MANY = 6, 12  # open shards: below, a merge becomes a split; above, a split becomes a merge
-FIRST = 8  # of the stream
-# SIGKILL to every process of a container at once, found by a line of their environment. As the node sees them; `-z` as lines end with NUL there.
+NO_TARGET = "no target"
+PACE, SLOW_PACE = 0.02, 0.4  # seconds per piece of a shard's records (sink.PIECES)
+FEW, MANY = 6, 12  # open shards: with `FEW` or less a merge becomes a split, with `MANY` or more a split becomes a merge
+# SIGKILL to all processes of a container at once. The node finds them by a line of their environment, where lines end with NUL: `-z`.
 KILL = 'pids=$(grep -lxzF "$1" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3); [ -z "$pids" ] || kill -9 $pids; echo $pids'
-# Waits, not for ever, until this executor has written to the sink within the last second: it is in the middle of a task then.
+# Waits until this executor has written to the sink within the last second: then it is in the middle of a task. Gives up after 8 s.
 AT_WORK = 'for turn in $(seq 40); do [ -z "$(find "$1" -name "*.$2.*" -newermt "1 second ago")" ] || break; sleep 0.2; done'
-WEATHERS = {
+OUTCOMES = {
     FaultKind.THROTTLE: proxy.CallOutcome.THROTTLED,
     FaultKind.FAIL: proxy.CallOutcome.FAILED,
     FaultKind.CUT: proxy.CallOutcome.CUT,
@@ -36,11 +35,11 @@ WEATHERS = {
 
 
 @dataclass
-class Hands:
-    """Does deeds to one consumer.
+class Injector:
+    """Injects faults into one consumer.
 
     Attributes:
-        look: a look at it, now.
+        look: observes the consumer now.
         sink: its folder on the node.
     """
 
@@ -51,37 +50,37 @@ class Hands:
     look: Callable[[], Sight]
     sink: str
 
-    def do(self, deed: Deed) -> tuple[str, Callable[[], None] | None]:
-        """Do it; gives what it hit, and what ends it if it lasts."""
-        if once := self._once(deed):
+    def inject(self, fault: Fault) -> tuple[str, Callable[[], None] | None]:
+        """Inject a fault; returns its victim, and how to undo it if it lasts."""
+        if once := self._once(fault):
             return once(), None
-        if deed.kind is FaultKind.SLOW:
+        if fault.kind is FaultKind.SLOW:
             self.pace(SLOW_PACE)
             return "", lambda: self.pace(PACE)
-        return self._cut_off(deed) if deed.kind in {FaultKind.ZOMBIE, FaultKind.CUT_DRIVER} else self._weather(deed)
+        return self._cut_off(fault) if fault.kind in {FaultKind.ZOMBIE, FaultKind.CUT_DRIVER} else self._service(fault)
 
-    def _once(self, deed: Deed) -> Callable[[], str] | None:
-        """What does a deed that does not last."""
+    def _once(self, fault: Fault) -> Callable[[], str] | None:
+        """The injection of a fault that does not last, or None."""
         return {
-            FaultKind.KILL_EXECUTOR: lambda: self._executor(deed, lambda pod: self.kill(f"SPARK_EXECUTOR_POD_NAME={pod}")),
-            FaultKind.EVICT_EXECUTOR: lambda: self._executor(deed, self.evict),
+            FaultKind.KILL_EXECUTOR: lambda: self._executor(fault, lambda pod: self.kill(f"SPARK_EXECUTOR_POD_NAME={pod}")),
+            FaultKind.EVICT_EXECUTOR: lambda: self._executor(fault, self.evict),
             FaultKind.KILL_DRIVER: lambda: self._driver(lambda pod: self.kill(f"SLUICE_POD_NAME={pod}")),
             FaultKind.EVICT_DRIVER: lambda: self._driver(self.evict),
             FaultKind.KILL_OPERATOR: self.kill_operator,
-            FaultKind.SPLIT: lambda: self._reshard(deed),
-            FaultKind.MERGE: lambda: self._reshard(deed),
-            FaultKind.SCALE: lambda: self.scale(deed.count),
-        }.get(deed.kind)
+            FaultKind.SPLIT: lambda: self._reshard(fault),
+            FaultKind.MERGE: lambda: self._reshard(fault),
+            FaultKind.SCALE: lambda: self.scale(fault.count),
+        }.get(fault.kind)
 
     # -- pods ----------------------------------------------------------------------------------------------------------------------
 
     def kill(self, line: str) -> str:
-        """SIGKILL to all processes with this line in their environment."""
+        """Send SIGKILL to all processes with this line in their environment."""
         killed = processes.run("docker", "exec", self.cluster.node, "sh", "-c", KILL, "kill", line).split()
         return line.partition("=")[2] if killed else NO_TARGET
 
     def evict(self, pod: str) -> str:
-        """By the API, as a drained node does."""
+        """Evict a pod through the API, as `kubectl drain` does."""
         path = places.made(places.work() / "nemesis") / "eviction.json"
         path.write_text(json.dumps({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": NAMESPACE}}))
         try:
@@ -93,52 +92,52 @@ class Hands:
         return pod
 
     def kill_operator(self) -> str:
-        """The replica that leads."""
+        """Kill the operator's leader."""
         lease = json.loads(self.cluster.kubectl(f"--namespace={OPERATOR_NAMESPACE}", "get", "lease", RELEASE, "--output=json"))
         leader = str((lease.get("spec") or {}).get("holderIdentity") or "").rpartition("_")[0]
         return self.kill(f"POD_NAME={leader}") if leader else NO_TARGET
 
     def scale(self, count: int) -> str:
-        """As a user would."""
+        """Scale, as a user would."""
         self.cluster.kubectl(f"--namespace={NAMESPACE}", "scale", f"kc/{self.name}", f"--replicas={count}")
         return ""
 
     def pace(self, seconds: float) -> None:
-        """How long the sink takes for a piece."""
+        """Set how long the sink takes for a piece."""
         self.on_node(f"echo {seconds} >{self.sink}/pace.new && mv {self.sink}/pace.new {self.sink}/pace")
 
     def workers(self, epoch: str) -> int:
-        """How many executors of an epoch have worked; a pod that runs is not yet one that is given tasks."""
+        """How many executors of an epoch have worked. A running pod may not have been given tasks yet."""
         names = [name.split(".") for name in self.on_node(f"ls {self.sink}/seen").split()]
         return len({name[1] for name in names if name[0] == epoch and name[1] != "driver"})
 
     def busy(self, pod: str) -> None:
-        """Wait until an executor is at work, if it ever is: what is interrupted has to be under way."""
+        """Wait until an executor is at work, so that a fault interrupts a task. The wait has a limit."""
         processes.run("docker", "exec", self.cluster.node, "sh", "-c", AT_WORK, "at-work", f"{self.sink}/seen", pod)
 
     def on_node(self, script: str) -> str:
         """Run a line of shell on the node."""
         return processes.run("docker", "exec", self.cluster.node, "sh", "-c", script)
 
-    def _executor(self, deed: Deed, harm: Callable[[str], str]) -> str:
-        found = chosen(self.look().running, deed.pick)
+    def _executor(self, fault: Fault, inject: Callable[[str], str]) -> str:
+        found = chosen(self.look().running, fault.pick)
         if not found:
             return NO_TARGET
-        if deed.kind is FaultKind.KILL_EXECUTOR:
+        if fault.kind is FaultKind.KILL_EXECUTOR:
             self.busy(found)
-        return harm(found)
+        return inject(found)
 
-    def _driver(self, harm: Callable[[str], str]) -> str:
+    def _driver(self, inject: Callable[[str], str]) -> str:
         pod = self.look().driver_pod
-        return harm(pod) if pod else NO_TARGET
+        return inject(pod) if pod else NO_TARGET
 
     # -- network -------------------------------------------------------------------------------------------------------------------
 
-    def _cut_off(self, deed: Deed) -> tuple[str, Callable[[], None] | None]:
-        """An executor from everything but Kinesis and the sink, which is a folder; or the driver from DynamoDB."""
-        zombie = deed.kind is FaultKind.ZOMBIE
+    def _cut_off(self, fault: Fault) -> tuple[str, Callable[[], None] | None]:
+        """Cut an executor off from everything but Kinesis and the sink, which is a folder; or the driver from DynamoDB."""
+        zombie = fault.kind is FaultKind.ZOMBIE
         sight = self.look()
-        pod = chosen(sight.running, deed.pick) if zombie else sight.driver_pod
+        pod = chosen(sight.running, fault.pick) if zombie else sight.driver_pod
         address = self._address(pod) if pod else ""
         if not pod or not address:
             return NO_TARGET, None
@@ -153,7 +152,7 @@ class Hands:
         return pod, lambda: self._rules("-D", rules)
 
     def _rules(self, how: str, rules: Sequence[str]) -> None:
-        """In front of the node's own: before any address is rewritten."""
+        """Change rules of the table `raw`, which the node applies before it rewrites any address."""
         self.on_node(" && ".join(f"iptables -w -t raw {how} PREROUTING {rule}" for rule in rules))
 
     def _address(self, pod: str) -> str:
@@ -161,41 +160,41 @@ class Hands:
 
     # -- services ------------------------------------------------------------------------------------------------------------------
 
-    def _weather(self, deed: Deed) -> tuple[str, Callable[[], None] | None]:
-        assert deed.service is not None  # noqa: S101 - the schedule names one for each of these
-        behind = self.proxies[deed.service]
-        found = Weather(delay=deed.share) if deed.kind is FaultKind.DELAY else Weather(WEATHERS[deed.kind], deed.share)
-        behind.weather = found
+    def _service(self, fault: Fault) -> tuple[str, Callable[[], None] | None]:
+        assert fault.service is not None  # noqa: S101 - the schedule names one for each of these
+        service = self.proxies[fault.service]
+        behaviour = Behaviour(delay=fault.share) if fault.kind is FaultKind.DELAY else Behaviour(OUTCOMES[fault.kind], fault.share)
+        service.behaviour = behaviour
 
         def undo() -> None:
-            if behind.weather is found:
-                behind.weather = proxy.FAIR
+            if service.behaviour is behaviour:  # no later fault has replaced it
+                service.behaviour = proxy.NORMAL
 
         return "", undo
 
-    def _reshard(self, deed: Deed) -> str:
-        """A split, or a merge of neighbours; the other where there are many, or few, open shards already."""
+    def _reshard(self, fault: Fault) -> str:
+        """Split a shard, or merge two neighbours. Many open shards turn a split into a merge, few a merge into a split."""
         shards = sorted((shard for shard in self.stream.shards().values() if not shard.closed), key=lambda shard: shard.low)
-        if len(shards) > FEW and (deed.kind is FaultKind.MERGE or len(shards) >= MANY):
-            one, other = neighbours(shards, deed.pick)
+        if len(shards) > FEW and (fault.kind is FaultKind.MERGE or len(shards) >= MANY):
+            one, other = neighbours(shards, fault.pick)
             return f"{one.short}+{other.short} to {_named(self.stream.merge(int(one.short), int(other.short)))}"
-        shard = shards[int(deed.pick * len(shards))]
+        shard = shards[int(fault.pick * len(shards))]
         return f"{shard.short} to {_named(self.stream.split(int(shard.short)))}"
 
 
 def chosen(names: Sequence[str], pick: float) -> str:
-    """One of them; empty if there are none."""
+    """The name that `pick` selects; empty if there are none."""
     return sorted(names)[int(pick * len(names))] if names else ""
 
 
 def neighbours(shards: Sequence[StreamShard], pick: float) -> tuple[StreamShard, StreamShard]:
-    """Two whose hash keys touch, of open shards in the order of these."""
+    """Two shards with adjacent ranges of hash keys. `shards` are open, and sorted by hash key."""
     at = int(pick * (len(shards) - 1))
     return shards[at], shards[at + 1]
 
 
 def but_kinesis(pod: str, kinesis: str) -> list[str]:
-    """Rules that leave a pod nothing but one service; in order, the first that fits decides."""
+    """Rules that let a pod reach one service only. The first rule that matches decides."""
     host, port = _parts(kinesis)
     return [
         f"-s {pod} -d {host} -p tcp --dport {port} -j ACCEPT",
@@ -206,7 +205,7 @@ def but_kinesis(pod: str, kinesis: str) -> list[str]:
 
 
 def no_dynamodb(pod: str, dynamodb: str) -> list[str]:
-    """A rule that takes one service from a pod: packets vanish, nobody says no."""
+    """A rule that drops a pod's packets to one service. The pod gets no reply, and no refusal either."""
     host, port = _parts(dynamodb)
     return [f"-s {pod} -d {host} -p tcp --dport {port} -j DROP"]
 
