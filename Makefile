@@ -52,7 +52,7 @@ test-deep: venv ## everything, with 10,000 random schedules a simulation, all de
 demo: venv ## the main job on a real cluster, from nothing
 	@$(BIN)/python -m sluice_lab.demo
 
-demo-local: venv ## the same story in a minute: Spark in local mode, no cluster
+demo-local: venv ## the same scenario in a minute: Spark in local mode, no cluster
 	@$(BIN)/python -m sluice_lab.demo --local
 
 demo-clean: venv ## remove all that the demo made

@@ -108,7 +108,7 @@ def _cluster_row(name: str, work: Path) -> tuple[str, str, str]:
 
 def _pod_address(name: str, work: Path) -> str | None:
     there = cluster.find(name, work) if docker.answering() else None
-    return cluster.meeting(there).listen if there else None
+    return cluster.host_address(there).listen if there else None
 
 
 if __name__ == "__main__":

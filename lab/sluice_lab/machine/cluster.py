@@ -16,7 +16,7 @@ from sluice_lab.steps import step
 
 PUBLISHED = "kindest/node:v1.34.0"  # what kind v0.30.0 was released with
 NETWORK = "kind"
-PATIENCE_SECONDS = 60.0  # a busy machine answers late, and a cluster may hold somebody's work
+TIMEOUT_SECONDS = 60.0  # a busy machine answers late, and a cluster may hold somebody's work
 # Of two cores, kubeadm's defaults would ask for almost one. A request is also a share: not too little for the API.
 _CPU = {"kube-apiserver": "100m", "etcd": "100m", "kube-controller-manager": "25m", "kube-scheduler": "25m"}
 _PATCHES = "/kind/patches"
@@ -46,7 +46,7 @@ class KindCluster:
 
 
 @dataclass(frozen=True)
-class Meeting:
+class HostAddress:
     """Where pods find a server of this machine: it listens on `listen`, they dial `pods`."""
 
     listen: str
@@ -108,23 +108,23 @@ def nodes(cluster: KindCluster) -> list[str]:
     return _kind(cluster.work, "get", "nodes", f"--name={cluster.name}").split()
 
 
-def meeting(cluster: KindCluster) -> Meeting:
+def host_address(cluster: KindCluster) -> HostAddress:
     """Where pods reach a server of this machine: the gateway of kind's network, or Docker Desktop's name for the host."""
     said = json.loads(run("docker", "network", "inspect", NETWORK))
     gateways = [config.get("Gateway", "") for config in said[0]["IPAM"]["Config"]]
     gateway = next((address for address in gateways if "." in address), None)
     if gateway and _ours(gateway):
-        return Meeting(gateway, gateway)
+        return HostAddress(gateway, gateway)
     desktop = run("docker", "exec", cluster.node, "getent", "ahostsv4", "host.docker.internal").split()
     if not desktop:
         raise LabError(f"pods cannot reach this machine: {gateway} is not an address of it, nor is Docker Desktop here")
-    return Meeting("127.0.0.1", desktop[0])
+    return HostAddress("127.0.0.1", desktop[0])
 
 
 def _create(name: str, workers: int, work: Path) -> KindCluster:
     if (cluster := find(name, work)) is not None:
         with step(f"cluster {name}") as current:
-            if _runs(cluster) and processes.poll(partial(healthy, cluster), seconds=PATIENCE_SECONDS, pause=2):
+            if _runs(cluster) and processes.poll(partial(healthy, cluster), seconds=TIMEOUT_SECONDS, pause=2):
                 current.note("already there")
                 return cluster
             _kind(work, "delete", "cluster", f"--name={name}")

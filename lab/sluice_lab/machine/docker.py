@@ -107,7 +107,7 @@ def _start(work: Path) -> None:
     running = {found.name for found in processes.recorded(work)}
     for name, argv in DAEMONS.items():
         if name not in running:
-            processes.start(work, Program(name, argv, tethered=False))
+            processes.start(work, Program(name, argv, dies_with_parent=False))
         if name == "containerd":
             processes.poll(Path("/run/containerd/containerd.sock").exists, seconds=START_SECONDS)
     if not processes.poll(answering, seconds=START_SECONDS, pause=0.5):

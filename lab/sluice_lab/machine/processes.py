@@ -20,13 +20,13 @@ from sluice_lab.errors import CommandFailedError, LabError
 
 @dataclass(frozen=True)
 class Program:
-    """A program to keep in the background; if tethered, the kernel ends it with the thread that started it."""
+    """A program to keep in the background; if dies_with_parent, the kernel ends it with the thread that started it."""
 
     name: str
     argv: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: Path | None = None
-    tethered: bool = True
+    dies_with_parent: bool = True
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Running:
 def start(work: Path, program: Program) -> Running:
     """Start a program in the background, its output in `<work>/logs/<name>.log`."""
     log = places.made(work / "logs") / f"{program.name}.log"
-    tether = ("setpriv", "--pdeathsig", "TERM") if program.tethered and shutil.which("setpriv") else ()
+    tether = ("setpriv", "--pdeathsig", "TERM") if program.dies_with_parent and shutil.which("setpriv") else ()
     with log.open("wb") as output:
         process = subprocess.Popen(
             [*tether, *program.argv],

@@ -8,7 +8,7 @@ import click
 from sluice_lab import places
 from sluice_lab.errors import LabError
 from sluice_lab.nemesis import schedule
-from sluice_lab.scenario.stage import alone
+from sluice_lab.scenario.scenario_run import exclusive
 from sluice_lab.steps import console
 
 SECONDS = 300.0
@@ -35,7 +35,7 @@ def _run(name: str, seed: int, seconds: float) -> bool:
     from sluice_lab.scenario import installing  # noqa: PLC0415 - only with a cluster
 
     home = places.work() / "nemesis"
-    with alone():
+    with exclusive():
         result = experiment.run(installing.install(name), seed, seconds, home)
     checker.show(result, home)
     return not result.problems

@@ -10,7 +10,7 @@ from rich.table import Table
 from sluice_lab.nemesis import history, takeover
 from sluice_lab.nemesis.history import History, Pair, ShardRead
 from sluice_lab.nemesis.takeover import Pause, Sample, Window
-from sluice_lab.scenario.ledger import Account
+from sluice_lab.scenario.account import Account
 from sluice_lab.steps import console
 
 NAMED = 5  # problems of each sort that are named; the rest is counted
@@ -59,7 +59,8 @@ class CheckResult:
 
     def _in_the_sinks(self) -> Iterator[str]:
         if not self.account.right:
-            yield f"the idempotent sink: {self.account.total}, missing {self.account.lost[:NAMED]}, twice {self.account.doubled[:NAMED]}"
+            missing, repeated = self.account.missing_numbers[:NAMED], self.account.repeated_numbers[:NAMED]
+            yield f"the idempotent sink: {self.account.total}, missing {missing}, twice {repeated}"
         yield from _some([str(pair) for pair in self.violations])
         yield from _some([f"not the same for all attempts: {name}" for name in self.divergent])
         if self.forced_rereads:

@@ -25,14 +25,14 @@ from sluice_lab.nemesis.sampler import TableSampler
 from sluice_lab.nemesis.schedule import ProxiedService
 from sluice_lab.nemesis.takeover import Window
 from sluice_lab.nemesis.timeline import Injection, Timeline
-from sluice_lab.scenario import delivered, installing, ledger, setting
+from sluice_lab.scenario import account, delivered, environment, installing
+from sluice_lab.scenario.account import AccountInput
 from sluice_lab.scenario.checkpoints import Checkpoints
-from sluice_lab.scenario.ledger import Books
-from sluice_lab.scenario.producer import Producer, Stroll
-from sluice_lab.scenario.setting import Aws
+from sluice_lab.scenario.environment import Aws
+from sluice_lab.scenario.live_view import LiveView
+from sluice_lab.scenario.producer import LoadGenerator, Producer
+from sluice_lab.scenario.resource_reader import ResourceReader
 from sluice_lab.scenario.topology import Stream
-from sluice_lab.scenario.view import LiveView
-from sluice_lab.scenario.watching import Watching
 from sluice_lab.steps import console, step
 
 SHARDS = 8
@@ -50,7 +50,7 @@ class Experiment:
     view: LiveView
     stream: Stream
     producer: Producer
-    stroll: Stroll
+    load: LoadGenerator
     runner: Runner
     checkpoints: Checkpoints
     windows: dict[str, Window] = field(default_factory=dict)
@@ -68,13 +68,13 @@ class Experiment:
         deadline = time.monotonic() + seconds
         while not ready():
             if time.monotonic() > deadline:
-                raise LabError(f"{what}: not within {seconds:.0f} s. Now: {', '.join(self.view.look().state())}")
+                raise LabError(f"{what}: not within {seconds:.0f} s. Now: {', '.join(self.view.refresh().state())}")
             time.sleep(POLL)
 
     def settled(self, executors: int) -> bool:
         """Whether that many executors run and nothing is under way."""
-        sight = self.view.sight
-        return sight.settled and len(sight.running) == executors
+        snapshot = self.view.snapshot
+        return snapshot.settled and len(snapshot.running) == executors
 
     @contextmanager
     def window(self, name: str) -> Iterator[None]:
@@ -113,7 +113,7 @@ def run(found: KindCluster, seed: int, seconds: float, home: Path) -> CheckResul
 @contextmanager
 def _set_up(found: KindCluster, seed: int) -> Iterator[Experiment]:
     """Start emulators behind proxies, make a stream and an empty sink, and apply the consumer."""
-    work, listen = places.work(), clusters.meeting(found).listen
+    work, listen = places.work(), clusters.host_address(found).listen
     with ExitStack() as stack:
         with step("emulated AWS, behind proxies"):
             dynamodb = stack.enter_context(emulators.dynamodb_local(work, listen))
@@ -122,22 +122,22 @@ def _set_up(found: KindCluster, seed: int) -> Iterator[Experiment]:
                 ProxiedService.DYNAMODB: stack.enter_context(proxy(Upstream(dynamodb), listen, seed)),
                 ProxiedService.KINESIS: stack.enter_context(proxy(Upstream(kinesis), listen, seed)),
             }
-        aws = setting.aws(kinesis, dynamodb)
+        aws = environment.aws(kinesis, dynamodb)
         stream, producer = Stream(aws.kinesis, manifest.STREAM), Producer(aws.kinesis, manifest.STREAM)
         stream.create(SHARDS)
-        look = Watching(found.kubeconfig, NAMESPACE, manifest.NAME).look
-        yield _start(found, aws, Injector(found, manifest.NAME, stream, proxies, look, SINK), producer)
+        reader = ResourceReader(found.kubeconfig, NAMESPACE, manifest.NAME)
+        yield _start(found, aws, Injector(found, manifest.NAME, stream, proxies, reader.read, SINK), producer)
 
 
 def _start(found: KindCluster, aws: Aws, injecting: Injector, producer: Producer) -> Experiment:
     table = f"sluice_{NAMESPACE}_{manifest.NAME}"  # the operator's default
     injecting.on_node(f"rm -rf {SINK} && install --directory --mode=0777 {SINK} {SINK}/seen {SINK}/stored")
     injecting.pace(injector.PACE)
-    view = LiveView(injecting.look, lambda: len(producer.produced))
-    injecting.look = view.look  # after a failed read the last snapshot stays
+    view = LiveView(injecting.observe, lambda: len(producer.produced))
+    injecting.observe = view.refresh  # after a failed read the last snapshot stays
     sampler = TableSampler(aws.dynamodb, table, lambda: len(producer.produced))
     runner = Runner(injecting.inject, time.time, lambda moment: time.sleep(max(0.0, moment - time.time())), _print)
-    experiment = Experiment(injecting, sampler, view, injecting.stream, producer, Stroll(producer), runner, Checkpoints(aws.dynamodb, table))
+    experiment = Experiment(injecting, sampler, view, injecting.stream, producer, LoadGenerator(producer), runner, Checkpoints(aws.dynamodb, table))
     path = places.made(places.work() / "nemesis") / "manifest.json"
     addresses = manifest.Addresses(injecting.proxies[ProxiedService.KINESIS].endpoint, injecting.proxies[ProxiedService.DYNAMODB].endpoint, SINK)
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [manifest.pipeline(), manifest.consumer(addresses)]}))
@@ -152,7 +152,7 @@ def _print(injection: Injection) -> None:
 def _execute(experiment: Experiment, seed: int, seconds: float) -> None:
     """Run from the first batch to the consumer's deletion."""
     experiment.sampler.start()
-    experiment.stroll.start()
+    experiment.load.start()
     with experiment.view:
         with experiment.view.step("the first batch"):
             experiment.until("a batch", lambda: experiment.sampler.batch > 0)
@@ -165,9 +165,9 @@ def _execute(experiment: Experiment, seed: int, seconds: float) -> None:
 def _drain(experiment: Experiment) -> None:
     """After the last fault and the last record, wait until all is consumed, and delete the consumer."""
     with experiment.view.step("all records behind a checkpoint"):
-        experiment.stroll.stop()
-        last = experiment.producer.last()
-        experiment.until("every record behind a checkpoint", lambda: not ledger.behind(last, experiment.checkpoints.shards()))
+        experiment.load.stop()
+        last = experiment.producer.last_positions()
+        experiment.until("every record behind a checkpoint", lambda: not account.behind(last, experiment.checkpoints.shards()))
     with experiment.view.step("the consumer deleted"):
         experiment.kubectl("delete", f"kc/{manifest.NAME}", "--timeout=120s")
 
@@ -176,7 +176,7 @@ def _tear_down(experiment: Experiment) -> None:
     """Stop everything, also after a failure, before the emulators end."""
     experiment.sampler.stop()
     with contextlib.suppress(LabError):
-        experiment.stroll.stop()
+        experiment.load.stop()
     experiment.kubectl("delete", f"kc/{manifest.NAME}", f"configmap/{manifest.NAME}", "--ignore-not-found", "--timeout=120s")
 
 
@@ -195,7 +195,7 @@ def _check(experiment: Experiment, title: str, home: Path) -> CheckResult:
     """Check the sinks, the replies to the producer, and the samples of the table."""
     stored, samples = delivered.read(home / "sink" / "stored"), experiment.sampler.samples
     found = history.parse(line for file in (home / "sink" / "seen").iterdir() for line in file.read_text().splitlines())
-    books = Books(experiment.producer.produced, {}, stored, experiment.stream.parents())
+    deliveries = AccountInput(experiment.producer.produced, {}, stored, experiment.stream.parents())
     drawn = Timeline(title, experiment.runner.injections, samples, found.reads, Counter(record.batch for record in stored))
     (home / "timeline.svg").write_text(timeline.draw(drawn))
-    return checker.check(Observations(ledger.account(books), found, samples, experiment.windows, manifest.LEASE_SECONDS))
+    return checker.check(Observations(account.compare(deliveries), found, samples, experiment.windows, manifest.LEASE_SECONDS))

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sluice_lab.scenario.ledger import Place
+from sluice_lab.scenario.account import RecordPosition
 
 FAR = 6  # leases
 
@@ -50,7 +50,7 @@ class ShardRead:
     shard: str
     first: float
     last: float
-    positions: tuple[Place, ...]
+    positions: tuple[RecordPosition, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def _reads(lines: Iterable[Mapping[str, Any]]) -> Iterator[ShardRead]:
     for line in sorted(lines, key=lambda line: float(line["at"])):
         work[tuple(line[name] for name in ("epoch", "batch", "pod", "task", "attempt", "shard"))].append(line)
     for (epoch, batch, pod, task, attempt, shard), found in work.items():
-        positions = tuple(Place(int(sequence), sub) for line in found for sequence, sub in line["positions"])
+        positions = tuple(RecordPosition(int(sequence), sub) for line in found for sequence, sub in line["positions"])
         yield ShardRead(epoch, batch, pod, task, attempt, shard, found[0]["at"], found[-1]["at"], positions)
 
 

@@ -16,7 +16,7 @@ from sluice_lab.machine import processes
 from sluice_lab.machine.cluster import KindCluster
 from sluice_lab.nemesis.schedule import Fault, FaultKind, ProxiedService
 from sluice_lab.scenario.installing import NAMESPACE, OPERATOR_NAMESPACE, RELEASE
-from sluice_lab.scenario.observed import Sight
+from sluice_lab.scenario.observed import ConsumerSnapshot
 from sluice_lab.scenario.topology import Stream, StreamShard, short
 
 NO_TARGET = "no target"
@@ -39,7 +39,7 @@ class Injector:
     """Injects faults into one consumer.
 
     Attributes:
-        look: observes the consumer now.
+        observe: returns a snapshot of the consumer now.
         sink: its folder on the node.
     """
 
@@ -47,7 +47,7 @@ class Injector:
     name: str
     stream: Stream
     proxies: Mapping[ProxiedService, Proxy]
-    look: Callable[[], Sight]
+    observe: Callable[[], ConsumerSnapshot]
     sink: str
 
     def inject(self, fault: Fault) -> tuple[str, Callable[[], None] | None]:
@@ -120,7 +120,7 @@ class Injector:
         return processes.run("docker", "exec", self.cluster.node, "sh", "-c", script)
 
     def _executor(self, fault: Fault, inject: Callable[[str], str]) -> str:
-        found = chosen(self.look().running, fault.pick)
+        found = chosen(self.observe().running, fault.pick)
         if not found:
             return NO_TARGET
         if fault.kind is FaultKind.KILL_EXECUTOR:
@@ -128,7 +128,7 @@ class Injector:
         return inject(found)
 
     def _driver(self, inject: Callable[[str], str]) -> str:
-        pod = self.look().driver_pod
+        pod = self.observe().driver_pod
         return inject(pod) if pod else NO_TARGET
 
     # -- network -------------------------------------------------------------------------------------------------------------------
@@ -136,8 +136,8 @@ class Injector:
     def _cut_off(self, fault: Fault) -> tuple[str, Callable[[], None] | None]:
         """Cut an executor off from everything but Kinesis and the sink, which is a folder; or the driver from DynamoDB."""
         zombie = fault.kind is FaultKind.ZOMBIE
-        sight = self.look()
-        pod = chosen(sight.running, fault.pick) if zombie else sight.driver_pod
+        snapshot = self.observe()
+        pod = chosen(snapshot.running, fault.pick) if zombie else snapshot.driver_pod
         address = self._address(pod) if pod else ""
         if not pod or not address:
             return NO_TARGET, None

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from sluice_lab.scenario import setting
+from sluice_lab.scenario import environment
 
 STREAM = "nemesis"
 NAME = "nemesis"
@@ -38,7 +38,7 @@ def consumer(addresses: Addresses) -> dict[str, Any]:
         "spec": {
             "stream": {
                 "name": STREAM,
-                "region": setting.REGION,
+                "region": environment.REGION,
                 "kinesisEndpoint": addresses.kinesis,
                 "dynamodbEndpoint": addresses.dynamodb,
             },
@@ -57,7 +57,7 @@ def consumer(addresses: Addresses) -> dict[str, Any]:
 
 
 def _role(name: str, memory: str, addresses: Addresses) -> dict[str, Any]:
-    credentials = [{"name": key, "value": value} for key, value in setting.CREDENTIALS.items()]
+    credentials = [{"name": key, "value": value} for key, value in environment.CREDENTIALS.items()]
     mounts = [{"name": "sink", "mountPath": HOME}, {"name": "app", "mountPath": APP}]
     volumes = [{"name": "sink", "hostPath": {"path": addresses.sink, "type": "Directory"}}, {"name": "app", "configMap": {"name": NAME}}]
     template = {"spec": {"containers": [{"name": name, "env": credentials, "volumeMounts": mounts}], "volumes": volumes}}

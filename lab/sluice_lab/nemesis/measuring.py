@@ -59,4 +59,4 @@ def _kill_executor(experiment: Experiment) -> None:
     """Kill an executor at work, and wait until another replaces it."""
     victim, _ = experiment.injector.inject(Fault(0, FaultKind.KILL_EXECUTOR))
     experiment.injector.pace(injector.PACE)
-    experiment.until("another executor", lambda: victim not in experiment.view.look().running and experiment.settled(4))
+    experiment.until("another executor", lambda: victim not in experiment.view.refresh().running and experiment.settled(4))

@@ -10,7 +10,7 @@ from sluice_lab.nemesis import checker, takeover
 from sluice_lab.nemesis.checker import Observations
 from sluice_lab.nemesis.history import History, Invocation, ShardRead
 from sluice_lab.nemesis.takeover import Sample, Window
-from sluice_lab.scenario.ledger import Account, Line, Place
+from sluice_lab.scenario.account import Account, RecordPosition, ShardAccount
 
 LEASE = 10.0
 # When it happens, and how long it takes: each from a commit to the next; seconds.
@@ -37,9 +37,9 @@ def samples() -> list[Sample]:
 
 
 INVOCATIONS = (Invocation("A", 1, 5.0, -10.0), Invocation("B", 21, 39.0, 24.0), Invocation("C", 70, 117.0, 94.0))
-READ = ShardRead("A", 1, "A-exec-1", "0.0", 0, "shard", 1.0, 2.0, (Place(1, 0),))
+READ = ShardRead("A", 1, "A-exec-1", "0.0", 0, "shard", 1.0, 2.0, (RecordPosition(1, 0),))
 RIGHT = Observations(
-    Account({"shard": Line(produced=1, delivered=1)}),
+    Account({"shard": ShardAccount(produced=1, delivered=1)}),
     History(INVOCATIONS, (READ,)),
     samples(),
     {name: Window(name, began, began + lasts) for name, (began, lasts) in TIMES.items()},
@@ -64,9 +64,9 @@ def history(*changed: Any) -> History:
 @pytest.mark.parametrize(
     ("changed", "problem"),
     [
-        ({"account": Account({"shard": Line(produced=1, missing=1)}, lost=(7,))}, r"missing \(7,\)"),
+        ({"account": Account({"shard": ShardAccount(produced=1, missing=1)}, missing_numbers=(7,))}, r"missing \(7,\)"),
         ({"history": history({"attempt": 1, "first": 5.0, "last": 6.0})}, "3.00 s apart, not 10 s"),
-        ({"history": history({"attempt": 1, "first": 13.0, "last": 14.0, "positions": (Place(2, 0),)})}, "not the same for all"),
+        ({"history": history({"attempt": 1, "first": 13.0, "last": 14.0, "positions": (RecordPosition(2, 0),)})}, "not the same for all"),
         (
             {"history": history({"batch": 9, "first": 51.0, "last": 51.1}, {"batch": 9, "attempt": 1, "first": 52.0, "last": 52.1})},
             "1 shards were read again",

@@ -8,7 +8,7 @@ import pytest
 
 from sluice_lab.nemesis import history
 from sluice_lab.nemesis.history import ShardRead
-from sluice_lab.scenario.ledger import Place
+from sluice_lab.scenario.account import RecordPosition
 
 LEASE = 10.0
 SHARD = "shardId-000000000003"
@@ -16,7 +16,15 @@ SHARD = "shardId-000000000003"
 
 def read(first: float, last: float, **changed: Any) -> ShardRead:
     """A read by the first attempt of a task of batch 1, in epoch A."""
-    known: dict[str, Any] = {"epoch": "A", "batch": 1, "pod": "A-exec-1", "task": "0.0", "attempt": 0, "shard": SHARD, "positions": (Place(1, 0),)}
+    known: dict[str, Any] = {
+        "epoch": "A",
+        "batch": 1,
+        "pod": "A-exec-1",
+        "task": "0.0",
+        "attempt": 0,
+        "shard": SHARD,
+        "positions": (RecordPosition(1, 0),),
+    }
     return ShardRead(first=first, last=last, **(known | changed))
 
 
@@ -60,7 +68,7 @@ def test_the_smallest_gaps_are_reported_by_rule() -> None:
 
 def test_everyone_reads_the_same_batch() -> None:
     """Or the beginning of it; another record, or another order, is named."""
-    positions = tuple(Place(n, 0) for n in range(5))
+    positions = tuple(RecordPosition(n, 0) for n in range(5))
     same = [read(0, 1, positions=positions[:2]), read(20, 21, attempt=1, positions=positions)]
     assert history.divergent(same) == []
     assert history.divergent([*same, read(40, 41, epoch="B", positions=(positions[1],))]) == [f"{SHARD}, batch 1"]
@@ -80,5 +88,5 @@ def test_lines_become_reads_whatever_their_order() -> None:
     """By their times, for each worker process writes a file of its own."""
     seen = history.parse(lines())
     assert seen.invocations == (history.Invocation("A", 7, 50.0, 30.0),)
-    positions = (Place(1, 0), Place(2, 0), Place(2, 1))
+    positions = (RecordPosition(1, 0), RecordPosition(2, 0), RecordPosition(2, 1))
     assert seen.reads == (ShardRead("A", 7, "A-exec-1", "3.0", 9, SHARD, 51.0, 52.5, positions),)

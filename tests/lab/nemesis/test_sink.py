@@ -14,7 +14,7 @@ from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.spark.arrow import SCHEMA
 from sluice_lab.nemesis import history, sink
 from sluice_lab.scenario import delivered
-from sluice_lab.scenario.ledger import Place
+from sluice_lab.scenario.account import RecordPosition
 
 INFO = BatchInfo("id", 7, replay=False, stream="s", shards=("a", "b"))
 
@@ -49,7 +49,7 @@ def test_a_batch_is_seen_and_stored_and_stored_only_once(spark: SparkSession, tm
         sink.process(frame, info)
     found = history.parse(line for file in (tmp_path / "seen").iterdir() for line in file.read_text().splitlines())
     assert [(invocation.epoch, invocation.batch) for invocation in found.invocations] == [("n-driver-1", 7)] * 2
-    assert {read.shard: read.positions for read in found.reads} == {"a": (Place(1, 0), Place(2, 0)), "b": (Place(1, 0),)}
+    assert {read.shard: read.positions for read in found.reads} == {"a": (RecordPosition(1, 0), RecordPosition(2, 0)), "b": (RecordPosition(1, 0),)}
     assert [each.record.n for each in delivered.read(tmp_path / "stored")] == [1, 2, 1]
 
 

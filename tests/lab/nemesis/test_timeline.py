@@ -6,7 +6,7 @@ from sluice_lab.nemesis import svg, timeline
 from sluice_lab.nemesis.history import ShardRead
 from sluice_lab.nemesis.takeover import Sample
 from sluice_lab.nemesis.timeline import Injection, Timeline
-from sluice_lab.scenario.ledger import Place
+from sluice_lab.scenario.account import RecordPosition
 
 SAMPLES = [
     Sample(0.0, 1, "n-driver-1", 0, released=False, produced=0),
@@ -15,7 +15,7 @@ SAMPLES = [
     Sample(9.0, 2, "n-driver-2", 3, released=False, produced=80),
 ]
 READS = [
-    ShardRead("n-driver-1", batch, pod, "0.0", attempt, f"shardId-00000000000{batch}", float(batch), batch + 0.5, (Place(1, 0),))
+    ShardRead("n-driver-1", batch, pod, "0.0", attempt, f"shardId-00000000000{batch}", float(batch), batch + 0.5, (RecordPosition(1, 0),))
     for batch, pod, attempt in ((1, "one", 0), (2, "two", 1), (2, "one", 2))
 ]
 TIMELINE = Timeline(
