@@ -1,4 +1,4 @@
-"""Checks everything that must hold after an experiment, and reports the measurements. Pure, but for `show`."""
+"""Checks everything that must hold after an experiment, and reports the measurements. Pure, except `show`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -118,7 +118,7 @@ def verdict(result: CheckResult) -> str:
 
 
 def show(result: CheckResult, home: Path) -> None:
-    """Print the result, and write it beside the timeline."""
+    """Print the result, and write it to the timeline's folder."""
     console.print(table(result))
     console.print(verdict(result), soft_wrap=True, markup=False)
     console.print(f"faults, commits and reads: {home / 'timeline.svg'}", soft_wrap=True)

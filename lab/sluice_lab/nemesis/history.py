@@ -1,8 +1,8 @@
 """The history of a run: which task attempt read which shard, from when to when; and which reads broke a rule. Pure.
 
-It is parsed from the lines that `sink` writes. The rule checked is `silent_before_next` of docs/protocol.md: a lease duration lies between the
-reads of one shard by two epochs, or by two attempts of one task. After a clean drain the next epoch may begin at once. Reads by one epoch that are
-not attempts of one task must follow each other without overlap.
+It is parsed from the lines that `sink` writes. The checked rule is `silent_before_next` of docs/protocol.md. It asks for a lease duration between the
+reads of one shard by two epochs, by two attempts of one task, or by two tasks of one batch. After a clean drain the next epoch may begin at once. Two
+batches of one epoch must not overlap.
 """
 
 import json
