@@ -52,13 +52,13 @@ test-deep: venv ## everything, with 10,000 random schedules a simulation, all de
 demo: venv ## the main job on a real cluster, from nothing
 	@$(BIN)/python -m sluice_lab.demo
 
-demo-local: venv ## the same story in a minute: Spark in local mode, no cluster
+demo-local: venv ## the same scenario in a minute: Spark in local mode, no cluster
 	@$(BIN)/python -m sluice_lab.demo --local
 
 demo-clean: venv ## remove all that the demo made
 	@$(BIN)/python -m sluice_lab.demo --clean
 
-nemesis: venv ## minutes of harm on a real cluster, and a picture; SEED=7 replays a schedule, DURATION=600 (seconds) makes it longer
+nemesis: venv ## minutes of faults on a real cluster, and a timeline; SEED=7 replays a schedule, DURATION=600 (seconds) makes it longer
 	@$(BIN)/python -m sluice_lab.nemesis $(if $(SEED),--seed=$(SEED)) $(if $(DURATION),--seconds=$(DURATION))
 
 bench: venv ## measure beside peers (20 minutes); prints, asserts nothing

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -54,3 +56,14 @@ def test_no_file_names_a_registry() -> None:
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
     found = [name for name in tracked if name != "tests/test_layout.py" and REGISTRIES.search((ROOT / name).read_bytes())]
     assert found == []
+
+
+def test_public_class_names_are_unique() -> None:
+    """One name has one meaning in consumer/, operator/ and lab/. Classes inside classes and private ones may share a name."""
+    files: defaultdict[str, list[str]] = defaultdict(list)
+    for path in sorted(path for package in ("consumer", "operator", "lab") for path in (ROOT / package).rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                files[node.name].append(str(path.relative_to(ROOT)))
+    shared = [f"{name}: {' and '.join(found)}" for name, found in sorted(files.items()) if len(found) > 1]
+    assert not shared, "\n".join(["rename one class of each pair:", *shared])

@@ -1,4 +1,4 @@
-"""`python -m sluice_lab up|down|status|emulators|prune`: a cluster with Sluice's images on it, and emulated AWS beside it."""
+"""`python -m sluice_lab up|down|status|emulators|prune`: a cluster with Sluice's images, and emulated AWS."""
 
 import signal
 import sys
@@ -28,7 +28,7 @@ def main() -> None:
 @_name
 @click.option("--workers", default=0, show_default=True, help="Nodes beside the control plane.")
 def up(name: str, workers: int) -> None:
-    """Have Docker, a cluster, and Sluice's images on it. What is there already is kept."""
+    """Ensure Docker, a cluster, and Sluice's images on it. Existing parts are kept."""
     work = places.work()
     docker.ensure(work)
     images.base(work)
@@ -41,7 +41,7 @@ def up(name: str, workers: int) -> None:
 @main.command()
 @_name
 def down(name: str) -> None:
-    """Delete the cluster, and end the emulators and the Docker daemon that the lab started. Images stay."""
+    """Delete the cluster, and stop the emulators and the Docker daemon that the lab started. Images stay."""
     work = places.work()
     for running in processes.recorded(work):
         if running.name not in docker.DAEMONS:
@@ -50,7 +50,7 @@ def down(name: str) -> None:
     if docker.answering():
         cluster.delete(name)
     else:
-        console.print(f"no Docker daemon answers, so a cluster {name} that it keeps would stay: `up`, then `down`")
+        console.print(f"no Docker daemon answers, so a cluster {name} of it cannot be deleted: run `up`, then `down`")
     docker.stop(work)
 
 
@@ -64,7 +64,7 @@ def prune(name: str) -> None:
 @main.command()
 @_name
 def status(name: str) -> None:
-    """Say what is there and what runs."""
+    """Show which parts exist and which run."""
     work = places.work()
     table = Table("part", "state", "where", box=None, pad_edge=False)
     answering = docker.answering()
@@ -80,12 +80,12 @@ def status(name: str) -> None:
 
 
 @main.command(name="emulators")
-@click.option("--host", help="Address to listen on. [default: where the cluster's pods can reach it, else 127.0.0.1]")
+@click.option("--host", help="Address to listen on. [default: one that the cluster's pods can reach, else 127.0.0.1]")
 @click.option("--dynamodb-port", default=8000, show_default=True)
 @click.option("--kinesis-port", default=4568, show_default=True)
 @_name
 def run_emulators(host: str | None, dynamodb_port: int, kinesis_port: int, name: str) -> None:
-    """Run DynamoDB and Kinesis in the foreground until Ctrl-C. They forget everything then."""
+    """Run DynamoDB and Kinesis in the foreground until Ctrl-C. Their data is lost then."""
     work = places.work()
     host = host or _pod_address(name, work) or LOOPBACK
     ended = threading.Event()
@@ -100,15 +100,15 @@ def run_emulators(host: str | None, dynamodb_port: int, kinesis_port: int, name:
 
 
 def _cluster_row(name: str, work: Path) -> tuple[str, str, str]:
-    there = cluster.find(name, work)
-    if there is None:
+    found = cluster.find(name, work)
+    if found is None:
         return f"cluster {name}", "none", ""
-    return f"cluster {name}", "ready" if cluster.healthy(there) else "not ready", str(there.kubeconfig)
+    return f"cluster {name}", "ready" if cluster.healthy(found) else "not ready", str(found.kubeconfig)
 
 
 def _pod_address(name: str, work: Path) -> str | None:
-    there = cluster.find(name, work) if docker.answering() else None
-    return cluster.meeting(there).listen if there else None
+    found = cluster.find(name, work) if docker.answering() else None
+    return cluster.host_address(found).listen if found else None
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""What can go wrong on a machine that is not ours to know, said so that a person can act on it."""
+"""Errors of an unknown machine. Their messages say what a person can do."""
 
 
 class LabError(RuntimeError):
-    """A step cannot be done here; the message says what to do about it."""
+    """A step is impossible on this machine; the message says what to do."""
 
 
 class CommandFailedError(LabError):
-    """A program ended with an error; the message holds its last words."""
+    """A program ended with an error; the message has the end of its output."""

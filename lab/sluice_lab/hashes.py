@@ -1,7 +1,7 @@
-"""`python -m sluice_lab.hashes`: writes what the images install, with the hash of each archive, to hashes/*.txt (`make hashes`).
+"""`python -m sluice_lab.hashes`: writes the packages that the images install, with hashes of their archives, to hashes/*.txt (`make hashes`).
 
-Which packages: what the extras of pyproject.toml need, as the installed packages say. Which versions: constraints.txt. Which archives: pip's own
-reports for both processors. The Dockerfile installs nothing else. The archives' origin is not recorded.
+The extras of pyproject.toml and the metadata of installed packages decide which packages. constraints.txt decides the versions. pip's reports for
+both processors list the archives. The Dockerfile installs nothing else. The origin of the archives is not recorded.
 """
 
 import json
@@ -25,7 +25,7 @@ EXTRAS = ("operator", "consumer")
 BUILD = ("pip>=25", "hatchling>=1.27")
 PYTHON = "3.11"
 PROCESSORS = ("x86_64", "aarch64")
-GLIBC = range(36, 16, -1)  # of Debian 12, and what older wheels ask for
+GLIBC = range(36, 16, -1)  # from Debian 12's version down to those of older wheels
 HEAD = "# Written by `make hashes`; the Dockerfile installs exactly this.\n"
 
 Pins = dict[str, str]
@@ -46,21 +46,21 @@ def main() -> None:
 
 
 def constraints() -> Pins:
-    """Versions by name."""
+    """The pinned versions, by name."""
     lines = (places.REPO / "constraints.txt").read_text().splitlines()
     pinned = (line.split("==") for line in lines if re.match(r"[\w.-]+==", line))
     return {canonicalize_name(name): version for name, version in pinned}
 
 
 def extra_requirements(extra: str) -> list[str]:
-    """What pyproject.toml asks for."""
+    """The requirements of an extra in pyproject.toml."""
     project = tomllib.loads((places.REPO / "pyproject.toml").read_text())["project"]
     found: list[str] = project["optional-dependencies"][extra]
     return found
 
 
 def closure(wanted: Iterable[str]) -> set[str]:
-    """Names of these and of all that they need on Linux with the images' Python."""
+    """Names of these requirements and of their dependencies, on Linux with the images' Python."""
     found: set[str] = set()
     waiting = [(Requirement(text), frozenset[str]()) for text in wanted]
     while waiting:
@@ -81,7 +81,7 @@ def _applies(requirement: Requirement, extras: frozenset[str]) -> bool:
 
 
 def archives(pinned: list[str]) -> Hashes:
-    """By requirement, what pip would take on any of the processors."""
+    """The archives that pip would use on any of the processors, by requirement."""
     found: Hashes = {}
     for processor in PROCESSORS:
         platforms = [f"--platform=manylinux_2_{minor}_{processor}" for minor in GLIBC]
@@ -92,22 +92,22 @@ def archives(pinned: list[str]) -> Hashes:
 
 
 def report(*arguments: str) -> dict[str, Any]:
-    """What pip would install."""
+    """Pip's report of what it would install."""
     command = (sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", f"--target={FOLDER}", "--report=-", *arguments)
     found: dict[str, Any] = json.loads(run(*command))
     return found
 
 
-def of_report(said: dict[str, Any]) -> Hashes:
-    """Requirement and hashes of each archive."""
+def of_report(found: dict[str, Any]) -> Hashes:
+    """The hashes of the archives in a report, by requirement."""
     return {
         f"{canonicalize_name(item['metadata']['name'])}=={item['metadata']['version']}": {item["download_info"]["archive_info"]["hashes"]["sha256"]}
-        for item in said["install"]
+        for item in found["install"]
     }
 
 
 def write(path: Path, found: Hashes) -> int:
-    """A requirements file for `pip install --require-hashes`; how many packages are in it."""
+    """Write a requirements file for `pip install --require-hashes`; returns its number of packages."""
     lines = (" \\\n    ".join([requirement, *(f"--hash=sha256:{each}" for each in sorted(found[requirement]))]) for requirement in sorted(found))
     places.made(path.parent)
     path.write_text(HEAD + "".join(f"{line}\n" for line in lines))

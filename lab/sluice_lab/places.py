@@ -1,4 +1,4 @@
-"""Where things lie: the repository, and the one folder outside of git that the lab writes to."""
+"""Paths: the repository, and the only folder outside git that the lab writes to."""
 
 import fcntl
 import os
@@ -16,14 +16,14 @@ def work() -> Path:
 
 
 def made(folder: Path) -> Path:
-    """The folder, which exists from now on."""
+    """Create the folder if it does not exist; returns it."""
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 @contextmanager
 def lock(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on a file: parallel test processes share the downloads."""
+    """Hold an exclusive lock on a file, because parallel test processes share downloads."""
     made(path.parent)
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -1,6 +1,6 @@
 """`python -m sluice_lab.quick [COMMIT]`: lint, and the tests of the rooms in which files changed since a commit (`make quick`).
 
-Tests mirror the rooms, so a changed file names its tests. What needs a cluster or Spark is left to `make check` and `make test`.
+Tests mirror the rooms, so a changed file names its tests. Tests that need a cluster or Spark are left to `make check` and `make test`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ALWAYS = ("tests/test_layout.py", "tests/test_documents.py")
 
 
 def tests_of(changed: Iterable[str], root: Path) -> list[str]:
-    """The folders and files of tests that hold what these files say; those that exist."""
+    """The existing folders and files of the changed files' tests."""
     found = {test for name in changed if (test := _tests_of(PurePosixPath(name), root))}
     return [*ALWAYS, *sorted(found - set(ALWAYS))]
 
@@ -40,14 +40,14 @@ def _tests_of(path: PurePosixPath, root: Path) -> str | None:
 
 
 def changed_since(commit: str) -> list[str]:
-    """Files that differ from a commit, and new ones; deleted ones too."""
+    """Files that differ from a commit; new and deleted ones too."""
     git = ("git", "-C", str(places.REPO))
     listed = [(*git, "diff", "--name-only", commit), (*git, "ls-files", "--others", "--exclude-standard")]
     return sorted({name for command in listed for name in subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()})
 
 
 def main(commit: str = "HEAD") -> int:
-    """Runs all of it, and returns the first exit code that is not 0."""
+    """Run lint and tests; returns the first exit code that is not 0."""
     changed = changed_since(commit)
     sources = [name for name in changed if name.endswith(".py") and (places.REPO / name).exists()]
     chosen = ("-m", "not cluster and not spark", "-q")

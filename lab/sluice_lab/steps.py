@@ -1,7 +1,7 @@
-"""One line a step, with how long it took: `✓ kind cluster  15 s`.
+"""Prints one line for each step, with its duration: `✓ kind cluster  15 s`.
 
-A terminal sees the seconds run while a step lasts. Anywhere else only finished lines are printed, and one `…` line for
-a step that takes long, so that a log of a CI run shows where it is.
+A terminal shows the seconds while a step lasts. Elsewhere only finished steps are printed. A step that takes long prints a line with `…` first, so
+that the log of a CI run shows the current step.
 """
 
 import threading
@@ -20,31 +20,31 @@ console = Console(highlight=False)
 
 
 @dataclass
-class Step:
-    """A step under way; `note` adds what came of it to its line."""
+class ProgressStep:
+    """A step under way; `note` adds a result to its line."""
 
     title: str
     began: float = field(default_factory=time.monotonic)
     remark: str = ""
 
     def note(self, remark: str) -> None:
-        """Say what came of the step, e.g. `already there`."""
+        """Set the result of the step, e.g. `already there`."""
         self.remark = remark
 
     def line(self, mark: str, style: str) -> Text:
-        """The line printed once the step is over."""
+        """The line of the finished step."""
         text = Text.assemble((mark, style), " ", self.title)
         if self.remark:
             text.append(f"  {self.remark}", style="cyan")
         return text.append(f"  {duration(time.monotonic() - self.began)}", style="dim")
 
     def __rich__(self) -> Text:
-        """The line shown while the step lasts."""
+        """The line of the step under way."""
         return Text.assemble(self.title, (f"  {time.monotonic() - self.began:.0f} s", "dim"))
 
 
 def duration(seconds: float) -> str:
-    """Seconds for people: `0.3 s`, `15 s`, `4 min 45 s`."""
+    """A duration as text: `0.3 s`, `15 s`, `4 min 45 s`."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -52,11 +52,11 @@ def duration(seconds: float) -> str:
 
 
 @contextmanager
-def step(title: str) -> Iterator[Step]:
-    """Print one line for what is done inside: ✓ or ✗, title, note, duration. Errors go on to the caller."""
-    current = Step(title)
+def step(title: str) -> Iterator[ProgressStep]:
+    """Print one line for the work inside: ✓ or ✗, title, note, duration. Errors propagate."""
+    current = ProgressStep(title)
     try:
-        with _live(current) if console.is_terminal else _patient(current):
+        with _live(current) if console.is_terminal else _plain(current):
             yield current
     except BaseException:
         console.print(current.line("✗", "bold red"), soft_wrap=True)
@@ -65,13 +65,13 @@ def step(title: str) -> Iterator[Step]:
 
 
 @contextmanager
-def _live(current: Step) -> Iterator[None]:
+def _live(current: ProgressStep) -> Iterator[None]:
     with Live(Spinner("dots", current), console=console, transient=True, refresh_per_second=5):
         yield
 
 
 @contextmanager
-def _patient(current: Step) -> Iterator[None]:
+def _plain(current: ProgressStep) -> Iterator[None]:
     timer = threading.Timer(QUIET_SECONDS, lambda: console.print(f"… {current.title}", soft_wrap=True))
     timer.daemon = True
     timer.start()

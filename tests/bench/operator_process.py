@@ -17,7 +17,7 @@ from typing import IO
 from process_tree import cpu_seconds
 from prometheus_client.parser import text_string_to_metric_families
 
-from sluice_lab.machine.apiserver import ApiServer
+from sluice_lab.machine.apiserver import LocalApiServer
 from sluice_lab.machine.listening import LOOPBACK, free_port
 
 MIB = 1024.0
@@ -35,7 +35,7 @@ class Spent:
 class Operator:
     """One process of it. It stands for election, as every replica does."""
 
-    def __init__(self, server: ApiServer, log: Path) -> None:
+    def __init__(self, server: LocalApiServer, log: Path) -> None:
         self._port = free_port(LOOPBACK)
         environment = {
             **os.environ,

@@ -1,6 +1,6 @@
 """`make bench-operator`: the operator with 1,000 resources and 5,000 pods, against a real API server. Printed, never asserted; exit 1: an aim missed.
 
-etcd and kube-apiserver are real, on loopback (`sluice_lab.apiserver`). Nodes, drivers and the Job controller are played by another process
+etcd and kube-apiserver are real, on loopback (`sluice_lab.machine.apiserver`). Nodes, drivers and the Job controller are played by another process
 (`operator_nodes`). All of them share the cores with the operator, so seconds are the machine's; CPU seconds are the operator's own.
 """
 
@@ -43,7 +43,7 @@ CHANGES: dict[str, tuple[Json, Callable[[Json], bool]]] = {
 class Nodes:
     """The process that plays them."""
 
-    def __init__(self, server: apiserver.ApiServer) -> None:
+    def __init__(self, server: apiserver.LocalApiServer) -> None:
         command = [sys.executable, str(Path(__file__).with_name("operator_nodes.py")), server.url, str(server.authority)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
@@ -69,7 +69,7 @@ class Nodes:
 class Bench:
     """Everything there is."""
 
-    server: apiserver.ApiServer
+    server: apiserver.LocalApiServer
     fleet: Fleet
     nodes: Nodes
     audit: Audit
@@ -166,7 +166,7 @@ class Bench:
         self.figures.load.append(os.getloadavg()[0])
 
 
-async def bench(server: apiserver.ApiServer, resources: int, seconds: float) -> Figures:
+async def bench(server: apiserver.LocalApiServer, resources: int, seconds: float) -> Figures:
     """Everything, against a server with nothing in it."""
     nodes = Nodes(server)
     log = places.made(places.work() / "logs") / "bench-operator.log"

@@ -11,8 +11,8 @@ from uuid import uuid4
 
 from sluice_lab import places
 from sluice_lab.machine import cluster as clusters
-from sluice_lab.scenario import installing, setting
-from sluice_lab.scenario.setting import Aws
+from sluice_lab.scenario import environment, installing
+from sluice_lab.scenario.environment import Aws
 
 PATIENCE = 300.0  # seconds, for whatever has no time of its own: CI's machine may be three times slower than the one at hand
 
@@ -32,7 +32,7 @@ def is_ready(found: Mapping[str, Any]) -> bool:
 class Bench:
     """The cluster, and what a test does with it."""
 
-    cluster: clusters.Cluster
+    cluster: clusters.KindCluster
     aws: Aws
 
     def kubectl(self, *arguments: str) -> str:
@@ -86,7 +86,7 @@ class Bench:
 
 def consumer(bench: Bench, name: str, **spec: Any) -> dict[str, Any]:
     """A manifest of a KinesisConsumer that counts rows, with what a test changes in its spec."""
-    credentials = [{"name": key, "value": value} for key, value in setting.CREDENTIALS.items()]
+    credentials = [{"name": key, "value": value} for key, value in environment.CREDENTIALS.items()]
     small = {"requests": {"cpu": "50m", "memory": "256Mi"}}
     return {
         "apiVersion": "sluice.dev/v1alpha1",
@@ -94,8 +94,8 @@ def consumer(bench: Bench, name: str, **spec: Any) -> dict[str, Any]:
         "metadata": {"name": name},
         "spec": {
             "stream": {
-                "name": setting.STREAM,
-                "region": setting.REGION,
+                "name": environment.STREAM,
+                "region": environment.REGION,
                 "kinesisEndpoint": bench.aws.kinesis_endpoint,
                 "dynamodbEndpoint": bench.aws.dynamodb_endpoint,
             },

@@ -12,7 +12,7 @@ from sluice_lab.aws import emulators
 from sluice_lab.demo import clean
 from sluice_lab.errors import LabError
 from sluice_lab.machine import cluster as clusters
-from sluice_lab.scenario import installing, setting
+from sluice_lab.scenario import environment, installing
 
 NAME = "sluice"
 
@@ -24,9 +24,9 @@ def bench() -> Iterator[Bench]:
         found = installing.install(NAME)
     except LabError as error:
         pytest.skip(f"no cluster could be made on this machine: {error}")
-    work, listen = places.work(), clusters.meeting(found).listen
+    work, listen = places.work(), clusters.host_address(found).listen
     try:
         with emulators.dynamodb_local(work, listen) as dynamodb, emulators.kinesis_local(work, listen) as kinesis:
-            yield Bench(found, setting.aws(kinesis, dynamodb))
+            yield Bench(found, environment.aws(kinesis, dynamodb))
     finally:
         clean.clean(NAME, with_images=False)

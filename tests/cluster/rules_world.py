@@ -16,7 +16,7 @@ from cluster_bench import Bench, condition, consumer, is_ready
 from sluice_lab.scenario import kcl_table, records
 from sluice_lab.scenario.checkpoints import Checkpoints
 from sluice_lab.scenario.installing import NAMESPACE
-from sluice_lab.scenario.producer import Producer, furthest
+from sluice_lab.scenario.producer import Producer, last_positions
 from sluice_lab.scenario.topology import Stream
 
 MODULE = "rules_pipeline"
@@ -144,7 +144,7 @@ class World:
 
     def put(self, count: int = 32) -> None:
         """Records on every shard."""
-        self.producer.put(records.lanes(), count)
+        self.producer.put(records.hash_keys(), count)
 
     def leases(self) -> list[kcl_table.Item]:
         """Of a KCL application that has just begun with every shard."""
@@ -167,8 +167,8 @@ class World:
     def skipped(self, name: str) -> list[int]:
         """Numbers that are not kept though one that came after them on their shard is."""
         kept = set(self._numbers(name))
-        reached = furthest(record for record in self.producer.produced if record.n in kept)
-        earlier = (record for record in self.producer.produced if record.shard in reached and record.place < reached[record.shard])
+        reached = last_positions(record for record in self.producer.produced if record.n in kept)
+        earlier = (record for record in self.producer.produced if record.shard in reached and record.position < reached[record.shard])
         return sorted(record.n for record in earlier if record.n not in kept)
 
     def twice(self, name: str) -> list[int]:

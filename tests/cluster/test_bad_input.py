@@ -9,7 +9,7 @@ import pytest
 from cluster_bench import Bench, consumer
 
 from sluice_lab.errors import CommandFailedError
-from sluice_lab.scenario import kcl_table, setting
+from sluice_lab.scenario import environment, kcl_table
 from sluice_lab.scenario.topology import Stream
 
 pytestmark = pytest.mark.cluster
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.cluster
 @pytest.fixture(scope="module", autouse=True)
 def _world(bench: Bench) -> Iterator[None]:
     """A stream with shards; a KCL table over it; one with a row nobody understands; one that is no checkpoint table; one of another stream."""
-    stream = Stream(bench.aws.kinesis, setting.STREAM)
+    stream = Stream(bench.aws.kinesis, environment.STREAM)
     stream.create(4)
     Stream(bench.aws.kinesis, "another").create(1)
     dump = kcl_table.dump()
@@ -113,7 +113,7 @@ def test_a_table_that_belongs_to_another_stream_is_named_and_left_alone(bench: B
     bench.kubectl("delete", "kinesisconsumer", "first", "--timeout=300s")
     stands = row(bench)["Item"]
     bench.apply(consumer(bench, "second", checkpoints={"table": "shared"}))
-    says(bench, "second", "Stalled", "stream/another", f"stream/{setting.STREAM}")
+    says(bench, "second", "Stalled", "stream/another", f"stream/{environment.STREAM}")
     assert row(bench)["Item"] == stands
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from cluster_bench import Bench, consumer, is_ready
 
-from sluice_lab.scenario import setting
+from sluice_lab.scenario import environment
 from sluice_lab.scenario.topology import Stream
 
 pytestmark = pytest.mark.cluster
@@ -17,8 +17,8 @@ NAME = "steady"
 @pytest.fixture(scope="module", autouse=True)
 def _stream(bench: Bench) -> None:
     """A stream of its own name may be left from other tests; the emulator makes one once."""
-    if setting.STREAM not in bench.aws.kinesis.list_streams()["StreamNames"]:
-        Stream(bench.aws.kinesis, setting.STREAM).create(4)
+    if environment.STREAM not in bench.aws.kinesis.list_streams()["StreamNames"]:
+        Stream(bench.aws.kinesis, environment.STREAM).create(4)
 
 
 def ready(bench: Bench) -> dict[str, Any] | None:

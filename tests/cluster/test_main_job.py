@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from cluster_bench import Bench
 
-from sluice_lab.demo import story
+from sluice_lab.demo import in_cluster
 from sluice_lab.scenario.installing import NAMESPACE
 
 pytestmark = pytest.mark.cluster
 
 
 def test_a_kcl_consumer_is_taken_over_and_nothing_is_lost_or_repeated_whatever_happens(bench: Bench) -> None:
-    """The whole story ends with nothing missing, nothing repeated, every shard in order."""
-    assert story.tell(bench.cluster.name)
+    """The whole scenario ends with nothing missing, nothing repeated, every shard in order."""
+    assert in_cluster.run(bench.cluster.name)
 
 
 def test_nothing_of_a_deleted_consumer_is_left(bench: Bench) -> None:

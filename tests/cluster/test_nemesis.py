@@ -1,4 +1,4 @@
-"""The nemesis, short: what each take-over costs, and a minute and a half of a seeded schedule of harm. The long one is `make nemesis`.
+"""The nemesis, short: what each take-over costs, and a minute and a half of a seeded schedule of faults. The long one is `make nemesis`.
 
 It takes seven minutes of a cluster of its own, and was run whole only once so far (docs/nemesis.md): until it has proved to be steady it runs where
 SLUICE_NEMESIS=1 asks for it.
@@ -12,8 +12,8 @@ import pytest
 from cluster_bench import Bench
 
 from sluice_lab import places
-from sluice_lab.nemesis import judgement, trial
-from sluice_lab.nemesis.judgement import Judgement
+from sluice_lab.nemesis import checker, experiment
+from sluice_lab.nemesis.checker import CheckResult
 
 pytestmark = [
     pytest.mark.cluster,
@@ -25,39 +25,39 @@ SEED, SECONDS = 7, 90.0  # a zombie, a driver cut off, executors killed, a split
 
 
 @pytest.fixture(scope="module")
-def judged(bench: Bench) -> Judgement:
-    """One trial; its picture stays in the lab's folder."""
+def result(bench: Bench) -> CheckResult:
+    """One experiment; its timeline stays in the lab's folder."""
     home = places.work() / "nemesis"
-    found = trial.run(bench.cluster, SEED, SECONDS, home)
-    judgement.show(found, home)
+    found = experiment.run(bench.cluster, SEED, SECONDS, home)
+    checker.show(found, home)
     return found
 
 
-def test_an_idempotent_sink_holds_every_record_once_and_in_order(judged: Judgement) -> None:
+def test_an_idempotent_sink_holds_every_record_once_and_in_order(result: CheckResult) -> None:
     """Of every shard, parents before children."""
-    assert judged.account.right, judged.account.total
-    assert judged.account.total.produced > 5_000
+    assert result.account.right, result.account.total
+    assert result.account.total.produced > 5_000
 
 
-def test_no_two_epochs_and_no_two_attempts_worked_on_a_shard_within_a_lease(judged: Judgement) -> None:
+def test_no_two_epochs_and_no_two_attempts_worked_on_a_shard_within_a_lease(result: CheckResult) -> None:
     """By the times in a sink that keeps everything; and there were some to compare."""
-    assert [str(pair) for pair in judged.clashes] == []
-    assert {"two epochs", "two attempts of a task"} <= judged.closest.keys()
+    assert [str(pair) for pair in result.violations] == []
+    assert {"two epochs", "two attempts of a task"} <= result.smallest_gaps.keys()
 
 
-def test_a_batch_is_the_same_for_all_who_read_it(judged: Judgement) -> None:
-    """Whoever came second got what the first had got, or was getting."""
-    assert judged.unlike == []
-    assert judged.again > 0
+def test_a_batch_is_the_same_for_all_who_read_it(result: CheckResult) -> None:
+    """A later read gets what an earlier one got, or a prefix of it."""
+    assert result.divergent == []
+    assert result.rereads > 0
 
 
-def test_adding_and_draining_executors_repeats_nothing(judged: Judgement) -> None:
+def test_adding_and_draining_executors_repeats_nothing(result: CheckResult) -> None:
     """No task is killed, so none waits."""
-    assert judged.forced == 0
+    assert result.forced_rereads == 0
 
 
 @pytest.mark.parametrize("number", range(5))
-def test_a_take_over_takes_no_longer_than_it_must(judged: Judgement, number: int) -> None:
+def test_a_take_over_takes_no_longer_than_it_must(result: CheckResult, number: int) -> None:
     """Clean restart, scale up, executor SIGKILL, scale down, driver SIGKILL."""
-    pause = judged.pauses[number]
+    pause = result.pauses[number]
     assert pause.right, f"{pause.name}: {pause.seconds:.1f} s, more than {pause.needed}"

@@ -9,12 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from sluice_lab.scenario import delivered, kcl_table, pauses
-from sluice_lab.scenario.ledger import Place
-from sluice_lab.scenario.pauses import Commit, Event, Sampler
-from sluice_lab.scenario.topology import Shard, shard_id, short
+from sluice_lab.scenario.account import RecordPosition
+from sluice_lab.scenario.pauses import Commit, CommitSampler, Event
+from sluice_lab.scenario.topology import StreamShard, shard_id, short
 
-SHARDS = {shard_id(n): Shard(shard_id(n), n * 10, n * 10 + 9) for n in range(7)}
-CHECKPOINTS = {shard_id(n): Place(10**55 + n, 4) for n in (3, 4, 5, 6)}
+SHARDS = {shard_id(n): StreamShard(shard_id(n), n * 10, n * 10 + 9) for n in range(7)}
+CHECKPOINTS = {shard_id(n): RecordPosition(10**55 + n, 4) for n in (3, 4, 5, 6)}
 
 
 def test_only_checkpoints_and_hash_keys_differ_from_what_kcl_wrote() -> None:
@@ -41,7 +41,7 @@ def test_a_stream_of_other_shards_is_refused() -> None:
     """A table over other shards would not be what KCL wrote."""
     with pytest.raises(ValueError, match="the stream has"):
         kcl_table.rekeyed(kcl_table.dump()["rows"], {shard_id(0): SHARDS[shard_id(0)]}, {})
-    with pytest.raises(ValueError, match="a checkpoint is wanted"):
+    with pytest.raises(ValueError, match="a checkpoint is needed"):
         kcl_table.rekeyed(kcl_table.dump()["rows"], SHARDS, {})
 
 
@@ -81,7 +81,7 @@ def test_the_sampler_keeps_each_batch_once() -> None:
             raise reply
         return reply
 
-    sampler = Sampler(read)
+    sampler = CommitSampler(read)
     for at in range(6):
         sampler.sample(at)
     assert sampler.commits == [Commit(2, 1, 1), Commit(5, 3, 2)]

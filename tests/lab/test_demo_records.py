@@ -5,7 +5,7 @@ import itertools
 import json
 
 from sluice_lab.scenario import records
-from sluice_lab.scenario.records import AGGREGATE, HASH_KEYS, MAGIC, Packed, User
+from sluice_lab.scenario.records import AGGREGATE, HASH_KEYS, MAGIC, KinesisRecord, NumberedRecord
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
@@ -35,7 +35,7 @@ def fields(data: bytes) -> list[tuple[int, int | bytes]]:
 
 def test_an_aggregate_decodes_to_its_user_records() -> None:
     """Magic, protobuf and MD5 are where the format has them, and each record finds its key and hash key in the tables."""
-    users = [User(n, 300 + n % 2) for n in (1, 2, 98, 99)]
+    users = [NumberedRecord(n, 300 + n % 2) for n in (1, 2, 98, 99)]
     packed = records.aggregate(users)
     body, digest = packed[len(MAGIC) : -16], packed[-16:]
     assert packed.startswith(MAGIC)
@@ -51,7 +51,7 @@ def test_an_aggregate_decodes_to_its_user_records() -> None:
 
 def test_a_body_longer_than_127_bytes_has_lengths_of_several_bytes() -> None:
     """Lengths above 127 take two bytes; an encoder that forgets that breaks every larger aggregate."""
-    users = [User(n, HASH_KEYS - 1) for n in range(1, 60)]
+    users = [NumberedRecord(n, HASH_KEYS - 1) for n in range(1, 60)]
     inner = [value for number, value in fields(records.aggregate(users)[4:-16]) if number == 3]
     assert len(inner) == 59
 
@@ -60,7 +60,7 @@ def test_numbers_run_on_without_a_gap() -> None:
     """Two series share one row of numbers."""
     numbers = itertools.count(1)
     both = records.series(numbers, [5], 4) + records.series(numbers, [5], 3)
-    assert [user.n for packed in both for user in packed.users] == list(range(1, next(numbers)))
+    assert [user.n for packed in both for user in packed.user_records] == list(range(1, next(numbers)))
 
 
 def test_the_last_record_of_a_series_is_an_aggregate() -> None:
@@ -68,25 +68,25 @@ def test_the_last_record_of_a_series_is_an_aggregate() -> None:
     for count in range(1, 8):
         packed = records.series(itertools.count(), [5], count)
         assert len(packed) == count
-        assert len(packed[-1].users) == AGGREGATE
+        assert len(packed[-1].user_records) == AGGREGATE
 
 
 def test_records_take_their_hash_keys_in_turn() -> None:
     """Each Kinesis record goes to the next hash key, so a series reaches every shard."""
     packed = records.series(itertools.count(), [7, 8, 9], 5)
-    assert [each.users[0].hash_key for each in packed] == [7, 8, 9, 7, 8]
+    assert [each.user_records[0].hash_key for each in packed] == [7, 8, 9, 7, 8]
 
 
-def test_every_quarter_of_the_keys_has_four_lanes() -> None:
+def test_every_quarter_of_the_keys_has_four_in_use() -> None:
     """A stream of four shards gets records in all of them, and each of their halves and eighths too."""
     quarter = HASH_KEYS // 4
-    lanes = [records.lanes(i * quarter, (i + 1) * quarter - 1) for i in range(4)]
-    assert [len(part) for part in lanes] == [4, 4, 4, 4]
-    assert sorted(itertools.chain(*lanes)) == records.lanes()
+    found = [records.hash_keys(i * quarter, (i + 1) * quarter - 1) for i in range(4)]
+    assert [len(part) for part in found] == [4, 4, 4, 4]
+    assert sorted(itertools.chain(*found)) == records.hash_keys()
 
 
 def test_a_record_alone_is_put_as_it_is() -> None:
     """Only aggregates are encoded; the hash key is the one asked for."""
-    user = User(3, 12)
-    assert Packed((user,)).entry() == {"PartitionKey": user.key, "ExplicitHashKey": "12", "Data": user.data}
-    assert Packed((user, user)).entry()["PartitionKey"] == "a"
+    user = NumberedRecord(3, 12)
+    assert KinesisRecord((user,)).entry() == {"PartitionKey": user.key, "ExplicitHashKey": "12", "Data": user.data}
+    assert KinesisRecord((user, user)).entry()["PartitionKey"] == "a"

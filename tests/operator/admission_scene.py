@@ -41,7 +41,7 @@ class Denied(Exception):
 class Caller:
     """A user of an API server; `pod` is the uid of the pod whose token it shows."""
 
-    server: apiserver.ApiServer
+    server: apiserver.LocalApiServer
     user: str = ADMIN
     pod: str = ""
 

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import pyspark
 
-from sluice_lab.machine.apiserver import ApiServer
+from sluice_lab.machine.apiserver import LocalApiServer
 
 Json = dict[str, Any]
 
@@ -31,7 +31,7 @@ ARGUMENTS = {
 class Admin:
     """Calls of an API server, as its administrator."""
 
-    def __init__(self, server: ApiServer) -> None:
+    def __init__(self, server: LocalApiServer) -> None:
         self._server, self._trust = server, ssl.create_default_context(cafile=str(server.authority))
 
     def call(self, method: str, path: str, body: Json | None = None) -> Json:

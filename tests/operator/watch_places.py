@@ -71,7 +71,7 @@ def twin_place(folder: Path) -> Place:
 class Real:
     """A kube-apiserver, and somebody whom it lets read what a Role says."""
 
-    def __init__(self, server: apiserver.ApiServer) -> None:
+    def __init__(self, server: apiserver.LocalApiServer) -> None:
         self.server = server
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("KUBECONFIG", str(server.kubeconfig("admin")))

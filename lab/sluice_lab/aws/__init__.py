@@ -1,5 +1,5 @@
-"""AWS on loopback: emulated Kinesis and DynamoDB, and a proxy that makes them fail.
+"""AWS on loopback: emulated Kinesis and DynamoDB, and a proxy that makes their calls fail.
 
-Demo, nemesis and tests read and write real services' wire formats.
-It starts programs; what is put in is a scenario's.
+Demo, nemesis and tests use the wire formats of the real services.
+It starts programs. It puts no data into them: scenarios do.
 """

@@ -1,8 +1,7 @@
-"""Emulated DynamoDB and Kinesis: in memory, on a port of their own, ended with the program that started them.
+"""Emulated DynamoDB and Kinesis: in memory, each on a port of its own. They end with the program that started them.
 
-`host` is an address of this machine: 127.0.0.1, or the gateway of the cluster's network (`cluster.gateway`) where pods
-and this machine both reach it. The Kinesis emulators listen there alone. DynamoDB Local has no such setting and listens
-on every address.
+`host` is an address of this machine: 127.0.0.1, or one that pods reach too (`cluster.host_address`). The Kinesis emulators and dynalite listen only
+there. DynamoDB Local has no such setting and listens on every address.
 """
 
 import http.client
@@ -17,8 +16,8 @@ from sluice_lab.machine import downloads, processes
 from sluice_lab.machine.listening import LOOPBACK, free_port
 from sluice_lab.machine.processes import Program, Running
 
-START_SECONDS = 60.0  # they need one or two on an idle machine
-SHARD_LIMIT = 500  # an account has 500 in large regions; kinesis-local alone would say 50, kinesalite 10
+START_SECONDS = 60.0  # on an idle machine they need one or two
+SHARD_LIMIT = 500  # an account's limit in large regions; the default of kinesis-local is 50, of kinesalite 10
 
 
 @dataclass(frozen=True)
@@ -29,36 +28,36 @@ class Emulator:
     running: Running
 
     def stop(self) -> None:
-        """End it; what it held is gone."""
+        """Stop it. Its data is lost."""
         self.running.stop()
 
 
 @contextmanager
 def dynamodb_local(work: Path, host: str = LOOPBACK, port: int | None = None) -> Iterator[str]:
-    """DynamoDB Local while the block lasts; gives its endpoint."""
+    """Run DynamoDB Local while the block lasts; yields its endpoint."""
     yield from _while(start_dynamodb_local(work, host, port))
 
 
 @contextmanager
 def kinesis_local(work: Path, host: str = LOOPBACK, port: int | None = None) -> Iterator[str]:
-    """kinesis-local while the block lasts; gives its endpoint. It knows ChildShards, so prefer it."""
+    """Run kinesis-local while the block lasts; yields its endpoint. Prefer it: it has ChildShards."""
     yield from _while(start_kinesis_local(work, host, port))
 
 
 @contextmanager
 def kinesalite(work: Path, host: str = LOOPBACK, port: int | None = None) -> Iterator[str]:
-    """Kinesalite while the block lasts; gives its endpoint. A second opinion: no ChildShards, no ShardFilter."""
+    """Run kinesalite while the block lasts; yields its endpoint. A second implementation: it has no ChildShards and no ShardFilter."""
     yield from _while(start_kinesalite(work, host, port))
 
 
 @contextmanager
 def dynalite(work: Path, host: str = LOOPBACK, port: int | None = None) -> Iterator[str]:
-    """Dynalite while the block lasts; gives its endpoint. Its tables are CREATING for a while, as real ones are; it has no transactions."""
+    """Run dynalite while the block lasts; yields its endpoint. Its tables are CREATING for a while, like real ones. It has no transactions."""
     yield from _while(start_dynalite(work, host, port))
 
 
 def start_dynamodb_local(work: Path, host: str = LOOPBACK, port: int | None = None) -> Emulator:
-    """Start DynamoDB Local; one database for all regions and credentials."""
+    """Start DynamoDB Local, with one database for all regions and credentials."""
     port = free_port(host, port)
     release, home = downloads.dynamodb_local(work)
     java = ("java", "-Xmx512m", "-XX:+UseSerialGC", f"-Djava.library.path={home}", "-cp", f"{home}/*", release.main)
@@ -67,7 +66,7 @@ def start_dynamodb_local(work: Path, host: str = LOOPBACK, port: int | None = No
 
 
 def start_kinesis_local(work: Path, host: str = LOOPBACK, port: int | None = None) -> Emulator:
-    """Start kinesis-local, plain HTTP, JSON and CBOR; streams are made, split and merged within 100 ms."""
+    """Start kinesis-local: plain HTTP, JSON and CBOR. It creates, splits and merges within 100 ms."""
     port = free_port(host, port)
     home = downloads.node_modules(work) / "kinesis-local"
     seconds = ("CREATE_STREAM", "DELETE_STREAM", "SPLIT_SHARD", "MERGE_SHARDS", "UPDATE_SHARD_COUNT")
@@ -83,7 +82,7 @@ def start_kinesis_local(work: Path, host: str = LOOPBACK, port: int | None = Non
 
 
 def start_kinesalite(work: Path, host: str = LOOPBACK, port: int | None = None) -> Emulator:
-    """Start kinesalite; streams are made and changed within 100 ms."""
+    """Start kinesalite. It creates and changes streams within 100 ms."""
     port = free_port(host, port)
     times = (f"--{what}StreamMs=100" for what in ("create", "delete", "update"))
     cli = str(downloads.node_modules(work) / "kinesalite" / "cli.js")
@@ -92,7 +91,7 @@ def start_kinesalite(work: Path, host: str = LOOPBACK, port: int | None = None) 
 
 
 def start_dynalite(work: Path, host: str = LOOPBACK, port: int | None = None) -> Emulator:
-    """Start dynalite; a table is CREATING for a second, and DELETING for a minute."""
+    """Start dynalite. A table is CREATING for a second, and DELETING for a minute."""
     port = free_port(host, port)
     cli = str(downloads.dynalite_modules(work) / "dynalite" / "cli.js")
     return _start(work, _node(f"dynalite-{port}", host, {}, cli, f"--port={port}", "--createTableMs=1000", "--deleteTableMs=60000"), host, port)
@@ -107,8 +106,8 @@ def _start(work: Path, program: Program, host: str, port: int) -> Emulator:
     running = processes.start(places.made(work), program)
     if not processes.poll(lambda: _answers(host, port) or not running.alive(), START_SECONDS) or not running.alive():
         running.stop()
-        said = processes.tail(running.log.read_text(errors="replace"))
-        raise LabError(f"{program.name} does not answer at {host}:{port}; its log, {running.log}, ends:\n{said}")
+        log = processes.tail(running.log.read_text(errors="replace"))
+        raise LabError(f"{program.name} does not answer at {host}:{port}; its log, {running.log}, ends:\n{log}")
     return Emulator(f"http://{host}:{port}", running)
 
 
@@ -120,7 +119,7 @@ def _while(emulator: Emulator) -> Iterator[str]:
 
 
 def _answers(host: str, port: int) -> bool:
-    """Whether HTTP is spoken there; which status does not matter."""
+    """Whether an HTTP server answers there, with any status."""
     connection = http.client.HTTPConnection(host, port, timeout=2)
     try:
         connection.request("GET", "/")

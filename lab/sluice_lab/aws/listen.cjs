@@ -1,4 +1,4 @@
-// Preloaded into an emulator that would listen on every address: it listens on LISTEN_HOST alone.
+// Preloaded into an emulator that would listen on every address: with it the emulator listens only on LISTEN_HOST.
 const { Server } = require('net')
 const { listen } = Server.prototype
 Server.prototype.listen = function (...args) {

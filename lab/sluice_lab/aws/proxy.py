@@ -1,7 +1,7 @@
-"""A small HTTP proxy in front of an emulator, with weather: it passes calls on, delays them, refuses them, or loses them.
+"""A small HTTP proxy in front of an emulator: it forwards calls, delays them, fails them, or loses their replies.
 
-What a service of AWS does on a bad day, at the place where it would come from. One thread a connection; what was said last holds for every call
-that begins after it.
+It imitates the failures of an AWS service, and clients meet them at the service's endpoint. Each connection has one thread. A new behaviour applies
+to every call that begins after it was set.
 """
 
 import http.client
@@ -25,11 +25,11 @@ HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length",
 CBOR = "cbor"
 
 
-class Kind(StrEnum):
-    """What becomes of a call.
+class CallOutcome(StrEnum):
+    """What happens to a call.
 
-    THROTTLED is answered 400 with the service's own word for it, FAILED 500. CUT is neither passed on nor answered: the connection is closed.
-    LOST is passed on, done by the service, and its reply is not handed back.
+    PASSED: forwarded, and answered. THROTTLED: answered 400 with the service's own error code. FAILED: answered 500. CUT: neither forwarded nor
+    answered; the connection is closed. LOST: forwarded and carried out, but its reply is not returned.
     """
 
     PASSED = "passed"
@@ -40,63 +40,63 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Weather:
-    """What happens to calls: `kind` to a `share` of them (0 to 1), all after `delay` seconds."""
+class Behaviour:
+    """What happens to calls: `outcome` to a `share` of them (0 to 1), after `delay` seconds. The rest passes at once."""
 
-    kind: Kind = Kind.PASSED
+    outcome: CallOutcome = CallOutcome.PASSED
     share: float = 1.0
     delay: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """The service behind: where it listens, and its word for throttling."""
+    """The service behind the proxy: its endpoint, and its error code for throttling."""
 
     endpoint: str
     throttling: str = "ProvisionedThroughputExceededException"
 
 
-FAIR = Weather()
+NORMAL = Behaviour()
 
 
 class Proxy:
-    """A proxy that serves; `weather` may be set at any time, `calls` counts what became of them."""
+    """A proxy of one service. `behaviour` may be set at any time; `calls` counts calls by outcome."""
 
     def __init__(self, upstream: Upstream, host: str, seed: int = 0) -> None:
-        self.upstream, self.weather = upstream, FAIR
-        self.calls: Counter[Kind] = Counter()
-        self._dice, self._lock = random.Random(seed), Lock()  # noqa: S311 - replayable, not secret
+        self.upstream, self.behaviour = upstream, NORMAL
+        self.calls: Counter[CallOutcome] = Counter()
+        self._rng, self._lock = random.Random(seed), Lock()  # noqa: S311 - replayable, not secret
         self._server = _Server((host, 0), self)
         self.endpoint = f"http://{host}:{self._server.server_address[1]}"
         self.port = int(self._server.server_address[1])
 
     def start(self) -> None:
-        """Serve, until `stop`."""
+        """Serve until `stop`."""
         Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, name="proxy", daemon=True).start()
 
     def stop(self) -> None:
-        """End; connections that are open end with the process."""
+        """Stop serving. Open connections end with the process."""
         self._server.shutdown()
         self._server.server_close()
 
-    def decide(self) -> Weather:
-        """What becomes of the next call; it is counted."""
+    def decide(self) -> Behaviour:
+        """The behaviour towards the next call, which is counted."""
         with self._lock:
-            weather = self.weather
-            found = weather if self._dice.random() < weather.share else FAIR
-            self.calls[found.kind] += 1
-        return found
+            current = self.behaviour
+            chosen = current if self._rng.random() < current.share else NORMAL
+            self.calls[chosen.outcome] += 1
+        return chosen
 
 
 @contextmanager
 def proxy(upstream: Upstream, host: str, seed: int = 0) -> Iterator[Proxy]:
-    """A proxy while the block lasts."""
-    found = Proxy(upstream, host, seed)
-    found.start()
+    """A proxy that serves while the block lasts."""
+    running = Proxy(upstream, host, seed)
+    running.start()
     try:
-        yield found
+        yield running
     finally:
-        found.stop()
+        running.stop()
 
 
 class _Server(ThreadingHTTPServer):
@@ -106,66 +106,66 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int], owner: Proxy) -> None:
         self.owner = owner
-        super().__init__(address, _Handler)
+        super().__init__(address, _ProxyHandler)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that went away: it was killed, which is what this is for."""
+        """Ignore errors of a client that was killed: the nemesis kills clients."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _ProxyHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = -1
     server: _Server
-    _behind: http.client.HTTPConnection | None = None
+    _upstream: http.client.HTTPConnection | None = None
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        weather = self.server.owner.decide()
-        time.sleep(weather.delay)
-        match weather.kind:
-            case Kind.THROTTLED:
+        behaviour = self.server.owner.decide()
+        time.sleep(behaviour.delay)
+        match behaviour.outcome:
+            case CallOutcome.THROTTLED:
                 self._refuse(400, self.server.owner.upstream.throttling)
-            case Kind.FAILED:
+            case CallOutcome.FAILED:
                 self._refuse(500, "InternalServerError")
-            case Kind.CUT:
+            case CallOutcome.CUT:
                 self.close_connection = True
-            case Kind.LOST:
+            case CallOutcome.LOST:
                 self._ask(body)
                 self.close_connection = True
-            case Kind.PASSED:
+            case CallOutcome.PASSED:
                 self._answer(*self._ask(body))
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
-        """It is read by no caller."""
+        """Log nothing."""
 
     def finish(self) -> None:
-        if self._behind is not None:
-            self._behind.close()
+        if self._upstream is not None:
+            self._upstream.close()
         super().finish()
 
     def _ask(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
-        """The service's answer; once more over a new connection if the kept one had been closed by it."""
+        """The service's reply. If the service had closed the kept connection, the call is sent once more over a new one."""
         for _ in range(2):
-            fresh = self._behind is None
+            fresh = self._upstream is None
             try:
                 return self._asked(body)
             except (OSError, http.client.HTTPException):
-                self._behind = None
+                self._upstream = None
                 if fresh:
                     break
         return 503, [("Content-Type", "text/plain")], b""
 
     def _asked(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
-        if self._behind is None:
-            self._behind = http.client.HTTPConnection(urlsplit(self.server.owner.upstream.endpoint).netloc, timeout=UPSTREAM_SECONDS)
+        if self._upstream is None:
+            self._upstream = http.client.HTTPConnection(urlsplit(self.server.owner.upstream.endpoint).netloc, timeout=UPSTREAM_SECONDS)
         headers = {name: value for name, value in self.headers.items() if name.lower() not in HOP_BY_HOP}
-        self._behind.request(self.command, self.path, body, headers)
-        reply = self._behind.getresponse()
+        self._upstream.request(self.command, self.path, body, headers)
+        reply = self._upstream.getresponse()
         return reply.status, reply.getheaders(), reply.read()
 
     def _refuse(self, status: int, code: str) -> None:
-        """An error as the service words it, in the format that was spoken."""
+        """Answer with an error like the service's own, in the format of the request."""
         kind = self.headers.get("Content-Type") or "application/x-amz-json-1.1"
         refusal: dict[str, Any] = {"__type": code, "message": "the nemesis refuses this call"}
         body = cbor2.dumps(refusal) if CBOR in kind else json.dumps(refusal).encode()

@@ -14,26 +14,26 @@ from sluice_lab.steps import console, duration
 @click.option("--clean", "where", flag_value="clean", help="Remove all that the demo made.")
 @click.option("--cluster", "name", default="sluice", show_default=True, help="Name of the kind cluster.")
 def main(where: str | None, name: str) -> None:
-    """Sluice takes over from a KCL application, and loses and repeats nothing whatever happens to it."""
+    """Sluice takes over from a KCL application. It loses and repeats no record, whatever happens to it."""
     began = time.monotonic()
-    well = _run(where, name)
+    right = _run(where, name)
     console.print(f"{duration(time.monotonic() - began)} in all", style="dim")
-    sys.exit(0 if well else 1)
+    sys.exit(0 if right else 1)
 
 
 def _run(where: str | None, name: str) -> bool:
     if where == "local":
         from sluice_lab.demo import local  # noqa: PLC0415 - needs no Kubernetes client
 
-        return local.tell()
+        return local.run()
     if where == "clean":
         from sluice_lab.demo import clean  # noqa: PLC0415
 
         clean.clean(name)
         return True
-    from sluice_lab.demo import story  # noqa: PLC0415
+    from sluice_lab.demo import in_cluster  # noqa: PLC0415
 
-    return story.tell(name)
+    return in_cluster.run(name)
 
 
 if __name__ == "__main__":

@@ -1,23 +1,23 @@
-"""`make demo-clean`: what the demo made goes; what was there before stays, and so do caches, which are named."""
+"""`make demo-clean`: removes what the demo made. What existed before stays, and so do the caches, which it names."""
 
 import shutil
 
 from sluice_lab import places
 from sluice_lab.errors import LabError
 from sluice_lab.machine import cluster, docker, processes, pruning
-from sluice_lab.machine.cluster import Cluster
+from sluice_lab.machine.cluster import KindCluster
 from sluice_lab.scenario import installing
 from sluice_lab.scenario.installing import Note
-from sluice_lab.scenario.stage import alone
+from sluice_lab.scenario.scenario_run import exclusive
 from sluice_lab.steps import console, step
 
-KEPT = "kept, so that the next run is quick: downloads and build caches in .work and of Go, npm, Maven; `make clean` removes .work"
+KEPT = "kept for the next run: downloads and build caches in .work and of Go, npm, Maven; `make clean` removes .work"
 
 
 def clean(name: str, *, with_images: bool = True) -> None:
-    """Remove consumer, operator, cluster, images, daemon and sink, as far as the demo made them. Tests leave the images for the next run."""
+    """Remove those of consumer, operator, cluster, images, daemon and sink that the demo made. Tests keep the images for the next run."""
     work = places.work()
-    with alone() as home:
+    with exclusive() as home:
         note = Note(work)
         made = note.read()
         for running in processes.recorded(work):
@@ -46,11 +46,11 @@ def _clean_cluster(made: dict[str, str], name: str) -> None:
         _uninstall(found)
 
 
-def _uninstall(found: Cluster) -> None:
-    """From a cluster that is not ours, only what we put there. The CRD stays, as after any `helm uninstall` of the chart."""
+def _uninstall(found: KindCluster) -> None:
+    """Remove the release from a cluster that the demo did not make. The CRD stays, as after any `helm uninstall` of the chart."""
     with step(f"namespaces {installing.NAMESPACE}, {installing.OPERATOR_NAMESPACE}"):
         try:
-            installing.forget(found)
+            installing.delete_namespace(found)
         except LabError as error:
             console.print(f"  {error}", style="dim")
         found.kubectl("delete", "namespace", installing.OPERATOR_NAMESPACE, "--ignore-not-found", "--timeout=120s")

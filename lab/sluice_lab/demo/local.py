@@ -1,6 +1,6 @@
-"""The story in a minute, on this machine alone: Spark in local mode, no cluster.
+"""The demo in a minute, without a cluster: Spark runs in local mode.
 
-The programs are those that run in the cluster: the migrator of the Job, the supervisor and driver of the driver's pod.
+The programs are those of the cluster: the Job's migrator, and the driver pod's supervisor and driver.
 """
 
 import json
@@ -18,93 +18,93 @@ from sluice_lab.errors import LabError
 from sluice_lab.machine import processes
 from sluice_lab.machine.listening import LOOPBACK
 from sluice_lab.machine.processes import Program, Running
-from sluice_lab.scenario import observed, setting
+from sluice_lab.scenario import environment, observed
+from sluice_lab.scenario.account import Account
 from sluice_lab.scenario.checkpoints import Checkpoints
-from sluice_lab.scenario.ledger import Account
-from sluice_lab.scenario.observed import Sight
-from sluice_lab.scenario.pauses import Sampler
-from sluice_lab.scenario.producer import Stroll
-from sluice_lab.scenario.setting import World
-from sluice_lab.scenario.stage import Stage, alone, reckon
-from sluice_lab.scenario.view import View
+from sluice_lab.scenario.environment import Environment
+from sluice_lab.scenario.live_view import LiveView
+from sluice_lab.scenario.observed import ConsumerSnapshot
+from sluice_lab.scenario.pauses import CommitSampler
+from sluice_lab.scenario.producer import LoadGenerator
+from sluice_lab.scenario.scenario_run import ScenarioRun, exclusive, take_account
 from sluice_lab.steps import console, step
 
 TABLE = "sluice_demo"
 LEASE_SECONDS = 5
-PATIENCE_SECONDS = 240.0
+TIMEOUT_SECONDS = 240.0
 
 
-def tell() -> bool:
-    """The whole story; gives whether it ended well."""
-    with alone() as home:
+def run() -> bool:
+    """Run the whole scenario; returns whether the account is right."""
+    with exclusive() as home:
         sink = home / "local"
         shutil.rmtree(sink, ignore_errors=True)
-        with setting.world(LOOPBACK) as world:
-            found = _tell(world, home, sink)
-    console.print(f"what was delivered lies in {sink}, the consumers' logs in {places.work() / 'logs'}", soft_wrap=True)
+        with environment.prepared(LOOPBACK) as env:
+            found = _run(env, home, sink)
+    console.print(f"delivered records: {sink}; the consumers' logs: {places.work() / 'logs'}", soft_wrap=True)
     return found.right
 
 
-def _tell(world: World, home: Path, sink: Path) -> Account:
-    _migrate(world)
-    stage = _stage(world, home, sink)
-    stage.sampler.start()
-    with stage.view:
-        _live(stage, home)
-    stage.sampler.stop()
-    _show_table(world)
-    found = reckon(world, sink)
-    tables.show(found, world.stream.shards(), stage.events, stage.sampler.commits)
+def _run(env: Environment, home: Path, sink: Path) -> Account:
+    _migrate(env)
+    scenario = _scenario(env, home, sink)
+    scenario.sampler.start()
+    with scenario.view:
+        _change(scenario, home)
+    scenario.sampler.stop()
+    _show_table(env)
+    found = take_account(env, sink)
+    tables.show(found, env.stream.shards(), scenario.events, scenario.sampler.commits)
     return found
 
 
-def _migrate(world: World) -> None:
+def _migrate(env: Environment) -> None:
     with step("python -m sluice_checkpoints migrate") as current:
-        options = {"--source": setting.TABLE, "--stream": setting.STREAM, "--target": TABLE, "--quiet-seconds": "1"}
-        aws = {"--kinesis-endpoint": world.aws.kinesis_endpoint, "--dynamodb-endpoint": world.aws.dynamodb_endpoint}
-        named = [word for pair in (options | aws | {"--region": setting.REGION}).items() for word in pair]
-        result = json.loads(processes.run(sys.executable, "-m", "sluice_checkpoints", "migrate", *named, "--json", env=_environment()))
+        options = {"--source": environment.TABLE, "--stream": environment.STREAM, "--target": TABLE, "--quiet-seconds": "1"}
+        aws = {"--kinesis-endpoint": env.aws.kinesis_endpoint, "--dynamodb-endpoint": env.aws.dynamodb_endpoint}
+        named = [word for pair in (options | aws | {"--region": environment.REGION}).items() for word in pair]
+        result = json.loads(processes.run(sys.executable, "-m", "sluice_checkpoints", "migrate", *named, "--json", env=_process_environment()))
         current.note(f"{result['state']}, {result['shards']} shards")
 
 
-def _stage(world: World, home: Path, sink: Path) -> Stage:
-    (home / "consumer.json").write_text(json.dumps(_config(world, sink), indent=2))
-    checkpoints = Checkpoints(world.aws.dynamodb, TABLE)
-    view = View(lambda: _sight(checkpoints), lambda: len(world.producer.produced))
-    return Stage(world, checkpoints, Sampler(checkpoints.committed), Stroll(world.producer), view, lambda: None)
+def _scenario(env: Environment, home: Path, sink: Path) -> ScenarioRun:
+    (home / "consumer.json").write_text(json.dumps(_config(env, sink), indent=2))
+    checkpoints = Checkpoints(env.aws.dynamodb, TABLE)
+    view = LiveView(lambda: _snapshot(checkpoints), lambda: len(env.producer.produced))
+    return ScenarioRun(env, checkpoints, CommitSampler(checkpoints.committed), LoadGenerator(env.producer), view, lambda: None)
 
 
-def _sight(checkpoints: Checkpoints) -> Sight:
+def _snapshot(checkpoints: Checkpoints) -> ConsumerSnapshot:
     return observed.of_table(checkpoints.shown())
 
 
-def _live(stage: Stage, home: Path) -> None:
-    """Three epochs of a consumer: the first is killed, the second drains when it is told to, the third ends by itself at the tip."""
+def _change(scenario: ScenarioRun, home: Path) -> None:
+    """Three epochs of a consumer: the first is killed, the second drains after SIGTERM, the third ends by itself at the tip."""
     first = _start("demo-consumer-1", home)
-    stage.trouble = lambda: _ended(first)
+    scenario.failure = lambda: _ended(first)
     try:
-        with stage.event("start", "first batch committed"):
-            stage.another_batch(PATIENCE_SECONDS)
-        stage.stroll.start()
-        stage.split(3)
-        stage.merge(4, 5)
-        with stage.event("kill -9 of everything", "next driver's first batch"):
+        with scenario.event("start", "first batch committed"):
+            scenario.another_batch(TIMEOUT_SECONDS)
+        scenario.load.start()
+        scenario.split(3)
+        scenario.merge(4, 5)
+        with scenario.event("kill -9 of everything", "next driver's first batch"):
             _kill(first)
             second = _start("demo-consumer-2", home)
-            stage.trouble = lambda: _ended(second)
-            stage.another_epoch(PATIENCE_SECONDS)
+            scenario.failure = lambda: _ended(second)
+            scenario.another_epoch(TIMEOUT_SECONDS)
     finally:
         _kill(first)
-    with stage.event("no more records, SIGTERM", "the next driver ended at the tip"):
-        stage.stroll.stop()
+    with scenario.event("no more records, SIGTERM", "the next driver ended at the tip"):
+        scenario.load.stop()
         os.kill(second.pid, signal.SIGTERM)
-        _wait(second, PATIENCE_SECONDS)
-        _wait(_start("demo-consumer-3", home, "--until-tip"), PATIENCE_SECONDS)
+        _wait(second, TIMEOUT_SECONDS)
+        _wait(_start("demo-consumer-3", home, "--until-tip"), TIMEOUT_SECONDS)
 
 
 def _start(name: str, home: Path, *options: str) -> Running:
     command = (sys.executable, "-m", "sluice_consumer", "--config", str(home / "consumer.json"), "--master", "local[2]")
-    return processes.start(places.work(), Program(name, (*command, *options), env=_environment(), cwd=home))
+    return processes.start(places.work(), Program(name, (*command, *options), env=_process_environment(), cwd=home))
 
 
 def _ended(running: Running) -> str | None:
@@ -117,7 +117,7 @@ def _wait(running: Running, seconds: float) -> None:
     """Wait for a consumer that ends by itself.
 
     Raises:
-        LabError: it does not, or not well.
+        LabError: it does not end, or ends with an error.
     """
     try:
         if running.process is None or running.process.wait(seconds) == 0:
@@ -130,50 +130,50 @@ def _wait(running: Running, seconds: float) -> None:
 
 
 def _kill(running: Running) -> None:
-    """As a power cut: the supervisor and everything below it, at once, with no chance to say a word."""
+    """Kill the supervisor and all its descendants at once, like a power cut. None of them can release or report anything."""
     if not running.alive():
         return
-    for pid in [running.pid, *_below(running.pid)]:
+    for pid in [running.pid, *_descendants(running.pid)]:
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
-            continue  # it died with its parent
+            continue  # it ended with its parent
     running.stop()
 
 
-def _below(pid: int) -> list[int]:
+def _descendants(pid: int) -> list[int]:
     """The process ids of all descendants."""
     pairs = [line.split() for line in processes.run("ps", "-A", "-o", "pid=,ppid=").splitlines()]
     children = [int(child) for child, parent in pairs if int(parent) == pid]
-    return [*children, *(below for child in children for below in _below(child))]
+    return [*children, *(below for child in children for below in _descendants(child))]
 
 
-def _show_table(world: World) -> None:
-    options = ("--table", TABLE, "--region", setting.REGION, "--dynamodb-endpoint", world.aws.dynamodb_endpoint)
+def _show_table(env: Environment) -> None:
+    options = ("--table", TABLE, "--region", environment.REGION, "--dynamodb-endpoint", env.aws.dynamodb_endpoint)
     command = (sys.executable, "-m", "sluice_checkpoints", "show", *options)
     console.print("\n$ python -m sluice_checkpoints show", style="bold")
-    subprocess.run(command, env={**os.environ, **_environment()}, check=True)
+    subprocess.run(command, env={**os.environ, **_process_environment()}, check=True)
 
 
-def _config(world: World, sink: Path) -> Mapping[str, object]:
-    """The driver's configuration, docs/interfaces.md."""
+def _config(env: Environment, sink: Path) -> Mapping[str, object]:
+    """The driver's configuration (docs/interfaces.md)."""
     return {
         "format": 1,
         "name": "demo",
         "stream": {
-            "name": setting.STREAM,
-            "region": setting.REGION,
-            "kinesisEndpoint": world.aws.kinesis_endpoint,
-            "dynamodbEndpoint": world.aws.dynamodb_endpoint,
+            "name": environment.STREAM,
+            "region": environment.REGION,
+            "kinesisEndpoint": env.aws.kinesis_endpoint,
+            "dynamodbEndpoint": env.aws.dynamodb_endpoint,
         },
         "checkpoints": {"table": TABLE},
-        "migrateFrom": {"table": setting.TABLE},
+        "migrateFrom": {"table": environment.TABLE},
         "pipeline": {"entrypoint": "sluice_consumer.pipelines:parquet", "args": {"path": sink.as_uri()}},
         "batch": {"intervalSeconds": 1},
         "leaseDurationSeconds": LEASE_SECONDS,
     }
 
 
-def _environment() -> dict[str, str]:
+def _process_environment() -> dict[str, str]:
     path = os.pathsep.join(filter(None, [str(places.REPO / "consumer"), os.environ.get("PYTHONPATH")]))
-    return {**setting.CREDENTIALS, "PYTHONPATH": path}
+    return {**environment.CREDENTIALS, "PYTHONPATH": path}

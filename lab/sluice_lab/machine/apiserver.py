@@ -1,7 +1,7 @@
 """An API server and its etcd as plain processes on loopback: no Docker, no nodes, no controllers, no other load.
 
-For what needs thousands of objects and nothing that acts on them but the one who asks. Pods stay as they are written,
-garbage is not collected, and a pod without a node is deleted at once.
+Tests and benches use it if they need thousands of objects on which only they act. Pods stay as they are written, garbage is not collected, and a pod
+without a node is deleted at once.
 """
 
 import base64
@@ -30,8 +30,8 @@ _EVERYTHING = [{"level": "Metadata"}]
 
 
 @dataclass(frozen=True)
-class ApiServer:
-    """One that answers at `url`. Every user is an administrator; a user's name is also its token. `audit` has its calls."""
+class LocalApiServer:
+    """An API server at `url`. Every user is an administrator; a user's name is also its token. `audit` logs the calls."""
 
     url: str
     home: Path
@@ -44,7 +44,7 @@ class ApiServer:
         return self.home / "apiserver.crt"
 
     def kubeconfig(self, user: str) -> Path:
-        """Access as that user, who has to be one of those the server was started for."""
+        """A kubeconfig for a user, who must be one of those the server was started with."""
         trusted = base64.b64encode(self.authority.read_bytes()).decode()
         document = {
             "apiVersion": "v1",
@@ -60,8 +60,8 @@ class ApiServer:
 
 
 @contextmanager
-def running(work: Path, users: tuple[str, ...], *, reads: bool = False) -> Iterator[ApiServer]:
-    """A server with nothing in it while the block lasts. What it stored is removed afterwards. With `reads` its audit has those, too."""
+def running(work: Path, users: tuple[str, ...], *, reads: bool = False) -> Iterator[LocalApiServer]:
+    """Run an empty server while the block lasts; its data is removed afterwards. With `reads` the audit logs reads too."""
     programs = _programs(work)
     home = Path(tempfile.mkdtemp(prefix="apiserver-", dir=places.made(work / "apiserver")))
     (home / "policy.json").write_text(json.dumps({**_POLICY, "rules": _EVERYTHING if reads else _WRITES}))
@@ -72,7 +72,7 @@ def running(work: Path, users: tuple[str, ...], *, reads: bool = False) -> Itera
             started.append(processes.start(work, _etcd(programs, home, store)))
             url = f"https://{LOOPBACK}:{free_port(LOOPBACK)}"
             started.append(processes.start(work, _apiserver(programs, home, store, url, users)))
-            server = ApiServer(url, home, home / "audit.log", tuple(program.pid for program in started))
+            server = LocalApiServer(url, home, home / "audit.log", tuple(program.pid for program in started))
             _await(server, users[0], started)
         yield server
     finally:
@@ -82,7 +82,7 @@ def running(work: Path, users: tuple[str, ...], *, reads: bool = False) -> Itera
 
 
 def _programs(work: Path) -> Path:
-    """The folder with hyperkube under the names of the two programs."""
+    """A folder with links to hyperkube, named as the two programs."""
     hyperkube, folder = node_image.programs(work), places.made(work / "apiserver" / "bin")
     for name in ("etcd", "kube-apiserver"):
         (folder / name).unlink(missing_ok=True)
@@ -91,7 +91,7 @@ def _programs(work: Path) -> Path:
 
 
 def _etcd(programs: Path, home: Path, url: str) -> Program:
-    """It need not survive a crash, so it waits for no disk: what is measured is not this machine's."""
+    """Etcd without fsync: it need not survive a crash, and measurements then exclude this machine's disk."""
     peers = f"http://{LOOPBACK}:{free_port(LOOPBACK)}"
     options = {
         "data-dir": str(home / "etcd"),
@@ -107,7 +107,7 @@ def _etcd(programs: Path, home: Path, url: str) -> Program:
 
 
 def _apiserver(programs: Path, home: Path, store: str, url: str, users: tuple[str, ...]) -> Program:
-    """The defaults of a real one, but for what would need a controller: service accounts' tokens."""
+    """kube-apiserver with a real one's defaults, except for service accounts' tokens, which need a controller."""
     key, tokens = home / "accounts.key", home / "tokens.csv"
     run("openssl", "genrsa", "-out", str(key), "2048")
     tokens.write_text("".join(f'{user},{user},{user},"system:masters"\n' for user in users))
@@ -124,7 +124,7 @@ def _apiserver(programs: Path, home: Path, store: str, url: str, users: tuple[st
         "service-account-signing-key-file": str(key),
         "token-auth-file": str(tokens),
         "authorization-mode": "RBAC",
-        "allow-privileged": "true",  # as every cluster's: what restricts pods is admission
+        "allow-privileged": "true",  # as in every cluster: admission restricts pods
         "disable-admission-plugins": "ServiceAccount",
         "endpoint-reconciler-type": "none",
         "audit-policy-file": str(home / "policy.json"),
@@ -137,8 +137,8 @@ def _flags(options: dict[str, str]) -> list[str]:
     return [f"--{name}={value}" for name, value in options.items()]
 
 
-def _await(server: ApiServer, user: str, started: list[Running]) -> None:
-    """Until it is ready, and has made the namespaces that it makes by itself."""
+def _await(server: LocalApiServer, user: str, started: list[Running]) -> None:
+    """Wait until the server is ready and has made its own namespaces."""
     asked = ("/readyz", "/api/v1/namespaces/default")
     if processes.poll(lambda: _dead(started) or all(_answers(server, user, path) for path in asked), START_SECONDS, pause=0.25) and not _dead(
         started
@@ -152,11 +152,11 @@ def _dead(started: list[Running]) -> bool:
     return not all(program.alive() for program in started)
 
 
-def _answers(server: ApiServer, user: str, path: str) -> bool:
+def _answers(server: LocalApiServer, user: str, path: str) -> bool:
     try:
         trust = ssl.create_default_context(cafile=str(server.authority))
         request = urllib.request.Request(server.url + path, headers={"Authorization": f"Bearer {user}"})  # noqa: S310 - ours, and https
         with urllib.request.urlopen(request, context=trust, timeout=5) as reply:  # noqa: S310
             return bool(reply.status == http.HTTPStatus.OK)
-    except OSError:  # not there yet, nor its certificate
+    except OSError:  # no server yet, or no certificate yet
         return False

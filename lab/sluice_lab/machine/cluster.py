@@ -1,4 +1,4 @@
-"""A Kubernetes cluster of kind: from the published node image where a registry answers, else from one of our own."""
+"""A Kubernetes cluster of kind. Its node image is the published one if a registry answers, else one built here."""
 
 import contextlib
 import json
@@ -16,15 +16,15 @@ from sluice_lab.steps import step
 
 PUBLISHED = "kindest/node:v1.34.0"  # what kind v0.30.0 was released with
 NETWORK = "kind"
-PATIENCE_SECONDS = 60.0  # a busy machine answers late, and a cluster may hold somebody's work
-# Of two cores, kubeadm's defaults would ask for almost one. A request is also a share: not too little for the API.
+TIMEOUT_SECONDS = 60.0  # a busy machine answers late, and a cluster that is given up is deleted with all work in it
+# kubeadm's defaults would request almost one of two cores. A request is also a share, so the API server keeps a larger one.
 _CPU = {"kube-apiserver": "100m", "etcd": "100m", "kube-controller-manager": "25m", "kube-scheduler": "25m"}
 _PATCHES = "/kind/patches"
 
 
 @dataclass(frozen=True)
-class Cluster:
-    """A cluster that answers, and how to reach it."""
+class KindCluster:
+    """A kind cluster, and how to reach it."""
 
     name: str
     kubeconfig: Path
@@ -46,32 +46,32 @@ class Cluster:
 
 
 @dataclass(frozen=True)
-class Meeting:
-    """Where pods find a server of this machine: it listens on `listen`, they dial `pods`."""
+class HostAddress:
+    """The address of this machine for pods: a server listens on `listen`, and pods connect to `pods`."""
 
     listen: str
     pods: str
 
 
-def create(name: str, workers: int = 0) -> Cluster:
-    """Have a cluster of one control plane and some workers; one of that name that answers is taken as it is."""
+def create(name: str, workers: int = 0) -> KindCluster:
+    """Ensure a cluster of one control plane and `workers` workers. An existing cluster of that name that answers is used as it is."""
     work = places.work()
     with places.lock(work / f"{name}.lock"):
         return _create(name, workers, work)
 
 
-def find(name: str, work: Path) -> Cluster | None:
-    """The cluster of that name, in whatever state."""
+def find(name: str, work: Path) -> KindCluster | None:
+    """The cluster of that name, in any state; None if there is none."""
     if name not in _kind(work, "get", "clusters").split():
         return None
-    cluster = Cluster(name, work / f"{name}.kubeconfig", work)
+    cluster = KindCluster(name, work / f"{name}.kubeconfig", work)
     with contextlib.suppress(CommandFailedError):  # its containers may be stopped
         _kind(work, "export", "kubeconfig", f"--name={name}", f"--kubeconfig={cluster.kubeconfig}")
     return cluster
 
 
 def delete(name: str) -> None:
-    """Delete a cluster, if there is one of that name."""
+    """Delete the cluster of that name, if it exists."""
     work = places.work()
     if find(name, work):
         with step(f"delete cluster {name}"):
@@ -79,23 +79,23 @@ def delete(name: str) -> None:
     (work / f"{name}.kubeconfig").unlink(missing_ok=True)
 
 
-def healthy(cluster: Cluster) -> bool:
+def healthy(cluster: KindCluster) -> bool:
     """Whether the API answers and all nodes are ready."""
     kubectl = (tools.kubectl(cluster.work, cluster.node), f"--kubeconfig={cluster.kubeconfig}")
     ready = answers(*kubectl, "get", "--raw=/readyz", "--request-timeout=5s")
     return ready and answers(*kubectl, "wait", "--for=condition=Ready", "node", "--all", "--timeout=10s")
 
 
-def load_image(cluster: Cluster, *tags: str) -> None:
-    """Have images on the cluster's nodes; pods then use them with `imagePullPolicy: IfNotPresent`."""
+def load_image(cluster: KindCluster, *tags: str) -> None:
+    """Ensure images on all nodes of the cluster. Pods use them with `imagePullPolicy: IfNotPresent`."""
     for tag in tags:
         with step(f"load {tag}") as current, places.lock(cluster.work / f"{cluster.name}.lock"):
             if not _missing(cluster, tag):
                 current.note("already there")
-            elif (made_of := loading.parts(tag)) is None:
+            elif (parts := loading.parts(tag)) is None:
                 _load_whole(cluster, tag)
             else:
-                base, _ = made_of
+                base, _ = parts
                 if _missing(cluster, base):
                     _load_whole(cluster, base)
                     current.note("with its base")
@@ -103,33 +103,33 @@ def load_image(cluster: Cluster, *tags: str) -> None:
                     loading.compose(node, tag, cluster.work)
 
 
-def nodes(cluster: Cluster) -> list[str]:
+def nodes(cluster: KindCluster) -> list[str]:
     """The cluster's node containers."""
     return _kind(cluster.work, "get", "nodes", f"--name={cluster.name}").split()
 
 
-def meeting(cluster: Cluster) -> Meeting:
-    """Where pods reach a server of this machine: the gateway of kind's network, or Docker Desktop's name for the host."""
-    said = json.loads(run("docker", "network", "inspect", NETWORK))
-    gateways = [config.get("Gateway", "") for config in said[0]["IPAM"]["Config"]]
+def host_address(cluster: KindCluster) -> HostAddress:
+    """The address at which pods reach this machine: the gateway of kind's network, or Docker Desktop's name for the host."""
+    networks = json.loads(run("docker", "network", "inspect", NETWORK))
+    gateways = [config.get("Gateway", "") for config in networks[0]["IPAM"]["Config"]]
     gateway = next((address for address in gateways if "." in address), None)
     if gateway and _ours(gateway):
-        return Meeting(gateway, gateway)
+        return HostAddress(gateway, gateway)
     desktop = run("docker", "exec", cluster.node, "getent", "ahostsv4", "host.docker.internal").split()
     if not desktop:
-        raise LabError(f"pods cannot reach this machine: {gateway} is not an address of it, nor is Docker Desktop here")
-    return Meeting("127.0.0.1", desktop[0])
+        raise LabError(f"pods cannot reach this machine: {gateway} is not one of its addresses, and Docker Desktop does not run here")
+    return HostAddress("127.0.0.1", desktop[0])
 
 
-def _create(name: str, workers: int, work: Path) -> Cluster:
+def _create(name: str, workers: int, work: Path) -> KindCluster:
     if (cluster := find(name, work)) is not None:
         with step(f"cluster {name}") as current:
-            if _runs(cluster) and processes.poll(partial(healthy, cluster), seconds=PATIENCE_SECONDS, pause=2):
+            if _runs(cluster) and processes.poll(partial(healthy, cluster), seconds=TIMEOUT_SECONDS, pause=2):
                 current.note("already there")
                 return cluster
             _kind(work, "delete", "cluster", f"--name={name}")
             current.note("did not answer, deleted")
-    cluster = Cluster(name, work / f"{name}.kubeconfig", work)
+    cluster = KindCluster(name, work / f"{name}.kubeconfig", work)
     image = PUBLISHED if images.registry_answers(PUBLISHED) else node_image.ensure(work)
     with step(f"cluster {name}") as current:
         config = _config(work / "kind", workers)
@@ -141,8 +141,8 @@ def _create(name: str, workers: int, work: Path) -> Cluster:
     return cluster
 
 
-def _runs(cluster: Cluster) -> bool:
-    """Whether the control plane's container is up, as it is not after the daemon was ended."""
+def _runs(cluster: KindCluster) -> bool:
+    """Whether the control plane's container runs. It does not after the Docker daemon was stopped."""
     return run("docker", "inspect", "--format", "{{.State.Running}}", cluster.node).strip() == "true"
 
 
@@ -155,12 +155,12 @@ def _ours(address: str) -> bool:
     return True
 
 
-def _missing(cluster: Cluster, tag: str) -> list[str]:
+def _missing(cluster: KindCluster, tag: str) -> list[str]:
     """The nodes that lack an image."""
     return [node for node in nodes(cluster) if tag not in loading.on_node(node)]
 
 
-def _load_whole(cluster: Cluster, tag: str) -> None:
+def _load_whole(cluster: KindCluster, tag: str) -> None:
     _kind(cluster.work, "load", "docker-image", f"--name={cluster.name}", tag)
 
 
@@ -169,7 +169,7 @@ def _kind(work: Path, *arguments: str) -> str:
 
 
 def _config(out: Path, workers: int) -> Path:
-    """What kind is to make: requests that leave room for Spark on two cores."""
+    """Write kind's configuration, with CPU requests that leave room for Spark on two cores."""
     patches = places.made(out / "patches")
     for name, cpu in _CPU.items():
         container = {"name": name, "resources": {"requests": {"cpu": cpu}}}
@@ -186,8 +186,8 @@ def _config(out: Path, workers: int) -> Path:
     return config
 
 
-def _spare_dns(cluster: Cluster) -> None:
-    """One CoreDNS with a small request instead of two, and wait for it: kind's --wait is for nodes only."""
+def _spare_dns(cluster: KindCluster) -> None:
+    """Run one CoreDNS with a small CPU request instead of two. Wait for it, because kind's --wait covers only nodes."""
     container = {"name": "coredns", "resources": {"requests": {"cpu": "25m"}}}
     strategy = {"type": "Recreate", "rollingUpdate": None}
     spec = {"replicas": 1, "strategy": strategy, "template": {"spec": {"containers": [container]}}}

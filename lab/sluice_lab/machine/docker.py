@@ -1,4 +1,4 @@
-"""A Docker daemon: the one that answers, or, on a Debian machine where we are root, one of ours in the background."""
+"""A Docker daemon: the one that answers; or, as root on Debian, one that the lab starts in the background."""
 
 import json
 import os
@@ -13,20 +13,20 @@ from sluice_lab.steps import step
 
 START_SECONDS = 60.0
 DAEMONS = {"containerd": ("containerd",), "dockerd": ("dockerd", "--host=unix:///var/run/docker.sock")}
-BASE_LABEL, CODE_LABEL = "sluice.lab.base", "sluice.lab.code"  # of an image that is a base and one layer of code
+BASE_LABEL, CODE_LABEL = "sluice.lab.base", "sluice.lab.code"  # labels of an image that is a base and one layer of code
 _HINT = (
     "Docker does not answer. Start Docker Desktop, or `systemctl start docker`, or install it"
-    " (https://docs.docker.com/engine/install/); as root on Debian the lab does it by itself."
+    " (https://docs.docker.com/engine/install/). As root on Debian the lab installs it."
 )
 
 
 def answering() -> bool:
-    """Whether a daemon is there."""
+    """Whether a daemon answers."""
     return answers("docker", "info", "--format", "{{.ServerVersion}}")
 
 
 def ensure(work: Path) -> None:
-    """Have a daemon that answers.
+    """Ensure a daemon that answers.
 
     Raises:
         LabError: none answers, and none can be started here.
@@ -38,13 +38,13 @@ def ensure(work: Path) -> None:
         if not may_install():
             raise LabError(_HINT)
         apt_install("docker.io", "debootstrap", unless=("dockerd", "containerd"))
-        if not answering():  # where there is an init system, installing it has started it
+        if not answering():  # an init system would have started it on installation
             _start(work)
-        current.note(f"{_version()}, ours")
+        current.note(f"{_version()}, started by the lab")
 
 
 def stop(work: Path) -> None:
-    """End the daemons that `ensure` started, by their process ids; a daemon we found stays."""
+    """Stop the daemons that `ensure` started, by process id. A daemon that already ran stays."""
     ours = {running.name: running for running in processes.recorded(work) if running.name in DAEMONS}
     for name in reversed(DAEMONS):
         if name in ours:
@@ -53,15 +53,15 @@ def stop(work: Path) -> None:
 
 
 def may_install() -> bool:
-    """Whether this is a Debian where we may install packages and start daemons."""
+    """Whether the lab may install Debian packages and start daemons."""
     return os.geteuid() == 0 and shutil.which("apt-get") is not None
 
 
 def apt_install(*packages: str, unless: tuple[str, ...]) -> None:
-    """Install Debian packages unless all these programs are there.
+    """Install Debian packages, unless all programs in `unless` exist.
 
     Raises:
-        LabError: we are not root on Debian.
+        LabError: this is not Debian, or the user is not root.
     """
     if all(shutil.which(program) for program in unless):
         return
@@ -73,7 +73,7 @@ def apt_install(*packages: str, unless: tuple[str, ...]) -> None:
 
 
 def build_environment() -> dict[str, str]:
-    """The classic builder where BuildKit's plugin is missing; BuildKit where it is there."""
+    """The environment of `docker build`: the classic builder if BuildKit's plugin is missing."""
     return {} if answers("docker", "buildx", "version") else {"DOCKER_BUILDKIT": "0"}
 
 
@@ -84,14 +84,14 @@ def has_image(tag: str) -> bool:
 
 def labels(tag: str) -> dict[str, str]:
     """The labels of an image."""
-    said: dict[str, str] | None = json.loads(run("docker", "image", "inspect", "--format", "{{json .Config.Labels}}", tag))
-    return said or {}
+    found: dict[str, str] | None = json.loads(run("docker", "image", "inspect", "--format", "{{json .Config.Labels}}", tag))
+    return found or {}
 
 
 def layers(tag: str) -> list[str]:
     """The digests of an image's layers, lowest first."""
-    said: list[str] = json.loads(run("docker", "image", "inspect", "--format", "{{json .RootFS.Layers}}", tag))
-    return said
+    found: list[str] = json.loads(run("docker", "image", "inspect", "--format", "{{json .RootFS.Layers}}", tag))
+    return found
 
 
 def megabytes(tag: str) -> int:
@@ -104,10 +104,10 @@ def _version() -> str:
 
 
 def _start(work: Path) -> None:
-    running = {found.name for found in processes.recorded(work)}
+    running = {daemon.name for daemon in processes.recorded(work)}
     for name, argv in DAEMONS.items():
         if name not in running:
-            processes.start(work, Program(name, argv, tethered=False))
+            processes.start(work, Program(name, argv, dies_with_parent=False))
         if name == "containerd":
             processes.poll(Path("/run/containerd/containerd.sock").exists, seconds=START_SECONDS)
     if not processes.poll(answering, seconds=START_SECONDS, pause=0.5):

@@ -1,4 +1,4 @@
-"""The emulators' files, fetched once into the work folder from Maven Central and npm, by their own clients."""
+"""Downloads the emulators into the work folder once, with the clients of Maven Central and npm."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ DYNALITE_PACKAGES = {"dynalite": "4.0.0"}
 
 @dataclass(frozen=True)
 class DynamoDBLocal:
-    """A release of DynamoDB Local on Maven Central. 3.x asks for parts of the AWS SDK that may not resolve unpinned."""
+    """A release of DynamoDB Local on Maven Central. 3.x needs parts of the AWS SDK that may not resolve without a BOM."""
 
     group: str
     version: str
@@ -49,7 +49,7 @@ _BOM = """<dependencyManagement><dependencies><dependency>
 
 
 def dynamodb_local(work: Path) -> tuple[DynamoDBLocal, Path]:
-    """The newest release that can be had, and the folder with its jars and native libraries (50 MB, 20 s once)."""
+    """The newest available release, and the folder with its jars and native libraries (50 MB, 20 s once)."""
     required("java", "a Java runtime, 17 or newer (Debian: apt-get install openjdk-17-jre-headless)")
     with places.lock(work / "emulators" / "dynamodb.lock"):
         homes = [(release, work / "emulators" / f"dynamodb-{release.version}") for release in DYNAMODB_LOCALS]
@@ -74,7 +74,7 @@ def node_modules(work: Path) -> Path:
 
 
 def dynalite_modules(work: Path) -> Path:
-    """The folder `node_modules` with dynalite, a DynamoDB whose tables take time to come and go (a few seconds once)."""
+    """The folder `node_modules` with dynalite, a DynamoDB with slow table creation and deletion (a few seconds once)."""
     return _installed(work, "dynalite", DYNALITE_PACKAGES)
 
 
@@ -93,7 +93,7 @@ def _installed(work: Path, name: str, packages: dict[str, str]) -> Path:
 
 
 def required(program: str, what: str) -> None:
-    """Say what to install if a program is not on PATH."""
+    """Fail with a hint what to install if a program is not on PATH."""
     if shutil.which(program) is None:
         raise LabError(f"`{program}` is not on PATH. Install {what} and try again.")
 

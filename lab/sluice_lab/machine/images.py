@@ -1,7 +1,6 @@
 """Sluice's images: the Debian base from a registry or from Debian's packages, then both targets of the Dockerfile.
 
-A tag is the hash of everything the image is made of, so an image that is there is the right one, and pods never run a
-stale one under a moving name.
+A tag is the hash of all inputs of the image. So an existing image is current, and pods never run a stale one under a moving tag.
 """
 
 import hashlib
@@ -27,7 +26,7 @@ INPUTS = (
     "consumer",
     "operator",
 )
-CODE = ("consumer/sluice_checkpoints", "consumer/sluice_consumer", "operator", "README.md", "LICENSE")  # what only the last layer is made of
+CODE = ("consumer/sluice_checkpoints", "consumer/sluice_consumer", "operator", "README.md", "LICENSE")  # inputs of the last layer only
 _BUNDLES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE")
 
 
@@ -40,12 +39,12 @@ class Images:
 
 
 def registry_answers(image: str = BASE) -> bool:
-    """Whether an image registry can be reached from here, found out within seconds."""
+    """Whether an image registry answers within ten seconds."""
     return answers("docker", "manifest", "inspect", image, seconds=10)
 
 
 def base(work: Path) -> None:
-    """Have `debian:bookworm-slim`: pulled, or made of Debian's packages where no registry answers."""
+    """Ensure `debian:bookworm-slim`: pulled, or built from Debian's packages if no registry answers."""
     with step(f"image {BASE}") as current, places.lock(work / "images.lock"):
         if docker.has_image(BASE):
             current.note("already there")
@@ -55,24 +54,24 @@ def base(work: Path) -> None:
         else:
             docker.apt_install("debootstrap", unless=("debootstrap",))
             _debootstrap(places.made(work / "images") / "rootfs")
-            current.note(f"{docker.megabytes(BASE)} MB, of Debian's packages, no registry answers")
+            current.note(f"{docker.megabytes(BASE)} MB, built from Debian's packages: no registry answers")
 
 
 def build(work: Path) -> Images:
-    """Build what is not there yet of the operator's and the consumer's image."""
+    """Build the operator's and the consumer's image, unless they exist."""
     with places.lock(work / "images.lock"):
         return _build(work)
 
 
 def build_image(context: Path, target: str, tag: str, labels: Mapping[str, str] | None = None) -> None:
-    """Build one target of the Dockerfile in a folder. In the host's network: its name servers are known to work."""
+    """Build one target of the Dockerfile in a folder. It uses the host's network, whose name servers work."""
     named = [f"--label={name}={value}" for name, value in (labels or {}).items()]
     command = ("docker", "build", "--quiet", "--network=host", f"--target={target}", f"--tag={tag}", *named)
     run(*command, str(context), env=docker.build_environment())
 
 
 def own_authority() -> Path | None:
-    """The bundle of a network's own certificate authority, if the environment names one, as build tools take it."""
+    """The CA bundle of the local network, if the environment names one in a variable that build tools read."""
     named = (Path(os.environ[name]) for name in _BUNDLES if name in os.environ)
     return next((bundle for bundle in named if bundle.is_file()), None)
 
@@ -98,7 +97,7 @@ def _build(work: Path) -> Images:
 
 
 def _context(work: Path) -> Path:
-    """A copy of what the images are made of, and the network's certificates."""
+    """A copy of the images' inputs, and the local network's CA bundle."""
     context = work / "images" / "context"
     shutil.rmtree(context, ignore_errors=True)
     for name in INPUTS:
@@ -114,7 +113,7 @@ def _context(work: Path) -> Path:
 
 
 def _digest(context: Path, without: tuple[str, ...] = ()) -> str:
-    """A hash of the files in a folder, some of its paths left out."""
+    """A hash of the files in a folder, without some paths."""
     hashed = hashlib.sha256()
     for path in sorted(path for path in context.rglob("*") if path.is_file()):
         name = path.relative_to(context)

@@ -1,4 +1,4 @@
-"""Where programs listen: addresses of this machine, and free ports."""
+"""Addresses and free ports of this machine."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ LOOPBACK = "127.0.0.1"
 
 
 def free_port(host: str, wanted: int | None = None) -> int:
-    """A free port at this address: the one wanted, or any.
+    """A free port at an address: the wanted one, or any.
 
     Raises:
-        LabError: somebody listens there, or the address is not one of this machine.
+        LabError: another program listens there, or the address is not one of this machine.
     """
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

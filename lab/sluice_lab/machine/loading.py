@@ -1,9 +1,8 @@
-"""Bringing images to a cluster's nodes, and of an image whose code changed only the code.
+"""Loads images to a cluster's nodes. If only code changed, it loads only the layer of code.
 
-`kind load` saves, copies and unpacks the whole image, 40 s for a Spark of 1.2 GB. Sluice's images are a base and one
-layer of code (see the Dockerfile), and say in two labels which. The base is loaded the plain way, once. The image is
-then composed from the base's manifest on the node and the layer of code: an OCI archive that names layers the node
-has and holds only the one that it has not.
+`kind load` saves, copies and unpacks a whole image: 40 s for Spark's 1.2 GB. A Sluice image is a base and one layer of code (see the Dockerfile); two
+labels name them. `kind load` loads the base once. Then the image is composed on the node from the base's manifest and the layer of code. The
+composed OCI archive names the layers that the node has, and contains only the one that it lacks.
 """
 
 import gzip
@@ -23,29 +22,29 @@ _LAYER = "application/vnd.docker.image.rootfs.diff.tar"
 
 
 def parts(tag: str) -> tuple[str, str] | None:
-    """The base and the layer of code that an image is made of, as image names; None if it is made of anything else.
+    """The base and the layer of code of an image, as image names; None if it has any other layer.
 
-    An image built on one of Sluice's inherits the labels, and has more layers.
+    An image built on one of Sluice's inherits its labels, but has more layers.
     """
-    said = labels(tag)
-    if BASE_LABEL not in said or CODE_LABEL not in said:
+    labelled = labels(tag)
+    if BASE_LABEL not in labelled or CODE_LABEL not in labelled:
         return None
-    base, code = said[BASE_LABEL], said[CODE_LABEL]
+    base, code = labelled[BASE_LABEL], labelled[CODE_LABEL]
     return (base, code) if has_image(base) and has_image(code) and layers(tag)[:-1] == layers(base) else None
 
 
 def on_node(node: str) -> dict[str, str]:
-    """The images on a node, named as docker does, and the digests of their manifests."""
+    """The digests of the manifests of the images on a node, by docker's names."""
     listed = run("docker", "exec", node, *_CTR, "images", "list").splitlines()[1:]
     named = (line.split()[:3] for line in listed)
     return {name.removeprefix("docker.io/library/").removeprefix("docker.io/"): digest for name, _, digest in named}
 
 
 def compose(node: str, tag: str, work: Path) -> None:
-    """Make an image on a node that has the image's base.
+    """Compose an image on a node that has its base.
 
     Raises:
-        CommandFailedError: the node refused.
+        CommandFailedError: the node refused the archive.
     """
     base, code = parts(tag) or ("", "")
     layer = _layer(code, work / "images" / "code.tar")
@@ -62,7 +61,7 @@ def compose(node: str, tag: str, work: Path) -> None:
 
 
 def _layer(code: str, archive: Path) -> bytes:
-    """The one layer of an image, uncompressed."""
+    """The only layer of an image, uncompressed."""
     run("docker", "save", f"--output={archive}", code)
     with tarfile.open(archive) as saved:
         (name,) = json.loads(_member(saved, "manifest.json"))[0]["Layers"]
@@ -84,7 +83,7 @@ def _digest(blob: bytes) -> str:
 
 
 def _write(archive: Path, tag: str, manifest: dict[str, Any], blobs: tuple[bytes, ...]) -> None:
-    """Write an OCI archive of one image, named as the kubelet will ask for it."""
+    """Write an OCI archive of one image, under the name that the kubelet will use."""
     described = json.dumps(manifest).encode()
     index = {
         "mediaType": manifest["mediaType"],

@@ -1,7 +1,7 @@
 """A kind node image without an image registry: Kubernetes from the Go module proxy, the rest from Debian's packages.
 
-One binary, `hyperkube`, is every Kubernetes program, etcd, CoreDNS and the pod network, chosen by the name it is called
-by. One small image of it gets every name that kubeadm asks for. `lab/kind/README.md` says what works and what does not.
+One binary, `hyperkube`, contains every Kubernetes program, etcd, CoreDNS and the pod network. The name of the command selects the program. One small
+image of it gets every image name that kubeadm needs. `lab/kind/README.md` says what works and what does not.
 """
 
 import json
@@ -28,7 +28,7 @@ kill %1; wait; rm -f /tmp/containerd.log
 
 
 def ensure(work: Path) -> str:
-    """Build the node image unless nothing it is made of has changed; 5 minutes from nothing on two cores."""
+    """Build the node image if any of its inputs has changed. A first build takes 5 minutes on two cores."""
     context = programs(work).parents[1]
     _copy_files(context)
     with step("node image: parts"):
@@ -43,7 +43,7 @@ def ensure(work: Path) -> str:
 
 
 def programs(work: Path) -> Path:
-    """Compile hyperkube and pause; gives hyperkube, which needs neither Docker nor root."""
+    """Compile hyperkube and pause; returns the path of hyperkube, which needs neither Docker nor root."""
     context = places.made(work / "kind" / "context")
     with step("Kubernetes' programs") as current, places.lock(work / "kind" / "programs.lock"):
         _compile(context)
@@ -62,20 +62,20 @@ def _compile(context: Path) -> None:
 
 
 def _copy_files(context: Path) -> None:
-    """Lay out the node's files: kind's own, from the module cache, then ours."""
-    said = run("go", "mod", "download", "-json", f"sigs.k8s.io/kind@{KIND_VERSION}", cwd=context, env=go_environment())
+    """Copy the node's files: kind's own from the module cache, then those of lab/kind/node."""
+    module = run("go", "mod", "download", "-json", f"sigs.k8s.io/kind@{KIND_VERSION}", cwd=context, env=go_environment())
     files = context / "files"
     shutil.rmtree(files, ignore_errors=True)
-    shutil.copytree(Path(json.loads(said)["Dir"]) / "images" / "base" / "files", files, copy_function=_copy_writable)
+    shutil.copytree(Path(json.loads(module)["Dir"]) / "images" / "base" / "files", files, copy_function=_copy_writable)
     for folder in (path for path in files.rglob("*") if path.is_dir()):
         folder.chmod(0o755)  # the module cache is read-only
     files.chmod(0o755)
-    ours = {"crictl": "usr/local/bin", "entrypoint": "kind/bin"}
+    targets = {"crictl": "usr/local/bin", "entrypoint": "kind/bin"}
     for source in (places.KIND / "node").iterdir():
         if source.suffix == ".yaml":
             shutil.copy(source, places.made(files / "kind" / "manifests"))
-        elif source.name in ours:
-            shutil.copy(source, files / ours[source.name])
+        elif source.name in targets:
+            shutil.copy(source, files / targets[source.name])
     (files / "kind" / "version").write_text(f"{KUBERNETES}\n")
     for folder in (files / "usr/local/bin", files / "kind/bin"):
         for program in folder.iterdir():
@@ -88,14 +88,14 @@ def _copy_writable(source: str, target: str) -> None:
 
 
 def _part(target: str, context: Path) -> str:
-    """Build one stage of the node's Dockerfile; gives the image's id."""
+    """Build one stage of the node's Dockerfile; returns the image's id."""
     dockerfile = str(places.KIND / "node" / "Dockerfile")
     command = ("docker", "build", "--quiet", "--network=host", f"--target={target}", f"--tag=kind-{target}")
     return run(*command, "--file", dockerfile, str(context), env=docker.build_environment()).strip()
 
 
 def _inputs() -> str:
-    """What the present node image was made of; empty if there is none."""
+    """The inputs of the existing node image; empty if there is none."""
     try:
         return run("docker", "image", "inspect", "--format", '{{index .Config.Labels "inputs"}}', IMAGE).strip()
     except LabError:
@@ -103,7 +103,7 @@ def _inputs() -> str:
 
 
 def _assemble(context: Path, inputs: str) -> None:
-    """Put hyperkube and the images of the control plane into a container of the base, and commit it."""
+    """Copy hyperkube and the control plane's images into a container of the base, and commit it."""
     unconfined = ("--security-opt", "seccomp=unconfined")
     container = run("docker", "run", "--detach", *unconfined, "--entrypoint", "sleep", "kind-base", "infinity").strip()
     try:
@@ -120,11 +120,11 @@ def _assemble(context: Path, inputs: str) -> None:
 
 
 def _tagged(container: str, context: Path) -> list[str]:
-    """Give our two images the names that kubeadm, containerd's configuration and the network's manifest ask for."""
-    asked = run("docker", "exec", container, "kubeadm", "config", "images", "list", "--kubernetes-version", KUBERNETES)
+    """Tag the two images with the names in kubeadm, containerd's configuration and the network's manifest."""
+    listed = run("docker", "exec", container, "kubeadm", "config", "images", "list", "--kubernetes-version", KUBERNETES)
     config = (context / "files/etc/containerd/config.toml").read_text()
     pause = next(line.split('"')[1] for line in config.splitlines() if line.strip().startswith("sandbox_image = "))
-    components = [name for name in asked.split() if "/pause:" not in name] + [_NETWORK]
+    components = [name for name in listed.split() if "/pause:" not in name] + [_NETWORK]
     for name in components:
         run("docker", "tag", "kind-component", name)
     run("docker", "tag", "kind-pause", pause)

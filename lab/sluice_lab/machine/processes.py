@@ -1,7 +1,6 @@
-"""Programs we start: run to their end, or kept in the background and ended by their own id, never by a name.
+"""Runs programs to their end, or in the background. A background program is stopped by its process id, never by name.
 
-A background program is recorded in `<work>/run/<name>.json` with its pid and the time it began, so that another
-invocation can end exactly this process and nothing that was given its pid later.
+`<work>/run/<name>.json` records its pid and start time. So another invocation can stop exactly this process, and no later one with the same pid.
 """
 
 import json
@@ -20,13 +19,13 @@ from sluice_lab.errors import CommandFailedError, LabError
 
 @dataclass(frozen=True)
 class Program:
-    """A program to keep in the background; if tethered, the kernel ends it with the thread that started it."""
+    """A program to run in the background. With `dies_with_parent` the kernel ends it when the thread that started it ends."""
 
     name: str
     argv: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: Path | None = None
-    tethered: bool = True
+    dies_with_parent: bool = True
 
 
 @dataclass(frozen=True)
@@ -41,13 +40,13 @@ class Running:
     process: subprocess.Popen[bytes] | None = field(default=None, compare=False, repr=False)
 
     def alive(self) -> bool:
-        """Whether it still runs; a child of ours is reaped by asking."""
+        """Whether it still runs. If it is a child of this process, this reaps it."""
         if self.process is not None:
             return self.process.poll() is None
         return _began(self.pid) == self.began
 
     def stop(self, grace: float = 10) -> None:
-        """End its process group: SIGTERM, and SIGKILL after `grace` seconds."""
+        """Stop its process group: SIGTERM, then SIGKILL after `grace` seconds."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             if not self.alive():
                 break
@@ -57,12 +56,12 @@ class Running:
 
 
 def start(work: Path, program: Program) -> Running:
-    """Start a program in the background, its output in `<work>/logs/<name>.log`."""
+    """Start a program in the background. Its output goes to `<work>/logs/<name>.log`."""
     log = places.made(work / "logs") / f"{program.name}.log"
-    tether = ("setpriv", "--pdeathsig", "TERM") if program.tethered and shutil.which("setpriv") else ()
+    prefix = ("setpriv", "--pdeathsig", "TERM") if program.dies_with_parent and shutil.which("setpriv") else ()
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [*tether, *program.argv],
+            [*prefix, *program.argv],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -77,7 +76,7 @@ def start(work: Path, program: Program) -> Running:
 
 
 def recorded(work: Path) -> list[Running]:
-    """The background programs of any invocation that still run; records of those that do not are removed."""
+    """The running background programs of all invocations. Records of programs that have ended are removed."""
     found = []
     for record in sorted((work / "run").glob("*.json")):
         kept = json.loads(record.read_text())
@@ -94,8 +93,8 @@ def run(*argv: str, cwd: Path | None = None, env: Mapping[str, str] | None = Non
     """Run a program to its end and return its standard output.
 
     Raises:
-        CommandFailedError: it ended with an error, or not within `seconds`.
-        LabError: there is no such program.
+        CommandFailedError: it ended with an error, or did not end within `seconds`.
+        LabError: the program does not exist.
     """
     try:
         done = subprocess.run(
@@ -118,7 +117,7 @@ def run(*argv: str, cwd: Path | None = None, env: Mapping[str, str] | None = Non
 
 
 def pipe(source: Sequence[str], sink: Sequence[str]) -> None:
-    """Run `source | sink` to the end of both.
+    """Run `source | sink` until both end.
 
     Raises:
         CommandFailedError: one of them ended with an error.
@@ -130,7 +129,7 @@ def pipe(source: Sequence[str], sink: Sequence[str]) -> None:
 
 
 def answers(*argv: str, seconds: float = 15) -> bool:
-    """Whether a program is there and ends well, soon."""
+    """Whether a program exists and ends without an error within `seconds`."""
     try:
         run(*argv, seconds=seconds)
     except LabError:
@@ -139,7 +138,7 @@ def answers(*argv: str, seconds: float = 15) -> bool:
 
 
 def poll(ready: Callable[[], bool], seconds: float, pause: float = 0.05) -> bool:
-    """Ask until the answer is yes; False after `seconds`."""
+    """Call `ready` until it returns True; returns False after `seconds`."""
     deadline = time.monotonic() + seconds
     while not ready():
         if time.monotonic() >= deadline:
@@ -149,12 +148,12 @@ def poll(ready: Callable[[], bool], seconds: float, pause: float = 0.05) -> bool
 
 
 def tail(text: str, lines: int = 15) -> str:
-    """The last lines of a program's output, which usually name the reason."""
+    """The last lines of a program's output, which usually name the error."""
     return "\n".join(text.strip().splitlines()[-lines:])
 
 
 def _began(pid: int) -> str:
-    """When a process began, as the system says it; empty if it is gone or a zombie. A pid alone may be another's by now."""
+    """The start time of a process, in the system's format; empty if it has ended. A pid may be reused, but not with its start time."""
     if Path("/proc/self/stat").exists():
         try:
             state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

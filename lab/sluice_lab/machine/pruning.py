@@ -1,20 +1,20 @@
-"""Taking back disk: every change of dependencies leaves 5 GB behind, in Docker's cache and on the cluster's nodes."""
+"""Frees disk space. Each change of dependencies leaves 5 GB of old images, in Docker and on the cluster's nodes."""
 
 import re
 
 from sluice_lab.machine import cluster, images, loading, node_image
-from sluice_lab.machine.cluster import Cluster
+from sluice_lab.machine.cluster import KindCluster
 from sluice_lab.machine.processes import run
 from sluice_lab.steps import step
 
 KEEP = 2
-_OURS = re.compile(r"sluice-[a-z-]+:[0-9a-f]{12}")  # a tag that somebody gave by hand stays
+_OURS = re.compile(r"sluice-[a-z-]+:[0-9a-f]{12}")  # a tag made by hand stays
 _KINDS = ("sluice-operator", "sluice-consumer", "sluice-operator-base", "sluice-consumer-base", "sluice-code")
 _PARTS = ("kind-base", "kind-component", "kind-pause", node_image.IMAGE, images.BASE)
 
 
-def prune(there: Cluster | None) -> None:
-    """Remove all but the newest of Sluice's images, and old leftovers of builds. The next build may take two minutes."""
+def prune(found: KindCluster | None) -> None:
+    """Remove Sluice's images but the newest, and old build layers. The next build may take two minutes."""
     with step("prune docker's images") as current:
         listed = [_tags(kind) for kind in _KINDS]
         old = [tag for tags in listed for tag in tags[KEEP:]]
@@ -23,13 +23,13 @@ def prune(there: Cluster | None) -> None:
         run("docker", "image", "prune", "--force", "--filter=until=1h")
         current.note(f"{len(old)} removed")
     kept = {tag for tags in listed for tag in tags[:KEEP]}
-    for node in cluster.nodes(there) if there else ():
+    for node in cluster.nodes(found) if found else ():
         with step(f"prune images on {node}") as current:
             current.note(f"{_prune_node(node, kept)} removed")
 
 
 def remove() -> None:
-    """Remove every image that the lab built: ours, the node's and its parts, and Debian's if no registry gave it."""
+    """Remove every image that the lab built: Sluice's, the node's and its parts, and Debian's if it was built here."""
     with step("remove the images built here") as current:
         built = [tag for kind in _KINDS for tag in _tags(kind)] + [tag for tag in _PARTS if _built_here(tag)]
         if built:
@@ -39,7 +39,7 @@ def remove() -> None:
 
 
 def _built_here(tag: str) -> bool:
-    """Whether an image is there and came from no registry."""
+    """Whether an image exists and was not pulled from a registry."""
     return run("docker", "image", "ls", "--digests", "--format", "{{.Digest}}", tag).split()[:1] == ["<none>"]
 
 
@@ -50,11 +50,11 @@ def _tags(repository: str) -> list[str]:
 
 
 def _prune_node(node: str, kept: set[str]) -> int:
-    """Remove a node's images of ours that are not kept, by each of their names: an image goes with its last one."""
+    """Remove Sluice's images that are not kept from a node. All names of an image are removed, because the last one keeps it."""
     images = loading.on_node(node)
     ours = {name for name in images if _OURS.fullmatch(name)}
-    goes = {images[name] for name in ours - kept} - {images[name] for name in ours & kept}
-    names = [name for name, digest in images.items() if digest in goes]
+    unused = {images[name] for name in ours - kept} - {images[name] for name in ours & kept}
+    names = [name for name, digest in images.items() if digest in unused]
     full = [name if name.startswith("sha256:") else f"docker.io/library/{name}" for name in names]
     if full:
         run("docker", "exec", node, "ctr", "--namespace=k8s.io", "images", "remove", *full)

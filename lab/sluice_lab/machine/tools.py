@@ -1,4 +1,4 @@
-"""kind, kubectl and helm: those on PATH, or ours in `<work>/bin`, made by `go install` or taken out of a node."""
+"""kind, kubectl and helm: from PATH, else in `<work>/bin`, built by `go install` or copied out of a node."""
 
 import os
 import platform
@@ -16,17 +16,17 @@ HELM_VERSION = "v3.22.0"
 
 
 def path(work: Path) -> str:
-    """PATH with ours first: it holds the `docker` that kind needs on some machines (lab/kind/node/docker)."""
+    """PATH with `<work>/bin` first. It has the `docker` that kind needs on some machines (lab/kind/node/docker)."""
     return f"{work / 'bin'}{os.pathsep}{os.environ['PATH']}"
 
 
 def go_environment() -> dict[str, str]:
-    """Static programs, whatever the machine has."""
+    """The environment of `go`: static programs, whether or not the machine has a C compiler."""
     return {"CGO_ENABLED": "0"}
 
 
 def kind(work: Path) -> str:
-    """The kind program, and beside it the docker it calls."""
+    """The kind program; also links the docker that it calls."""
     wrapper = places.made(work / "bin") / "docker"
     wrapper.unlink(missing_ok=True)
     wrapper.symlink_to(places.KIND / "node" / "docker")
@@ -39,7 +39,7 @@ def helm(work: Path) -> str:
 
 
 def kubectl(work: Path, node: str | None = None) -> str:
-    """The kubectl program: on PATH, or copied out of a node container, which has the cluster's own."""
+    """The kubectl program: from PATH, else copied out of a node container, which has the cluster's version."""
     if found := shutil.which("kubectl", path=path(work)):
         return found
     if node is None or platform.system() != "Linux":

@@ -1,5 +1,5 @@
-"""A nemesis on a real cluster: a seeded schedule of harm against a consumer, and judges that read only what it left behind.
+"""A nemesis on a real cluster: injects a seeded schedule of faults into a consumer, and checks what the consumer left behind.
 
-Pure: `schedule`, `witness`, `takeover`, `svg`, `picture`. On the cluster: `hands` (does harm), `watch` (looks), `trial` (all of it). `sink` runs in
-the consumer's pods.
+Pure modules: `schedule`, `history`, `takeover`, `svg`, `timeline`. On the cluster: `injector` (injects faults), `sampler` (samples the checkpoint
+table), `experiment` (runs all of it). `sink` runs in the consumer's pods.
 """

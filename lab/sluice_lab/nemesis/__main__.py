@@ -1,4 +1,4 @@
-"""`python -m sluice_lab.nemesis [--seed N] [--seconds S] [--plan]`: exit 0 only if everything held."""
+"""`python -m sluice_lab.nemesis [--seed N] [--seconds S] [--plan]`: exit 0 only if every check held."""
 
 import random
 import sys
@@ -8,7 +8,7 @@ import click
 from sluice_lab import places
 from sluice_lab.errors import LabError
 from sluice_lab.nemesis import schedule
-from sluice_lab.scenario.stage import alone
+from sluice_lab.scenario.scenario_run import exclusive
 from sluice_lab.steps import console
 
 SECONDS = 300.0
@@ -16,29 +16,29 @@ SECONDS = 300.0
 
 @click.command()
 @click.option("--seed", type=int, help="Which schedule; any, and printed, by default.")
-@click.option("--seconds", default=SECONDS, show_default=True, help="How long harm is done.")
-@click.option("--plan", is_flag=True, help="Print the schedule, and do nothing.")
+@click.option("--seconds", default=SECONDS, show_default=True, help="How long faults are injected.")
+@click.option("--plan", is_flag=True, help="Print the schedule, and inject nothing.")
 @click.option("--cluster", "name", default="sluice", show_default=True, help="Name of the kind cluster.")
 def main(seed: int | None, seconds: float, plan: bool, name: str) -> None:  # noqa: FBT001 - click passes flags so
-    """A consumer on a real cluster, and a seeded schedule of harm against it."""
+    """Run a consumer on a real cluster, and inject a seeded schedule of faults into it."""
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
     console.print(f"seed {seed}")
     if plan:
-        for deed in schedule.schedule(seed, seconds):
-            console.print(f"{deed.at:6.1f} s  {deed.title}" + (f", for {deed.seconds:.0f} s" if deed.seconds else ""))
+        for fault in schedule.schedule(seed, seconds):
+            console.print(f"{fault.at:6.1f} s  {fault.title}" + (f", for {fault.seconds:.0f} s" if fault.seconds else ""))
         return
     sys.exit(0 if _run(name, seed, seconds) else 1)
 
 
 def _run(name: str, seed: int, seconds: float) -> bool:
-    from sluice_lab.nemesis import judgement, trial  # noqa: PLC0415
+    from sluice_lab.nemesis import checker, experiment  # noqa: PLC0415
     from sluice_lab.scenario import installing  # noqa: PLC0415 - only with a cluster
 
     home = places.work() / "nemesis"
-    with alone():
-        found = trial.run(installing.install(name), seed, seconds, home)
-    judgement.show(found, home)
-    return not found.problems
+    with exclusive():
+        result = experiment.run(installing.install(name), seed, seconds, home)
+    checker.show(result, home)
+    return not result.problems
 
 
 if __name__ == "__main__":

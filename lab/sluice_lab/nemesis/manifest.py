@@ -1,10 +1,10 @@
-"""What is applied: the pipeline as a ConfigMap, and the consumer that is put through it. Pure."""
+"""The manifests: a ConfigMap with the pipeline's code, and the consumer into which faults are injected. Pure."""
 
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from sluice_lab.scenario import setting
+from sluice_lab.scenario import environment
 
 STREAM = "nemesis"
 NAME = "nemesis"
@@ -16,7 +16,7 @@ APP = "/opt/sluice/app"  # where the image looks for the user's code
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """What pods dial, and the folder of the node that holds the sinks."""
+    """The endpoints that pods connect to, and the folder of the node that holds the sinks."""
 
     kinesis: str
     dynamodb: str
@@ -30,7 +30,7 @@ def pipeline() -> dict[str, Any]:
 
 
 def consumer(addresses: Addresses) -> dict[str, Any]:
-    """The KinesisConsumer. One executor; pauses between drivers are short, for it is their sum that a nemesis makes long."""
+    """The KinesisConsumer. It has one executor. Its restart back-off is short, because the nemesis restarts drivers often."""
     return {
         "apiVersion": "sluice.dev/v1alpha1",
         "kind": "KinesisConsumer",
@@ -38,7 +38,7 @@ def consumer(addresses: Addresses) -> dict[str, Any]:
         "spec": {
             "stream": {
                 "name": STREAM,
-                "region": setting.REGION,
+                "region": environment.REGION,
                 "kinesisEndpoint": addresses.kinesis,
                 "dynamodbEndpoint": addresses.dynamodb,
             },
@@ -57,7 +57,7 @@ def consumer(addresses: Addresses) -> dict[str, Any]:
 
 
 def _role(name: str, memory: str, addresses: Addresses) -> dict[str, Any]:
-    credentials = [{"name": key, "value": value} for key, value in setting.CREDENTIALS.items()]
+    credentials = [{"name": key, "value": value} for key, value in environment.CREDENTIALS.items()]
     mounts = [{"name": "sink", "mountPath": HOME}, {"name": "app", "mountPath": APP}]
     volumes = [{"name": "sink", "hostPath": {"path": addresses.sink, "type": "Directory"}}, {"name": "app", "configMap": {"name": NAME}}]
     template = {"spec": {"containers": [{"name": name, "env": credentials, "volumeMounts": mounts}], "volumes": volumes}}

@@ -1,4 +1,4 @@
-"""What each take-over costs: one thing at a time, each from calm to calm, before the harm begins."""
+"""Measures what each take-over costs, before the schedule runs: one change at a time, each from calm to calm."""
 
 from __future__ import annotations
 
@@ -7,56 +7,56 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from sluice_lab.nemesis import hands, manifest
-from sluice_lab.nemesis.schedule import Deed, Kind
+from sluice_lab.nemesis import injector, manifest
+from sluice_lab.nemesis.schedule import Fault, FaultKind
 from sluice_lab.nemesis.takeover import CALM, DOWN, DRIVER, EXECUTOR, RESTART, UP
 
 if TYPE_CHECKING:
-    from sluice_lab.nemesis.trial import Trial
+    from sluice_lab.nemesis.experiment import Experiment
 
 CALM_SECONDS = 8.0
-BUSY_PACE, BUSY_SECONDS = 0.2, 3.0  # tasks take longer than the pause between batches: a process that is killed then is at work
+BUSY_PACE, BUSY_SECONDS = 0.2, 3.0  # a task takes longer than the pause between batches, so that a kill interrupts one
 
 
-def measure(trial: Trial) -> None:
-    """All of it."""
-    with trial.happening(CALM):
+def measure(experiment: Experiment) -> None:
+    """Measure all of them."""
+    with experiment.window(CALM):
         time.sleep(CALM_SECONDS)
-    with trial.happening(RESTART):
-        _another_epoch(trial, _change)
-    _scale(trial, UP, 4)
-    trial.hands.pace(BUSY_PACE)
+    with experiment.window(RESTART):
+        _another_epoch(experiment, _change)
+    _scale(experiment, UP, 4)
+    experiment.injector.pace(BUSY_PACE)
     time.sleep(BUSY_SECONDS)
-    with trial.happening(EXECUTOR):
-        _kill_executor(trial)
-    _scale(trial, DOWN, 2)
-    with trial.happening(DRIVER):
-        _another_epoch(trial, lambda trial: trial.hands.do(Deed(0, Kind.KILL_DRIVER)))
-    trial.until("two executors", lambda: trial.settled(2))
+    with experiment.window(EXECUTOR):
+        _kill_executor(experiment)
+    _scale(experiment, DOWN, 2)
+    with experiment.window(DRIVER):
+        _another_epoch(experiment, lambda experiment: experiment.injector.inject(Fault(0, FaultKind.KILL_DRIVER)))
+    experiment.until("two executors", lambda: experiment.settled(2))
 
 
-def _change(trial: Trial) -> None:
-    """Something that the driver reads."""
+def _change(experiment: Experiment) -> None:
+    """Change a field that the driver reads at its start, so that the driver is restarted."""
     patch = json.dumps({"spec": {"batch": {"maxRecordsPerShard": 9_999}}})
-    trial.kubectl("patch", f"kc/{manifest.NAME}", "--type=merge", f"--patch={patch}")
+    experiment.kubectl("patch", f"kc/{manifest.NAME}", "--type=merge", f"--patch={patch}")
 
 
-def _another_epoch(trial: Trial, cause: Callable[[Trial], object]) -> None:
-    """Until the next epoch has committed a batch."""
-    before = trial.watch.epoch
-    cause(trial)
-    trial.until("another epoch", lambda: trial.watch.epoch != before)
-    trial.batches(1)
+def _another_epoch(experiment: Experiment, cause: Callable[[Experiment], object]) -> None:
+    """Wait until the next epoch has committed a batch."""
+    before = experiment.sampler.epoch
+    cause(experiment)
+    experiment.until("another epoch", lambda: experiment.sampler.epoch != before)
+    experiment.batches(1)
 
 
-def _scale(trial: Trial, name: str, count: int) -> None:
-    with trial.happening(name):
-        trial.hands.scale(count)
-        trial.until(f"{count} executors", lambda: trial.settled(count) and trial.hands.workers(trial.watch.epoch) >= count)
+def _scale(experiment: Experiment, name: str, count: int) -> None:
+    with experiment.window(name):
+        experiment.injector.scale(count)
+        experiment.until(f"{count} executors", lambda: experiment.settled(count) and experiment.injector.workers(experiment.sampler.epoch) >= count)
 
 
-def _kill_executor(trial: Trial) -> None:
-    """One that is at work; until another replaces it."""
-    victim, _ = trial.hands.do(Deed(0, Kind.KILL_EXECUTOR))
-    trial.hands.pace(hands.PACE)
-    trial.until("another executor", lambda: victim not in trial.view.look().running and trial.settled(4))
+def _kill_executor(experiment: Experiment) -> None:
+    """Kill an executor at work, and wait until another replaces it."""
+    victim, _ = experiment.injector.inject(Fault(0, FaultKind.KILL_EXECUTOR))
+    experiment.injector.pace(injector.PACE)
+    experiment.until("another executor", lambda: victim not in experiment.view.refresh().running and experiment.settled(4))

@@ -1,6 +1,6 @@
-"""What happens when, from a seed. Pure: the same seed gives the same schedule, on every machine.
+"""A schedule of faults, from a seed. Pure: the same seed gives the same schedule on every machine.
 
-A deed that needs a victim names it by a number from 0 to 1, `pick`: which pod or shard that is follows from those there are at the time.
+A fault names its victim by `pick`, a number from 0 to 1. Which pod or shard that is depends on those that exist at the time.
 """
 
 import random
@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-QUIET_END = 20.0  # seconds at the end in which nothing new begins
-OUTAGE = 30.0  # seconds that an emulator misbehaves
+QUIET_END = 20.0  # seconds at the end in which no fault begins
+OUTAGE = 30.0  # seconds that a fault of a service lasts
 SLOW_BEFORE = 2.0  # seconds from the beginning of slow work until a zombie is made
 SCALES = (4, 2)
-LIGHT, HEAVY = (4.0, 9.0), (20.0, 28.0)  # seconds until the next deed: after one that a consumer hardly feels, and after one that it waits out
+LIGHT, HEAVY = (4.0, 9.0), (20.0, 28.0)  # seconds until the next fault: after one that hardly delays a consumer, and after one that does
 
 
-class Kind(StrEnum):
-    """What is done."""
+class FaultKind(StrEnum):
+    """What a fault does."""
 
     KILL_EXECUTOR = "kill executor"  # SIGKILL
     EVICT_EXECUTOR = "evict executor"
@@ -31,122 +31,122 @@ class Kind(StrEnum):
     CUT = "cut"
     LOSE = "lose replies"
     DELAY = "delay"
-    ZOMBIE = "zombie"  # an executor reaches nothing but Kinesis and the sink
+    ZOMBIE = "zombie"  # an executor reaches only Kinesis and the sink
     CUT_DRIVER = "cut driver off"  # from DynamoDB
-    SLOW = "slow work"  # tasks take seconds, so that there is something to interrupt
+    SLOW = "slow work"  # tasks take seconds, so that a later fault interrupts one
 
 
-class Service(StrEnum):
-    """Whose calls misbehave."""
+class ProxiedService(StrEnum):
+    """A service whose calls go through a proxy that can fail them."""
 
     DYNAMODB = "DynamoDB"
     KINESIS = "Kinesis"
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
-    """One deed.
+class Fault:
+    """One fault.
 
     Attributes:
-        at: seconds after the beginning.
-        seconds: how long it lasts; 0 for what is done once.
+        at: seconds after the beginning of the schedule.
+        seconds: how long it lasts; 0 if it happens at one moment.
         pick: which of the possible victims, from 0 to 1.
         share: of the calls that are hit; seconds for DELAY, which hits all.
         count: executors wanted, for SCALE.
     """
 
     at: float
-    kind: Kind
+    kind: FaultKind
     seconds: float = 0.0
     pick: float = 0.0
-    service: Service | None = None
+    service: ProxiedService | None = None
     share: float = 1.0
     count: int = 0
 
     @property
     def title(self) -> str:
-        """For people."""
-        to = f" to {self.count}" if self.kind is Kind.SCALE else ""
-        how = f"{self.share:g} s" if self.kind is Kind.DELAY else f"{self.share:.0%}"
+        """The fault in a few words."""
+        to = f" to {self.count}" if self.kind is FaultKind.SCALE else ""
+        how = f"{self.share:g} s" if self.kind is FaultKind.DELAY else f"{self.share:.0%}"
         of = f" {self.service} {how}" if self.service else ""
         return f"{self.kind}{to}{of}"
 
 
-Make = Callable[[random.Random, float], tuple[Deed, ...]]
+Generator = Callable[[random.Random, float], tuple[Fault, ...]]
 
 
-def schedule(seed: int, seconds: float) -> tuple[Deed, ...]:
-    """The deeds of so many seconds, in order of time.
+def schedule(seed: int, seconds: float) -> tuple[Fault, ...]:
+    """The faults of so many seconds, by time.
 
-    Five minutes hold every kind that is not one of `FURTHER`. The seed decides their order; while there is time they come again, in another.
+    Five minutes hold every kind but those in `FURTHER`. The seed decides their order. In a longer schedule they repeat, in another order.
     """
-    dice = random.Random(seed)  # noqa: S311 - replayable, not secret
-    deeds: list[Deed] = []
-    at, makers = dice.uniform(*LIGHT), _turns(dice)
+    rng = random.Random(seed)  # noqa: S311 - replayable, not secret
+    faults: list[Fault] = []
+    at, generators = rng.uniform(*LIGHT), _rounds(rng)
     while at < seconds - QUIET_END:
-        light, make = next(makers)
-        deeds += make(dice, round(at, 1))
-        at += dice.uniform(*(LIGHT if light else HEAVY))
-    return tuple(sorted(deeds, key=lambda deed: deed.at))
+        light, generate = next(generators)
+        faults += generate(rng, round(at, 1))
+        at += rng.uniform(*(LIGHT if light else HEAVY))
+    return tuple(sorted(faults, key=lambda fault: fault.at))
 
 
-def _turns(dice: random.Random) -> Iterator[tuple[bool, Make]]:
-    """All makers for ever, each round in another order; heavy ones apart from each other as far as there are light ones between."""
+def _rounds(rng: random.Random) -> Iterator[tuple[bool, Generator]]:
+    """All generators without end, each round in another order. Light faults separate heavy ones as long as there are any."""
     while True:
-        heavy, light = _shuffled(dice, HEAVY_DEEDS) + _shuffled(dice, FURTHER), _shuffled(dice, LIGHT_DEEDS)
+        heavy, light = _shuffled(rng, HEAVY_FAULTS) + _shuffled(rng, FURTHER), _shuffled(rng, LIGHT_FAULTS)
         for turn in range(max(len(heavy), len(light))):
-            yield from ((True, make) for make in light[turn : turn + 1])
-            yield from ((False, make) for make in heavy[turn : turn + 1])
+            yield from ((True, generator) for generator in light[turn : turn + 1])
+            yield from ((False, generator) for generator in heavy[turn : turn + 1])
 
 
-def _shuffled(dice: random.Random, makers: tuple[Make, ...]) -> list[Make]:
-    return dice.sample(makers, len(makers))
+def _shuffled(rng: random.Random, generators: tuple[Generator, ...]) -> list[Generator]:
+    return rng.sample(generators, len(generators))
 
 
-def _once(kind: Kind) -> Make:
-    return lambda dice, at: (Deed(at, kind, pick=round(dice.random(), 3)),)
+def _once(kind: FaultKind) -> Generator:
+    return lambda rng, at: (Fault(at, kind, pick=round(rng.random(), 3)),)
 
 
-def _slowed(kind: Kind, least: float, most: float) -> Make:
-    """While tasks take seconds, so that work is under way when it happens; `least` and `most` seconds long."""
+def _slowed(kind: FaultKind, least: float, most: float) -> Generator:
+    """The fault begins while tasks take seconds, so that it interrupts one. It lasts from `least` to `most` seconds."""
 
-    def make(dice: random.Random, at: float) -> tuple[Deed, ...]:
-        seconds, pick = round(dice.uniform(least, most), 1), round(dice.random(), 3)
-        return Deed(at, Kind.SLOW, SLOW_BEFORE + 10), Deed(at + SLOW_BEFORE, kind, seconds, pick)
+    def generate(rng: random.Random, at: float) -> tuple[Fault, ...]:
+        seconds, pick = round(rng.uniform(least, most), 1), round(rng.random(), 3)
+        return Fault(at, FaultKind.SLOW, SLOW_BEFORE + 10), Fault(at + SLOW_BEFORE, kind, seconds, pick)
 
-    return make
-
-
-def _outage(kind: Kind, *shares: float) -> Make:
-    def make(dice: random.Random, at: float) -> tuple[Deed, ...]:
-        return (Deed(at, kind, OUTAGE, service=dice.choice(list(Service)), share=dice.choice(shares)),)
-
-    return make
+    return generate
 
 
-def _scales(_: random.Random, at: float) -> tuple[Deed, ...]:
-    """Up and down again."""
-    return tuple(Deed(at + 12 * turn, Kind.SCALE, count=count) for turn, count in enumerate(SCALES))
+def _outage(kind: FaultKind, *shares: float) -> Generator:
+    def generate(rng: random.Random, at: float) -> tuple[Fault, ...]:
+        return (Fault(at, kind, OUTAGE, service=rng.choice(list(ProxiedService)), share=rng.choice(shares)),)
+
+    return generate
 
 
-LIGHT_DEEDS: tuple[Make, ...] = (
-    _once(Kind.SPLIT),
-    _once(Kind.MERGE),
-    _once(Kind.KILL_OPERATOR),
+def _scales(_: random.Random, at: float) -> tuple[Fault, ...]:
+    """Scale up, then down."""
+    return tuple(Fault(at + 12 * turn, FaultKind.SCALE, count=count) for turn, count in enumerate(SCALES))
+
+
+LIGHT_FAULTS: tuple[Generator, ...] = (
+    _once(FaultKind.SPLIT),
+    _once(FaultKind.MERGE),
+    _once(FaultKind.KILL_OPERATOR),
     _scales,
-    _once(Kind.EVICT_EXECUTOR),
-    _outage(Kind.DELAY, 0.3),
+    _once(FaultKind.EVICT_EXECUTOR),
+    _outage(FaultKind.DELAY, 0.3),
 )
-HEAVY_DEEDS: tuple[Make, ...] = (
-    _slowed(Kind.KILL_EXECUTOR, 0, 0),
-    _slowed(Kind.ZOMBIE, 15, 15),
-    _once(Kind.KILL_DRIVER),
-    _slowed(Kind.CUT_DRIVER, 4, 16),
-    _outage(Kind.THROTTLE, 0.5, 0.9),
-    _outage(Kind.FAIL, 0.3, 1.0),
+HEAVY_FAULTS: tuple[Generator, ...] = (
+    _slowed(FaultKind.KILL_EXECUTOR, 0, 0),
+    _slowed(FaultKind.ZOMBIE, 15, 15),
+    _once(FaultKind.KILL_DRIVER),
+    _slowed(FaultKind.CUT_DRIVER, 4, 16),
+    _outage(FaultKind.THROTTLE, 0.5, 0.9),
+    _outage(FaultKind.FAIL, 0.3, 1.0),
 )
-FURTHER: tuple[Make, ...] = (
-    _once(Kind.EVICT_DRIVER),
-    _outage(Kind.CUT, 0.3, 1.0),
-    _outage(Kind.LOSE, 0.1, 0.3),
+FURTHER: tuple[Generator, ...] = (
+    _once(FaultKind.EVICT_DRIVER),
+    _outage(FaultKind.CUT, 0.3, 1.0),
+    _outage(FaultKind.LOSE, 0.1, 0.3),
 )

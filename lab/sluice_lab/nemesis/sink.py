@@ -1,7 +1,7 @@
-"""The pipeline of the nemesis; runs in the consumer's pods, where a ConfigMap brings it as the module `nemesis_sink`.
+"""The pipeline of the nemesis. A ConfigMap mounts it in the consumer's pods as the module `nemesis_sink`.
 
-Two sinks, in a folder of the node. `stored/` is idempotent: the built-in parquet pipeline. `seen/` is not: every attempt of every task appends a line
-for each piece of a shard before it hands it on, with the time. All pods are on one machine and read one clock.
+It writes two sinks in a folder of the node. `stored/` is idempotent: the built-in parquet pipeline. `seen/` is not: for each piece of a shard every
+task attempt appends a line with the time, before it hands the piece on. All pods are on one machine and read one clock.
 """
 
 import itertools
@@ -27,44 +27,44 @@ PACE = "pace"  # a file with the seconds that a piece takes
 
 @dataclass(frozen=True)
 class Origin:
-    """Which batch of which epoch."""
+    """A batch of an epoch."""
 
     epoch: str
     batch: int
 
 
 def process(batch: DataFrame, info: BatchInfo) -> None:
-    """Every record seen and stored."""
+    """Append a line for every piece to `seen/`, and store every record in `stored/`."""
     home, origin = Path(info.args["home"]), Origin(os.environ["SLUICE_POD_NAME"], info.batch)
     log = home / "seen" / f"{origin.epoch}.driver.jsonl"
-    _tell(log, asdict(origin) | {"issued": time.time(), "began": began()})
-    seen = batch.mapInArrow(partial(_see, home, origin), batch.schema)
+    _append(log, asdict(origin) | {"invoked": time.time(), "began": began()})
+    seen = batch.mapInArrow(partial(_record, home, origin), batch.schema)
     pipelines.parquet(seen, replace(info, args={"path": f"file://{home}/stored"}))
 
 
 def began() -> float:
-    """When this container began: its first process."""
+    """When this container's first process began."""
     ticks = int(Path("/proc/1/stat").read_text().rpartition(")")[2].split()[19])
     return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _see(home: Path, origin: Origin, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _record(home: Path, origin: Origin, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     context = TaskContext.get()
     assert context is not None  # noqa: S101 - runs in tasks only
-    pod = os.environ.get("SPARK_EXECUTOR_POD_NAME", "none")  # there is none where Spark runs in one process
+    pod = os.environ.get("SPARK_EXECUTOR_POD_NAME", "none")  # there is none if Spark runs in one process
     log = home / "seen" / f"{origin.epoch}.{pod}.{os.getpid()}.jsonl"
     who = asdict(origin) | {"pod": pod, "task": f"{context.stageId()}.{context.partitionId()}", "attempt": context.taskAttemptId()}
     for batch in batches:
         for shard, piece in pieces(batch):
             pace = float((home / PACE).read_text() or 0)
-            _tell(log, who | {"at": time.time(), "shard": shard, "places": places(piece)})
+            _append(log, who | {"at": time.time(), "shard": shard, "positions": positions(piece)})
             time.sleep(pace)
-            _tell(log, who | {"at": time.time(), "shard": shard, "places": []})
+            _append(log, who | {"at": time.time(), "shard": shard, "positions": []})
         yield batch
 
 
 def pieces(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The records of each shard in a batch, in a few pieces, in order."""
+    """Each shard's records in a batch, in order, in up to `PIECES` pieces."""
     start = 0
     for shard, run in itertools.groupby(batch.column("shardId").to_pylist()):
         count = len(list(run))
@@ -73,14 +73,14 @@ def pieces(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         start += count
 
 
-def places(piece: pa.RecordBatch) -> list[list[Any]]:
-    """Where each record lies in its shard: sequence number and place in an aggregate."""
+def positions(piece: pa.RecordBatch) -> list[list[Any]]:
+    """The position of each record: sequence number, and index in an aggregate."""
     columns = (piece.column(name).to_pylist() for name in ("sequenceNumber", "subSequenceNumber"))
-    return [list(place) for place in zip(*columns, strict=True)]
+    return [list(position) for position in zip(*columns, strict=True)]
 
 
-def _tell(path: Path, line: dict[str, Any]) -> None:
-    """One line in one write, which a killed process has done or not begun."""
+def _append(path: Path, line: dict[str, Any]) -> None:
+    """Append one line in one write: a killed process has written all of it or nothing."""
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
     try:
         os.write(file, json.dumps(line).encode() + b"\n")

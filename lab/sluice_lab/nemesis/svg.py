@@ -7,7 +7,7 @@ FONT = "font-family='sans-serif' font-size='11'"
 
 
 def rect(x: float, y: float, width: float, height: float, fill: str, title: str = "") -> str:
-    """A box; its title is shown where the pointer rests."""
+    """A box; a viewer shows its title under the pointer."""
     return f"<rect x='{x:.1f}' y='{y:.1f}' width='{max(width, 0.8):.1f}' height='{height:.1f}' fill='{fill}'>{_title(title)}</rect>"
 
 
@@ -19,12 +19,12 @@ def line(start: tuple[float, float], end: tuple[float, float], colour: str, dash
 
 
 def text(x: float, y: float, words: str, colour: str = "#222", anchor: str = "start") -> str:
-    """Words; `anchor` says which end of them is at x: start, middle or end."""
+    """A text; `anchor` says which part of it is at x: start, middle or end."""
     return f"<text x='{x:.1f}' y='{y:.1f}' fill='{colour}' text-anchor='{anchor}'>{escape(words)}</text>"
 
 
 def area(points: Sequence[tuple[float, float]], bottom: float, fill: str) -> str:
-    """What lies between a curve and its bottom."""
+    """The area between a curve and its bottom."""
     if not points:
         return ""
     outline = [(points[0][0], bottom), *points, (points[-1][0], bottom)]
@@ -38,7 +38,7 @@ def document(width: float, height: float, shapes: Iterable[str]) -> str:
 
 
 def colours(names: Iterable[str]) -> Mapping[str, str]:
-    """A colour for each name, in order of appearance; they come again after a dozen."""
+    """A colour for each name, in order of appearance. A dozen colours repeat."""
     return {name: PALETTE[number % len(PALETTE)] for number, name in enumerate(dict.fromkeys(names))}
 
 

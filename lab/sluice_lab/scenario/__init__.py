@@ -1,5 +1,5 @@
-"""What demo and nemesis share: stream, records, the consumer before, Sluice installed, the books of what was delivered.
+"""Shared by demo and nemesis: stream, records, the earlier KCL application, Sluice installed, the account of what was delivered.
 
-A record is counted from the producer to the sink, by code that is not Sluice's.
-It tells no story and does no harm.
+Code that is not Sluice's counts every record from the producer to the sink.
+It runs no demo and injects no fault.
 """

@@ -1,4 +1,4 @@
-"""Sluice's checkpoint table, read from outside, as anybody may."""
+"""Sluice's checkpoint table, read from outside as any client can."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,19 +8,19 @@ from sluice_checkpoints.dynamodb.table import DynamoTable
 
 
 class Checkpoints:
-    """The table of the demo's consumer. It may not exist yet."""
+    """The checkpoint table of one consumer. It may not exist yet."""
 
     def __init__(self, dynamodb: Any, table: str) -> None:
         self.dynamodb, self.table = dynamodb, table
 
     def committed(self) -> tuple[int, int] | None:
-        """(generation, last committed batch), or None as long as there is no consumer."""
+        """(generation, last committed batch), or None while there is no consumer."""
         found = self.dynamodb.get_item(TableName=self.table, Key={"id": {"S": "consumer"}}, ConsistentRead=True)
         row = found.get("Item")
         return (int(row["generation"]["N"]), int(row["committed"]["N"])) if row else None
 
     def shown(self) -> Mapping[str, Any]:
-        """What `python -m sluice_checkpoints show` says of it."""
+        """The document that `python -m sluice_checkpoints show` prints."""
         return document(DynamoTable(self.table, self.dynamodb))
 
     def shards(self) -> Mapping[str, Any]:

@@ -1,6 +1,6 @@
-"""Everything below the story: Docker, cluster, images, the operator by Helm; and what to look at when it goes wrong.
+"""Installs what a scenario needs: Docker, a cluster, images, the operator by Helm. Collects diagnostics after a failure.
 
-What was not there before is noted in `<work>/demo-made.json`, so that `clean` removes that and nothing else.
+`<work>/demo-made.json` lists what did not exist before, so that `clean` removes that and nothing else.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Any
 from sluice_lab import places
 from sluice_lab.errors import LabError
 from sluice_lab.machine import cluster, docker, images, workers
-from sluice_lab.machine.cluster import Cluster
+from sluice_lab.machine.cluster import KindCluster
 from sluice_lab.machine.images import Images
 from sluice_lab.steps import console, step
 
@@ -20,8 +20,8 @@ RELEASE = "sluice"
 CHART = places.REPO / "charts" / "sluice"
 
 
-def install(name: str) -> Cluster:
-    """Have a cluster with the operator in it, and an empty namespace for the demo."""
+def install(name: str) -> KindCluster:
+    """Ensure a cluster with the operator, and an empty namespace for the demo."""
     work = places.work()
     note = Note(work)
     if not docker.answering():
@@ -34,28 +34,28 @@ def install(name: str) -> Cluster:
     workers.tidy(found)
     tags = images.build(work)
     cluster.load_image(found, tags.operator, tags.consumer)
-    empty(found)
+    ensure_empty_namespace(found)
     note.add(release=name)
     _helm(found, tags)
     return found
 
 
-def empty(found: Cluster) -> None:
-    """Have the demo's namespace, with nothing of an earlier run in it."""
-    if _there(found, "namespace", NAMESPACE):
-        with step(f"what an earlier run left in namespace {NAMESPACE}"):
-            forget(found)
+def ensure_empty_namespace(found: KindCluster) -> None:
+    """Ensure the demo's namespace, without anything from an earlier run."""
+    if _exists(found, "namespace", NAMESPACE):
+        with step(f"delete namespace {NAMESPACE} of an earlier run"):
+            delete_namespace(found)
     with step(f"namespace {NAMESPACE}"):
         found.kubectl("create", "namespace", NAMESPACE)
 
 
-def forget(found: Cluster) -> None:
+def delete_namespace(found: KindCluster) -> None:
     """Delete the namespace.
 
-    The operator goes first: what an interrupted run left may never let go of its finalizer, and a living operator would put it back.
+    The operator is uninstalled first. A consumer of an interrupted run may keep its finalizer forever, and a running operator would add it again.
     """
     found.helm("uninstall", RELEASE, f"--namespace={OPERATOR_NAMESPACE}", "--ignore-not-found", "--wait")
-    if _there(found, "crd", "kinesisconsumers.sluice.dev"):
+    if _exists(found, "crd", "kinesisconsumers.sluice.dev"):
         names = found.kubectl(f"--namespace={NAMESPACE}", "get", "kinesisconsumers", "--output=name").split()
         for name in names:
             found.kubectl(f"--namespace={NAMESPACE}", "patch", name, "--type=merge", '--patch={"metadata":{"finalizers":null}}')
@@ -63,26 +63,26 @@ def forget(found: Cluster) -> None:
     found.kubectl("delete", "namespace", NAMESPACE, "--timeout=120s")
 
 
-def _helm(found: Cluster, tags: Images) -> None:
+def _helm(found: KindCluster, tags: Images) -> None:
     repository, _, tag = tags.operator.partition(":")
     values = {
         "image": {"repository": repository, "tag": tag},
         "watchNamespaces": [NAMESPACE],
         "consumer": {"image": tags.consumer, "namespaces": [NAMESPACE]},
-        "policy": {"privilegedPods": True},  # the sinks of the demo and of the nemesis are folders of the nodes
+        "policy": {"privilegedPods": True},  # the sinks of demo and nemesis are folders of the node
     }
     path = places.made(places.work() / "demo") / "values.json"  # JSON is YAML
     path.write_text(json.dumps(values, indent=2))
     where = (f"--namespace={OPERATOR_NAMESPACE}", "--create-namespace")
     with step(f"helm upgrade --install {RELEASE} charts/sluice") as current:
-        # The CRD may stay from another release: a chart's uninstallation keeps it.
+        # The CRD may belong to another release: uninstalling a chart keeps it.
         how = ("--take-ownership", f"--values={path}", "--wait", "--timeout=3m")
         found.helm("upgrade", "--install", RELEASE, str(CHART), *where, *how)
         current.note(tags.operator)
 
 
-def diagnose(found: Cluster, folder: Path) -> None:
-    """Keep what tells why a story stopped; whatever cannot be had is left out."""
+def diagnose(found: KindCluster, folder: Path) -> None:
+    """Write diagnostics of a failed scenario to a folder. A file that cannot be obtained holds the error instead."""
     places.made(folder)
     here = f"--namespace={NAMESPACE}"
     wanted = {
@@ -98,24 +98,24 @@ def diagnose(found: Cluster, folder: Path) -> None:
             (folder / name).write_text(found.kubectl(*arguments, seconds=30))
         except LabError as error:
             (folder / name).write_text(str(error))
-    console.print(f"what the cluster had to say lies in {folder}", soft_wrap=True)
+    console.print(f"diagnostics of the cluster: {folder}", soft_wrap=True)
 
 
 class Note:
-    """What the demo made on this machine, kept over runs until `clean`."""
+    """The record of what the demo made on this machine, kept across runs until `clean`."""
 
     def __init__(self, work: Path) -> None:
         self.path = work / "demo-made.json"
 
     def read(self) -> dict[str, Any]:
-        """All of it."""
+        """The whole record."""
         found: dict[str, Any] = json.loads(self.path.read_text()) if self.path.exists() else {}
         return found
 
     def add(self, **made: Any) -> None:
-        """Note more, before it is made: a run may be interrupted."""
+        """Add to the record before making something: a run may be interrupted."""
         self.path.write_text(json.dumps(self.read() | made))
 
 
-def _there(found: Cluster, kind: str, name: str) -> bool:
+def _exists(found: KindCluster, kind: str, name: str) -> bool:
     return bool(found.kubectl("get", kind, name, "--ignore-not-found", "--output=name").strip())

@@ -1,8 +1,8 @@
-"""The lease table of the application that Sluice takes over from, as KCL 3.5.1 wrote it.
+"""The lease table of the KCL application that Sluice replaces, as KCL 3.5.1 wrote it.
 
-`kcl3_table.json` is a dump: KCL 3.5.1 read an emulated stream with just these shards, one split and one merge, and was
-stopped with SIGTERM. Rows of leases are in it beside KCL's own bookkeeping. Nothing in it was typed in; only
-checkpoints and ranges of hash keys are replaced by those of the demo's stream, because sequence numbers never repeat.
+`kcl3_table.json` is a dump. KCL 3.5.1 read an emulated stream with just these shards, one split and one merge, and was stopped with SIGTERM. The dump
+has rows of leases, and rows of KCL's own bookkeeping. No row was written by hand. Checkpoints and ranges of hash keys are replaced by those of the
+demo's stream, because sequence numbers never repeat; nothing else is replaced.
 """
 
 import json
@@ -10,24 +10,24 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-from sluice_lab.scenario.ledger import Place
-from sluice_lab.scenario.topology import Shard
+from sluice_lab.scenario.account import RecordPosition
+from sluice_lab.scenario.topology import StreamShard
 
-Item = dict[str, dict[str, Any]]  # a row with its type tags, as DynamoDB's low-level API has it
+Item = dict[str, dict[str, Any]]  # a row with type tags, as in DynamoDB's low-level API
 
 
 def dump() -> dict[str, Any]:
-    """The table's description (keys, index) and its rows, as KCL left them."""
+    """The table's description (keys, index) and its rows, unchanged."""
     text = files(__package__).joinpath("kcl3_table.json").read_text()
     found: dict[str, Any] = json.loads(text)
     return found
 
 
-def rekeyed(rows: Sequence[Item], shards: Mapping[str, Shard], checkpoints: Mapping[str, Place]) -> list[Item]:
-    """The rows with checkpoints of another stream that was split and merged in the same way.
+def rekeyed(rows: Sequence[Item], shards: Mapping[str, StreamShard], checkpoints: Mapping[str, RecordPosition]) -> list[Item]:
+    """The rows, with checkpoints of another stream that was split and merged in the same way.
 
     Raises:
-        ValueError: the leases are of other shards, or a checkpoint is missing where KCL had one.
+        ValueError: the leases are of other shards, or the checkpoint of an open lease is missing.
     """
     leases = {row["leaseKey"]["S"] for row in rows if is_lease(row)}
     if leases != set(shards):
@@ -41,20 +41,20 @@ def is_lease(row: Item) -> bool:
 
 
 def write(dynamodb: Any, table: str, description: Mapping[str, Any], rows: Sequence[Item]) -> None:
-    """Make the table as KCL does, and put the rows."""
+    """Create the table as KCL does, and put the rows."""
     dynamodb.create_table(TableName=table, BillingMode="PAY_PER_REQUEST", **description)
     dynamodb.get_waiter("table_exists").wait(TableName=table, WaiterConfig={"Delay": 1})
     for row in rows:
         dynamodb.put_item(TableName=table, Item=row)
 
 
-def _rekeyed(row: Item, shards: Mapping[str, Shard], checkpoints: Mapping[str, Place]) -> Item:
+def _rekeyed(row: Item, shards: Mapping[str, StreamShard], checkpoints: Mapping[str, RecordPosition]) -> Item:
     shard = shards[row["leaseKey"]["S"]]
     keys = {"startingHashKey": {"S": str(shard.low)}, "endingHashKey": {"S": str(shard.high)}}
     if row["checkpoint"]["S"] == "SHARD_END":
         return row | keys
     if shard.id not in checkpoints:
-        raise ValueError(f"{shard.id}: KCL was in the middle of it, so a checkpoint is wanted")
-    place = checkpoints[shard.id]
-    at = {"checkpoint": {"S": str(place.sequence)}, "checkpointSubSequenceNumber": {"N": str(place.sub)}}
+        raise ValueError(f"{shard.id}: KCL had read a part of it, so a checkpoint is needed")
+    position = checkpoints[shard.id]
+    at = {"checkpoint": {"S": str(position.sequence)}, "checkpointSubSequenceNumber": {"N": str(position.sub)}}
     return row | keys | at

@@ -1,6 +1,6 @@
-"""What a person sees of a consumer at one moment. Pure: from the resource, its pods and events, or from its table.
+"""Snapshots of a consumer for people. Pure: from the resource, its pods and events, or from its checkpoint table.
 
-Nothing here is judged; whether the story ended well is the ledger's matter.
+A snapshot decides nothing. `account` decides whether every record was delivered once and in order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,16 +18,16 @@ ROLE = "sluice.dev/role"
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
-    """One look. What is not known is None or empty.
+class ConsumerSnapshot:
+    """A consumer at one moment. Unknown values are None or empty.
 
     Attributes:
         settled: the operator has nothing left to do, and the driver holds every shard.
-        stalled: why somebody has to do something.
-        running: names of the executors that run and were not asked to leave.
+        stalled: why a person has to act.
+        running: names of the executors that run and are not being deleted.
     """
 
-    phase: str = "not there yet"
+    phase: str = "no resource yet"
     message: str = ""
     migration: str = ""
     driver: str = ""
@@ -45,12 +45,12 @@ class Sight:
     events: tuple[str, ...] = ()
 
     def state(self) -> tuple[str, ...]:
-        """What is worth a line when it changes: not what moves with every batch."""
+        """The values whose change is printed as a line. Values that change with every batch are not among them."""
         named = {"migration": self.migration, "driver": self.driver, "shards": self.shards, "executors": self.executors}
         return (self.phase, *(f"{name} {text}" for name, text in named.items() if text))
 
     def __rich__(self) -> Table:
-        """The live view."""
+        """The panel of the live view."""
         grid = Table.grid(padding=(0, 2))
         grid.add_column(style="dim", min_width=10)
         grid.add_column(overflow="ellipsis", no_wrap=True)
@@ -71,13 +71,13 @@ class Sight:
         return grid
 
 
-def of_resource(resource: Mapping[str, Any], pods: Sequence[Mapping[str, Any]], events: Sequence[Mapping[str, Any]]) -> Sight:
-    """From Kubernetes' objects: a KinesisConsumer, the pods and the events that belong to it."""
+def of_resource(resource: Mapping[str, Any], pods: Sequence[Mapping[str, Any]], events: Sequence[Mapping[str, Any]]) -> ConsumerSnapshot:
+    """A snapshot from Kubernetes' objects: a KinesisConsumer, its pods and its events."""
     spec, status = resource.get("spec", {}), resource.get("status") or {}
     stream = status.get("stream") or {}
     conditions = {item["type"]: item for item in status.get("conditions", [])}
     ready, stalled = conditions.get("Ready", {}), conditions.get("Stalled", {})
-    return Sight(
+    return ConsumerSnapshot(
         phase=status.get("phase", "Pending"),
         message=ready.get("message", ""),
         migration=_migration(status.get("migration")),
@@ -96,26 +96,26 @@ def of_resource(resource: Mapping[str, Any], pods: Sequence[Mapping[str, Any]], 
     )
 
 
-def of_table(shown: Mapping[str, Any]) -> Sight:
-    """From the checkpoint table, where there is no Kubernetes."""
-    stands = {name: shard["at"] for name, shard in shown["shards"].items()}
-    ended = sum(at == "END" for at in stands.values())
+def of_table(shown: Mapping[str, Any]) -> ConsumerSnapshot:
+    """A snapshot from the checkpoint table, for runs without Kubernetes."""
+    positions = {name: shard["at"] for name, shard in shown["shards"].items()}
+    ended = sum(at == "END" for at in positions.values())
     migration = shown["migration"]
-    opened = ", ".join(short(name) for name, at in stands.items() if at != "END")
-    return Sight(
+    opened = ", ".join(short(name) for name, at in positions.items() if at != "END")
+    return ConsumerSnapshot(
         phase="released" if shown["released"] else "lease held",
         migration=f"{migration['state']}, {migration['rows']} rows" if migration else "",
         driver=f"epoch {shown['generation']}" if shown["generation"] else "",
-        shards=f"{len(stands) - ended} open ({opened}) · {ended} ended",
+        shards=f"{len(positions) - ended} open ({opened}) · {ended} ended",
         batch=shown["committed"],
     )
 
 
 def executors_of(pods: Sequence[Mapping[str, Any]], phase: str = "Running") -> list[str]:
-    """Names of the executors in a phase that were not asked to leave."""
-    mine = (pod for pod in pods if pod["metadata"].get("labels", {}).get(ROLE) == EXECUTOR)
-    there = (pod for pod in mine if pod["status"].get("phase") == phase and "deletionTimestamp" not in pod["metadata"])
-    return sorted(str(pod["metadata"]["name"]) for pod in there)
+    """Names of the executors in a phase that are not being deleted."""
+    executors = (pod for pod in pods if pod["metadata"].get("labels", {}).get(ROLE) == EXECUTOR)
+    found = (pod for pod in executors if pod["status"].get("phase") == phase and "deletionTimestamp" not in pod["metadata"])
+    return sorted(str(pod["metadata"]["name"]) for pod in found)
 
 
 def _migration(migration: Mapping[str, Any] | None) -> str:
@@ -157,7 +157,7 @@ def _number(value: int | None) -> str:
     return "" if value is None else f"{value:,}"
 
 
-def _lag(sight: Sight) -> str:
-    parts = [] if sight.behind_millis is None else [f"{sight.behind_millis:,} ms behind"]
-    parts += [] if sight.per_second is None else [f"{sight.per_second:,.1f} records/s"]
+def _lag(snapshot: ConsumerSnapshot) -> str:
+    parts = [] if snapshot.behind_millis is None else [f"{snapshot.behind_millis:,} ms behind"]
+    parts += [] if snapshot.per_second is None else [f"{snapshot.per_second:,.1f} records/s"]
     return "   ".join(parts)

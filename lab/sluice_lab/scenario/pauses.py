@@ -1,6 +1,6 @@
-"""What each event cost: how long until its goal was reached, and how long no batch was committed meanwhile.
+"""The cost of each event: the time until its goal was reached, and the longest time without a committed batch meanwhile.
 
-The commits are watched from outside, in the checkpoint table, because a driver that was killed tells nothing.
+Commits are sampled from outside, in the checkpoint table, because a killed driver reports nothing.
 """
 
 import itertools
@@ -15,7 +15,7 @@ SAMPLE_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """When a batch was first seen committed (monotonic seconds), and by which epoch."""
+    """The first sample that has a batch committed (monotonic seconds), and the epoch that committed it."""
 
     at: float
     batch: int
@@ -24,7 +24,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened: its name, when it was made to happen, and when its goal was reached."""
+    """An event of a scenario: when it was caused, and when its goal was reached."""
 
     name: str
     goal: str
@@ -38,9 +38,9 @@ class Event:
 
 
 def longest_pause(commits: Sequence[Commit], event: Event) -> float | None:
-    """The longest time without a commit until the goal was reached, in seconds; None if there had been none before.
+    """The longest time without a commit until the goal was reached, in seconds; None if there was no commit before the event.
 
-    It may have begun with a batch before the event. What comes after the goal may be the next event's doing.
+    It may begin before the event, with the last batch. Time after the goal does not count: the next event may be its cause.
     """
     times = [commit.at for commit in commits]
     first, last = bisect_right(times, event.began), bisect_left(times, event.reached)
@@ -50,10 +50,10 @@ def longest_pause(commits: Sequence[Commit], event: Event) -> float | None:
     return max(later - earlier for earlier, later in itertools.pairwise(points))
 
 
-class Sampler(threading.Thread):
-    """Watches `committed` of a consumer until `stop`; `commits` may be read meanwhile.
+class CommitSampler(threading.Thread):
+    """Samples `committed` of a consumer until `stop`; `commits` may be read meanwhile.
 
-    `read` gives (generation, committed), or None as long as there is no consumer; whatever it raises counts as that.
+    `read` returns (generation, committed), or None while there is no consumer. A read that raises counts as None.
     """
 
     def __init__(self, read: Callable[[], tuple[int, int] | None]) -> None:
@@ -63,15 +63,15 @@ class Sampler(threading.Thread):
         self._ended = threading.Event()
 
     def run(self) -> None:
-        """Sample."""
+        """Sample until `stop`."""
         while not self._ended.wait(SAMPLE_SECONDS):
             self.sample(time.monotonic())
 
     def sample(self, now: float) -> None:
-        """Look once."""
+        """Sample once."""
         try:
             found = self._read()
-        except Exception:  # noqa: BLE001 - an emulator that is being stopped; the next sample says more
+        except Exception:  # noqa: BLE001 - an emulator that is being stopped; the next sample follows soon
             return
         if found is None:
             return
@@ -80,13 +80,13 @@ class Sampler(threading.Thread):
             self.commits.append(Commit(now, committed, generation))
 
     def stop(self) -> None:
-        """End, and wait for it."""
+        """End the thread, and wait for it."""
         self._ended.set()
         self.join()
 
     @property
     def batch(self) -> int:
-        """The last batch that was committed."""
+        """The last committed batch."""
         return self.commits[-1].batch if self.commits else 0
 
     @property

@@ -1,4 +1,4 @@
-"""Puts numbered records, and keeps from each reply where they came to lie."""
+"""Puts numbered records, and keeps their positions from the replies."""
 
 import itertools
 import threading
@@ -8,8 +8,8 @@ from typing import Any
 
 from sluice_lab.errors import LabError
 from sluice_lab.scenario import records
-from sluice_lab.scenario.ledger import Place, Record
-from sluice_lab.scenario.records import Packed
+from sluice_lab.scenario.account import Record, RecordPosition
+from sluice_lab.scenario.records import KinesisRecord
 
 MAX_PUT = 500  # PutRecords: records in a call
 TRIES = 50
@@ -17,7 +17,7 @@ PAUSE_SECONDS = 0.1
 
 
 class Producer:
-    """A producer of one stream; may be used from several threads, its numbers are never used twice."""
+    """A producer of one stream, usable from several threads. It never uses a number twice."""
 
     def __init__(self, kinesis: Any, stream: str) -> None:
         self.produced: list[Record] = []
@@ -26,19 +26,19 @@ class Producer:
         self._lock = threading.Lock()
 
     def put(self, hash_keys: Sequence[int], count: int) -> list[Record]:
-        """Put `count` Kinesis records on these hash keys; gives the user records, in the order of their numbers."""
+        """Put `count` Kinesis records on these hash keys; returns the user records, by number."""
         with self._lock:
             packed = records.series(self._numbers, hash_keys, count)
             found = [record for part in _parts(packed) for record in self._put(part)]
             self.produced += found
         return found
 
-    def last(self) -> Mapping[str, Place]:
-        """Of each shard, the place of the last record."""
-        return furthest(self.produced)
+    def last_positions(self) -> Mapping[str, RecordPosition]:
+        """The position of the last record of each shard."""
+        return last_positions(self.produced)
 
-    def _put(self, packed: Sequence[Packed]) -> list[Record]:
-        """One call; what was refused, as during a split, is put again."""
+    def _put(self, packed: Sequence[KinesisRecord]) -> list[Record]:
+        """Put records with one call, and the refused ones again. A split refuses some."""
         done: list[Record] = []
         for _ in range(TRIES):
             reply = self._kinesis.put_records(StreamName=self._stream, Records=[each.entry() for each in packed])
@@ -51,8 +51,8 @@ class Producer:
         raise LabError(f"{self._stream}: {len(packed)} records were refused {TRIES} times")
 
 
-class Stroll(threading.Thread):
-    """Goes on producing over all shards, some records every interval, until `stop`."""
+class LoadGenerator(threading.Thread):
+    """Produces `count` Kinesis records on all shards every `interval` seconds, until `stop`."""
 
     def __init__(self, producer: Producer, count: int = 16, interval: float = 0.5) -> None:
         super().__init__(name="producer", daemon=True)
@@ -61,19 +61,19 @@ class Stroll(threading.Thread):
         self._failed: Exception | None = None
 
     def run(self) -> None:
-        """Produce."""
-        lanes = records.lanes()
+        """Produce until `stop`."""
+        keys = records.hash_keys()
         try:
             while not self._ended.wait(self._interval):
-                self._producer.put(lanes, self._count)
+                self._producer.put(keys, self._count)
         except Exception as error:  # noqa: BLE001 - reported by `stop`
             self._failed = error
 
     def stop(self) -> None:
-        """End, and wait for it.
+        """End the thread, and wait for it.
 
         Raises:
-            LabError: it could not put its records.
+            LabError: a put failed.
         """
         self._ended.set()
         if self.is_alive():
@@ -82,18 +82,18 @@ class Stroll(threading.Thread):
             raise LabError(f"the producer failed: {self._failed}") from self._failed
 
 
-def furthest(produced: Iterable[Record]) -> dict[str, Place]:
-    """Of each shard, the place of the last of these records."""
-    last: dict[str, Place] = {}
+def last_positions(produced: Iterable[Record]) -> dict[str, RecordPosition]:
+    """The position of the last of these records in each shard."""
+    last: dict[str, RecordPosition] = {}
     for record in produced:
-        last[record.shard] = max(record.place, last.get(record.shard, record.place))
+        last[record.shard] = max(record.position, last.get(record.shard, record.position))
     return last
 
 
-def _parts(packed: Sequence[Packed]) -> Iterable[Sequence[Packed]]:
+def _parts(packed: Sequence[KinesisRecord]) -> Iterable[Sequence[KinesisRecord]]:
     return (packed[start : start + MAX_PUT] for start in range(0, len(packed), MAX_PUT))
 
 
-def _records(packed: Packed, put: Mapping[str, Any]) -> list[Record]:
+def _records(packed: KinesisRecord, put: Mapping[str, Any]) -> list[Record]:
     sequence = int(put["SequenceNumber"])
-    return [Record(user.n, put["ShardId"], Place(sequence, sub)) for sub, user in enumerate(packed.users)]
+    return [Record(user.n, put["ShardId"], RecordPosition(sequence, sub)) for sub, user in enumerate(packed.user_records)]

@@ -1,6 +1,6 @@
-"""Numbered user records, and the Kinesis records they travel in: alone, or several in one as the KPL packs them.
+"""Numbered user records, and the Kinesis records that carry them: one each, or several in an aggregate like the KPL's. Pure.
 
-Pure. The number makes the account at the end possible: whatever happens on the way, each must come out exactly once.
+The account at the end needs the numbers: each must be delivered exactly once, whatever happens meanwhile.
 """
 
 import hashlib
@@ -13,14 +13,14 @@ from typing import Any
 # github.com/awslabs/amazon-kinesis-producer, aggregation-format.md: magic, protobuf AggregatedRecord, MD5 of the latter.
 MAGIC = bytes.fromhex("f3899ac2")
 AGGREGATE = 8  # user records in an aggregate
-EVERY = 3  # every so many Kinesis records, one is an aggregate
-LANES = 16  # as many hash keys, evenly over all of them: a shard of a stream of four has four
+EVERY = 3  # one Kinesis record of three is an aggregate
+KEYS = 16  # hash keys in use, evenly spread: each shard of a stream of four has four of them
 HASH_KEYS = 2**128
 
 
 @dataclass(frozen=True, slots=True)
-class User:
-    """A record as an application sees it; `hash_key` decides the shard."""
+class NumberedRecord:
+    """A user record; `hash_key` decides its shard."""
 
     n: int
     hash_key: int
@@ -37,38 +37,38 @@ class User:
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class KinesisRecord:
     """One Kinesis record: a user record, or an aggregate of several."""
 
-    users: tuple[User, ...]
+    user_records: tuple[NumberedRecord, ...]
 
     @property
     def aggregated(self) -> bool:
-        """Whether there is an aggregate in it."""
-        return len(self.users) > 1
+        """Whether it is an aggregate."""
+        return len(self.user_records) > 1
 
     def entry(self) -> dict[str, Any]:
-        """As PutRecords wants it."""
-        first = self.users[0]
-        key, data = ("a", aggregate(self.users)) if self.aggregated else (first.key, first.data)
+        """The entry for PutRecords."""
+        first = self.user_records[0]
+        key, data = ("a", aggregate(self.user_records)) if self.aggregated else (first.key, first.data)
         return {"PartitionKey": key, "ExplicitHashKey": str(first.hash_key), "Data": data}
 
 
-def lanes(low: int = 0, high: int = HASH_KEYS - 1) -> list[int]:
-    """The hash keys we use that lie within a range, bounds included."""
-    middles = ((2 * lane + 1) * HASH_KEYS // (2 * LANES) for lane in range(LANES))
+def hash_keys(low: int = 0, high: int = HASH_KEYS - 1) -> list[int]:
+    """The hash keys in use within a range, bounds included."""
+    middles = ((2 * number + 1) * HASH_KEYS // (2 * KEYS) for number in range(KEYS))
     return [key for key in middles if low <= key <= high]
 
 
-def series(numbers: Iterator[int], hash_keys: Sequence[int], count: int) -> list[Packed]:
-    """The next Kinesis records, spread over hash keys in turn; every third is an aggregate, and always the last."""
+def series(numbers: Iterator[int], hash_keys: Sequence[int], count: int) -> list[KinesisRecord]:
+    """The next `count` Kinesis records, on the hash keys in turn. Every third and the last are aggregates."""
     sizes = [AGGREGATE if left % EVERY == 1 else 1 for left in range(count, 0, -1)]
     targets = itertools.islice(itertools.cycle(hash_keys), count)
     return [_packed(numbers, size, target) for size, target in zip(sizes, targets, strict=True)]
 
 
-def aggregate(users: Iterable[User]) -> bytes:
-    """User records in one Kinesis record, as the Kinesis Producer Library writes them."""
+def aggregate(users: Iterable[NumberedRecord]) -> bytes:
+    """NumberedRecord records in one Kinesis record, as the Kinesis Producer Library writes them."""
     kept = list(users)
     keys = sorted({user.key for user in kept})
     hashes = sorted({str(user.hash_key) for user in kept})
@@ -79,8 +79,8 @@ def aggregate(users: Iterable[User]) -> bytes:
     return MAGIC + body + hashlib.md5(body, usedforsecurity=False).digest()
 
 
-def _packed(numbers: Iterator[int], size: int, hash_key: int) -> Packed:
-    return Packed(tuple(User(n, hash_key) for n in itertools.islice(numbers, size)))
+def _packed(numbers: Iterator[int], size: int, hash_key: int) -> KinesisRecord:
+    return KinesisRecord(tuple(NumberedRecord(n, hash_key) for n in itertools.islice(numbers, size)))
 
 
 def _varint(number: int) -> bytes:

@@ -1,4 +1,4 @@
-"""The stream: made, split and merged through the Kinesis API, which alone knows its shards."""
+"""The stream: created, split, merged and listed through the Kinesis API."""
 
 import time
 from collections.abc import Mapping
@@ -12,8 +12,8 @@ ACTIVE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Shard:
-    """A shard: its range of hash keys, bounds included, and its parents."""
+class StreamShard:
+    """A listed shard: its range of hash keys, bounds included, and its parents."""
 
     id: str
     low: int
@@ -23,12 +23,12 @@ class Shard:
 
     @property
     def short(self) -> str:
-        """Its number, for people: shardId-000000000004 is `4`."""
+        """Its number: `4` for shardId-000000000004."""
         return short(self.id)
 
 
 def short(shard_id: str) -> str:
-    """The number of a shard, without the zeros before it."""
+    """The number of a shard, without leading zeros."""
     return shard_id.rpartition("-")[2].lstrip("0") or "0"
 
 
@@ -38,34 +38,34 @@ def shard_id(number: int) -> str:
 
 
 class Stream:
-    """One stream."""
+    """A Kinesis stream."""
 
     def __init__(self, kinesis: Any, name: str) -> None:
         self.kinesis, self.name = kinesis, name
 
     def create(self, shards: int) -> None:
-        """Make it."""
+        """Create it, and wait until it is active."""
         self.kinesis.create_stream(StreamName=self.name, ShardCount=shards)
         self._active()
 
-    def shards(self) -> Mapping[str, Shard]:
-        """All shards, also closed ones."""
+    def shards(self) -> Mapping[str, StreamShard]:
+        """All shards, closed ones too."""
         listed = self.kinesis.list_shards(StreamName=self.name)["Shards"]
         return {found["ShardId"]: _shard(found) for found in listed}
 
     def parents(self) -> Mapping[str, tuple[str, ...]]:
-        """Each shard's parents."""
+        """The parents of each shard."""
         return {shard.id: shard.parents for shard in self.shards().values()}
 
     def split(self, number: int) -> tuple[str, ...]:
-        """Split a shard in the middle; gives its children."""
+        """Split a shard in the middle; returns its children."""
         parent = self.shards()[shard_id(number)]
         middle = (parent.low + parent.high + 1) // 2
         self.kinesis.split_shard(StreamName=self.name, ShardToSplit=parent.id, NewStartingHashKey=str(middle))
         return self._children(parent.id)
 
     def merge(self, first: int, second: int) -> tuple[str, ...]:
-        """Merge two neighbours; gives their child."""
+        """Merge two neighbours; returns their child."""
         one, other = shard_id(first), shard_id(second)
         self.kinesis.merge_shards(StreamName=self.name, ShardToMerge=one, AdjacentShardToMerge=other)
         return self._children(one)
@@ -84,10 +84,10 @@ class Stream:
         return str(summary["StreamDescriptionSummary"]["StreamStatus"])
 
 
-def _shard(found: Mapping[str, Any]) -> Shard:
+def _shard(found: Mapping[str, Any]) -> StreamShard:
     parents = (found.get("ParentShardId"), found.get("AdjacentParentShardId"))
     keys = found["HashKeyRange"]
-    return Shard(
+    return StreamShard(
         id=found["ShardId"],
         low=int(keys["StartingHashKey"]),
         high=int(keys["EndingHashKey"]),

@@ -1,4 +1,4 @@
-"""The proxy, before a real service: what becomes of calls in each weather."""
+"""The proxy, before a real service: what happens to calls under each behaviour."""
 
 import http.client
 import json
@@ -10,7 +10,7 @@ import cbor2
 import pytest
 
 from sluice_lab.aws import proxy
-from sluice_lab.aws.proxy import FAIR, Kind, Proxy, Upstream, Weather
+from sluice_lab.aws.proxy import NORMAL, Behaviour, CallOutcome, Proxy, Upstream
 
 HOST = "127.0.0.1"
 JSON = "application/x-amz-json-1.0"
@@ -56,21 +56,22 @@ def ask(found: Proxy, connection: http.client.HTTPConnection | None = None, kind
     return reply.status, reply.read(), dict(reply.getheaders())
 
 
-def test_in_fair_weather_calls_pass_as_they_are(behind: Proxy) -> None:
+def test_normally_calls_pass_as_they_are(behind: Proxy) -> None:
     """Status, headers, bodies; many over one connection."""
     connection = http.client.HTTPConnection(HOST, behind.port, timeout=5)
     for _ in range(3):
         status, body, headers = ask(behind, connection)
         assert (status, body, headers["X-Target"]) == (201, b"body/a", "t")
-    assert behind.calls == {Kind.PASSED: 3}
+    assert behind.calls == {CallOutcome.PASSED: 3}
 
 
 @pytest.mark.parametrize(
-    ("kind", "status", "code"), [(Kind.THROTTLED, 400, "ProvisionedThroughputExceededException"), (Kind.FAILED, 500, "InternalServerError")]
+    ("outcome", "status", "code"),
+    [(CallOutcome.THROTTLED, 400, "ProvisionedThroughputExceededException"), (CallOutcome.FAILED, 500, "InternalServerError")],
 )
-def test_a_refusal_is_worded_as_the_service_words_it(behind: Proxy, kind: Kind, status: int, code: str) -> None:
+def test_a_refusal_is_worded_as_the_service_words_it(behind: Proxy, outcome: CallOutcome, status: int, code: str) -> None:
     """In the format that was spoken; the service never hears of the call."""
-    behind.weather = Weather(kind)
+    behind.behaviour = Behaviour(outcome)
     found, body, headers = ask(behind)
     assert (found, json.loads(body)["__type"], headers["x-amzn-errortype"]) == (status, code, code)
     found, body, headers = ask(behind, kind="application/x-amz-cbor-1.1")
@@ -78,10 +79,10 @@ def test_a_refusal_is_worded_as_the_service_words_it(behind: Proxy, kind: Kind, 
     assert Echo.served == 0
 
 
-@pytest.mark.parametrize(("kind", "served"), [(Kind.CUT, 0), (Kind.LOST, 1)])
-def test_a_call_without_a_reply_was_done_or_not(behind: Proxy, kind: Kind, served: int) -> None:
+@pytest.mark.parametrize(("outcome", "served"), [(CallOutcome.CUT, 0), (CallOutcome.LOST, 1)])
+def test_a_call_without_a_reply_was_done_or_not(behind: Proxy, outcome: CallOutcome, served: int) -> None:
     """The caller cannot tell; we can."""
-    behind.weather = Weather(kind)
+    behind.behaviour = Behaviour(outcome)
     with pytest.raises((ConnectionError, http.client.HTTPException)):
         ask(behind)
     assert Echo.served == served
@@ -89,13 +90,13 @@ def test_a_call_without_a_reply_was_done_or_not(behind: Proxy, kind: Kind, serve
 
 def test_a_share_of_the_calls_is_hit_and_the_seed_says_which(behind: Proxy) -> None:
     """About that many; the same ones with the same seed."""
-    behind.weather = Weather(Kind.FAILED, share=0.3)
-    first = [behind.decide().kind for _ in range(200)]
+    behind.behaviour = Behaviour(CallOutcome.FAILED, share=0.3)
+    first = [behind.decide().outcome for _ in range(200)]
     again = Proxy(Upstream("http://nowhere"), HOST, seed=3)
-    again.weather = behind.weather
-    assert first == [again.decide().kind for _ in range(200)]
+    again.behaviour = behind.behaviour
+    assert first == [again.decide().outcome for _ in range(200)]
     again._server.server_close()
-    assert 30 < first.count(Kind.FAILED) < 90
+    assert 30 < first.count(CallOutcome.FAILED) < 90
 
 
 def test_a_service_that_is_gone_is_said_to_be_unavailable() -> None:
@@ -104,11 +105,11 @@ def test_a_service_that_is_gone_is_said_to_be_unavailable() -> None:
         assert ask(found)[0] == 503
 
 
-def test_weather_changes_while_connections_are_kept(behind: Proxy) -> None:
+def test_the_behaviour_changes_while_connections_are_kept(behind: Proxy) -> None:
     """Clients keep theirs for minutes."""
     connection = http.client.HTTPConnection(HOST, behind.port, timeout=5)
     statuses = []
-    for weather in (FAIR, Weather(Kind.FAILED), FAIR):
-        behind.weather = weather
+    for behaviour in (NORMAL, Behaviour(CallOutcome.FAILED), NORMAL):
+        behind.behaviour = behaviour
         statuses.append(ask(behind, connection)[0])
     assert statuses == [201, 500, 201]

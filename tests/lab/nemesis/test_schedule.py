@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from sluice_lab.nemesis.schedule import HEAVY, QUIET_END, Kind, schedule
+from sluice_lab.nemesis.schedule import HEAVY, QUIET_END, FaultKind, schedule
 
-ASKED_FOR = set(Kind) - {Kind.EVICT_DRIVER, Kind.CUT, Kind.LOSE}  # the other three come in longer ones
+ASKED_FOR = set(FaultKind) - {FaultKind.EVICT_DRIVER, FaultKind.CUT, FaultKind.LOSE}  # the other three come in longer ones
 SEEDS = range(200)
 
 
@@ -18,19 +18,19 @@ def test_a_seed_is_a_schedule() -> None:
 
 def test_five_minutes_hold_every_kind_that_was_asked_for() -> None:
     """Whatever the seed."""
-    assert [seed for seed in SEEDS if ASKED_FOR - {deed.kind for deed in schedule(seed, 300)}] == []
+    assert [seed for seed in SEEDS if ASKED_FOR - {fault.kind for fault in schedule(seed, 300)}] == []
 
 
 def test_a_longer_one_holds_every_kind() -> None:
     """Lost replies, cut connections and an evicted driver too."""
-    assert [seed for seed in SEEDS if set(Kind) - {deed.kind for deed in schedule(seed, 600)}] == []
+    assert [seed for seed in SEEDS if set(FaultKind) - {fault.kind for fault in schedule(seed, 600)}] == []
 
 
 @pytest.mark.parametrize("seconds", [90.0, 300.0])
-def test_deeds_come_in_order_and_leave_time_at_the_end(seconds: float) -> None:
-    """A deed of several parts may end its last one a little later."""
+def test_faults_come_in_order_and_leave_time_at_the_end(seconds: float) -> None:
+    """A fault of several parts may end its last one a little later."""
     for seed in SEEDS:
-        times = [deed.at for deed in schedule(seed, seconds)]
+        times = [fault.at for fault in schedule(seed, seconds)]
         assert times == sorted(times)
         assert times[0] > 0
         assert times[-1] <= seconds - QUIET_END + 12
@@ -39,20 +39,20 @@ def test_deeds_come_in_order_and_leave_time_at_the_end(seconds: float) -> None:
 def test_what_is_interrupted_is_at_work() -> None:
     """Before an executor is killed or made a zombie, or its driver cut off, tasks are made to take seconds."""
     for seed in SEEDS:
-        deeds = schedule(seed, 300)
-        slow = {deed.at for deed in deeds if deed.kind is Kind.SLOW}
-        hard = [deed for deed in deeds if deed.kind in {Kind.KILL_EXECUTOR, Kind.ZOMBIE, Kind.CUT_DRIVER}]
-        assert all(any(0 < deed.at - at <= 2.0001 for at in slow) for deed in hard)
+        faults = schedule(seed, 300)
+        slow = {fault.at for fault in faults if fault.kind is FaultKind.SLOW}
+        hard = [fault for fault in faults if fault.kind in {FaultKind.KILL_EXECUTOR, FaultKind.ZOMBIE, FaultKind.CUT_DRIVER}]
+        assert all(any(0 < fault.at - at <= 2.0001 for at in slow) for fault in hard)
 
 
 def test_outages_begin_one_after_the_other() -> None:
     """With some time between; one that reaches into the next of the same service gives way to it."""
     for seed in SEEDS:
-        began = [deed.at for deed in schedule(seed, 600) if deed.kind in {Kind.THROTTLE, Kind.FAIL, Kind.CUT, Kind.LOSE}]
+        began = [fault.at for fault in schedule(seed, 600) if fault.kind in {FaultKind.THROTTLE, FaultKind.FAIL, FaultKind.CUT, FaultKind.LOSE}]
         assert all(later - earlier > HEAVY[0] - 0.2 for earlier, later in pairwise(began))
 
 
 def test_titles_say_what_is_done() -> None:
     """To whom follows at run time, so that stands beside it."""
-    titles = {deed.title for seed in SEEDS for deed in schedule(seed, 300)}
+    titles = {fault.title for seed in SEEDS for fault in schedule(seed, 300)}
     assert {"scale to 4", "scale to 2", "fail Kinesis 100%", "delay DynamoDB 0.3 s", "zombie"} <= titles

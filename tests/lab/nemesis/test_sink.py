@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.spark.arrow import SCHEMA
-from sluice_lab.nemesis import sink, witness
+from sluice_lab.nemesis import history, sink
 from sluice_lab.scenario import delivered
-from sluice_lab.scenario.ledger import Place
+from sluice_lab.scenario.account import RecordPosition
 
 INFO = BatchInfo("id", 7, replay=False, stream="s", shards=("a", "b"))
 
@@ -31,7 +31,7 @@ def batch(*places: tuple[str, int]) -> pa.RecordBatch:
 def test_pieces_hold_every_record_once_in_order() -> None:
     """At most four a shard; a shard that comes again in one batch is another run of it."""
     found = batch(*(("a", n) for n in range(10)), ("b", 99), *(("a", n) for n in (10, 11)))
-    cut = [(shard, [int(number) for number, _ in sink.places(piece)]) for shard, piece in sink.pieces(found)]
+    cut = [(shard, [int(number) for number, _ in sink.positions(piece)]) for shard, piece in sink.pieces(found)]
     assert cut == [("a", [0, 1, 2]), ("a", [3, 4, 5]), ("a", [6, 7, 8]), ("a", [9]), ("b", [99]), ("a", [10]), ("a", [11])]
     assert list(sink.pieces(batch())) == []
 
@@ -47,10 +47,10 @@ def test_a_batch_is_seen_and_stored_and_stored_only_once(spark: SparkSession, tm
     info = replace(INFO, args={"home": str(tmp_path)})
     for _ in range(2):
         sink.process(frame, info)
-    seen = witness.parse(line for file in (tmp_path / "seen").iterdir() for line in file.read_text().splitlines())
-    assert [(issue.epoch, issue.batch) for issue in seen.issues] == [("n-driver-1", 7)] * 2
-    assert {stint.shard: stint.places for stint in seen.stints} == {"a": (Place(1, 0), Place(2, 0)), "b": (Place(1, 0),)}
-    assert [found.record.n for found in delivered.read(tmp_path / "stored")] == [1, 2, 1]
+    found = history.parse(line for file in (tmp_path / "seen").iterdir() for line in file.read_text().splitlines())
+    assert [(invocation.epoch, invocation.batch) for invocation in found.invocations] == [("n-driver-1", 7)] * 2
+    assert {read.shard: read.positions for read in found.reads} == {"a": (RecordPosition(1, 0), RecordPosition(2, 0)), "b": (RecordPosition(1, 0),)}
+    assert [each.record.n for each in delivered.read(tmp_path / "stored")] == [1, 2, 1]
 
 
 def test_a_containers_beginning_is_its_first_processs() -> None:

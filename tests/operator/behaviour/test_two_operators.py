@@ -50,7 +50,7 @@ def served(admin: Admin) -> bool:
         return False
 
 
-def operator(server: apiserver.ApiServer, user: str, own: str) -> processes.Running:
+def operator(server: apiserver.LocalApiServer, user: str, own: str) -> processes.Running:
     """One that acts at once, for its class has no other."""
     environment = {
         "KUBECONFIG": str(server.kubeconfig(user)),

@@ -91,7 +91,7 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[apiserver.ApiServer]:
+def server() -> Iterator[apiserver.LocalApiServer]:
     """With the accounts, rights, bindings and the admission policy that the chart makes for drivers."""
     chart = rendered(consumer={"namespaces": [HOME]}, admissionPolicy={"enabled": True})
     objects = [body for kind in OBJECTS for body in of(kind, chart) if body["metadata"]["namespace"] == HOME]
@@ -107,7 +107,7 @@ def server() -> Iterator[apiserver.ApiServer]:
 
 
 @pytest.fixture(scope="module")
-def calls(server: apiserver.ApiServer, tmp_path_factory: pytest.TempPathFactory) -> set[Right]:
+def calls(server: apiserver.LocalApiServer, tmp_path_factory: pytest.TempPathFactory) -> set[Right]:
     """Of an epoch: executors start, come and go, crash, are taken away, hang, and are not wanted any more; reports; the end."""
     folder, admin = tmp_path_factory.mktemp("driver"), Admin(server)
     here, settings = made(admin, folder, 1)
@@ -135,7 +135,7 @@ def running(settings: dict[str, str], admin: Admin, folder: Path) -> Iterator[tu
             driver.end()
 
 
-def access(server: apiserver.ApiServer, here: conf.PodAddress) -> dict[str, str]:
+def access(server: apiserver.LocalApiServer, here: conf.PodAddress) -> dict[str, str]:
     """Where Spark finds the server, and who it is there: the account, by a token of this pod, as the kubelet asks for it."""
     bound = {"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": here.name, "uid": here.uid}}
     token = Admin(server).call("POST", f"api/v1/namespaces/{HOME}/serviceaccounts/{ACCOUNT}/token", {"spec": bound})["status"]["token"]
@@ -146,7 +146,7 @@ def access(server: apiserver.ApiServer, here: conf.PodAddress) -> dict[str, str]
     }
 
 
-def is_refused(server: apiserver.ApiServer, token: str) -> bool:
+def is_refused(server: apiserver.LocalApiServer, token: str) -> bool:
     """Whether a pod is refused that RBAC lets the driver make: nothing of Sluice's."""
     pod = {"metadata": {"generateName": "web-"}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}}
     url = f"{server.url}/api/v1/namespaces/{HOME}/pods?dryRun=All"
@@ -209,7 +209,7 @@ def replaced(driver: Told, kubelet: Kubelet, lost: str) -> None:
     driver.tell("live 2")
 
 
-def report(server: apiserver.ApiServer, token: str, here: conf.PodAddress, folder: Path) -> None:
+def report(server: apiserver.LocalApiServer, token: str, here: conf.PodAddress, folder: Path) -> None:
     """What our own driver asks: the target, and its report."""
     (folder / "token").write_text(token)
     host, _, port = server.url.removeprefix("https://").partition(":")
@@ -248,7 +248,7 @@ def test_rights_are_the_calls(calls: set[Right]) -> None:
     assert granted(rendered(consumer={"namespaces": [HOME]})) == calls
 
 
-def test_a_driver_that_an_older_operator_made_goes_on_with_these_rights(server: apiserver.ApiServer, calls: set[Right], tmp_path: Path) -> None:
+def test_a_driver_that_an_older_operator_made_goes_on_with_these_rights(server: apiserver.LocalApiServer, calls: set[Right], tmp_path: Path) -> None:
     """It asks for claims and Services, is refused, and scales and ends as before: a chart is upgraded beside running drivers."""
     assert calls, "first what may not be refused"
     admin = Admin(server)

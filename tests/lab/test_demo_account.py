@@ -1,18 +1,18 @@
-"""The demo's account: it must see every way in which records can be lost, doubled or come in the wrong order."""
+"""The demo's account: it must see every way in which records can be lost, repeated_numbers or come in the wrong order."""
 
 import dataclasses
 
 import pytest
 
-from sluice_lab.scenario import ledger
-from sluice_lab.scenario.ledger import Books, Delivered, Line, Place, Record
+from sluice_lab.scenario import account
+from sluice_lab.scenario.account import AccountInput, Delivered, Record, RecordPosition, ShardAccount
 
 A, B, CHILD = "shardId-000000000000", "shardId-000000000001", "shardId-000000000002"
 
 
 def record(n: int, shard: str = A, sub: int = 0) -> Record:
     """A record whose sequence number is its number."""
-    return Record(n, shard, Place(n, sub))
+    return Record(n, shard, RecordPosition(n, sub))
 
 
 def batches(*each: list[Record]) -> list[Delivered]:
@@ -21,68 +21,68 @@ def batches(*each: list[Record]) -> list[Delivered]:
 
 
 PRODUCED = [record(1), record(2), record(3), record(11, B), record(12, B)]
-GOOD = Books(PRODUCED, {A: Place(1, 0)}, batches([record(2), record(11, B)], [record(3), record(12, B)]), {})
+GOOD = AccountInput(PRODUCED, {A: RecordPosition(1, 0)}, batches([record(2), record(11, B)], [record(3), record(12, B)]), {})
 
 
-def delivered(*each: list[Record]) -> Books:
-    """The good books, but for what was delivered."""
+def delivered(*each: list[Record]) -> AccountInput:
+    """The input of a right account, with other deliveries."""
     return dataclasses.replace(GOOD, delivered=batches(*each))
 
 
-def test_a_story_that_ends_well() -> None:
+def test_a_right_account() -> None:
     """Everything KCL had not processed came once, in order."""
-    found = ledger.account(GOOD)
+    found = account.compare(GOOD)
     assert found.right
-    assert found.total == Line(produced=5, processed=1, delivered=4)
-    assert found.shards[A] == Line(produced=3, processed=1, delivered=2)
+    assert found.total == ShardAccount(produced=5, processed=1, delivered=4)
+    assert found.shards[A] == ShardAccount(produced=3, processed=1, delivered=2)
 
 
 def test_a_record_that_never_came_is_missing() -> None:
     """And is named by its number."""
-    found = ledger.account(delivered([record(2), record(11, B)], [record(3)]))
-    assert (found.total.missing, found.lost, found.right) == (1, (12,), False)
+    found = account.compare(delivered([record(2), record(11, B)], [record(3)]))
+    assert (found.total.missing, found.missing_numbers, found.right) == (1, (12,), False)
     assert found.shards[B].missing == 1
 
 
 def test_a_record_that_came_twice_is_repeated() -> None:
     """Each delivery beyond the first counts."""
-    found = ledger.account(delivered([record(2), record(11, B)], [record(3), record(3), record(12, B), record(12, B), record(12, B)]))
-    assert (found.total.repeated, found.total.disorder, found.doubled, found.right) == (3, 0, (3, 12), False)
+    found = account.compare(delivered([record(2), record(11, B)], [record(3), record(3), record(12, B), record(12, B), record(12, B)]))
+    assert (found.total.repeated, found.total.out_of_order, found.repeated_numbers, found.right) == (3, 0, (3, 12), False)
 
 
 def test_what_kcl_had_processed_must_not_come_again() -> None:
     """A delivery of it is neither missing nor repeated, and still wrong."""
-    found = ledger.account(delivered([record(1), record(2), record(11, B)], [record(3), record(12, B)]))
-    assert (found.total.again, found.total.repeated, found.doubled, found.right) == (1, 0, (1,), False)
+    found = account.compare(delivered([record(1), record(2), record(11, B)], [record(3), record(12, B)]))
+    assert (found.total.reprocessed, found.total.repeated, found.repeated_numbers, found.right) == (1, 0, (1,), False)
 
 
-def test_a_delivery_of_something_never_put_is_strange() -> None:
+def test_a_delivery_of_something_never_put_is_unexpected() -> None:
     """For example a number in another place than where it was put."""
-    found = ledger.account(delivered([record(2), record(11, B)], [record(3), record(12, B), dataclasses.replace(record(3), shard=B)]))
-    assert (found.total.strange, found.right) == (1, False)
-    alien = ledger.account(delivered([Record(99, A, Place(0, 0)), record(2), record(11, B)], [record(3), record(12, B)]))
-    assert (alien.total.strange, alien.total.again, alien.doubled) == (1, 0, ())
+    found = account.compare(delivered([record(2), record(11, B)], [record(3), record(12, B), dataclasses.replace(record(3), shard=B)]))
+    assert (found.total.unexpected, found.right) == (1, False)
+    alien = account.compare(delivered([Record(99, A, RecordPosition(0, 0)), record(2), record(11, B)], [record(3), record(12, B)]))
+    assert (alien.total.unexpected, alien.total.reprocessed, alien.repeated_numbers) == (1, 0, ())
 
 
-def test_a_later_record_before_an_earlier_one_is_disorder() -> None:
+def test_a_later_record_before_an_earlier_one_is_out_of_order() -> None:
     """Within a batch, and over batches."""
     for order in ([[record(3), record(2)], []], [[record(3)], [record(2)]]):
-        found = ledger.account(delivered(*order, [record(11, B), record(12, B)]))
-        assert (found.shards[A].disorder, found.shards[B].disorder, found.right) == (1, 0, False)
+        found = account.compare(delivered(*order, [record(11, B), record(12, B)]))
+        assert (found.shards[A].out_of_order, found.shards[B].out_of_order, found.right) == (1, 0, False)
 
 
 def test_user_records_of_an_aggregate_have_an_order() -> None:
     """They share a sequence number; their index decides."""
-    whole = [Record(n, A, Place(7, n)) for n in range(3)]
-    right = ledger.account(Books(whole, {}, batches(whole), {}))
-    wrong = ledger.account(Books(whole, {}, batches(list(reversed(whole))), {}))
-    assert (right.total.disorder, wrong.total.disorder) == (0, 2)
+    whole = [Record(n, A, RecordPosition(7, n)) for n in range(3)]
+    right = account.compare(AccountInput(whole, {}, batches(whole), {}))
+    wrong = account.compare(AccountInput(whole, {}, batches(list(reversed(whole))), {}))
+    assert (right.total.out_of_order, wrong.total.out_of_order) == (0, 2)
 
 
 def test_a_checkpoint_inside_an_aggregate_splits_it() -> None:
     """What lies up to it was processed, the rest is to come."""
-    whole = [Record(n, A, Place(7, n)) for n in range(8)]
-    found = ledger.account(Books(whole, {A: Place(7, 4)}, batches(whole[5:]), {}))
+    whole = [Record(n, A, RecordPosition(7, n)) for n in range(8)]
+    found = account.compare(AccountInput(whole, {A: RecordPosition(7, 4)}, batches(whole[5:]), {}))
     assert (found.right, found.total.processed, found.total.delivered) == (True, 5, 3)
 
 
@@ -98,13 +98,13 @@ def test_a_checkpoint_inside_an_aggregate_splits_it() -> None:
 def test_a_child_comes_in_a_later_batch_than_its_parents_last(order: list[list[Record]], right: bool) -> None:  # noqa: FBT001 - a column of the table
     """A child never shares a batch with its parent, so order holds whatever a pipeline does inside a batch."""
     produced = [record(1), record(2), record(21, CHILD)]
-    found = ledger.account(Books(produced, {}, batches(*order), {CHILD: (A,)}))
+    found = account.compare(AccountInput(produced, {}, batches(*order), {CHILD: (A,)}))
     assert found.right is right
 
 
 def test_an_account_of_nothing_is_no_success() -> None:
     """An empty sink over an empty stream must not pass."""
-    assert not ledger.account(Books([], {}, [], {})).right
+    assert not account.compare(AccountInput([], {}, [], {})).right
 
 
 @pytest.mark.parametrize(
@@ -123,4 +123,4 @@ def test_an_account_of_nothing_is_no_success() -> None:
 def test_a_shard_is_behind_until_its_last_record_is_passed(position: dict[str, object] | None, reached: bool) -> None:  # noqa: FBT001 - a column
     """Sequence numbers compare as numbers, not as text."""
     shown = {} if position is None else {A: position}
-    assert ledger.behind({A: Place(7, 5)}, shown) == ([] if reached else [A])
+    assert account.behind({A: RecordPosition(7, 5)}, shown) == ([] if reached else [A])

@@ -1,4 +1,4 @@
-"""The demo's resource, its pods and events, read through the Kubernetes API."""
+"""Reads a KinesisConsumer, its pods and its events through the Kubernetes API."""
 
 from pathlib import Path
 from typing import Any
@@ -6,21 +6,21 @@ from typing import Any
 import kubernetes
 
 from sluice_lab.scenario import observed
-from sluice_lab.scenario.observed import Sight
+from sluice_lab.scenario.observed import ConsumerSnapshot
 
 SECONDS = 5
 
 
-class Watching:
-    """One KinesisConsumer."""
+class ResourceReader:
+    """A reader of one KinesisConsumer."""
 
     def __init__(self, kubeconfig: Path, namespace: str, name: str) -> None:
         self._namespace, self._name = namespace, name
         client = kubernetes.config.new_client_from_config(config_file=str(kubeconfig))
         self._custom, self._core = kubernetes.client.CustomObjectsApi(client), kubernetes.client.CoreV1Api(client)
 
-    def look(self) -> Sight:
-        """One look, over three calls."""
+    def read(self) -> ConsumerSnapshot:
+        """A snapshot, from three calls."""
         kind = {"group": "sluice.dev", "version": "v1alpha1", "plural": "kinesisconsumers"}
         found = self._custom.get_namespaced_custom_object(**kind, namespace=self._namespace, name=self._name, _request_timeout=SECONDS)
         pods = self._list("pod", label_selector=f"sluice.dev/consumer={self._name}")

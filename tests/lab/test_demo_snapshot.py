@@ -6,8 +6,8 @@ from typing import Any
 from rich.console import Console
 
 from sluice_lab.scenario import observed
-from sluice_lab.scenario.observed import Sight
-from sluice_lab.scenario.view import View
+from sluice_lab.scenario.live_view import LiveView
+from sluice_lab.scenario.observed import ConsumerSnapshot
 
 RESOURCE: dict[str, Any] = {
     "spec": {"replicas": 3},
@@ -87,23 +87,23 @@ def test_a_consumer_without_kubernetes() -> None:
 
 
 def test_a_log_gets_a_line_for_a_change_of_state_and_none_for_a_batch() -> None:
-    """Where no terminal is, hundreds of redraws would bury the story."""
-    running = Sight(phase="Running", batch=1, driver="a")
-    looks = iter([Sight(phase="Starting"), running, dataclasses.replace(running, batch=2), dataclasses.replace(running, driver="")])
+    """Where no terminal is, hundreds of redraws would hide the changes."""
+    running = ConsumerSnapshot(phase="Running", batch=1, driver="a")
+    snapshots = iter([ConsumerSnapshot(phase="Starting"), running, dataclasses.replace(running, batch=2), dataclasses.replace(running, driver="")])
     out = Console(force_terminal=False, record=True, width=100)
-    view = View(lambda: next(looks), lambda: 5, out)
+    view = LiveView(lambda: next(snapshots), lambda: 5, out)
     for _ in range(4):
-        view.look()
+        view.refresh()
     lines = out.export_text().splitlines()
     assert [line.split("s  ", 1)[1] for line in lines] == ["Starting", "Running, driver a  (batch 1)"]
-    assert view.sight.produced == 5
+    assert view.snapshot.produced == 5
 
 
-def test_a_look_that_fails_leaves_the_last_one() -> None:
+def test_a_read_that_fails_leaves_the_last_snapshot() -> None:
     """The API may be away for a moment."""
 
-    def fail() -> Sight:
+    def fail() -> ConsumerSnapshot:
         raise OSError
 
-    view = View(fail, lambda: 0, Console(force_terminal=False))
-    assert view.look() == Sight()
+    view = LiveView(fail, lambda: 0, Console(force_terminal=False))
+    assert view.refresh() == ConsumerSnapshot()

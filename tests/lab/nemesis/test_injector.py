@@ -1,32 +1,32 @@
-"""The pure parts of what does the harm: victims, and rules that cut a pod off."""
+"""The pure parts of the injector: victims, and rules that cut a pod off."""
 
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from sluice_lab.nemesis import hands, manifest
-from sluice_lab.scenario.topology import Shard
+from sluice_lab.nemesis import injector, manifest
+from sluice_lab.scenario.topology import StreamShard
 
 
 def test_a_pick_names_a_victim_whatever_their_order() -> None:
-    """The same one for the same pods; nobody if there are none."""
-    assert [hands.chosen(["c", "a", "b"], pick) for pick in (0, 0.34, 0.999)] == ["a", "b", "c"]
-    assert hands.chosen([], 0.5) == ""
+    """The same one for the same pods; none if there are none."""
+    assert [injector.chosen(["c", "a", "b"], pick) for pick in (0, 0.34, 0.999)] == ["a", "b", "c"]
+    assert injector.chosen([], 0.5) == ""
 
 
 def test_neighbours_lie_side_by_side() -> None:
     """Never the last one and one behind it."""
-    shards = [Shard(str(n), n, n) for n in range(4)]
-    assert {tuple(int(shard.id) for shard in hands.neighbours(shards, pick / 100)) for pick in range(100)} == {(0, 1), (1, 2), (2, 3)}
+    shards = [StreamShard(str(n), n, n) for n in range(4)]
+    assert {tuple(int(shard.id) for shard in injector.neighbours(shards, pick / 100)) for pick in range(100)} == {(0, 1), (1, 2), (2, 3)}
 
 
 def test_a_zombie_reaches_kinesis_and_nothing_else() -> None:
-    """The exceptions come before the rule: the first that fits decides."""
-    rules = hands.but_kinesis("10.0.0.7", "http://172.18.0.1:4567")
+    """The exceptions come before the rule: the first that matches decides."""
+    rules = injector.but_kinesis("10.0.0.7", "http://172.18.0.1:4567")
     assert [rule.rpartition(" ")[2] for rule in rules] == ["ACCEPT", "ACCEPT", "DROP", "DROP"]
     assert rules[0] == "-s 10.0.0.7 -d 172.18.0.1 -p tcp --dport 4567 -j ACCEPT"
-    assert hands.no_dynamodb("10.0.0.7", "http://172.18.0.1:8000") == ["-s 10.0.0.7 -d 172.18.0.1 -p tcp --dport 8000 -j DROP"]
+    assert injector.no_dynamodb("10.0.0.7", "http://172.18.0.1:8000") == ["-s 10.0.0.7 -d 172.18.0.1 -p tcp --dport 8000 -j DROP"]
 
 
 def test_the_manifest_brings_the_pipeline_to_driver_and_executors() -> None:
@@ -46,6 +46,6 @@ def test_the_manifest_brings_the_pipeline_to_driver_and_executors() -> None:
 def test_an_executor_at_work_is_known_by_what_it_wrote(tmp_path: Path, written: str, *, waits: bool) -> None:
     """At once if it wrote within a second; what another wrote says nothing. The node's own `find` and shell, as here."""
     (tmp_path / written).touch()
-    brief = hands.AT_WORK.replace("seq 40", "seq 1")
+    brief = injector.AT_WORK.replace("seq 40", "seq 1")
     found = subprocess.run(["sh", "-xc", brief, "at-work", str(tmp_path), "n-1-exec-1"], capture_output=True, text=True, check=True)
     assert ("sleep" in found.stderr) is waits

@@ -1,7 +1,7 @@
-"""What there is before Sluice: a stream with a past, and the table of the KCL application that read it.
+"""The environment before Sluice: a stream with earlier reshards, and the table of the KCL application that read it.
 
-Shards 0 to 3 get records; 0 is split into 4 and 5, and 1 and 2 are merged into 6; then 3, 4, 5 and 6 get more. The
-application has finished the parents, and of the others it has processed a part, up to the middle of an aggregate.
+Shards 0 to 3 get records. Shard 0 is split into 4 and 5; 1 and 2 are merged into 6. Then 3, 4, 5 and 6 get more. The application has finished the
+parents. Of each other shard it has processed a part, up to the middle of an aggregate.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,8 +14,8 @@ import boto3
 from sluice_lab import places
 from sluice_lab.aws import emulators
 from sluice_lab.scenario import kcl_table, records
-from sluice_lab.scenario.ledger import Place, Record
-from sluice_lab.scenario.producer import Producer, furthest
+from sluice_lab.scenario.account import Record, RecordPosition
+from sluice_lab.scenario.producer import Producer, last_positions
 from sluice_lab.scenario.topology import Stream, shard_id
 from sluice_lab.steps import step
 
@@ -26,12 +26,12 @@ CREDENTIALS = {"AWS_ACCESS_KEY_ID": "demo", "AWS_SECRET_ACCESS_KEY": "demo"}
 PARENTS = (0, 1, 2)
 STARTED = (3, 4, 5, 6)
 RECORDS = 40  # Kinesis records put on each shard, before and after the reshard
-SUB = 4  # the last user record of the aggregate that the application had processed
+SUB = 4  # index of the last user record of the aggregate that the application had processed
 
 
 @dataclass(frozen=True)
 class Aws:
-    """The emulators: clients, and the endpoints that everybody dials."""
+    """The emulators: endpoints and clients."""
 
     kinesis_endpoint: str
     dynamodb_endpoint: str
@@ -40,31 +40,31 @@ class Aws:
 
 
 @dataclass(frozen=True)
-class World:
-    """The stream and its producer, and how far the application had come."""
+class Environment:
+    """The stream, its producer, and the checkpoints of the KCL application."""
 
     aws: Aws
     stream: Stream
     producer: Producer
-    checkpoints: Mapping[str, Place]
+    checkpoints: Mapping[str, RecordPosition]
 
     @property
     def processed(self) -> int:
-        """User records the application had processed."""
-        places = ((record.place, self.checkpoints.get(record.shard)) for record in self.producer.produced)
-        return sum(checkpoint is not None and place <= checkpoint for place, checkpoint in places)
+        """How many user records the application had processed."""
+        pairs = ((record.position, self.checkpoints.get(record.shard)) for record in self.producer.produced)
+        return sum(checkpoint is not None and position <= checkpoint for position, checkpoint in pairs)
 
 
 @contextmanager
-def world(host: str) -> Iterator[World]:
-    """Emulated AWS on an address of this machine, and in it everything there was before Sluice."""
+def prepared(host: str) -> Iterator[Environment]:
+    """Start emulated AWS on an address of this machine, and prepare the environment in it."""
     work = places.work()
     with ExitStack() as stack:
         with step("emulated AWS: DynamoDB Local, kinesis-local") as current:
             dynamodb = stack.enter_context(emulators.dynamodb_local(work, host))
             kinesis = stack.enter_context(emulators.kinesis_local(work, host))
             current.note(f"{dynamodb}, {kinesis}")
-        with step("a stream with a past, and a KCL 3 table over it") as current:
+        with step("a stream with earlier reshards, and its KCL 3 table") as current:
             found = prepare(aws(kinesis, dynamodb))
             current.note(f"{len(found.producer.produced):,} records, {found.processed:,} of them processed by KCL")
         yield found
@@ -78,8 +78,8 @@ def aws(kinesis_endpoint: str, dynamodb_endpoint: str) -> Aws:
     return Aws(kinesis_endpoint, dynamodb_endpoint, kinesis, dynamodb)
 
 
-def prepare(found: Aws) -> World:
-    """Make the stream, its records, and the application's table."""
+def prepare(found: Aws) -> Environment:
+    """Create the stream, its records, and the application's table."""
     stream, producer = Stream(found.kinesis, STREAM), Producer(found.kinesis, STREAM)
     stream.create(4)
     earlier = _fill(stream, producer, (0, 1, 2, 3), RECORDS)
@@ -91,21 +91,21 @@ def prepare(found: Aws) -> World:
     rows = kcl_table.rekeyed(dump["rows"], stream.shards(), checkpoints)
     kcl_table.write(found.dynamodb, TABLE, dump["description"], rows)
     _fill(stream, producer, STARTED, RECORDS // 2)
-    return World(found, stream, producer, checkpoints)
+    return Environment(found, stream, producer, checkpoints)
 
 
 def _fill(stream: Stream, producer: Producer, numbers: Sequence[int], count: int) -> list[Record]:
     shards = stream.shards()
     wanted = [shards[shard_id(number)] for number in numbers]
-    return [record for shard in wanted for record in producer.put(records.lanes(shard.low, shard.high), count)]
+    return [record for shard in wanted for record in producer.put(records.hash_keys(shard.low, shard.high), count)]
 
 
-def _ends(produced: Sequence[Record]) -> dict[str, Place]:
-    last = furthest(produced)
+def _ends(produced: Sequence[Record]) -> dict[str, RecordPosition]:
+    last = last_positions(produced)
     return {shard: last[shard] for shard in map(shard_id, PARENTS)}
 
 
-def _inside(produced: Sequence[Record], shard: str) -> Place:
-    """A place in the middle of the shard's last aggregate."""
-    last = furthest(produced)[shard]
-    return Place(last.sequence, SUB)
+def _inside(produced: Sequence[Record], shard: str) -> RecordPosition:
+    """A position in the middle of the shard's last aggregate."""
+    last = last_positions(produced)[shard]
+    return RecordPosition(last.sequence, SUB)

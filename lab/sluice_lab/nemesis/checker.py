@@ -1,0 +1,135 @@
+"""Checks everything that must hold after an experiment, and reports the measurements. Pure, except `show`."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich import box
+from rich.table import Table
+
+from sluice_lab.nemesis import history, takeover
+from sluice_lab.nemesis.history import History, Pair, ShardRead
+from sluice_lab.nemesis.takeover import Pause, Sample, Window
+from sluice_lab.scenario.account import Account
+from sluice_lab.steps import console
+
+NAMED = 5  # problems of each sort that are named; the rest is counted
+
+
+@dataclass(frozen=True)
+class Observations:
+    """What the checker reads; `lease` in seconds."""
+
+    account: Account
+    history: History
+    samples: Sequence[Sample]
+    windows: Mapping[str, Window]
+    lease: float
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What the checker found.
+
+    Attributes:
+        violations: pairs of reads of a shard that are too close to each other.
+        divergent: batches whose content differs between reads.
+        pauses: the take-over times.
+        forced_rereads: reads of a shard again while executors were only added or drained.
+        smallest_gaps: the smallest gap under each rule that asks for a lease between two reads.
+        epochs, rereads: how many drivers there were, and how many reads were not the first of their shard and batch.
+    """
+
+    account: Account
+    violations: Sequence[Pair]
+    divergent: Sequence[str]
+    pauses: Sequence[Pause]
+    forced_rereads: int
+    smallest_gaps: Mapping[str, float]
+    epochs: int
+    rereads: int
+
+    @property
+    def problems(self) -> list[str]:
+        """Every check that failed; empty if all held."""
+        return [
+            *self._in_the_sinks(),
+            *(f"{pause.name}: {pause.seconds:.1f} s, more than {pause.needed}" for pause in self.pauses if not pause.right),
+        ]
+
+    def _in_the_sinks(self) -> Iterator[str]:
+        if not self.account.right:
+            missing, repeated = self.account.missing_numbers[:NAMED], self.account.repeated_numbers[:NAMED]
+            yield f"the idempotent sink: {self.account.total}, missing {missing}, twice {repeated}"
+        yield from _some([str(pair) for pair in self.violations])
+        yield from _some([f"not the same for all attempts: {name}" for name in self.divergent])
+        if self.forced_rereads:
+            yield f"{self.forced_rereads} shards were read again while executors were only added or drained"
+
+
+def check(found: Observations) -> CheckResult:
+    """Run all checks."""
+    reads, released = found.history.reads, {sample.epoch for sample in found.samples if sample.released}
+    return CheckResult(
+        account=found.account,
+        violations=history.violations(reads, released, found.lease),
+        divergent=history.divergent(reads),
+        pauses=pauses(found),
+        forced_rereads=sum(_rereads_during(reads, found.windows[name]) for name in (takeover.UP, takeover.DOWN)),
+        smallest_gaps=history.smallest_gaps(reads, released, found.lease),
+        epochs=len({read.epoch for read in reads}),
+        rereads=history.rereads(reads),
+    )
+
+
+def pauses(found: Observations) -> list[Pause]:
+    """The take-over times, by time."""
+    samples, invocations, windows = found.samples, found.history.invocations, found.windows
+    ordinary = takeover.longest(samples, windows[takeover.CALM])
+    usual = takeover.start(samples, invocations, takeover.next_epoch(invocations, windows[takeover.RESTART].began))
+    return [
+        takeover.clean_restart(samples, invocations, windows[takeover.RESTART]),
+        takeover.scaled(samples, windows[takeover.UP], ordinary),
+        takeover.killed_executor(samples, windows[takeover.EXECUTOR], found.lease),
+        takeover.scaled(samples, windows[takeover.DOWN], ordinary),
+        takeover.killed_driver(samples, invocations, windows[takeover.DRIVER], usual, found.lease),
+    ]
+
+
+def table(result: CheckResult) -> Table:
+    """The take-over times as a table."""
+    shown = Table(title="Take-over: the longest time without a batch", box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
+    for name in ("what happened", "no batch for", "at most", "which is"):
+        shown.add_column(name, justify="right" if name in {"no batch for", "at most"} else "left")
+    for pause in result.pauses:
+        style = "" if pause.right else "bold red"
+        shown.add_row(pause.name, f"{pause.seconds:.1f} s", f"{pause.most:.1f} s", pause.needed, style=style)
+    return shown
+
+
+def verdict(result: CheckResult) -> str:
+    """The result in one paragraph."""
+    gaps = ", ".join(f"{why} {gap:.1f} s" for why, gap in sorted(result.smallest_gaps.items())) or "none"
+    counts = f"{result.account.total.produced:,} records, {result.epochs} epochs, {result.rereads} rereads of a shard"
+    numbers = f"{counts}; smallest gaps: {gaps}"
+    if result.problems:
+        return "\n".join([f"✗ {numbers}", *(f"  {problem}" for problem in result.problems)])
+    return f"✓ {numbers}. Every record once, in order; no two at work on a shard within a lease"
+
+
+def show(result: CheckResult, home: Path) -> None:
+    """Print the result, and write it to the timeline's folder."""
+    console.print(table(result))
+    console.print(verdict(result), soft_wrap=True, markup=False)
+    console.print(f"faults, commits and reads: {home / 'timeline.svg'}", soft_wrap=True)
+    (home / "verdict.txt").write_text(verdict(result) + "\n")
+
+
+def _rereads_during(reads: Sequence[ShardRead], window: Window) -> int:
+    """Rereads among the reads that began in a window."""
+    return history.rereads(read for read in reads if window.began <= read.first <= window.ended)
+
+
+def _some(lines: Sequence[str]) -> list[str]:
+    rest = [f"… and {len(lines) - NAMED} more"] if len(lines) > NAMED else []
+    return [*lines[:NAMED], *rest]

@@ -1,0 +1,221 @@
+"""Injects faults: kills processes and drops packets on the node, evicts pods, reshards the stream, fails calls of the emulators.
+
+Each injection returns its victim, or `NO_TARGET` if there was none. If the fault lasts, it also returns a function that undoes it.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from sluice_lab import places
+from sluice_lab.aws import proxy
+from sluice_lab.aws.proxy import Behaviour, Proxy
+from sluice_lab.errors import CommandFailedError
+from sluice_lab.machine import processes
+from sluice_lab.machine.cluster import KindCluster
+from sluice_lab.nemesis.schedule import Fault, FaultKind, ProxiedService
+from sluice_lab.scenario.installing import NAMESPACE, OPERATOR_NAMESPACE, RELEASE
+from sluice_lab.scenario.observed import ConsumerSnapshot
+from sluice_lab.scenario.topology import Stream, StreamShard, short
+
+NO_TARGET = "no target"
+PACE, SLOW_PACE = 0.02, 0.4  # seconds per piece of a shard's records (sink.PIECES)
+FEW, MANY = 6, 12  # open shards: with `FEW` or less a merge becomes a split, with `MANY` or more a split becomes a merge
+# SIGKILL to all processes of a container at once. The node finds them by a line of their environment, where lines end with NUL: `-z`.
+KILL = 'pids=$(grep -lxzF "$1" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3); [ -z "$pids" ] || kill -9 $pids; echo $pids'
+# Waits until this executor has written to the sink within the last second: then it is in the middle of a task. Gives up after 8 s.
+AT_WORK = 'for turn in $(seq 40); do [ -z "$(find "$1" -name "*.$2.*" -newermt "1 second ago")" ] || break; sleep 0.2; done'
+OUTCOMES = {
+    FaultKind.THROTTLE: proxy.CallOutcome.THROTTLED,
+    FaultKind.FAIL: proxy.CallOutcome.FAILED,
+    FaultKind.CUT: proxy.CallOutcome.CUT,
+    FaultKind.LOSE: proxy.CallOutcome.LOST,
+}
+
+
+@dataclass
+class Injector:
+    """Injects faults into one consumer.
+
+    Attributes:
+        observe: returns a snapshot of the consumer now.
+        sink: its folder on the node.
+    """
+
+    cluster: KindCluster
+    name: str
+    stream: Stream
+    proxies: Mapping[ProxiedService, Proxy]
+    observe: Callable[[], ConsumerSnapshot]
+    sink: str
+
+    def inject(self, fault: Fault) -> tuple[str, Callable[[], None] | None]:
+        """Inject a fault; returns its victim, and how to undo it if it lasts."""
+        if once := self._once(fault):
+            return once(), None
+        if fault.kind is FaultKind.SLOW:
+            self.pace(SLOW_PACE)
+            return "", lambda: self.pace(PACE)
+        return self._cut_off(fault) if fault.kind in {FaultKind.ZOMBIE, FaultKind.CUT_DRIVER} else self._service(fault)
+
+    def _once(self, fault: Fault) -> Callable[[], str] | None:
+        """The injection of a fault that does not last, or None."""
+        return {
+            FaultKind.KILL_EXECUTOR: lambda: self._executor(fault, lambda pod: self.kill(f"SPARK_EXECUTOR_POD_NAME={pod}")),
+            FaultKind.EVICT_EXECUTOR: lambda: self._executor(fault, self.evict),
+            FaultKind.KILL_DRIVER: lambda: self._driver(lambda pod: self.kill(f"SLUICE_POD_NAME={pod}")),
+            FaultKind.EVICT_DRIVER: lambda: self._driver(self.evict),
+            FaultKind.KILL_OPERATOR: self.kill_operator,
+            FaultKind.SPLIT: lambda: self._reshard(fault),
+            FaultKind.MERGE: lambda: self._reshard(fault),
+            FaultKind.SCALE: lambda: self.scale(fault.count),
+        }.get(fault.kind)
+
+    # -- pods ----------------------------------------------------------------------------------------------------------------------
+
+    def kill(self, line: str) -> str:
+        """Send SIGKILL to all processes with this line in their environment."""
+        killed = processes.run("docker", "exec", self.cluster.node, "sh", "-c", KILL, "kill", line).split()
+        return line.partition("=")[2] if killed else NO_TARGET
+
+    def evict(self, pod: str) -> str:
+        """Evict a pod through the API, as `kubectl drain` does."""
+        path = places.made(places.work() / "nemesis") / "eviction.json"
+        path.write_text(json.dumps({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": NAMESPACE}}))
+        try:
+            self.cluster.kubectl("create", "--raw", f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}/eviction", f"--filename={path}")
+        except CommandFailedError as error:
+            if "NotFound" in str(error) or "not found" in str(error):
+                return NO_TARGET
+            raise
+        return pod
+
+    def kill_operator(self) -> str:
+        """Kill the operator's leader."""
+        lease = json.loads(self.cluster.kubectl(f"--namespace={OPERATOR_NAMESPACE}", "get", "lease", RELEASE, "--output=json"))
+        leader = str((lease.get("spec") or {}).get("holderIdentity") or "").rpartition("_")[0]
+        return self.kill(f"POD_NAME={leader}") if leader else NO_TARGET
+
+    def scale(self, count: int) -> str:
+        """Scale, as a user would."""
+        self.cluster.kubectl(f"--namespace={NAMESPACE}", "scale", f"kc/{self.name}", f"--replicas={count}")
+        return ""
+
+    def pace(self, seconds: float) -> None:
+        """Set how long the sink takes for a piece."""
+        self.on_node(f"echo {seconds} >{self.sink}/pace.new && mv {self.sink}/pace.new {self.sink}/pace")
+
+    def workers(self, epoch: str) -> int:
+        """How many executors of an epoch have worked. A running pod may not have been given tasks yet."""
+        names = [name.split(".") for name in self.on_node(f"ls {self.sink}/seen").split()]
+        return len({name[1] for name in names if name[0] == epoch and name[1] != "driver"})
+
+    def busy(self, pod: str) -> None:
+        """Wait until an executor is at work, so that a fault interrupts a task. The wait has a limit."""
+        processes.run("docker", "exec", self.cluster.node, "sh", "-c", AT_WORK, "at-work", f"{self.sink}/seen", pod)
+
+    def on_node(self, script: str) -> str:
+        """Run a line of shell on the node."""
+        return processes.run("docker", "exec", self.cluster.node, "sh", "-c", script)
+
+    def _executor(self, fault: Fault, inject: Callable[[str], str]) -> str:
+        found = chosen(self.observe().running, fault.pick)
+        if not found:
+            return NO_TARGET
+        if fault.kind is FaultKind.KILL_EXECUTOR:
+            self.busy(found)
+        return inject(found)
+
+    def _driver(self, inject: Callable[[str], str]) -> str:
+        pod = self.observe().driver_pod
+        return inject(pod) if pod else NO_TARGET
+
+    # -- network -------------------------------------------------------------------------------------------------------------------
+
+    def _cut_off(self, fault: Fault) -> tuple[str, Callable[[], None] | None]:
+        """Cut an executor off from everything but Kinesis and the sink, which is a folder; or the driver from DynamoDB."""
+        zombie = fault.kind is FaultKind.ZOMBIE
+        snapshot = self.observe()
+        pod = chosen(snapshot.running, fault.pick) if zombie else snapshot.driver_pod
+        address = self._address(pod) if pod else ""
+        if not pod or not address:
+            return NO_TARGET, None
+        rules = (
+            but_kinesis(address, self.proxies[ProxiedService.KINESIS].endpoint)
+            if zombie
+            else no_dynamodb(address, self.proxies[ProxiedService.DYNAMODB].endpoint)
+        )
+        if zombie:
+            self.busy(pod)
+        self._rules("-I", rules[::-1])
+        return pod, lambda: self._rules("-D", rules)
+
+    def _rules(self, how: str, rules: Sequence[str]) -> None:
+        """Change rules of the table `raw`, which the node applies before it rewrites any address."""
+        self.on_node(" && ".join(f"iptables -w -t raw {how} PREROUTING {rule}" for rule in rules))
+
+    def _address(self, pod: str) -> str:
+        return self.cluster.kubectl(f"--namespace={NAMESPACE}", "get", "pod", pod, "--ignore-not-found", "--output=jsonpath={.status.podIP}")
+
+    # -- services ------------------------------------------------------------------------------------------------------------------
+
+    def _service(self, fault: Fault) -> tuple[str, Callable[[], None] | None]:
+        assert fault.service is not None  # noqa: S101 - the schedule names one for each of these
+        service = self.proxies[fault.service]
+        behaviour = Behaviour(delay=fault.share) if fault.kind is FaultKind.DELAY else Behaviour(OUTCOMES[fault.kind], fault.share)
+        service.behaviour = behaviour
+
+        def undo() -> None:
+            if service.behaviour is behaviour:  # no later fault has replaced it
+                service.behaviour = proxy.NORMAL
+
+        return "", undo
+
+    def _reshard(self, fault: Fault) -> str:
+        """Split a shard, or merge two neighbours. Many open shards turn a split into a merge, few a merge into a split."""
+        shards = sorted((shard for shard in self.stream.shards().values() if not shard.closed), key=lambda shard: shard.low)
+        if len(shards) > FEW and (fault.kind is FaultKind.MERGE or len(shards) >= MANY):
+            one, other = neighbours(shards, fault.pick)
+            return f"{one.short}+{other.short} to {_named(self.stream.merge(int(one.short), int(other.short)))}"
+        shard = shards[int(fault.pick * len(shards))]
+        return f"{shard.short} to {_named(self.stream.split(int(shard.short)))}"
+
+
+def chosen(names: Sequence[str], pick: float) -> str:
+    """The name that `pick` selects; empty if there are none."""
+    return sorted(names)[int(pick * len(names))] if names else ""
+
+
+def neighbours(shards: Sequence[StreamShard], pick: float) -> tuple[StreamShard, StreamShard]:
+    """Two shards with adjacent ranges of hash keys. `shards` are open, and sorted by hash key."""
+    at = int(pick * (len(shards) - 1))
+    return shards[at], shards[at + 1]
+
+
+def but_kinesis(pod: str, kinesis: str) -> list[str]:
+    """Rules that let a pod reach one service only. The first rule that matches decides."""
+    host, port = _parts(kinesis)
+    return [
+        f"-s {pod} -d {host} -p tcp --dport {port} -j ACCEPT",
+        f"-s {host} -d {pod} -p tcp --sport {port} -j ACCEPT",
+        f"-s {pod} -j DROP",
+        f"-d {pod} -j DROP",
+    ]
+
+
+def no_dynamodb(pod: str, dynamodb: str) -> list[str]:
+    """A rule that drops a pod's packets to one service. The pod gets no reply, and no refusal either."""
+    host, port = _parts(dynamodb)
+    return [f"-s {pod} -d {host} -p tcp --dport {port} -j DROP"]
+
+
+def _parts(endpoint: str) -> tuple[str, int]:
+    found = urlsplit(endpoint)
+    assert found.hostname is not None  # noqa: S101 - the lab's own endpoints
+    assert found.port is not None  # noqa: S101
+    return found.hostname, found.port
+
+
+def _named(shards: Sequence[str]) -> str:
+    return "+".join(map(short, shards))

@@ -1,0 +1,89 @@
+"""The checker: each sort of problem is found, and named."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sluice_lab.nemesis import checker, takeover
+from sluice_lab.nemesis.checker import Observations
+from sluice_lab.nemesis.history import History, Invocation, ShardRead
+from sluice_lab.nemesis.takeover import Sample, Window
+from sluice_lab.scenario.account import Account, RecordPosition, ShardAccount
+
+LEASE = 10.0
+# When it happens, and how long it takes: each from a commit to the next; seconds.
+TIMES: Mapping[str, tuple[float, float]] = {
+    takeover.CALM: (10.5, 2),
+    takeover.RESTART: (20.5, 20),
+    takeover.UP: (50.5, 2),
+    takeover.EXECUTOR: (60.5, 12),
+    takeover.DOWN: (80.5, 2),
+    takeover.DRIVER: (90.5, 28),
+}
+DIES = {takeover.RESTART: "B", takeover.DRIVER: "C"}
+
+
+def samples() -> list[Sample]:
+    """A commit a second, but for the pauses; B begins after the restart, C after the driver's death."""
+    gaps = [(began, began + lasts - 0.5) for name, (began, lasts) in TIMES.items() if lasts > 2]
+    found = []
+    for at in range(140):
+        epoch = "A" if at < 30 else "B" if at < 110 else "C"
+        batch = sum(not any(a < before < b for a, b in gaps) for before in range(at + 1))
+        found.append(Sample(float(at), "ABC".index(epoch) + 1, epoch, batch, released=epoch == "A" and at > 25, produced=0))
+    return found
+
+
+INVOCATIONS = (Invocation("A", 1, 5.0, -10.0), Invocation("B", 21, 39.0, 24.0), Invocation("C", 70, 117.0, 94.0))
+READ = ShardRead("A", 1, "A-exec-1", "0.0", 0, "shard", 1.0, 2.0, (RecordPosition(1, 0),))
+RIGHT = Observations(
+    Account({"shard": ShardAccount(produced=1, delivered=1)}),
+    History(INVOCATIONS, (READ,)),
+    samples(),
+    {name: Window(name, began, began + lasts) for name, (began, lasts) in TIMES.items()},
+    LEASE,
+)
+
+
+def test_what_went_well_has_no_problems() -> None:
+    """And says so in a line, with the take-over times in their order."""
+    found = checker.check(RIGHT)
+    assert found.problems == []
+    assert checker.verdict(found).startswith("✓ 1 records, 1 epochs")
+    assert [pause.name for pause in found.pauses] == [takeover.RESTART, takeover.UP, takeover.EXECUTOR, takeover.DOWN, takeover.DRIVER]
+    assert checker.table(found).row_count == 5
+
+
+def history(*changed: Any) -> History:
+    """More reads beside the first."""
+    return History(INVOCATIONS, (READ, *(replace(READ, **more) for more in changed)))
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"account": Account({"shard": ShardAccount(produced=1, missing=1)}, missing_numbers=(7,))}, r"missing \(7,\)"),
+        ({"history": history({"attempt": 1, "first": 5.0, "last": 6.0})}, "3.00 s apart, not 10 s"),
+        ({"history": history({"attempt": 1, "first": 13.0, "last": 14.0, "positions": (RecordPosition(2, 0),)})}, "not the same for all"),
+        (
+            {"history": history({"batch": 9, "first": 51.0, "last": 51.1}, {"batch": 9, "attempt": 1, "first": 52.0, "last": 52.1})},
+            "1 shards were read again",
+        ),
+        ({"lease": 3.0}, "executor SIGKILL: 11.5 s, more than lease 3 s"),
+    ],
+)
+def test_each_sort_of_problem_is_named(changed: Any, problem: str) -> None:
+    """So that a run that went wrong says what to sample for."""
+    import re  # noqa: PLC0415
+
+    found = checker.check(replace(RIGHT, **changed))
+    assert re.search(problem, "\n".join(found.problems))
+    assert checker.verdict(found).startswith("✗")
+
+
+def test_many_of_one_sort_are_counted() -> None:
+    """Five are named."""
+    crowd = history(*({"attempt": n, "first": 2.5 + n / 100, "last": 3.0} for n in range(1, 9)))
+    assert any("… and 31 more" in problem for problem in checker.check(replace(RIGHT, history=crowd)).problems)
