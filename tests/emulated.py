@@ -41,6 +41,12 @@ def dynamodb_endpoint() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    """versitygw: conditional writes and multipart uploads."""
+    yield from running(emulators.s3)
+
+
+@pytest.fixture(scope="session")
 def dynalite_endpoint() -> Iterator[str]:
     """dynalite: a new table is CREATING for a second; no transactions."""
     yield from running(emulators.dynalite)

@@ -17,7 +17,7 @@ from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, St
 from sluice_consumer.spark import conf
 
 REGION = "us-east-1"
-IMPORTED = Path(__file__).parent / "contract" / "spark"  # functions that are sent to workers by name
+IMPORTED = [Path(__file__).parent / "contract" / folder for folder in ("spark", "sinks")]  # functions that are sent to workers by name
 ENDED_EARLY = ExitStack()
 """Ends the session before the first test of a cluster, which needs the memory."""
 ANY = Config(StreamConfig("any", REGION), CheckpointsConfig("any"), PipelineConfig("any:process"), name="any")
@@ -28,7 +28,7 @@ def spark(credentials: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     """A session in local mode with the settings of a driver. Its workers have the environment of this moment."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(IMPORTED), os.environ.get("PYTHONPATH", "")]))
+        patch.setenv("PYTHONPATH", os.pathsep.join([*map(str, IMPORTED), os.environ.get("PYTHONPATH", "")]))
         patch.setenv("AWS_DEFAULT_REGION", REGION)
         ours = {"spark.master": "local[2]", "spark.log.level": "OFF", "spark.local.dir": str(tmp_path_factory.mktemp("spark"))}
         session = SparkSession.builder.config(map=dict[str, Any](conf.settings(ANY, None) | ours)).getOrCreate()

@@ -15,6 +15,7 @@ GROUPS = {  # the first that fits; those above take longest, and are begun first
     "tests/contract/spark/test_streaming_deaths.py": "deaths",
     "tests/contract/spark/test_ordinary_queries.py": "queries",
     "tests/contract/spark/": "spark",
+    "tests/contract/sinks/": "spark",
     "tests/golden/": "spark",
     "tests/lab/nemesis/test_sink.py": "spark",
     "tests/lab/test_demo_local.py": "demo",

@@ -80,18 +80,18 @@ class LocalFolders:
 
     def exists(self, path: str) -> bool:
         """See `Folders.exists`."""
-        return os.path.lexists(_local(path))
+        return os.path.lexists(local(path))
 
     def move(self, source: str, target: str) -> None:
         """See `Folders.move`."""
-        os.rename(_local(source), _local(target))  # noqa: PTH104 - paths are text here, as in every file system
+        os.rename(local(source), local(target))  # noqa: PTH104 - paths are text here, as in every file system
 
     def delete(self, path: str) -> None:
         """See `Folders.delete`."""
-        shutil.rmtree(_local(path), ignore_errors=True)
+        shutil.rmtree(local(path), ignore_errors=True)
 
 
-def _local(path: str) -> str:
+def local(path: str) -> str:
     """Without the scheme and the empty host of `file:/a` and `file:///a`."""
     return re.sub(r"^file:(//[^/]*)?", "", path, flags=re.IGNORECASE)
 

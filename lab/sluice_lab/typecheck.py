@@ -20,6 +20,7 @@ GROUPS = {
     "contract/checkpoints": ("contract/checkpoints", "checkpoints"),
     "contract/kcl": ("contract/kcl",),
     "contract/kinesis": ("contract/kinesis", "consumer"),
+    "contract/sinks": ("contract/sinks", "contract/spark", "consumer"),
     "contract/spark": ("contract/spark", "consumer"),
     "golden": ("golden", "checkpoints", "consumer"),
     "cluster": ("cluster", "operator"),

@@ -1,10 +1,11 @@
-"""Emulated DynamoDB and Kinesis: in memory, each on a port of its own. They end with the program that started them.
+"""Emulated DynamoDB, Kinesis and S3, each on a port of its own. They end with the program that started them.
 
 `host` is an address of this machine: 127.0.0.1, or one that pods reach too (`cluster.host_address`). The Kinesis emulators and dynalite listen only
 there. DynamoDB Local has no such setting and listens on every address.
 """
 
 import http.client
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,10 +13,11 @@ from pathlib import Path
 
 from sluice_lab import places
 from sluice_lab.errors import LabError
-from sluice_lab.machine import downloads, processes
+from sluice_lab.machine import downloads, processes, tools
 from sluice_lab.machine.listening import LOOPBACK, free_port
 from sluice_lab.machine.processes import Program, Running
 
+S3_ACCESS_KEY, S3_SECRET_KEY = "tests", "tests"
 START_SECONDS = 60.0  # on an idle machine they need one or two
 SHARD_LIMIT = 500  # an account's limit in large regions; the default of kinesis-local is 50, of kinesalite 10
 
@@ -54,6 +56,17 @@ def kinesalite(work: Path, host: str = LOOPBACK, port: int | None = None) -> Ite
 def dynalite(work: Path, host: str = LOOPBACK, port: int | None = None) -> Iterator[str]:
     """Run dynalite while the block lasts; yields its endpoint. Its tables are CREATING for a while, like real ones. It has no transactions."""
     yield from _while(start_dynalite(work, host, port))
+
+
+@contextmanager
+def s3(work: Path, host: str = LOOPBACK, port: int | None = None) -> Iterator[str]:
+    """Run an S3 server while the block lasts; yields its endpoint. What it holds goes with it."""
+    emulator = start_s3(work, host, port)
+    try:
+        yield emulator.endpoint
+    finally:
+        emulator.stop()
+        shutil.rmtree(work / "run" / f"s3-{emulator.endpoint.rpartition(':')[2]}", ignore_errors=True)
 
 
 def start_dynamodb_local(work: Path, host: str = LOOPBACK, port: int | None = None) -> Emulator:
@@ -95,6 +108,16 @@ def start_dynalite(work: Path, host: str = LOOPBACK, port: int | None = None) ->
     port = free_port(host, port)
     cli = str(downloads.dynalite_modules(work) / "dynalite" / "cli.js")
     return _start(work, _node(f"dynalite-{port}", host, {}, cli, f"--port={port}", "--createTableMs=1000", "--deleteTableMs=60000"), host, port)
+
+
+def start_s3(work: Path, host: str = LOOPBACK, port: int | None = None) -> Emulator:
+    """Start versitygw over a new folder: a real S3 server, on disk. Its buckets are folders. An object cannot be the parent of another."""
+    port = free_port(host, port)
+    home = places.made(work / "run" / f"s3-{port}")
+    folders = (places.made(home / "buckets"), places.made(home / "metadata"))
+    flags = ("--access", S3_ACCESS_KEY, "--secret", S3_SECRET_KEY, "--region", "us-east-1", "--port", f"{host}:{port}", "--quiet")
+    program = (tools.versitygw(work), *flags, "posix", "--sidecar", str(folders[1]), str(folders[0]))
+    return _start(work, Program(f"s3-{port}", program), host, port)
 
 
 def _node(name: str, host: str, env: dict[str, str], *script: str) -> Program:

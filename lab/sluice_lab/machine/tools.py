@@ -1,4 +1,4 @@
-"""kind, kubectl and helm: from PATH, else in `<work>/bin`, built by `go install` or copied out of a node."""
+"""kind, kubectl, helm and an S3 server: from PATH, else in `<work>/bin`, built by `go install` or copied out of a node."""
 
 import os
 import platform
@@ -13,6 +13,7 @@ from sluice_lab.steps import step
 
 KIND_VERSION = "v0.30.0"
 HELM_VERSION = "v3.22.0"
+VERSITYGW_VERSION = "v1.8.0"
 
 
 def path(work: Path) -> str:
@@ -36,6 +37,11 @@ def kind(work: Path) -> str:
 def helm(work: Path) -> str:
     """The helm program."""
     return _installed(work, "helm", f"helm.sh/helm/v3/cmd/helm@{HELM_VERSION}")
+
+
+def versitygw(work: Path) -> str:
+    """The S3 server: Apache-2.0, released as a Go module, and it does conditional writes and multipart uploads."""
+    return _installed(work, "versitygw", f"github.com/versity/versitygw/cmd/versitygw@{VERSITYGW_VERSION}")
 
 
 def kubectl(work: Path, node: str | None = None) -> str:

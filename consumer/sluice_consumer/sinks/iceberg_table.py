@@ -1,0 +1,133 @@
+"""An Iceberg table as `once.MarkedTable`, over Iceberg's Java API.
+
+The mark is a tag, `sluice-<consumer>-<batch>`: snapshots that a tag names do not expire, and to remove a tag that is gone fails. Iceberg applies all
+changes of a transaction again when another writer was faster, so the condition is looked at again, too. Rows are staged on a branch.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from sluice_checkpoints.errors import Refused
+from sluice_consumer.sinks.once import NONE, MarkMoved
+
+CONSUMER, BATCH, ATTEMPT = "sluice.consumer", "sluice.batch", "sluice.attempt"
+FOR_EVER = 2**63 - 1
+MOVED = ("ValidationException", "IllegalArgumentException", "CommitStateUnknownException", "CommitFailedException")
+"""Iceberg's words for a tag that is gone, for one that exists, for a lost reply, and for too many faster writers."""
+
+
+class IcebergTable:
+    """See the module.
+
+    Attributes:
+        frame: the rows that `stage` writes.
+    """
+
+    frame: DataFrame
+
+    def __init__(self, spark: SparkSession, name: str, table: Any) -> None:
+        self._spark, self._name, self._table = spark, name, table
+
+    @staticmethod
+    def load(spark: SparkSession, name: str) -> IcebergTable:
+        """A table by the name of its catalog, namespace and its own.
+
+        Raises:
+            Refused: this Spark has no Iceberg, or there is no such table; the message says what to do.
+        """
+        try:
+            util = spark._jvm.org.apache.iceberg.spark.Spark3Util  # type: ignore[union-attr]  # noqa: SLF001 - PySpark has no such call
+            return IcebergTable(spark, name, util.loadIcebergTable(spark._jsparkSession, name))  # noqa: SLF001
+        except TypeError as error:  # py4j takes an unknown class for a package
+            raise Refused(
+                f"pipeline.args.table: {name}: this Spark {spark.version} has no Iceberg; use an image with it (docs/sinks.md), "
+                "or add iceberg-spark-runtime of this Spark's version"
+            ) from error
+        except (Py4JJavaError, AnalysisException) as error:
+            raise Refused(f"pipeline.args.table: {name} cannot be loaded: {cause(error)}") from error
+
+    def mark(self, consumer: str) -> int | None:
+        """See `MarkedTable`."""
+        self._table.refresh()
+        return max((batch for batch, _ in self._marks(consumer)), default=None)
+
+    def begin(self, consumer: str) -> None:
+        """See `MarkedTable`. A tag names a snapshot, so a table without any gets an empty one."""
+        work = self._table.newTransaction()
+        if work.table().currentSnapshot() is None:
+            work.newAppend().commit()
+        self._tag(work.manageSnapshots(), tag(consumer, NONE), work.table().currentSnapshot().snapshotId()).commit()
+        try:
+            work.commitTransaction()
+        except Py4JJavaError as error:
+            if self.mark(consumer) is None:
+                raise
+            del error  # another attempt began
+
+    def stage(self, consumer: str, batch: int) -> Callable[[int], None]:
+        """See `MarkedTable`."""
+        branch, attempt = f"sluice-{consumer}", uuid.uuid4().hex
+        self._table.refresh()
+        if branch not in self._table.refs():
+            self._table.manageSnapshots().createBranch(branch).commit()
+        writer = self.frame.writeTo(f"{self._name}.`branch_{branch}`")
+        for name, value in ((CONSUMER, consumer), (BATCH, str(batch)), (ATTEMPT, attempt)):
+            writer = writer.option(f"snapshot-property.{name}", value)
+        try:
+            writer.append()
+        except AnalysisException as error:
+            raise Refused(f"pipeline.args.table: the rows do not fit {self._name}: {cause(error)}") from error
+        self._table.refresh()
+        staged = next(s for s in self._table.snapshots() if s.summary().get(ATTEMPT) == attempt)
+        return lambda seen: self._publish(staged, (consumer, batch), seen)
+
+    def _publish(self, staged: Any, key: tuple[str, int], seen: int) -> None:
+        consumer, batch = key
+        work = self._table.newTransaction()
+        append = work.newAppend()
+        for file in staged.addedDataFiles(self._table.io()):
+            append.appendFile(file)
+        append.set(CONSUMER, consumer).set(BATCH, str(batch)).commit()
+        try:
+            self._move(work, key, seen)
+            work.commitTransaction()
+        except Py4JJavaError as error:
+            if error.java_exception.getClass().getSimpleName() in MOVED:
+                raise MarkMoved(f"{self._name}: batch {batch} of {consumer} was not added after mark {seen}: {cause(error)}") from error
+            raise
+
+    def _move(self, work: Any, key: tuple[str, int], seen: int) -> None:
+        """The mark, and the branch, which must not keep old files alive."""
+        consumer, batch = key
+        snapshot = work.table().currentSnapshot().snapshotId()
+        refs = work.manageSnapshots().removeTag(tag(consumer, seen))
+        for other in [found for found, _ in self._marks(consumer) if found < seen]:
+            refs = refs.removeTag(tag(consumer, other))
+        self._tag(refs, tag(consumer, batch), snapshot).replaceBranch(f"sluice-{consumer}", snapshot).commit()
+
+    def _tag(self, refs: Any, name: str, snapshot: int) -> Any:
+        return refs.createTag(name, snapshot).setMaxRefAgeMs(name, FOR_EVER)
+
+    def _marks(self, consumer: str) -> Iterator[tuple[int, str]]:
+        head = f"sluice-{consumer}-"
+        for name, ref in self._table.refs().items():
+            if name.startswith(head) and name[len(head) :].isdigit() and ref.isTag():
+                yield int(name[len(head) :]), name
+
+
+def tag(consumer: str, batch: int) -> str:
+    """The name of a mark."""
+    return f"sluice-{consumer}-{batch}"
+
+
+def cause(error: Exception) -> str:
+    """The first line of what Java or Spark says."""
+    told = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
+    return told.splitlines()[0] if told else type(error).__name__

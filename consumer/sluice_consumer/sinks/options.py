@@ -1,0 +1,121 @@
+"""What a sink is told: `pipeline.args` of the resource, or keyword arguments of a call. Pure."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sluice_checkpoints.errors import Refused
+
+PARTITIONS = ("day", "hour")
+ROWS = ("decode", "schema", "keep", "transform", "partition", "fileBytes")
+"""The options that all sinks know."""
+_FUNCTION = re.compile(r"[\w.]+:\w+")
+
+
+@dataclass(frozen=True)
+class RowOptions:
+    """How records become rows.
+
+    Attributes:
+        schema: DDL of the JSON documents in `data`; None: records are stored as they came.
+        keep: columns of the batch that are kept beside the document's.
+        transform: `module:function`, DataFrame to DataFrame; runs after decoding.
+        partition: `day` or `hour` of arrival adds the column `arrival_day` or `arrival_hour`.
+        file_bytes: the size that files should have, in bytes; None: a file for each task.
+    """
+
+    schema: str | None = None
+    keep: tuple[str, ...] = ()
+    transform: str | None = None
+    partition: str | None = None
+    file_bytes: int | None = None
+
+
+def known(args: Mapping[str, Any], *own: str) -> Mapping[str, Any]:
+    """The arguments, if a sink knows each of them.
+
+    Raises:
+        Refused: there is another one.
+    """
+    names = (*own, *ROWS)
+    if unknown := sorted(set(args) - set(names)):
+        raise Refused(f"pipeline.args.{unknown[0]}: this sink has no such option; it knows {', '.join(names)}")
+    return args
+
+
+def text(args: Mapping[str, Any], name: str, what: str) -> str:
+    """An option that is needed.
+
+    Raises:
+        Refused: it is missing, or no text.
+    """
+    value = args.get(name)
+    if not isinstance(value, str) or not value:
+        raise Refused(f"pipeline.args.{name}: {'missing' if value is None else f'{value!r} is no text'}; {what}")
+    return value
+
+
+def rows(args: Mapping[str, Any]) -> RowOptions:
+    """How records become rows.
+
+    Raises:
+        Refused: an option has a value that it cannot have; the message names it.
+    """
+    return RowOptions(_schema(args), _keep(args), _transform(args), _partition(args), _file_bytes(args))
+
+
+def _schema(args: Mapping[str, Any]) -> str | None:
+    decode = args.get("decode")
+    if decode not in (None, "json"):
+        raise Refused(f"pipeline.args.decode: {decode!r} is not known; leave it out, or say json")
+    if decode is None and args.get("schema") is not None:
+        raise Refused("pipeline.args.schema: has no effect without decode: json")
+    return text(args, "schema", 'the columns of the JSON documents, as in "id BIGINT, name STRING"') if decode else None
+
+
+def _keep(args: Mapping[str, Any]) -> tuple[str, ...]:
+    keep = args.get("keep", ())
+    if isinstance(keep, str) or not all(isinstance(name, str) for name in keep):
+        raise Refused(f"pipeline.args.keep: {keep!r} is no list of column names")
+    return tuple(keep)
+
+
+def _transform(args: Mapping[str, Any]) -> str | None:
+    name = args.get("transform")
+    if name is not None and not (isinstance(name, str) and _FUNCTION.fullmatch(name)):
+        raise Refused(f"pipeline.args.transform: {name!r} is not of the form module:function")
+    return name
+
+
+def _partition(args: Mapping[str, Any]) -> str | None:
+    unit = args.get("partition")
+    if unit not in (None, *PARTITIONS):
+        raise Refused(f"pipeline.args.partition: {unit!r} is none of {', '.join(PARTITIONS)}")
+    return unit
+
+
+def _file_bytes(args: Mapping[str, Any]) -> int | None:
+    size = args.get("fileBytes")
+    if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
+        raise Refused(f"pipeline.args.fileBytes: {size!r} is no number of bytes")
+    return size
+
+
+def function(name: str, field: str) -> Any:
+    """The function of `module:function`.
+
+    Raises:
+        Refused: there is none, or its module cannot be imported.
+    """
+    module, _, attribute = name.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), attribute, None)
+    except (ImportError, SyntaxError) as error:
+        raise Refused(f"{field}: {name}: module {module} cannot be imported: {error}; is it in the image?") from error
+    if not callable(found):
+        raise Refused(f"{field}: module {module} has no function {attribute}")
+    return found

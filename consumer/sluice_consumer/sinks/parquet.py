@@ -1,0 +1,47 @@
+"""Writes batches as Parquet files, on S3 and elsewhere, each once (docs/sinks.md, "Parquet")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from sluice_consumer.pipelines import BatchInfo
+from sluice_consumer.sinks import manifest, options, rows, stores
+
+EXAMPLE = "as in s3a://lake/orders"
+
+
+class Parquet:
+    """The sink `sluice_consumer.sinks:parquet`.
+
+    `args.path`: on S3, HDFS or a disk that all pods mount. Rows are described by `options.RowOptions`. Only the files that a manifest names count:
+    `committed_files` lists them.
+    """
+
+    def prepare(self, spark: SparkSession, args: Mapping[str, Any]) -> None:
+        """Refuses what would fail, before the first batch.
+
+        Raises:
+            Refused: an option is wrong, or the path's file system has no conditional write.
+        """
+        given = options.known(args, "path")
+        rows.check(spark, options.rows(given))
+        stores.of(spark, options.text(given, "path", EXAMPLE))
+
+    def __call__(self, batch: DataFrame, info: BatchInfo, **given: Any) -> None:
+        """Writes one batch. Keyword arguments win over `info.args`.
+
+        Raises:
+            Refused: see `prepare`. OSError: the file system failed; nothing counts then. Else what Spark raises.
+        """
+        args = options.known(given or info.args, "path")
+        root, asked = options.text(args, "path", EXAMPLE).rstrip("/"), options.rows(args)
+        store, place = stores.of(batch.sparkSession, root), manifest.BatchFiles(root, info.consumer, info.batch)
+        writer = rows.rows(batch, asked).write.partitionBy(*rows.partition_columns(asked))
+        manifest.write_once(store, place, writer.parquet)
+        manifest.clean(store, place, manifest.from_json(store.read(place.manifest)))
+
+
+parquet = Parquet()

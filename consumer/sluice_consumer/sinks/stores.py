@@ -1,0 +1,144 @@
+"""`manifest.Store` on disks, HDFS and S3, over Hadoop's file systems."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from sluice_checkpoints.errors import Refused
+from sluice_consumer import folders
+
+CONDITIONAL = "fs.option.create.conditional.overwrite"
+"""S3A: PUT with `If-None-Match: *` (Hadoop 3.4.2 and later)."""
+
+
+class HadoopStore:
+    """Any file system of Hadoop's; a subclass says how a file is created on a condition."""
+
+    def __init__(self, spark: SparkSession, root: str) -> None:
+        jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no file system of its own
+        self._jvm, self._path = jvm, jvm.org.apache.hadoop.fs.Path
+        self._files = self._path(root).getFileSystem(spark._jsc.hadoopConfiguration())  # noqa: SLF001
+
+    def create(self, path: str, content: bytes) -> bool:
+        """See `Store`."""
+        raise NotImplementedError
+
+    def exists(self, path: str) -> bool:
+        """See `Store`."""
+        return bool(self._files.exists(self._path(path)))
+
+    def read(self, path: str) -> bytes:
+        """A small file."""
+        stream = self._files.open(self._path(path))
+        try:
+            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+        finally:
+            stream.close()
+
+    def files(self, folder: str) -> Iterator[tuple[str, int]]:
+        """See `Store`."""
+        if not self.exists(folder):
+            return
+        home = self._files.makeQualified(self._path(folder)).toUri().getPath()
+        found = self._files.listFiles(self._path(folder), True)  # noqa: FBT003 - py4j has no keyword arguments
+        while found.hasNext():
+            status = found.next()
+            yield status.getPath().toUri().getPath().removeprefix(f"{home}/"), status.getLen()
+
+    def delete(self, folder: str) -> None:
+        """See `Store`."""
+        with contextlib.suppress(Py4JJavaError):
+            self._files.delete(self._path(folder), True)  # noqa: FBT003
+
+
+class S3Store(HadoopStore):
+    """S3 and what is like it, by a conditional PUT."""
+
+    def create(self, path: str, content: bytes) -> bool:
+        """See `Store`."""
+        builder = self._files.createFile(self._path(path)).recursive().overwrite(True)  # noqa: FBT003 - the condition is the option's
+        try:
+            stream = builder.must(CONDITIONAL, True).build()  # noqa: FBT003
+            stream.write(bytearray(content))
+            stream.close()
+        except Py4JJavaError as error:
+            return _refused(self, path, error)
+        return True
+
+
+class RenamingStore(HadoopStore):
+    """HDFS: a file is written under another name; its rename refuses a target that exists."""
+
+    def __init__(self, spark: SparkSession, root: str) -> None:
+        super().__init__(spark, root)
+        self._move = folders.of(spark, root, "pipeline.args.path").move
+
+    def create(self, path: str, content: bytes) -> bool:
+        """See `Store`."""
+        aside = f"{path}.{uuid.uuid4().hex}"
+        stream = self._files.create(self._path(aside))
+        stream.write(bytearray(content))
+        stream.close()
+        try:
+            self._move(aside, path)
+        except OSError:
+            if not self.exists(path):
+                raise
+            self.delete(aside)
+            return False
+        return True
+
+
+class DiskStore(HadoopStore):
+    """Disks of this machine, and network disks that know hard links: `link` refuses a target that exists."""
+
+    def create(self, path: str, content: bytes) -> bool:
+        """See `Store`."""
+        target = folders.local(path)
+        os.makedirs(os.path.dirname(target), exist_ok=True)  # noqa: PTH103, PTH120 - paths are text here, as in every file system
+        aside = f"{target}.{uuid.uuid4().hex}"
+        with open(aside, "xb") as file:  # noqa: PTH123
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(aside, target)
+        except FileExistsError:
+            return False
+        finally:
+            os.unlink(aside)  # noqa: PTH108
+        return True
+
+
+def of(spark: SparkSession, root: str) -> HadoopStore:
+    """The store of a sink's path.
+
+    Raises:
+        Refused: the file system is not known to create a file on a condition, or it cannot be reached.
+    """
+    jvm: Any = spark._jvm  # noqa: SLF001
+    default = jvm.org.apache.hadoop.fs.FileSystem.getDefaultUri(spark._jsc.hadoopConfiguration())  # noqa: SLF001
+    scheme = str(jvm.org.apache.hadoop.fs.Path(root).toUri().getScheme() or default.getScheme()).lower()
+    kind = {"file": DiskStore, "hdfs": RenamingStore, "s3a": S3Store}.get(scheme)
+    if kind is None:
+        raise Refused(
+            f"pipeline.args.path: {root}: Sluice does not know {scheme}:// to create a file only if there is none; use s3a://, hdfs:// or file://"
+        )
+    try:
+        return kind(spark, root)
+    except Py4JJavaError as error:
+        raise Refused(f"pipeline.args.path: {root} cannot be reached: {str(error.java_exception).splitlines()[0]}") from error
+
+
+def _refused(store: HadoopStore, path: str, error: Py4JJavaError) -> bool:
+    """False if the file exists, so the condition failed; an error otherwise. A reply may have been lost: the caller compares."""
+    if store.exists(path):
+        return False
+    raise OSError(f"{path} could not be created: {error.java_exception}") from error

@@ -1,0 +1,189 @@
+"""Files that count: attempts at a batch, step by step, in many orders, over a store in memory."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterable
+from itertools import pairwise
+
+import pytest
+
+from sluice_checkpoints.errors import SluiceError
+from sluice_consumer.sinks import manifest
+from sluice_consumer.sinks.manifest import BatchFiles, DataFile, clean, from_json, write_once
+
+PLACE = BatchFiles("s3a://lake/orders", "c", 7)
+FILES = ("part-0.parquet", "arrival_day=2026-11-24/part-1.parquet", "_SUCCESS")
+SOME = 300
+
+
+class Died(BaseException):
+    """The driver ended."""
+
+
+class MemoryStore:
+    """Objects by name; no folders, no rename."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+
+    def exists(self, path: str) -> bool:
+        """See `Store`."""
+        return path in self.objects
+
+    def files(self, folder: str) -> Iterable[tuple[str, int]]:
+        """See `Store`."""
+        return [(name.removeprefix(f"{folder}/"), len(content)) for name, content in self.objects.items() if name.startswith(f"{folder}/")]
+
+    def create(self, path: str, content: bytes) -> bool:
+        """See `Store`."""
+        if path in self.objects:
+            return False
+        self.objects[path] = content
+        return True
+
+    def delete(self, folder: str) -> None:
+        """See `Store`."""
+        self.objects = {name: content for name, content in self.objects.items() if not name.startswith(f"{folder}/")}
+
+
+class Attempt:
+    """One attempt in a thread of its own, which takes a step only when it is told to."""
+
+    def __init__(self, store: MemoryStore, *, marker_first: bool = False) -> None:
+        self._store, self._marker_first = store, marker_first
+        self.alive, self.over, self.returned = True, False, False
+        self._go, self._done = threading.Semaphore(0), threading.Semaphore(0)
+        threading.Thread(target=self._run, daemon=True).start()
+        self._done.acquire()
+
+    def step(self) -> None:
+        """Lets the next step be taken, if there is one."""
+        if not self.over:
+            self._go.release()
+            self._done.acquire()
+
+    def end(self) -> None:
+        """Takes all steps that are left."""
+        while not self.over:
+            self.step()
+
+    def die(self) -> None:
+        """The process ends before its next step."""
+        self.alive = False
+        self.end()
+
+    def _run(self) -> None:
+        try:
+            if self._marker_first:
+                self.create(PLACE.manifest, manifest.to_json(PLACE, [DataFile(f"c/{PLACE.batch:012d}/a/{name}", 4) for name in FILES[:2]]))
+                self._write(f"{PLACE.folder}/a")
+            else:
+                write_once(self, PLACE, self._write)
+                clean(self, PLACE, from_json(self._store.objects[PLACE.manifest]))
+            self.returned = True
+        except Died:
+            pass
+        finally:
+            self.over = True
+            self._done.release()
+
+    def _pause(self) -> None:
+        self._done.release()
+        self._go.acquire()
+        if not self.alive:
+            raise Died
+
+    def _write(self, folder: str) -> None:
+        for name in FILES:
+            self._pause()
+            self._store.objects[f"{folder}/{name}"] = b"rows"
+
+    def exists(self, path: str) -> bool:
+        """See `Store`."""
+        self._pause()
+        return self._store.exists(path)
+
+    def files(self, folder: str) -> Iterable[tuple[str, int]]:
+        """See `Store`."""
+        self._pause()
+        return self._store.files(folder)
+
+    def create(self, path: str, content: bytes) -> bool:
+        """See `Store`."""
+        self._pause()
+        return self._store.create(path, content)
+
+    def delete(self, folder: str) -> None:
+        """See `Store`."""
+        self._pause()
+        self._store.delete(folder)
+
+
+def counted(store: MemoryStore) -> list[str]:
+    """The files that count; every one exists, and all are of one attempt."""
+    named = from_json(store.objects[PLACE.manifest])
+    found = [f"{PLACE.root}/{file.path}" for file in named]
+    assert all(name in store.objects for name in found)
+    assert all(len(store.objects[name]) == file.bytes for name, file in zip(found, named, strict=True))
+    assert all(a.split("/")[:6] == b.split("/")[:6] for a, b in pairwise(found))
+    return [name.split("/", 7)[7] for name in found]
+
+
+def whole(store: MemoryStore) -> bool:
+    """The files that count are one complete attempt's."""
+    return counted(store) == sorted(name for name in FILES if not name.startswith("_"))
+
+
+@pytest.mark.parametrize("step", range(9))
+def test_what_a_dead_attempt_left_never_counts(step: int) -> None:
+    """Nor does it stay, once a replay is done."""
+    store = MemoryStore()
+    first = Attempt(store)
+    for _ in range(step):
+        first.step()
+    first.die()
+    heir = Attempt(store)
+    heir.end()
+    assert heir.returned
+    assert whole(store)
+    assert len(store.objects) == len(FILES) + 1
+
+
+def test_of_attempts_side_by_side_one_counts() -> None:
+    """In any order of their steps: an attempt that stood still may go on at any time."""
+    for seed in range(SOME):
+        dice, store = random.Random(seed), MemoryStore()  # noqa: S311 - a schedule that can be repeated
+        attempts = [Attempt(store) for _ in range(3)]
+        while any(not attempt.over for attempt in attempts):
+            one = dice.choice(attempts)
+            if dice.random() < 0.03 and one is not attempts[0]:
+                one.die()
+            one.step()
+        assert whole(store), seed
+
+
+def test_a_marker_that_is_written_first_is_noticed() -> None:
+    """The rule taken out: a manifest before its files."""
+    store = MemoryStore()
+    first = Attempt(store, marker_first=True)
+    first.step()
+    first.step()
+    first.die()
+    with pytest.raises(AssertionError):
+        whole(store)
+
+
+def test_an_attempt_that_left_no_file_counts_as_failed() -> None:
+    """Spark writes a file even for no rows: none means that something took it."""
+    store = MemoryStore()
+    with pytest.raises(SluiceError, match="no file was written"):
+        write_once(store, PLACE, lambda _folder: None)
+    assert store.objects == {}
+
+
+def test_a_manifest_of_another_format_is_refused() -> None:
+    """A later version may mean something else by it."""
+    with pytest.raises(ValueError, match="sluice-parquet/2"):
+        from_json(b'{"format": "sluice-parquet/2", "files": []}')

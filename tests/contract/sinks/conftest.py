@@ -1,0 +1,12 @@
+"""For the tests of the sinks."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))  # tests have no packages (importlib mode)
+
+from conftest_sinks import batch, bucket, disk, s3_files, s3a
+
+__all__ = ["batch", "bucket", "disk", "s3_files", "s3a"]

@@ -1,0 +1,114 @@
+"""The sink `parquet` on a disk and on S3, counted by pyarrow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+from conftest_sinks import Batch, info
+from pyarrow import fs
+
+from sluice_checkpoints.errors import Refused
+from sluice_consumer.sinks import committed_files, parquet, stores
+
+JSON = {"decode": "json", "schema": "id BIGINT, name STRING"}
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(params=["disk", "s3a"])
+def place(request: pytest.FixtureRequest) -> tuple[str, fs.FileSystem, str]:
+    """A path for Spark; the file system, and the path there, for pyarrow."""
+    root: str = request.getfixturevalue(request.param)
+    if request.param == "disk":
+        return root, fs.LocalFileSystem(), root.removeprefix("file://")
+    return root, request.getfixturevalue("s3_files"), root.removeprefix("s3a://")
+
+
+def ids(place: tuple[str, fs.FileSystem, str]) -> list[int]:
+    """All that counts, as a reader sees it."""
+    _, files, root = place
+    found: list[int] = ds.dataset(committed_files(root, filesystem=files), filesystem=files).to_table()["id"].to_pylist()
+    return sorted(found)
+
+
+def test_each_record_is_there_once_though_batches_come_again(place: Any, batch: Batch) -> None:
+    """The driver was killed between the write and its commit."""
+    for number, numbers in ((1, range(10)), (1, range(10)), (2, range(10, 15)), (2, range(10, 15))):
+        parquet(batch(numbers), info(number), path=place[0], **JSON)
+    assert ids(place) == list(range(15))
+
+
+def test_what_a_killed_driver_left_does_not_count_and_goes(place: Any, batch: Batch) -> None:
+    """Its attempt has files, and no manifest."""
+    left = f"{place[0]}/c/{1:012d}/dead"
+    batch(range(7)).selectExpr("CAST(sequenceNumber AS BIGINT) AS id").write.parquet(left)
+    parquet(batch(range(10)), info(1), path=place[0], **JSON)
+    assert ids(place) == list(range(10))
+    found = place[1].get_file_info(fs.FileSelector(f"{place[2]}/c", recursive=True))
+    assert [each.path for each in found if "dead" in each.path] == []
+
+
+def test_files_are_grouped_by_arrival(place: Any, batch: Batch) -> None:
+    """A column that readers find in the path."""
+    parquet(batch(range(4)), info(1), path=place[0], partition="hour", **JSON)
+    assert all("/arrival_hour=2026-11-24-10/" in name for name in committed_files(place[2], filesystem=place[1]))
+    assert ids(place) == list(range(4))
+
+
+def test_batches_of_two_consumers_stay_apart(place: Any, batch: Batch) -> None:
+    """Numbers begin at 1 in every table."""
+    parquet(batch(range(3)), info(1, "a"), path=place[0], **JSON)
+    parquet(batch(range(3, 5)), info(1, "b"), path=place[0], **JSON)
+    assert ids(place) == list(range(5))
+    assert len(committed_files(place[2], "b", place[1])) == 1
+
+
+def test_the_condition_of_a_manifest_is_the_file_systems_own(place: Any, batch: Batch) -> None:
+    """Two attempts that both looked: the second one's manifest is refused."""
+    store = stores.of(batch([1]).sparkSession, place[0])
+    assert store.create(f"{place[0]}/_sluice/c/1.json", b"first")
+    assert not store.create(f"{place[0]}/_sluice/c/1.json", b"second")
+    assert store.read(f"{place[0]}/_sluice/c/1.json") == b"first"
+
+
+def test_a_batch_without_records_is_written_too(place: Any, batch: Batch) -> None:
+    """It has a manifest, so that a replay finds it."""
+    parquet(batch([]), info(1), path=place[0], **JSON)
+    assert ids(place) == []
+
+
+def test_a_document_that_does_not_fit_fails_its_batch_unless_the_schema_has_room_for_it(disk: str, batch: Batch) -> None:
+    """Nothing of the batch counts then."""
+    with pytest.raises(Exception, match="MALFORMED_RECORD"):
+        parquet(batch([1]), info(1), path=disk, decode="json", schema="id ARRAY<INT>")
+    assert committed_files(disk) == []
+    parquet(batch([1]), info(1), path=disk, decode="json", schema="id ARRAY<INT>, _corrupt_record STRING")
+    (row,) = ds.dataset(committed_files(disk), filesystem=fs.LocalFileSystem()).to_table().to_pylist()
+    assert row == {"id": None, "_corrupt_record": '{"id": 1, "name": "order 1"}'}
+
+
+def test_files_have_the_size_that_was_asked_for(disk: str, batch: Batch) -> None:
+    """Rows of many tasks come into one file."""
+    many = batch(range(1000)).repartition(6)
+    parquet(many, info(1), path=disk, fileBytes=1 << 27, **JSON)
+    parquet(many, info(2), path=disk, **JSON)
+    names = [Path(name).parent.parent.name for name in committed_files(disk)]
+    assert (names.count(f"{1:012d}"), names.count(f"{2:012d}")) == (1, 6)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ({}, r"pipeline\.args\.path: missing"),
+        ({"path": "wasb://a/b"}, "does not know wasb://"),
+        ({"path": "file:///x", "pth": 1}, r"pipeline\.args\.pth: this sink has no such option"),
+        ({"path": "file:///x", "decode": "json", "schema": "id NOTHING"}, r"pipeline\.args\.schema: 'id NOTHING' is no list of columns"),
+        ({"path": "file:///x", "transform": "no.such:f"}, r"pipeline\.args\.transform: no\.such:f"),
+    ],
+)
+def test_what_would_fail_is_refused_before_the_first_batch(spark: Any, args: dict[str, Any], message: str) -> None:
+    """By the name of its field."""
+    with pytest.raises(Refused, match=message):
+        parquet.prepare(spark, args)
