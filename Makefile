@@ -6,7 +6,7 @@ BIN := .venv/bin
 WORKERS ?= 4
 BESIDE = -n $(WORKERS) --dist loadscope --no-loadscope-reorder  # tests/side_by_side.py says who shares a process
 
-.PHONY: help venv generate hashes format lint quick check test test-deep demo demo-local demo-clean nemesis bench bench-operator clean
+.PHONY: help venv generate hashes format lint quick check test test-spark test-deep demo demo-local demo-clean nemesis bench bench-operator clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,9 +42,14 @@ check: lint ## everything but the cluster, several processes side by side (5 min
 	@echo "== tests without a cluster"
 	@SLUICE_PART=1 $(BIN)/pytest -m "not cluster" $(BESIDE)
 
-test: check ## everything, on a real cluster too (25 minutes)
+test: check ## everything, on a real cluster too, and what depends most on Spark on its other lines (30 minutes)
 	@echo "== tests of the cluster"
 	@SLUICE_PART=1 $(BIN)/pytest -m cluster
+	@echo "== other lines of Spark"
+	@WORKERS=$(WORKERS) $(BIN)/python -m sluice_lab.spark_lines
+
+test-spark: venv ## what depends on Spark, without a cluster, on another line of it: LINE=4.1 (5 minutes)
+	@WORKERS=$(WORKERS) $(BIN)/python -m sluice_lab.spark_lines $(or $(LINE),$(error LINE=4.1, say))
 
 test-deep: venv ## everything, with 10,000 random schedules a simulation, all depths of crashes, and the nemesis (hours)
 	@SLUICE_SIM=deep SLUICE_NEMESIS=1 $(BIN)/pytest --durations=20

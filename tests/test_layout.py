@@ -28,6 +28,9 @@ PURE = [
     "sluice_operator.state.view",
     "sluice_operator.plan.rules",
 ]
+# What differs between lines of Spark is asked in one module.
+LINES = re.compile(r"importlib\.util import find_spec|pyspark\.__version__|spark\.version\b|version\(.pyspark.\)|try:\n\s+(from|import) pyspark")
+FEATURES = "consumer/sluice_consumer/spark/features.py"
 # Clients are configured on the machine, never here.
 REGISTRIES = re.compile(rb"pypi\.org|npmjs\.org|repo1?\.maven|proxy\.golang|deb\.debian\.org|registry\.k8s\.io|quay\.io|ghcr\.io")
 
@@ -67,3 +70,9 @@ def test_public_class_names_are_unique() -> None:
                 files[node.name].append(str(path.relative_to(ROOT)))
     shared = [f"{name}: {' and '.join(found)}" for name, found in sorted(files.items()) if len(found) > 1]
     assert not shared, "\n".join(["rename one class of each pair:", *shared])
+
+
+def test_only_one_module_asks_what_this_spark_can_do() -> None:
+    """So that a line is dropped, or added, in one place."""
+    files = sorted((ROOT / "consumer").rglob("*.py"))
+    assert [str(path.relative_to(ROOT)) for path in files if LINES.search(path.read_text())] == [FEATURES]

@@ -7,9 +7,9 @@ from typing import Any
 
 from pyarrow import RecordBatch
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
 from sluice_checkpoints.errors import Refused
+from sluice_consumer.spark import features
 from sluice_consumer.spark.batch_reader import BatchRead, BatchReader, Group
 from sluice_consumer.spark.stream_channel import ChannelClient
 
@@ -24,7 +24,8 @@ class StreamGroup(Group):
         self.batch = batch
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+@features.supports_available_now
+class StreamReader(DataSourceStreamReader):
     """Asks the driver's process about offsets. Pickled to every task, without its connection."""
 
     def __init__(self, address: str) -> None:
@@ -37,8 +38,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where a query without checkpoint begins; asked twice."""
         return self._offset("initial")
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: ARG002, N802 - the batch's own limits hold
-        """The end of the next batch, or `start`."""
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: object = None) -> dict[str, Any]:  # noqa: ARG002, N802 - the batch's own limits hold
+        """The end of the next batch, or `start`; None: Spark did not say where the batch begins (`features.names_the_start`)."""
         return self._offset("latest", start)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
@@ -66,7 +67,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, StreamGroup)  # noqa: S101 - Spark gives back what partitions() made
         yield from BatchReader(partition.batch).read(partition)
 
-    def _offset(self, call: str, *values: dict[str, Any]) -> dict[str, Any]:
+    def _offset(self, call: str, *values: dict[str, Any] | None) -> dict[str, Any]:
         offset: dict[str, Any] = self._caller.ask(call, *values)
         return offset
 

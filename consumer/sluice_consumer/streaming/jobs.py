@@ -31,6 +31,16 @@ class QueryJobs(Jobs):
         self._query = query
         self._known.set()
 
+    def query(self) -> StreamingQuery:
+        """The query, once it is known.
+
+        Raises:
+            Refused: it was not started by `Source.start`.
+        """
+        if not self._known.wait(START_SECONDS) or self._query is None:
+            raise Refused("the query was started by writer.start(), and its jobs cannot be watched: start it by source.start(writer)")
+        return self._query
+
     def run(self, _plan: BatchPlan) -> None:
         """An `Engine` whose batch Spark has run already: returns if its jobs succeeded.
 
@@ -38,8 +48,7 @@ class QueryJobs(Jobs):
             JobsNotDone: one did not, though Spark counts the batch as done: a function of foreachBatch swallowed it.
             Refused: the query was not started by `Source.start`, so its jobs are unknown.
         """
-        if not self._known.wait(START_SECONDS):
-            raise Refused("the query was started by writer.start(), and its jobs cannot be watched: start it by source.start(writer)")
+        self.query()
         try:
             self.check()
         finally:

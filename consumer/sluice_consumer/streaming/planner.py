@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches import planner
 from sluice_consumer.batches.consumer import Committed, Consumer, Engine
@@ -27,6 +28,7 @@ class Surroundings:
         audit_due: whether it is time to list the shards again.
         engine: its `run` returns if all of Spark's jobs of the batch succeeded, and raises otherwise; it reads nothing.
         on_progress: called with every committed batch, and with None when there is nothing to read.
+        stands: what Spark's commit log holds of the query that asks; None: nothing. Called when Spark does not say it, while it waits for the answer.
     """
 
     alive: Callable[[], None]
@@ -34,6 +36,7 @@ class Surroundings:
     audit_due: Callable[[], bool]
     engine: Engine
     on_progress: Callable[[Committed | None], None]
+    stands: Callable[[], Offset | None]
 
 
 class StreamPlanner:
@@ -48,6 +51,7 @@ class StreamPlanner:
         assert consumer.row is not None  # noqa: S101 - it began
         self._consumer, self._around, self._id = consumer, around, consumer.row.consumer_id
         self._goal: int | None = None
+        self._answered: tuple[Offset, Offset] | None = None
         self.open: BatchPlan | None = None
         self.handed = 0
 
@@ -74,12 +78,19 @@ class StreamPlanner:
             self.open = None
             self._around.on_progress(committed)
 
-    def latest(self, start: Offset) -> Offset:
-        """The end of the batch after `start`; `start` itself while there is nothing to read.
+    def latest(self, start: Offset | None) -> Offset:
+        """The end of the batch after `start`; `start` itself while there is nothing to read. None: Spark names no start, and is asked for it.
 
         Raises:
-            Refused: Spark lacks batches that can no longer be read again. Else what ends an epoch.
+            Refused: Spark lacks batches that can no longer be read again, or does not say where it stands. Else what ends an epoch.
         """
+        self._around.alive()
+        start = start or self._around.stands() or self.initial()
+        end = self._after(start)
+        self._answered = start, end
+        return end
+
+    def _after(self, start: Offset) -> Offset:
         self.finish(start)
         missed = offsets.seen_less(self._consumer.view, start)
         if missed is not None:
@@ -94,12 +105,14 @@ class StreamPlanner:
         """What the batch that ends at `end` contains; None: nothing.
 
         Raises:
-            Refused: it was committed, and a later one was begun since.
+            Refused: it was committed, and a later one was begun since; or `latest` was answered for another start.
         """
         self._around.alive()
         offsets.check(self._consumer.view, self._id, end)
         if end.first or start == end:
             return None
+        if self._answered is not None and end == self._answered[1] and start != (asked := self._answered[0]):
+            raise Refused(f"batch {end.batch} was given to a query that stood at {asked.batch}, and one that stands at {start.batch} reads it")
         plan = self._named(end.batch)
         self.handed = end.batch
         return plan

@@ -28,6 +28,7 @@ from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.supervisor import Heartbeats
 from sluice_consumer.shards.new_records import Every, NewRecords
 from sluice_consumer.shards.probe import Probe
+from sluice_consumer.spark import features, stream_query
 from sluice_consumer.spark.data_source import SluiceDataSource
 from sluice_consumer.spark.engine import reading
 from sluice_consumer.spark.stream_channel import ChannelHandler, serving
@@ -65,6 +66,7 @@ class Source:
                 audit_due=Every(AUDIT_SECONDS, last=time.monotonic()),
                 engine=self._jobs,
                 on_progress=self._report_progress,
+                stands=self._stands,
             ),
         )
 
@@ -81,12 +83,18 @@ class Source:
         """Starts the query. To be used instead of `writer.start()`, for the query's jobs are watched, and stopped when the lease is lost.
 
         Raises:
-            Refused: there was one already.
+            Refused: there was one already, or it cannot be ended at this moment's data (`stream_query.end_by_itself`).
         """
         if self.query is not None:
             raise Refused("this source has its query; open another source for another query, on a table of its own")
+        by_us = not features.ends_by_itself() and stream_query.is_available_now(writer)
+        if by_us:
+            writer = stream_query.end_by_itself(writer)
+            self.planner.until_now()
         self.query = writer.start()
         self._jobs.of(self.query)
+        if by_us:
+            stream_query.stop_at_rest(self.query)
         return self.query
 
     def stop(self) -> None:
@@ -106,11 +114,15 @@ class Source:
         planner = self.planner
         return {
             "initial": lambda: planner.initial().to_map(),
-            "latest": lambda start: planner.latest(Offset.from_map(start)).to_map(),
+            "latest": lambda start: planner.latest(start and Offset.from_map(start)).to_map(),
             "partitions": self._partitions,
             "finish": lambda end: planner.finish(Offset.from_map(end)),
             "until_now": planner.until_now,
         }
+
+    def _stands(self) -> Offset | None:
+        found = stream_query.stands(self._jobs.query(), self.address)
+        return None if found is None else Offset.from_map(found)
 
     def _partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> str | None:
         self._handed = time.monotonic()

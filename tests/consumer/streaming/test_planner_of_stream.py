@@ -23,31 +23,34 @@ def steps_of_a_run() -> list[str]:
 
 
 STEPS = steps_of_a_run()
+HABITS = pytest.mark.parametrize("names_the_start", [True, False], ids=["Spark names the start", "Spark 4.1"])
 
 
-def test_a_query_reads_every_record_once_and_leaves_nothing_open() -> None:
+@HABITS
+def test_a_query_reads_every_record_once_and_leaves_nothing_open(*, names_the_start: bool) -> None:
     """Through a split, whose children wait for numbers of their own."""
-    world = World()
+    world = World(names_the_start=names_the_start)
     world.query()
     world.judge()
     assert world.committed() == Offset.from_map(world.spark.offsets[-1]).batch
     assert sum(batch.records for batch in world.told if batch) == 29
 
 
+@HABITS
 @pytest.mark.parametrize("at", range(len(STEPS)), ids=[f"{i} {name}" for i, name in enumerate(STEPS)])
-def test_a_query_that_dies_at_any_step_goes_on_without_loss_or_repetition(at: int) -> None:
+def test_a_query_that_dies_at_any_step_goes_on_without_loss_or_repetition(at: int, *, names_the_start: bool) -> None:
     """Between any two writes of Spark, the table and the sink; a batch that comes again has the same content."""
-    world = World(steps=Steps(at))
+    world = World(steps=Steps(at), names_the_start=names_the_start)
     assert not world.survive()
     world.query()
     world.judge()
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.integers(0, len(STEPS)), min_size=2, max_size=6))
-def test_a_query_that_dies_again_and_again_does_so_too(crashes: list[int]) -> None:
+@given(crashes=st.lists(st.integers(0, len(STEPS)), min_size=2, max_size=6), names_the_start=st.booleans())
+def test_a_query_that_dies_again_and_again_does_so_too(crashes: list[int], *, names_the_start: bool) -> None:
     """Each epoch dies at a step of its own."""
-    world = World()
+    world = World(names_the_start=names_the_start)
     for at in crashes:
         world.steps = Steps(at)
         world.survive()
@@ -56,10 +59,10 @@ def test_a_query_that_dies_again_and_again_does_so_too(crashes: list[int]) -> No
 
 
 @settings(max_examples=60, deadline=None)
-@given(at=st.integers(0, len(STEPS)), offset_too=st.booleans())
-def test_a_commit_that_spark_forgot_is_made_up_for_by_an_exact_replay(at: int, *, offset_too: bool) -> None:
+@given(at=st.integers(0, len(STEPS)), offset_too=st.booleans(), names_the_start=st.booleans())
+def test_a_commit_that_spark_forgot_is_made_up_for_by_an_exact_replay(at: int, *, offset_too: bool, names_the_start: bool) -> None:
     """A crash of the machine may take the last files that Spark wrote with it, after we had committed. Without any it is a lost directory."""
-    world = World(steps=Steps(at))
+    world = World(steps=Steps(at), names_the_start=names_the_start)
     world.survive()
     log = world.spark
     if log.commits == len(log.offsets) > 0:
@@ -87,9 +90,10 @@ def test_a_batch_from_an_offset_to_itself_holds_nothing() -> None:
     assert world.epoch().partitions(last, last) is None
 
 
-def test_a_lost_directory_starts_where_the_table_stands() -> None:
+@HABITS
+def test_a_lost_directory_starts_where_the_table_stands(*, names_the_start: bool) -> None:
     """What was committed does not come again; what was open does, as it was."""
-    world = World(steps=Steps(STEPS.index("in the sink", STEPS.index("in the sink") + 1)))
+    world = World(steps=Steps(STEPS.index("in the sink", STEPS.index("in the sink") + 1)), names_the_start=names_the_start)
     world.survive()
     first, opened = world.sink[0], world.sink[1]
     world.spark, world.sink = Checkpoint(), {}
@@ -99,18 +103,20 @@ def test_a_lost_directory_starts_where_the_table_stands() -> None:
     world.judge()
 
 
-def test_a_directory_that_is_two_batches_old_is_refused() -> None:
+@HABITS
+def test_a_directory_that_is_two_batches_old_is_refused(*, names_the_start: bool) -> None:
     """What came between is not in its state; the message says what to do."""
-    world = World()
+    world = World(names_the_start=names_the_start)
     world.query()
     world.spark.offsets, world.spark.commits = world.spark.offsets[:-2], len(world.spark.offsets) - 2
     with pytest.raises(Refused, match=r"restored from a backup.*new checkpoint directory"):
         world.query()
 
 
-def test_a_directory_one_batch_old_is_refused_once_the_next_batch_was_begun() -> None:
+@HABITS
+def test_a_directory_one_batch_old_is_refused_once_the_next_batch_was_begun(*, names_the_start: bool) -> None:
     """The rows hold the later ranges then."""
-    world = World()
+    world = World(names_the_start=names_the_start)
     world.query()
     world.put([max(shard.id for shard in world.stream.list_shards().shards)], 1)
     world.steps = Steps(STEPS.index("before the sink"))
@@ -121,28 +127,31 @@ def test_a_directory_one_batch_old_is_refused_once_the_next_batch_was_begun() ->
         world.query()
 
 
+@HABITS
 @pytest.mark.parametrize("ahead", [{"batch": 2}, {"batch": 1, "first": True}], ids=["of a batch", "of a beginning"])
-def test_a_table_that_is_older_than_the_directory_is_refused(ahead: dict[str, int]) -> None:
+def test_a_table_that_is_older_than_the_directory_is_refused(ahead: dict[str, int], *, names_the_start: bool) -> None:
     """It was restored, or is another. Where a query begins was committed then, so one ahead is too much there."""
-    world = World()
+    world = World(names_the_start=names_the_start)
     world.query()
     world.spark.offsets[-1] |= ahead | {"batch": world.committed() + ahead["batch"]}
     with pytest.raises(Refused, match="has committed only"):
         world.query()
 
 
-def test_the_directory_of_another_consumer_is_refused() -> None:
+@HABITS
+def test_the_directory_of_another_consumer_is_refused(*, names_the_start: bool) -> None:
     """Its numbers mean nothing here, even if they fit."""
-    world = World()
+    world = World(names_the_start=names_the_start)
     world.query()
     world.spark.offsets[-1]["consumer"] = "other"
     with pytest.raises(Refused, match="belongs to consumer other"):
         world.query()
 
 
-def test_a_batch_whose_jobs_failed_is_not_committed() -> None:
+@HABITS
+def test_a_batch_whose_jobs_failed_is_not_committed(*, names_the_start: bool) -> None:
     """A function of foreachBatch swallowed it, and Spark asks for the next batch."""
-    world = World()
+    world = World(names_the_start=names_the_start)
 
     def fail(_plan: BatchPlan) -> None:
         raise JobsNotDone("job 3: FAILED")
@@ -153,9 +162,10 @@ def test_a_batch_whose_jobs_failed_is_not_committed() -> None:
     assert world.committed() == 0
 
 
-def test_a_shard_that_foreach_batch_did_not_read_comes_in_the_next_batch() -> None:
+@HABITS
+def test_a_shard_that_foreach_batch_did_not_read_comes_in_the_next_batch(*, names_the_start: bool) -> None:
     """It is closed where it stood."""
-    world = World()
+    world = World(names_the_start=names_the_start)
     skipped = sorted(shard.id for shard in world.stream.list_shards().shards)[1]
     world.reads = lambda shard: shard != skipped or len(world.spark.offsets) > 2
     world.query()
@@ -163,9 +173,10 @@ def test_a_shard_that_foreach_batch_did_not_read_comes_in_the_next_batch() -> No
     assert not any(shard == skipped for n in (0, 1) for shard, _ in world.sink[n])
 
 
-def test_a_query_that_finds_nothing_begins_with_a_batch_of_nothing() -> None:
+@HABITS
+def test_a_query_that_finds_nothing_begins_with_a_batch_of_nothing(*, names_the_start: bool) -> None:
     """Spark makes one of an unmoved first offset; it is not the last committed batch over again, and counts as none of ours."""
-    world = World()
+    world = World(names_the_start=names_the_start)
     world.query()
     before = world.committed()
     world.spark, world.sink = Checkpoint(), {}
@@ -173,6 +184,36 @@ def test_a_query_that_finds_nothing_begins_with_a_batch_of_nothing() -> None:
     assert world.sink == {0: ()}
     assert world.committed() == before
     assert world.told[-1] is None
+
+
+@pytest.mark.parametrize("guess", ["what the table has committed", "what the table has begun"])
+def test_where_spark_stands_cannot_be_guessed_from_the_table(guess: str) -> None:
+    """It died between Spark's commit log and ours; or after a task had bound its range, and the directory was lost."""
+    before_ours = guess == "what the table has committed"
+    world = World(steps=Steps(STEPS.index("commit written" if before_ours else "before the sink")), names_the_start=False)
+    world.survive()
+    world.spark = world.spark if before_ours else Checkpoint()
+
+    def guessed() -> Offset:
+        begun = max(row.batch for row in world.store.shards().values())
+        return Offset("id", world.committed() if before_ours else begun)
+
+    def go_on() -> None:
+        world.query()
+        world.judge()
+
+    world.stands = guessed  # type: ignore[method-assign]
+    with pytest.raises((AssertionError, Refused)):
+        go_on()
+
+
+def test_a_batch_is_read_only_from_where_the_query_stood_that_asked_for_it() -> None:
+    """Spark 4.1 does not say who asks: of two queries one could be asked about, and the other read."""
+    world = World(names_the_start=False)
+    planner = world.epoch()
+    end = planner.latest(None)
+    with pytest.raises(Refused, match="one that stands at 7"):
+        planner.partitions(Offset("id", 7), end)
 
 
 def test_a_later_epoch_ends_the_query() -> None:

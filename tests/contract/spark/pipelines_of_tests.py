@@ -96,9 +96,9 @@ def _until_a_job_runs(batch: DataFrame) -> None:
 
 
 def _empty(batch: DataFrame) -> DataFrame:
-    """A table of keys without rows, of which Spark learns when it was read."""
+    """A table of keys without rows, of which Spark learns when it was read: slowly, for the batch's job has to have begun by then."""
     keys = batch.sparkSession.range(0, 2, 1, 2).selectExpr("concat('k', id) AS partitionKey", "id")
-    return keys.filter("id > 5").repartition(2)
+    return keys.mapInArrow(_late, keys.schema).filter("id > 5").repartition(2)
 
 
 def _late(rows: Any) -> Any:

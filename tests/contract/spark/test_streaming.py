@@ -17,12 +17,14 @@ from conftest_spark import configuration
 from pipelines_of_tests import _failing, _late, _minute, _not_needed, seen
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from sluice_checkpoints.errors import Fenced, LeaseHeld, Refused
 from sluice_consumer import embedded
 from sluice_consumer.config import Config, StreamConfig
 from sluice_consumer.embedded import LeaseLost
 from sluice_consumer.process import wiring
+from sluice_consumer.spark import features
 from sluice_consumer.streaming import jobs
 from sluice_consumer.streaming import stream_source as streaming
 from sluice_consumer.streaming.stream_source import Source
@@ -152,14 +154,15 @@ def test_a_query_ends_whose_function_leaves_a_job_that_reads(spark: SparkSession
 
 
 def test_a_query_started_by_its_writer_is_refused(spark: SparkSession, config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody knows its jobs. It would wait for ever after its first batch, without a word."""
+    """Nobody knows its jobs. It would wait for ever after its first batch, without a word; where Spark names no start, before it."""
     monkeypatch.setattr(jobs, "START_SECONDS", 0.2)
     with streaming.source(spark, config) as source:
         writer = source.load().writeStream.format("noop").option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
         query = writer.start()
         with pytest.raises(PySparkException, match=r"start it by source\.start\(writer\)"):
             query.awaitTermination()
-    assert committed(config) == (0, False)
+    nothing_was_read = not features.names_the_start()
+    assert committed(config) == (0, nothing_was_read)
 
 
 def test_an_error_of_the_function_ends_the_query_and_the_batch_comes_again(spark: SparkSession, config: Config, tmp_path: Path) -> None:
@@ -229,3 +232,23 @@ def test_a_stream_without_a_source_says_what_is_missing(spark: SparkSession, con
         stream: Any = spark.readStream.format("sluice").load()
         with pytest.raises(PySparkException, match=r"sluice_consumer\.streaming\.source"):
             stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start().awaitTermination()
+
+
+def test_another_source_in_the_query_is_read_beside_ours(spark: SparkSession, config: Config, tmp_path: Path) -> None:
+    """Where Spark names no start, ours is found among the sources of the query; there `availableNow` cannot hold the other one, and is refused."""
+    other = spark.readStream.format("rate").load().select(F.lit(None).cast("string").alias("shardId"), "value")
+    found: list[int] = []
+
+    def keep(batch: DataFrame, _number: int) -> None:
+        found.extend(row.value for row in batch.where("shardId is not null").collect())
+
+    with streaming.source(spark, config) as source:
+        both = source.load().selectExpr("shardId", "cast(decode(data, 'UTF-8') as bigint) AS value").union(other)
+        writer = both.writeStream.foreachBatch(keep).option("checkpointLocation", str(tmp_path))
+        if not features.ends_by_itself():
+            with pytest.raises(Refused, match="beside another streaming source"):
+                source.start(writer.trigger(availableNow=True))
+        query = source.start(writer.trigger(processingTime="0 seconds"))
+        while len(found) < RECORDS and query.isActive:
+            PAUSE.wait(0.1)
+    assert sorted(found) == list(range(RECORDS))

@@ -1,0 +1,34 @@
+"""What this Spark can do, where the lines that Sluice runs on (4.1 to 4.3) differ. Nothing else asks for a version, or for what a version lacks.
+
+Each question is one function, so that whoever drops a line sees what goes with it (docs/plain-pyspark.md, "Lines of Spark").
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from importlib.util import find_spec
+from typing import Any, TypeVar
+
+Reader = TypeVar("Reader", bound=type)
+STREAM_INTERFACES = "pyspark.sql.streaming.datasource"
+
+
+@functools.cache
+def names_the_start() -> bool:
+    """Whether Spark tells a stream reader where the batch begins that it asks for (4.2). If not, the driver's process asks Spark (`stream_query`)."""
+    return find_spec(STREAM_INTERFACES) is not None
+
+
+@functools.cache
+def ends_by_itself() -> bool:
+    """Whether `trigger(availableNow=True)` takes as many batches as a Python source has (4.2), not one. If not, `stream_query` ends the query."""
+    return find_spec(STREAM_INTERFACES) is not None
+
+
+def supports_available_now(reader: Reader) -> Reader:
+    """Decorates a stream reader that has `prepareForTriggerAvailableNow`: Spark asks by class, and 4.1 has no such class."""
+    if ends_by_itself():
+        interfaces: Any = importlib.import_module(STREAM_INTERFACES)
+        interfaces.SupportsTriggerAvailableNow.register(reader)
+    return reader

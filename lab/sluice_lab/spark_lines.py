@@ -1,0 +1,129 @@
+"""`python -m sluice_lab.spark_lines [LINE]`: what depends on Spark, tried on a line of Spark that is not the default one.
+
+With a line (`make test-spark LINE=4.1`) all of it; without (`make test`) a small part on every other line. The default line is that of `pyspark` in
+constraints.txt. constraints/spark-<line>.txt pins what differs from there. A line's environment holds that alone; the rest is `.venv`'s.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Sequence
+from pathlib import Path
+
+from sluice_lab import places
+from sluice_lab.errors import LabError
+from sluice_lab.machine.processes import run
+from sluice_lab.steps import console, step
+
+FOLDER = places.REPO / "constraints"
+PIN = re.compile(r"^([\w.-]+)==(\S+)$", re.MULTILINE)
+DEMO, SINKS = "tests/lab/test_demo_local.py", "tests/contract/sinks"
+ALL = ("tests/contract/spark", "tests/consumer/spark", "tests/consumer/streaming", DEMO, SINKS)
+STREAMING = "tests/contract/spark/test_streaming.py"
+SMALL = (
+    "tests/contract/spark/test_engine.py",
+    f"{STREAMING}::test_state_is_right_and_batches_without_data_disturb_no_number",
+    f"{STREAMING}::test_an_error_of_the_function_ends_the_query_and_the_batch_comes_again",
+    "tests/consumer/streaming",
+    DEMO,
+    SINKS,
+)
+
+Pins = dict[str, str]
+
+
+def pins_of(path: Path) -> Pins:
+    """Versions by name, of a file of constraints."""
+    return dict(PIN.findall(path.read_text()))
+
+
+def default() -> str:
+    """The line of constraints.txt, e.g. `4.3`."""
+    return line_of(pins_of(places.REPO / "constraints.txt")["pyspark"])
+
+
+def line_of(version: str) -> str:
+    """`4.1` of `4.1.4`."""
+    return ".".join(version.split(".")[:2])
+
+
+def others() -> list[str]:
+    """All lines but the default one, oldest first."""
+    found = (path.stem.removeprefix("spark-") for path in FOLDER.glob("spark-*.txt"))
+    return sorted(set(found) - {default()}, key=lambda line: [int(part) for part in line.split(".")])
+
+
+def python(line: str) -> Path:
+    """The interpreter of a line; its environment is made if it is not there, or not of these pins.
+
+    Raises:
+        LabError: there is no such line.
+    """
+    if line == default():
+        return Path(sys.executable)
+    if line not in others():
+        raise LabError(f"there is no line {line} of Spark here: LINE is one of {', '.join([default(), *others()])}")
+    folder = places.work() / "venvs" / f"spark-{line}"
+    with places.lock(folder.with_name(f"{folder.name}.lock")), step(f"Python with Spark {line}") as current:
+        pins, shared = pins_of(FOLDER / f"spark-{line}.txt"), Path(sysconfig.get_path("purelib")).resolve()
+        marker, wanted = folder / "installed", inputs(pins, shared)
+        if marker.exists() and marker.read_text() == wanted:
+            current.note("already there")
+        else:
+            _make(folder, pins, shared)
+            marker.write_text(wanted)
+    return folder / "bin" / "python"
+
+
+def inputs(pins: Pins, shared: Path) -> str:
+    """What an environment was made of, as a hash."""
+    return hashlib.sha256(repr((sorted(pins.items()), str(shared), sys.version)).encode()).hexdigest()
+
+
+def _make(folder: Path, pins: Pins, shared: Path) -> None:
+    """An environment with these packages; it sees all that is in `shared`, behind its own."""
+    shutil.rmtree(folder, ignore_errors=True)
+    run(sys.executable, "-m", "venv", "--without-pip", str(folder))
+    own = next((folder / "lib").glob("python*")) / "site-packages"
+    (own / "shared.pth").write_text(f"import site; site.addsitedir({str(shared)!r})\n")
+    pinned = [f"{name}=={version}" for name, version in pins.items()]
+    run(sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", f"--target={own}", *pinned)
+
+
+def tests(line: str, chosen: Sequence[str], left: str) -> int:
+    """Pytest's exit code on a line; `left` says what is not among them."""
+    there = [test for test in chosen if (places.REPO / test.partition("::")[0]).exists()]
+    interpreter = python(line)
+    console.rule(f"Spark {line}", align="left")
+    paths = os.pathsep.join(str(places.REPO / part) for part in ("consumer", "operator", "lab"))
+    beside = ("-n", os.environ.get("WORKERS", "4"), "--dist", "loadscope", "--no-loadscope-reorder")
+    environment = os.environ | {"PYTHONPATH": paths, "SLUICE_PART": "1"}
+    code = subprocess.run(
+        [interpreter, "-m", "pytest", "-m", "not cluster", *beside, *there], cwd=places.REPO, env=environment, check=False
+    ).returncode
+    console.print(f"NOT RUN on Spark {line}: {left}", soft_wrap=True)
+    return code
+
+
+def main(line: str | None = None) -> int:
+    """Runs them; the first exit code that is not 0."""
+    try:
+        if line is not None:
+            return tests(line, ALL, "what does not depend on Spark, and the cluster (`make test` runs them on the default line)")
+        codes = [
+            tests(each, SMALL, f"most of the tests with Spark; `make test-spark LINE={each}` runs them, but for the cluster") for each in others()
+        ]
+    except LabError as error:
+        console.print(str(error), style="bold red", soft_wrap=True)
+        return 1
+    return next((code for code in codes if code), 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:2]))

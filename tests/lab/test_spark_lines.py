@@ -1,0 +1,74 @@
+"""Lines of Spark: what they pin, which is the default, and where their environments come from."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sluice_lab import places, spark_lines
+from sluice_lab.errors import LabError
+
+
+def test_the_default_line_is_that_of_the_constraints_and_has_a_file_too() -> None:
+    """So that another one can become the default: its pins go to constraints.txt, and nothing else changes."""
+    pins = spark_lines.pins_of(places.REPO / "constraints.txt")
+    own = spark_lines.pins_of(spark_lines.FOLDER / f"spark-{spark_lines.default()}.txt")
+    assert own == {name: pins[name] for name in own}
+
+
+@pytest.mark.parametrize("line", [spark_lines.default(), *spark_lines.others()])
+def test_a_line_pins_only_what_may_differ(line: str) -> None:
+    """The line's PySpark, and nothing that constraints.txt does not know."""
+    own = spark_lines.pins_of(spark_lines.FOLDER / f"spark-{line}.txt")
+    assert spark_lines.line_of(own["pyspark"]) == line
+    assert own.keys() <= spark_lines.pins_of(places.REPO / "constraints.txt").keys()
+
+
+def test_all_lines_are_three() -> None:
+    """docs/plain-pyspark.md has a column for each."""
+    assert sorted([spark_lines.default(), *spark_lines.others()]) == ["4.1", "4.2", "4.3"]
+
+
+def test_an_unknown_line_is_refused_with_those_there_are() -> None:
+    """Before anything is made."""
+    with pytest.raises(LabError, match=r"no line 3\.5 .*4\.1, 4\.2"):
+        spark_lines.python("3.5")
+
+
+def test_an_environment_is_made_again_when_its_pins_change(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """And only then; it sees the packages of this one behind its own."""
+    line = spark_lines.others()[0]
+    pins = tmp_path / "constraints"
+    pins.mkdir()
+    monkeypatch.setenv("SLUICE_WORK", str(tmp_path))
+    monkeypatch.setattr(spark_lines, "FOLDER", pins)
+    installed: list[tuple[str, ...]] = []
+
+    def run(*argv: str) -> str:
+        if "pip" in argv:
+            return str(installed.append(argv))
+        return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+
+    monkeypatch.setattr(spark_lines, "run", run)
+    for version, made in (("1", 1), ("1", 1), ("2", 2)):
+        (pins / f"spark-{line}.txt").write_text(f"# a line\npyspark=={line}.{version}\n")
+        python = spark_lines.python(line)
+        assert len(installed) == made
+    assert installed[-1][-1] == f"pyspark=={line}.2"
+    assert "--no-deps" in installed[-1]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    seen = subprocess.run([python, "-c", "import pytest; print(pytest.__file__)"], env=environment, check=True, capture_output=True, text=True).stdout
+    assert Path(seen.strip()).samefile(pytest.__file__)
+    assert python != Path(sys.executable)
+
+
+@pytest.mark.parametrize("test", [*spark_lines.ALL, *spark_lines.SMALL])
+def test_what_is_run_on_a_line_is_there(test: str) -> None:
+    """A test that was renamed would be left out, or fail in CI only. Sinks may have no tests of this kind yet."""
+    path, _, name = test.partition("::")
+    assert test == spark_lines.SINKS or (places.REPO / path).exists()
+    assert f"def {name}(" in (places.REPO / path).read_text() if name else True
