@@ -97,7 +97,7 @@ RUN install -d /usr/local/share/ca-certificates \
  && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends maven
 ARG SPARK_LINE
 COPY hashes/jars-${SPARK_LINE}.txt jars.txt
-RUN mvn --batch-mode --quiet --activate-profiles "$SPARK_LINE" dependency:copy-dependencies -DoutputDirectory=/build/found \
+RUN mvn --batch-mode --quiet --activate-profiles "$SPARK_LINE" dependency:copy-dependencies -Dmdep.useRepositoryLayout=true -DoutputDirectory=/build/found \
  && cd found && sha256sum --check --strict --quiet ../jars.txt \
  && find . -name '*.jar' -printf '%P\n' | sort >../found.txt && sed '/^#/d; s/^[^ ]*  //' ../jars.txt | sort | diff - ../found.txt \
  && install -D --mode=644 --target-directory=/jars $(cat ../found.txt) \

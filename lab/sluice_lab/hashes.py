@@ -67,7 +67,7 @@ def constraints(path: str = "constraints.txt") -> Pins:
 
 def resolved(line: str, folder: Path) -> Path:
     """A folder with the jars of a line of Spark, laid out as a repository: group/artifact/version/file."""
-    goal = ("dependency:copy-dependencies", f"-DoutputDirectory={folder}")
+    goal = ("dependency:copy-dependencies", "-Dmdep.useRepositoryLayout=true", f"-DoutputDirectory={folder}")
     run("mvn", "-q", "-B", "-f", str(JARS), "-P", line, *goal)
     return folder
 
