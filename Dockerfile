@@ -1,13 +1,17 @@
 # Two images: `docker build --target operator .` and `docker build --target consumer .`
 #
-# A network with a certificate authority of its own puts its bundle into the context as `ca.crt`: pip trusts it while
-# building, and it is in neither image. Dependencies are installed from hashes/ (`make hashes`) before the code is there;
-# an archive with another hash is refused. The code is the last layer of each image, alone and a few hundred kilobytes:
+# The consumer's is for one line of Spark, `--build-arg SPARK_LINE=`: 4.1 has S3, Iceberg and Delta, 4.2 has S3 and Delta,
+# 4.3 has S3. The default is the newest line that has both table formats (docs/images.md).
+#
+# A network with a certificate authority of its own puts its bundle into the context as `ca.crt`: pip and Maven trust it
+# while building, and it is in neither image. Dependencies are installed from hashes/ (`make hashes`) before the code is
+# there; an archive with another hash is refused. The code is the last layer of each image, alone and a few hundred kilobytes:
 # the lab relies on that to bring a change of code to a cluster without the gigabyte below it (lab/sluice_lab/loading.py).
 #
 # To pin what is below: `--build-arg BASE=debian:bookworm-slim@sha256:…` (docs/security.md). What an image says of itself:
 # `--build-arg VERSION=…`, REVISION, SOURCE.
 
+ARG SPARK_LINE=4.1
 ARG BASE=debian:bookworm-slim
 FROM ${BASE} AS python
 RUN apt-get update -q \
@@ -73,12 +77,31 @@ COPY --from=code /code /opt/venv/lib/python3.11/site-packages
 # zip file of PySpark's sources: Spark puts it first on the path of its Python workers, where each would compile it anew
 # (1.3 CPU-s instead of 0.3 until the first task); without it they find the same modules here, compiled.
 FROM build AS consumer-dependencies
-COPY hashes/consumer.txt ./
+ARG SPARK_LINE
+COPY hashes/consumer-${SPARK_LINE}.txt consumer.txt
 RUN python3.11 -m venv /opt/venv \
  && /opt/tools/bin/pip --python /opt/venv/bin/python install --quiet --require-hashes -r consumer.txt \
  && cd /opt/venv/lib/python3.11/site-packages \
  && rm -r kubernetes/aio pyarrow/include pyarrow/tests pandas/tests pyspark/jars/connect-repl pyspark/python/lib \
  && find numpy -name tests -type d -prune -exec rm -rf {} +
+
+
+# S3A with the parts of the AWS SDK that it needs, Iceberg and Delta: what consumer/image/jars/pom.xml says for the line.
+# Maven resolves; what comes must be what hashes/ lists, no jar more and none less. Maven and its Java stay in this stage.
+FROM python AS jars
+COPY consumer/image/jars/pom.xml ca.cr[t] /build/
+WORKDIR /build
+RUN install -d /usr/local/share/ca-certificates \
+ && if [ -e ca.crt ]; then csplit --quiet --prefix=/usr/local/share/ca-certificates/own- --suffix-format=%03d.crt ca.crt '/BEGIN CERT/' '{*}'; fi \
+ && apt-get update -q \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends maven
+ARG SPARK_LINE
+COPY hashes/jars-${SPARK_LINE}.txt jars.txt
+RUN mvn --batch-mode --quiet --activate-profiles "$SPARK_LINE" dependency:copy-dependencies -Dmdep.useRepositoryLayout=true -DoutputDirectory=/build/found \
+ && cd found && sha256sum --check --strict --quiet ../jars.txt \
+ && find . -name '*.jar' -printf '%P\n' | sort >../found.txt && sed '/^#/d; s/^[^ ]*  //' ../jars.txt | sort | diff - ../found.txt \
+ && install -D --mode=644 --target-directory=/jars $(cat ../found.txt) \
+ && du --apparent-size --block-size=MB --summarize /jars
 
 
 FROM python AS spark
@@ -89,8 +112,10 @@ RUN apt-get update -q \
  && useradd --uid 185 --gid 185 --home-dir /tmp --no-create-home --shell /usr/sbin/nologin spark \
  && install -d -o spark -g spark /opt/sluice/work && install -d /opt/sluice/app
 COPY --from=consumer-dependencies /opt/venv /opt/venv
+COPY --from=jars /jars /opt/venv/lib/python3.11/site-packages/pyspark/jars/
 COPY consumer/image/root/ /opt/sluice/
 RUN ln -s /opt/venv/lib/python3.11/site-packages/pyspark /opt/sluice/spark
+COPY consumer/image/conf/ /opt/sluice/spark/conf/
 ENV SPARK_HOME=/opt/sluice/spark PYSPARK_PYTHON=/opt/venv/bin/python PYTHONPATH=/opt/sluice/app HOME=/tmp
 
 
@@ -111,11 +136,13 @@ ENTRYPOINT ["/opt/sluice/entrypoint"]
 
 FROM consumer-base AS consumer
 ARG BASE
+ARG SPARK_LINE
 ARG VERSION
 ARG REVISION
 ARG SOURCE
 LABEL org.opencontainers.image.title="sluice-consumer" \
       org.opencontainers.image.description="PySpark consumer of Amazon Kinesis: driver, executors and migration" \
+      dev.sluice.spark-line="$SPARK_LINE" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.base.name="$BASE" \
       org.opencontainers.image.version="$VERSION" \

@@ -24,7 +24,7 @@ generate: venv ## write generated files (CRD, docs)
 	@$(BIN)/python -m sluice_operator.generate.crd crds/kinesisconsumers.sluice.dev.yaml charts/sluice/files/crd.yaml
 	@$(BIN)/python -m sluice_operator.generate.reference docs/operations.md
 
-hashes: venv ## write hashes/ from constraints.txt: what the images install, on both processors
+hashes: venv ## write hashes/: what the images install, packages on both processors, and jars
 	@$(BIN)/python -m sluice_lab.hashes
 
 format: venv ## format the code

@@ -1,12 +1,15 @@
 """`python -m sluice_lab.hashes`: writes the packages that the images install, with hashes of their archives, to hashes/*.txt (`make hashes`).
 
-The extras of pyproject.toml and the metadata of installed packages decide which packages. constraints.txt decides the versions. pip's reports for
-both processors list the archives. The Dockerfile installs nothing else. The origin of the archives is not recorded.
+The extras of pyproject.toml and the metadata of installed packages decide which packages. constraints.txt decides the versions, and
+constraints/spark-*.txt where a line of Spark differs. pip's reports for both processors list the archives. What Maven resolves of
+consumer/image/jars/pom.xml for a line decides the jars. The Dockerfile installs nothing else. The origin of the archives is not recorded.
 """
 
+import hashlib
 import json
 import re
 import sys
+import tempfile
 import tomllib
 from collections.abc import Iterable
 from importlib.metadata import requires
@@ -21,7 +24,8 @@ from sluice_lab.machine.processes import run
 from sluice_lab.steps import step
 
 FOLDER = places.REPO / "hashes"
-EXTRAS = ("operator", "consumer")
+SPARK_LINES = ("4.1", "4.2", "4.3")
+JARS = places.REPO / "consumer" / "image" / "jars" / "pom.xml"
 BUILD = ("pip>=25", "hatchling>=1.27")
 PYTHON = "3.11"
 PROCESSORS = ("x86_64", "aarch64")
@@ -33,23 +37,47 @@ Hashes = dict[str, set[str]]
 
 
 def main() -> None:
-    """Write all three files."""
-    pins = constraints()
-    for extra in EXTRAS:
-        with step(f"hashes/{extra}.txt") as current:
-            needed = closure(extra_requirements(extra))
-            found = archives([f"{name}=={pins[name]}" for name in sorted(needed)])
-            written = write(FOLDER / f"{extra}.txt", found)
+    """Write all files."""
+    known: Hashes = {}
+    for name, pins in {"operator": versions("operator"), **{f"consumer-{line}": versions("consumer", line) for line in SPARK_LINES}}.items():
+        with step(f"hashes/{name}.txt") as current:
+            wanted = [f"{package}=={version}" for package, version in sorted(pins.items())]
+            known |= archives([requirement for requirement in wanted if requirement not in known])
+            written = write(FOLDER / f"{name}.txt", {requirement: known[requirement] for requirement in wanted})
             current.note(f"{written} packages")
+    for line in SPARK_LINES:
+        with step(f"hashes/jars-{line}.txt") as current, tempfile.TemporaryDirectory() as folder:
+            current.note(write_jars(FOLDER / f"jars-{line}.txt", resolved(line, Path(folder))))
     with step("hashes/build.txt"):
         write(FOLDER / "build.txt", of_report(report("--only-binary=:all:", f"--constraint={places.REPO / 'constraints.txt'}", *BUILD)))
 
 
-def constraints() -> Pins:
+def versions(extra: str, line: str | None = None) -> Pins:
+    """Versions by name of all that an extra needs, on a line of Spark."""
+    pins = constraints() | (constraints(f"constraints/spark-{line}.txt") if line else {})
+    return {name: pins[name] for name in closure(extra_requirements(extra))}
+
+
+def constraints(path: str = "constraints.txt") -> Pins:
     """The pinned versions, by name."""
-    lines = (places.REPO / "constraints.txt").read_text().splitlines()
+    lines = (places.REPO / path).read_text().splitlines()
     pinned = (line.split("==") for line in lines if re.match(r"[\w.-]+==", line))
     return {canonicalize_name(name): version for name, version in pinned}
+
+
+def resolved(line: str, folder: Path) -> Path:
+    """A folder with the jars of a line of Spark, laid out as a repository: group/artifact/version/file."""
+    goal = ("dependency:copy-dependencies", "-Dmdep.useRepositoryLayout=true", f"-DoutputDirectory={folder}")
+    run("mvn", "-q", "-B", "-f", str(JARS), "-P", line, *goal)
+    return folder
+
+
+def write_jars(path: Path, folder: Path) -> str:
+    """A list for `sha256sum --check`; says how many jars it has, and their size."""
+    jars = sorted(folder.rglob("*.jar"))
+    lines = (f"{hashlib.sha256(jar.read_bytes()).hexdigest()}  {jar.relative_to(folder)}\n" for jar in jars)
+    path.write_text(HEAD + "".join(lines))
+    return f"{len(jars)} jars, {sum(jar.stat().st_size for jar in jars) // 10**6} MB"
 
 
 def extra_requirements(extra: str) -> list[str]:
