@@ -76,7 +76,7 @@ def _require_delta(spark: SparkSession) -> None:
     jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no such call
     loader = jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
     if loader.getResource(PROVIDER.replace(".", "/") + ".class") is None:
-        raise Refused(f"pipeline.entrypoint: this Spark {spark.version} has no Delta; use an image with it (docs/sinks.md)")
+        raise Refused("pipeline.entrypoint: this Spark has no Delta; use an image with it (docs/images.md)")
 
 
 delta = Delta()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice_checkpoints.errors import Refused
@@ -46,10 +46,7 @@ class IcebergTable:
             util = spark._jvm.org.apache.iceberg.spark.Spark3Util  # type: ignore[union-attr]  # noqa: SLF001 - PySpark has no such call
             return IcebergTable(spark, name, util.loadIcebergTable(spark._jsparkSession, name))  # noqa: SLF001
         except TypeError as error:  # py4j takes an unknown class for a package
-            raise Refused(
-                f"pipeline.args.table: {name}: this Spark {spark.version} has no Iceberg; use an image with it (docs/sinks.md), "
-                "or add iceberg-spark-runtime of this Spark's version"
-            ) from error
+            raise Refused(f"pipeline.args.table: {name}: this Spark has no Iceberg; use an image with it (docs/images.md)") from error
         except (Py4JJavaError, AnalysisException) as error:
             raise Refused(f"pipeline.args.table: {name} cannot be loaded: {cause(error)}") from error
 
@@ -66,7 +63,7 @@ class IcebergTable:
         self._tag(work.manageSnapshots(), tag(consumer, NONE), work.table().currentSnapshot().snapshotId()).commit()
         try:
             work.commitTransaction()
-        except Py4JJavaError as error:
+        except (Py4JJavaError, PySparkException) as error:
             if self.mark(consumer) is None:
                 raise
             del error  # another attempt began
@@ -98,8 +95,8 @@ class IcebergTable:
         try:
             self._move(work, key, seen)
             work.commitTransaction()
-        except Py4JJavaError as error:
-            if error.java_exception.getClass().getSimpleName() in MOVED:
+        except (Py4JJavaError, PySparkException) as error:
+            if name_of(error) in MOVED:
                 raise MarkMoved(f"{self._name}: batch {batch} of {consumer} was not added after mark {seen}: {cause(error)}") from error
             raise
 
@@ -125,6 +122,11 @@ class IcebergTable:
 def tag(consumer: str, batch: int) -> str:
     """The name of a mark."""
     return f"sluice-{consumer}-{batch}"
+
+
+def name_of(error: Exception) -> str:
+    """The class of Java's exception; PySpark gives some of them classes of its own, by the same name."""
+    return str(error.java_exception.getClass().getSimpleName()) if isinstance(error, Py4JJavaError) else type(error).__name__
 
 
 def cause(error: Exception) -> str:

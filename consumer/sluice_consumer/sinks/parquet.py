@@ -13,7 +13,7 @@ from sluice_consumer.sinks import manifest, options, rows, stores
 EXAMPLE = "as in s3a://lake/orders"
 
 
-class Parquet:
+class ParquetFiles:
     """The sink `sluice_consumer.sinks:parquet`.
 
     `args.path`: on S3, HDFS or a disk that all pods mount. Rows are described by `options.RowOptions`. Only the files that a manifest names count:
@@ -44,4 +44,4 @@ class Parquet:
         manifest.clean(store, place, manifest.from_json(store.read(place.manifest)))
 
 
-parquet = Parquet()
+parquet = ParquetFiles()

@@ -62,7 +62,7 @@ def s3a(spark: SparkSession, s3_endpoint: str, bucket: str) -> Iterator[str]:
     """A path on S3 for Spark."""
     jvm: Any = spark._jvm
     if not has_class(spark, "org.apache.hadoop.fs.s3a.S3AFileSystem"):
-        pytest.skip(f"not run: this Spark {spark.version} has no hadoop-aws")
+        pytest.skip("not run: this Spark has no hadoop-aws")
     configuration = spark._jsc.hadoopConfiguration()
     settings = {
         "endpoint": s3_endpoint,

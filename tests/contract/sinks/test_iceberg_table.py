@@ -1,0 +1,128 @@
+"""The sink `iceberg`, with Iceberg's own library and a catalog on disk, counted by pyiceberg where it is installed, else by Iceberg's metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from conftest_sinks import Batch, has_class, info
+from pyspark.sql import SparkSession
+
+from sluice_checkpoints.errors import Refused
+from sluice_consumer.sinks import iceberg
+from sluice_consumer.sinks.iceberg_table import IcebergTable
+from sluice_consumer.sinks.once import MarkMoved, add_once
+
+JSON = {"decode": "json", "schema": "id BIGINT, name STRING"}
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def catalog(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A catalog of this module's own."""
+    if not has_class(spark, "org.apache.iceberg.spark.SparkCatalog"):
+        pytest.skip("not run: this Spark has no Iceberg")
+    spark.conf.set("spark.sql.catalog.lake", "org.apache.iceberg.spark.SparkCatalog")
+    spark.conf.set("spark.sql.catalog.lake.type", "hadoop")
+    spark.conf.set("spark.sql.catalog.lake.warehouse", f"file://{tmp_path_factory.mktemp('warehouse')}")
+    return "lake"
+
+
+@pytest.fixture
+def table(spark: SparkSession, catalog: str) -> Iterator[str]:
+    """An empty table."""
+    name = f"{catalog}.db.t{uuid4().hex}"
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, name STRING) USING iceberg")
+    yield name
+    spark.sql(f"DROP TABLE {name}")
+
+
+def another_writer(spark: SparkSession, table: str) -> None:
+    """Adds the row 100."""
+    spark.sql("SELECT 100L AS id, 'another writer' AS name").writeTo(table).append()
+
+
+def ids(spark: SparkSession, table: str) -> list[int]:
+    """What readers see."""
+    spark.catalog.refreshTable(table)
+    return sorted(row.id for row in spark.table(table).collect())
+
+
+def test_each_record_is_there_once_though_batches_come_again(spark: SparkSession, table: str, batch: Batch) -> None:
+    """The driver was killed between the append and its commit. The first batch begins in a table without snapshots."""
+    for number, numbers in ((1, range(10)), (1, range(10)), (2, range(10, 15)), (2, range(10, 15)), (4, range(15, 16))):
+        iceberg(batch(numbers), info(number), table=table, **JSON)
+    assert ids(spark, table) == list(range(16))
+    summaries = [row.summary.get("sluice.batch") for row in spark.table(f"{table}.snapshots").collect()]
+    assert {"1", "2", "4"} <= set(summaries)
+
+
+def test_expired_snapshots_do_not_make_a_batch_new(spark: SparkSession, table: str, batch: Batch) -> None:
+    """The mark is a tag, and a tag's snapshot stays, though the table says that tags grow old."""
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('history.expire.max-ref-age-ms'='1', 'history.expire.max-snapshot-age-ms'='1')")
+    iceberg(batch(range(10)), info(1), table=table, **JSON)
+    another_writer(spark, table)
+    java: Any = IcebergTable.load(spark, table)._table
+    java.expireSnapshots().expireOlderThan(2**62).retainLast(1).commit()
+    iceberg(batch(range(10)), info(1), table=table, **JSON)
+    assert ids(spark, table) == [*range(10), 100]
+
+
+def test_a_driver_that_stood_still_adds_nothing_after_its_heir(spark: SparkSession, table: str, batch: Batch) -> None:
+    """It had looked and staged; its heir did this batch and the next ones meanwhile, and their snapshots have expired."""
+    iceberg(batch(range(3)), info(1), table=table, **JSON)
+    late = IcebergTable.load(spark, table)
+    late.frame = batch(range(3, 6)).selectExpr("CAST(sequenceNumber AS BIGINT) AS id", "partitionKey AS name")
+    publish: Callable[[int], None] = late.stage("c", 2)
+    for number, numbers in ((2, range(3, 6)), (3, range(6, 9))):
+        iceberg(batch(numbers), info(number), table=table, **JSON)
+    with pytest.raises(MarkMoved):
+        publish(1)
+    assert ids(spark, table) == list(range(9))
+
+
+def test_another_writer_between_staging_and_publication_is_kept(spark: SparkSession, table: str, batch: Batch) -> None:
+    """Both are there."""
+
+    class Interrupted(IcebergTable):
+        def stage(self, consumer: str, batch: int) -> Callable[[int], None]:
+            publish = super().stage(consumer, batch)
+            another_writer(spark, table)
+            return publish
+
+    iceberg(batch([1]), info(1), table=table, **JSON)
+    found = IcebergTable.load(spark, table)
+    slow = Interrupted(spark, table, found._table)
+    slow.frame = batch([2]).selectExpr("CAST(sequenceNumber AS BIGINT) AS id", "partitionKey AS name")
+    assert add_once(slow, "c", 2)
+    assert ids(spark, table) == [1, 2, 100]
+
+
+def test_two_consumers_write_to_one_table(spark: SparkSession, table: str, batch: Batch) -> None:
+    """Each has its mark."""
+    for consumer, numbers in (("a", [1]), ("b", [2]), ("a", [1]), ("b", [2])):
+        iceberg(batch(numbers), info(1, consumer), table=table, **JSON)
+    assert ids(spark, table) == [1, 2]
+
+
+def test_a_batch_without_records_moves_the_mark(spark: SparkSession, table: str, batch: Batch) -> None:
+    """A replay finds it."""
+    iceberg(batch([]), info(1), table=table, **JSON)
+    assert IcebergTable.load(spark, table).mark("c") == 1
+
+
+@pytest.mark.parametrize("name", ["lake.db.nowhere", "no_such_catalog.db.orders"])
+def test_a_table_that_is_not_there_is_refused_before_the_first_batch(spark: SparkSession, catalog: str, name: str) -> None:
+    """By its name."""
+    assert catalog
+    with pytest.raises(Refused, match=rf"pipeline\.args\.table: {name} cannot be loaded"):
+        iceberg.prepare(spark, {"table": name})
+
+
+def test_rows_that_do_not_fit_are_refused_and_nothing_is_added(spark: SparkSession, table: str, batch: Batch) -> None:
+    """With Spark's own words about the column."""
+    with pytest.raises(Refused, match=r"the rows do not fit"):
+        iceberg(batch([1]), info(1), table=table)
+    assert ids(spark, table) == []
