@@ -45,7 +45,7 @@ class Delta:
         _require_delta(spark)
 
     def __call__(self, batch: DataFrame, info: BatchInfo, **given: Any) -> None:
-        """Adds the rows of one batch. Keyword arguments win over `info.args`.
+        """Adds the rows of one batch. Keyword arguments stand in for `info.args`.
 
         Raises:
             Refused: see `prepare`. Else what Spark raises: nothing is added then.

@@ -33,7 +33,7 @@ class Iceberg:
         IcebergTable.load(spark, options.text(given, "table", EXAMPLE))
 
     def __call__(self, batch: DataFrame, info: BatchInfo, **given: Any) -> None:
-        """Adds the rows of one batch. Keyword arguments win over `info.args`.
+        """Adds the rows of one batch. Keyword arguments stand in for `info.args`.
 
         Raises:
             Refused: see `prepare`; or the rows do not fit the table. MarkMoved: see `add_once`. Else what Spark or the catalog raises.

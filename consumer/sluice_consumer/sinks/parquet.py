@@ -31,7 +31,7 @@ class ParquetFiles:
         stores.of(spark, options.text(given, "path", EXAMPLE))
 
     def __call__(self, batch: DataFrame, info: BatchInfo, **given: Any) -> None:
-        """Writes one batch. Keyword arguments win over `info.args`.
+        """Writes one batch. Keyword arguments stand in for `info.args`.
 
         Raises:
             Refused: see `prepare`. OSError: the file system failed; nothing counts then. Else what Spark raises.

@@ -1,0 +1,177 @@
+"""A consumer in a session that somebody else made. Real Spark, emulated AWS."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from conftest_spark import RECORDS, SHARDS, configuration
+from pipelines_of_tests import seen
+from pyspark.sql import SparkSession
+
+from sluice_checkpoints.errors import Fenced, LeaseHeld, Refused
+from sluice_consumer import embedded
+from sluice_consumer.config import Config, StreamConfig
+from sluice_consumer.embedded import LeaseLost
+from sluice_consumer.process import wiring
+from sluice_consumer.process.supervisor import Heartbeats
+
+pytestmark = pytest.mark.spark
+PAUSE = threading.Event()  # never set: waiting on it lets other threads and processes work
+LEASE = 9.0  # seconds; in one process with a busy Spark, heartbeats of a shorter one may come late
+
+
+def embedding(aws: StreamConfig, pipeline: str) -> Config:
+    """The configuration of a notebook."""
+    return replace(configuration(aws, f"pipelines_of_tests:{pipeline}", interval_seconds=0.1), lease_duration_seconds=LEASE)
+
+
+@pytest.fixture(autouse=True)
+def clean() -> None:
+    """What pipelines leave."""
+    seen.clear()
+
+
+def test_a_notebook_processes_everything_that_was_there_and_releases_its_lease(spark: SparkSession, aws: StreamConfig) -> None:
+    """Another run goes on at once, and finds nothing more."""
+    config = embedding(aws, "collect")
+    told: list[str] = []
+    for generation in (1, 2):
+        embedded.run(spark, config, until_tip=True, tell=told.append)
+        row = wiring.store(config).consumer()
+        assert row is not None
+        assert (row.generation, row.released) == (generation, True)
+    assert sorted(n for _, numbers in seen for n in numbers) == list(range(RECORDS))
+    assert len(wiring.store(config).shards()) == SHARDS
+    assert any(f"batch 1: {RECORDS} records of {SHARDS} shards" in line for line in told)
+
+
+def test_a_notebook_gives_its_configuration_as_a_mapping(spark: SparkSession, aws: StreamConfig) -> None:
+    """What is wrong with it is said by key."""
+    with pytest.raises(Refused, match="colour: unknown"):
+        embedded.run(spark, {"colour": 1})
+    with pytest.raises(Refused, match=r"stream\.region: missing"):
+        embedded.run(spark, json.dumps({"stream": {"name": aws.name}, "checkpoints": {"table": "abc"}, "pipeline": {"entrypoint": "a:b"}}))
+
+
+def test_a_notebook_stops_when_it_is_told_to(spark: SparkSession, aws: StreamConfig) -> None:
+    """From another thread: the open batch is finished."""
+    config, drain = embedding(aws, "collect"), threading.Event()
+    stopper = threading.Thread(target=lambda: (_until(lambda: bool(seen)), drain.set()))
+    stopper.start()
+    embedded.run(spark, config, drain=drain)
+    stopper.join()
+    row = wiring.store(config).consumer()
+    assert row is not None
+    assert row.released
+    assert row.committed >= 1
+
+
+def _until(met: Callable[[], bool]) -> None:
+    while not met():
+        PAUSE.wait(0.05)
+
+
+def test_an_error_of_process_reaches_the_notebook_and_the_batch_comes_again(spark: SparkSession, aws: StreamConfig) -> None:
+    """The lease is not released: the next run waits it out, and replays."""
+    config = embedding(aws, "fail")
+    with pytest.raises(RuntimeError, match="the sink is full"):
+        embedded.run(spark, config, until_tip=True)
+    row = wiring.store(config).consumer()
+    assert row is not None
+    assert (row.released, row.committed) == (False, 0)
+    embedded.run(spark, replace(config, pipeline=replace(config.pipeline, entrypoint="pipelines_of_tests:collect")), until_tip=True)
+    assert seen[0][0] == 1
+    assert seen[0][1] == list(range(RECORDS))
+
+
+@pytest.mark.parametrize(("pipeline", "error"), [("fail_beside_a_job", RuntimeError), ("interrupt_beside_a_job", KeyboardInterrupt)])
+def test_jobs_that_still_run_when_a_run_fails_are_cancelled_before_its_heartbeats_stop(
+    pipeline: str, error: type[BaseException], spark: SparkSession, aws: StreamConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next run would work beside them. An interrupt of the notebook is such an end too."""
+    active, real, at_the_end = spark.sparkContext.statusTracker().getActiveJobsIds, embedded.beating, list[list[int]]()
+
+    @contextlib.contextmanager
+    def looking(heart: Heartbeats, lost: Callable[[], None]) -> Iterator[None]:
+        with real(heart, lost):
+            try:
+                yield
+            finally:
+                at_the_end.append(list(active()))
+
+    monkeypatch.setattr(embedded, "beating", looking)
+    with pytest.raises(error):
+        embedded.run(spark, embedding(aws, pipeline), until_tip=True)
+    assert at_the_end == [[]]
+
+
+def test_two_runs_on_one_table_do_not_work_side_by_side(spark: SparkSession, aws: StreamConfig) -> None:
+    """The second sees the first one's heartbeats."""
+    config, drain = embedding(aws, "collect"), threading.Event()
+    first = threading.Thread(target=embedded.run, args=(spark, config), kwargs={"drain": drain})
+    first.start()
+    _until(lambda: bool(seen))
+    with pytest.raises(LeaseHeld):
+        embedded.run(spark, config)
+    drain.set()
+    first.join()
+
+
+def test_a_run_whose_lease_was_taken_ends_and_its_jobs_are_cancelled(spark: SparkSession, aws: StreamConfig) -> None:
+    """While `process` waits for a job of a minute."""
+    config = embedding(aws, "long_job")
+
+    def steal() -> None:
+        _until(lambda: bool(seen))
+        store = wiring.store(config)
+        row = store.consumer()
+        assert row is not None
+        assert store.take(row, replace(row, token="thief")) is not None
+
+    thief = threading.Thread(target=steal)
+    thief.start()
+    with pytest.raises((Fenced, LeaseLost)):
+        embedded.run(spark, config)
+    thief.join()
+    assert not spark.sparkContext.statusTracker().getActiveJobsIds()
+
+
+def test_a_session_that_runs_tasks_twice_is_refused(spark: SparkSession, aws: StreamConfig) -> None:
+    """Naming the setting."""
+    settings: Any = spark.sparkContext._jsc.sc().conf()
+    settings.set("spark.speculation", "true")
+    try:
+        with pytest.raises(Refused, match=r"spark\.speculation: must be false"):
+            embedded.check_session(spark, configuration(aws, "a:b"))
+    finally:
+        settings.set("spark.speculation", "false")
+
+
+class Far:
+    """A session whose executors are elsewhere: only its master's address differs from a real one."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.sparkContext = self
+        self._jsc, self.master = spark.sparkContext._jsc, "yarn"
+
+
+def test_a_session_whose_executors_would_outlive_the_lease_is_refused_with_what_to_set(spark: SparkSession, aws: StreamConfig) -> None:
+    """Spark's defaults let an executor that is cut off work on for ten minutes."""
+    settings: Any = spark.sparkContext._jsc.sc().conf()
+    config, far = configuration(aws, "a:b"), Far(spark)
+    with pytest.raises(Refused, match=r"works on for 610 s.*spark\.executor\.heartbeatInterval=333ms.*leaseDurationSeconds to 1830"):
+        embedded.check_session(far, config)  # type: ignore[arg-type]
+    embedded.check_session(far, replace(config, lease_duration_seconds=1830))  # type: ignore[arg-type]
+    settings.set("spark.executor.heartbeatInterval", "333ms")
+    settings.set("spark.executor.heartbeat.maxFailures", "2")
+    try:
+        embedded.check_session(far, config)  # type: ignore[arg-type]
+    finally:
+        for key in ("heartbeatInterval", "heartbeat.maxFailures"):
+            settings.remove(f"spark.executor.{key}")
