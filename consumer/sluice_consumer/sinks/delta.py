@@ -15,10 +15,6 @@ from sluice_checkpoints.errors import Refused
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.sinks import options, rows
 
-SETTINGS = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-}
 PROVIDER = "org.apache.spark.sql.delta.sources.DeltaDataSource"
 
 
@@ -26,12 +22,7 @@ class Delta:
     """The sink `sluice_consumer.sinks:delta`.
 
     `args.path` or `args.table`; a path that holds no table becomes one with the first batch. Rows are described by `options.RowOptions`.
-
-    Attributes:
-        spark_settings: of the session, unless `sparkConf` has others.
     """
-
-    spark_settings: Mapping[str, str] = SETTINGS
 
     def prepare(self, spark: SparkSession, args: Mapping[str, Any]) -> None:
         """Refuses what would fail, before the first batch.
