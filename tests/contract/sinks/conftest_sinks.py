@@ -54,7 +54,9 @@ def bucket(s3_endpoint: str) -> str:
 @pytest.fixture(scope="session")
 def s3_files(s3_endpoint: str) -> fs.FileSystem:
     """The server for a reader that is not Spark."""
-    return fs.S3FileSystem(access_key=S3_ACCESS_KEY, secret_key=S3_SECRET_KEY, endpoint_override=s3_endpoint, region="us-east-1", force_virtual_addressing=False)
+    return fs.S3FileSystem(
+        access_key=S3_ACCESS_KEY, secret_key=S3_SECRET_KEY, endpoint_override=s3_endpoint, region="us-east-1", force_virtual_addressing=False
+    )
 
 
 @pytest.fixture
