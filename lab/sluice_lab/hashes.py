@@ -20,12 +20,12 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from sluice_lab import places
+from sluice_lab.machine import spark_jars
 from sluice_lab.machine.processes import run
 from sluice_lab.steps import step
 
 FOLDER = places.REPO / "hashes"
 SPARK_LINES = ("4.1", "4.2", "4.3")
-JARS = places.REPO / "consumer" / "image" / "jars" / "pom.xml"
 BUILD = ("pip>=25", "hatchling>=1.27")
 PYTHON = "3.11"
 PROCESSORS = ("x86_64", "aarch64")
@@ -47,7 +47,7 @@ def main() -> None:
             current.note(f"{written} packages")
     for line in SPARK_LINES:
         with step(f"hashes/jars-{line}.txt") as current, tempfile.TemporaryDirectory() as folder:
-            current.note(write_jars(FOLDER / f"jars-{line}.txt", resolved(line, Path(folder))))
+            current.note(write_jars(FOLDER / f"jars-{line}.txt", spark_jars.resolve(line, Path(folder))))
     with step("hashes/build.txt"):
         write(FOLDER / "build.txt", of_report(report("--only-binary=:all:", f"--constraint={places.REPO / 'constraints.txt'}", *BUILD)))
 
@@ -63,13 +63,6 @@ def constraints(path: str = "constraints.txt") -> Pins:
     lines = (places.REPO / path).read_text().splitlines()
     pinned = (line.split("==") for line in lines if re.match(r"[\w.-]+==", line))
     return {canonicalize_name(name): version for name, version in pinned}
-
-
-def resolved(line: str, folder: Path) -> Path:
-    """A folder with the jars of a line of Spark, laid out as a repository: group/artifact/version/file."""
-    goal = ("dependency:copy-dependencies", "-Dmdep.useRepositoryLayout=true", f"-DoutputDirectory={folder}")
-    run("mvn", "-q", "-B", "-f", str(JARS), "-P", line, *goal)
-    return folder
 
 
 def write_jars(path: Path, folder: Path) -> str:

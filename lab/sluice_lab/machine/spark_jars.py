@@ -1,0 +1,48 @@
+"""The jars that the consumer image adds to a line of Spark, as Maven resolves consumer/image/jars/pom.xml."""
+
+import hashlib
+import shutil
+from pathlib import Path
+
+from sluice_lab import places
+from sluice_lab.errors import LabError
+from sluice_lab.machine.downloads import required
+from sluice_lab.machine.processes import run
+from sluice_lab.steps import step
+
+POM = places.REPO / "consumer" / "image" / "jars" / "pom.xml"
+
+
+def resolve(line: str, folder: Path) -> Path:
+    """Have the jars of a line in a folder, laid out as a repository: group/artifact/version/file."""
+    required("mvn", "Apache Maven (Debian: apt-get install maven)")
+    goal = ("dependency:copy-dependencies", "-Dmdep.useRepositoryLayout=true", f"-DoutputDirectory={folder}")
+    run("mvn", "-q", "-B", "-f", str(POM), "-P", line, *goal)
+    return folder
+
+
+def cached(work: Path, line: str) -> list[Path]:
+    """The jars of a line, fetched once into the work folder (92 MB, 40 s).
+
+    Raises:
+        LabError: a jar is not the one that hashes/ lists, or one is missing.
+    """
+    listing = places.REPO / "hashes" / f"jars-{line}.txt"
+    rows = (row.split("  ", 1) for row in listing.read_text().splitlines() if not row.startswith("#"))
+    wanted = {name: digest for digest, name in rows}
+    home = work / "jars" / f"spark-{line}"
+    with places.lock(work / "jars" / f"spark-{line}.lock"), step(f"jars of Spark {line}") as current:
+        if all((home / name).exists() for name in wanted):
+            current.note("already there")
+            return [home / name for name in sorted(wanted)]
+        shutil.rmtree(home, ignore_errors=True)
+        new = resolve(line, home.with_suffix(".new"))
+        odd = [name for name, digest in wanted.items() if not (new / name).exists() or _digest(new / name) != digest]
+        if odd:
+            raise LabError(f"{odd[0]}: not the jar that {listing.relative_to(places.REPO)} lists; `make hashes` writes the lists anew")
+        new.rename(home)
+    return [home / name for name in sorted(wanted)]
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
