@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
-import threading
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 
 import pytest
+from stepping import SteppedAttempt
 
 from sluice_consumer.folders import LocalFolders, publish
 
@@ -19,43 +18,17 @@ STEPS = 1 + 1 + len(FILES) + 2  # look, make the folder, write each file, rename
 SOME = 150
 
 
-class Died(BaseException):
-    """The process of an attempt ended."""
-
-
-class Attempt:
+class Attempt(SteppedAttempt):
     """One attempt in a thread of its own, which takes a step only when it is told to, and may be told to die instead."""
+
+    errors = (OSError,)
 
     def __init__(self, home: Path, name: str) -> None:
         self._home, self._name, self._files = home, name, LocalFolders()
-        self.alive, self.over, self.returned = True, False, False
-        self._go, self._done = threading.Semaphore(0), threading.Semaphore(0)
-        threading.Thread(target=self._run, daemon=True).start()
-        self._done.acquire()
+        super().__init__()
 
-    def step(self) -> None:
-        """Lets the next step be taken, if there is one."""
-        if not self.over:
-            self._go.release()
-            self._done.acquire()
-
-    def end(self) -> None:
-        """Takes all steps that are left."""
-        while not self.over:
-            self.step()
-
-    def _pause(self) -> None:
-        self._done.release()
-        self._go.acquire()
-        if not self.alive:
-            raise Died
-
-    def _run(self) -> None:
-        with contextlib.suppress(Died, OSError):
-            publish(self, f"file://{self._home}", "7", self._write)
-            self.returned = True
-        self.over = True
-        self._done.release()
+    def _work(self) -> None:
+        publish(self, f"file://{self._home}", "7", self._write)
 
     def _write(self, path: str) -> None:
         folder = Path(path.removeprefix("file://"))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Iterable
 from itertools import pairwise
 
 import pytest
+from stepping import SteppedAttempt
 
 from sluice_checkpoints.errors import SluiceError
 from sluice_consumer.sinks import manifest
@@ -16,10 +16,6 @@ from sluice_consumer.sinks.manifest import BatchFiles, DataFile, clean, from_jso
 PLACE = BatchFiles("s3a://lake/orders", "c", 7)
 FILES = ("part-0.parquet", "arrival_day=2026-11-24/part-1.parquet", "_SUCCESS")
 SOME = 300
-
-
-class Died(BaseException):
-    """The driver ended."""
 
 
 class MemoryStore:
@@ -48,52 +44,20 @@ class MemoryStore:
         self.objects = {name: content for name, content in self.objects.items() if not name.startswith(f"{folder}/")}
 
 
-class Attempt:
+class Attempt(SteppedAttempt):
     """One attempt in a thread of its own, which takes a step only when it is told to."""
 
     def __init__(self, store: MemoryStore, *, marker_first: bool = False) -> None:
         self._store, self._marker_first = store, marker_first
-        self.alive, self.over, self.returned = True, False, False
-        self._go, self._done = threading.Semaphore(0), threading.Semaphore(0)
-        threading.Thread(target=self._run, daemon=True).start()
-        self._done.acquire()
+        super().__init__()
 
-    def step(self) -> None:
-        """Lets the next step be taken, if there is one."""
-        if not self.over:
-            self._go.release()
-            self._done.acquire()
-
-    def end(self) -> None:
-        """Takes all steps that are left."""
-        while not self.over:
-            self.step()
-
-    def die(self) -> None:
-        """The process ends before its next step."""
-        self.alive = False
-        self.end()
-
-    def _run(self) -> None:
-        try:
-            if self._marker_first:
-                self.create(PLACE.manifest, manifest.to_json(PLACE, [DataFile(f"c/{PLACE.batch:012d}/a/{name}", 4) for name in FILES[:2]]))
-                self._write(f"{PLACE.folder}/a")
-            else:
-                write_once(self, PLACE, self._write)
-                clean(self, PLACE, from_json(self._store.objects[PLACE.manifest]))
-            self.returned = True
-        except Died:
-            pass
-        finally:
-            self.over = True
-            self._done.release()
-
-    def _pause(self) -> None:
-        self._done.release()
-        self._go.acquire()
-        if not self.alive:
-            raise Died
+    def _work(self) -> None:
+        if self._marker_first:
+            self.create(PLACE.manifest, manifest.to_json(PLACE, [DataFile(f"c/{PLACE.batch:012d}/a/{name}", 4) for name in FILES[:2]]))
+            self._write(f"{PLACE.folder}/a")
+        else:
+            write_once(self, PLACE, self._write)
+            clean(self, PLACE, from_json(self._store.objects[PLACE.manifest]))
 
     def _write(self, folder: str) -> None:
         for name in FILES:

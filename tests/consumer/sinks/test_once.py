@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
+from stepping import SteppedAttempt
 
 from sluice_consumer.sinks.once import NONE, MarkMoved, add_once
 
 CONSUMER = "c"
 SOME = 300
-
-
-class Died(BaseException):
-    """The driver ended."""
 
 
 @dataclass
@@ -27,48 +23,18 @@ class Tables:
     visible: list[int] = field(default_factory=list)
 
 
-class Attempt:
+class Attempt(SteppedAttempt):
     """One attempt in a thread of its own; it takes a step only when it is told to, and may be told to die instead. The table's port, too."""
+
+    errors = (MarkMoved,)
 
     def __init__(self, tables: Tables, batch: int, add: Callable[..., object] = add_once) -> None:
         self._tables, self._batch, self._add = tables, batch, add
-        self.alive, self.over, self.returned = True, False, False
         self.lose_reply = False
-        self._go, self._done = threading.Semaphore(0), threading.Semaphore(0)
-        threading.Thread(target=self._run, daemon=True).start()
-        self._done.acquire()
+        super().__init__()
 
-    def step(self) -> None:
-        """Lets the next step be taken, if there is one."""
-        if not self.over:
-            self._go.release()
-            self._done.acquire()
-
-    def end(self) -> None:
-        """Takes all steps that are left."""
-        while not self.over:
-            self.step()
-
-    def die(self) -> None:
-        """The process ends before its next step."""
-        self.alive = False
-        self.end()
-
-    def _run(self) -> None:
-        try:
-            self._add(self, CONSUMER, self._batch)
-            self.returned = True
-        except (Died, MarkMoved):
-            pass
-        finally:
-            self.over = True
-            self._done.release()
-
-    def _pause(self) -> None:
-        self._done.release()
-        self._go.acquire()
-        if not self.alive:
-            raise Died
+    def _work(self) -> None:
+        self._add(self, CONSUMER, self._batch)
 
     def mark(self, _consumer: str) -> int | None:
         """See `MarkedTable`."""
