@@ -10,6 +10,7 @@ import os
 import sys
 
 import catch_up
+import into_lake
 import tip
 from consumer_run import CREDENTIALS
 from rich.console import Console
@@ -65,11 +66,28 @@ def extremes(dynamodb: str) -> Table:
     return table
 
 
+def into_a_lake(dynamodb: str) -> Table:
+    """The sinks beside Spark alone, which writes the same rows without a mark."""
+    caption = (
+        f"{into_lake.SHARDS} shards, {into_lake.RECORDS:,} records of each a batch; Spark {into_lake.LINE}; S3: versitygw; catalog: Iceberg's REST"
+    )
+    table = Table(title="Into a lake on S3, local[2]: fetch to commit, and the sink's own", caption=caption)
+    table.add_column("")
+    for size in SIZES:
+        for head in (f"{size} B: CPU-s per 1M", "x floor", "records/s", "x floor's time"):
+            table.add_column(head, justify="right")
+    for kind in into_lake.KINDS:
+        pairs = [into_lake.pair(kind, size, dynamodb) for size in SIZES]
+        for which, name in enumerate((f"{kind}: Spark alone", f"{kind}: sluice")):
+            table.add_row(name, *(cell for pair in pairs for cell in (*_cells(pair[which], pair[0]), f"{pair[which].wall / pair[0].wall:.2f}")))
+    return table
+
+
 def main() -> None:
     """Measures and prints, a table as soon as it is full; names of tables as arguments choose among them."""
     os.environ.update(CREDENTIALS)
     console = Console(width=150)
-    tables = {"catch-up": catching_up, "tip": at_the_tip, "extremes": extremes}
+    tables = {"catch-up": catching_up, "tip": at_the_tip, "extremes": extremes, "lake": into_a_lake}
     with emulators.dynamodb_local(places.work()) as dynamodb:
         for name in sys.argv[1:] or tables:
             console.print(tables[name](dynamodb))

@@ -20,6 +20,14 @@ def noop(batch: Any, info: Any) -> None:
         mark(batch=info.batch, at=time.monotonic(), cpu=cpu_seconds(os.getppid()))
 
 
+def lake(batch: Any, info: Any) -> None:
+    """One of the sinks, as `args` say."""
+    from sluice_consumer import sinks  # noqa: PLC0415 - only where a lake is
+
+    getattr(sinks, info.args["sink"])(batch, info, **info.args["into"])
+    mark(batch=info.batch, at=time.monotonic(), cpu=cpu_seconds(os.getppid()))
+
+
 def sink(batch: Any, info: Any) -> None:
     """Brings the batch here, and says how long ago its records were put."""
     arrived = batch.select("approximateArrivalTimestamp").toArrow().column(0).cast("int64").to_pylist()

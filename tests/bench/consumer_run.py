@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,7 @@ class Plan:
         batches: the run ends after so many.
         seconds: or after so long.
         path: put in front of PYTHONPATH.
+        args: of the pipeline.
     """
 
     kinesis: str
@@ -62,6 +63,7 @@ class Plan:
     seconds: float = 120.0
     spark: dict[str, str] = field(default_factory=dict)
     path: str = ""
+    args: dict[str, Any] = field(default_factory=dict)
 
     def configuration(self) -> dict[str, Any]:
         """The consumer's configuration."""
@@ -69,7 +71,7 @@ class Plan:
             "format": 1,
             "stream": {"name": "bench", "region": "us-east-1", "kinesisEndpoint": self.kinesis, "dynamodbEndpoint": self.dynamodb},
             "checkpoints": {"table": f"bench-{uuid4()}"},
-            "pipeline": {"entrypoint": f"bench_pipelines:{self.pipeline}"},
+            "pipeline": {"entrypoint": f"bench_pipelines:{self.pipeline}", "args": self.args},
             "batch": self.batch,
             "sparkConf": self.spark,
             "leaseDurationSeconds": 10,
@@ -95,14 +97,14 @@ class Run:
     marks: tuple[dict[str, Any], ...]
 
 
-def run(plan: Plan) -> Run:
-    """Runs the consumer to its number of batches."""
+def run(plan: Plan, python: str = sys.executable, more: Mapping[str, str] | None = None) -> Run:
+    """Runs the consumer to its number of batches; `more` is in its environment, and its PYTHONPATH comes last."""
     with tempfile.TemporaryDirectory() as work:
         folder = Path(work)
         (folder / "config.json").write_text(json.dumps(plan.configuration()))
         marks = folder / "marks"
         marks.touch()
-        batches = tuple(_batches(plan, folder))
+        batches = tuple(_batches(plan, folder, python, more or {}))
         return Run(batches, tuple(map(json.loads, marks.read_text().splitlines())))
 
 
@@ -117,9 +119,10 @@ def _ended_after(process: subprocess.Popen[str], seconds: float) -> Iterator[Non
         timer.cancel()
 
 
-def _batches(plan: Plan, folder: Path) -> Iterator[Batch]:
-    environment = os.environ | CREDENTIALS | {"SLUICE_LOG": "text", "PYTHONPATH": f"{plan.path}:{HERE}", "BENCH_MARKS": str(folder / "marks")}
-    command = [sys.executable, "-m", "sluice_consumer", "--config", str(folder / "config.json"), "--master", "local[2]"]
+def _batches(plan: Plan, folder: Path, python: str, more: Mapping[str, str]) -> Iterator[Batch]:
+    path = ":".join(filter(None, (plan.path, str(HERE), more.get("PYTHONPATH"))))
+    environment = os.environ | CREDENTIALS | dict(more) | {"SLUICE_LOG": "text", "PYTHONPATH": path, "BENCH_MARKS": str(folder / "marks")}
+    command = [python, "-m", "sluice_consumer", "--config", str(folder / "config.json"), "--master", "local[2]"]
     said: list[str] = []
     found = 0
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process, _ended_after(process, plan.seconds):

@@ -1,6 +1,7 @@
 """What the consumer is compared with: a plain data source over boto3, and rows made of nothing, which is all that Spark itself costs.
 
-`python peers.py '<run as JSON>'` reads batch after batch in a Spark of the consumer's own settings and prints a mark after each.
+`python peers.py '<run as JSON>'` reads batch after batch in a Spark of the consumer's own settings and prints a mark after each. The batches go
+nowhere, or into a lake as Spark itself writes to one.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import boto3
 import pyarrow as pa
 from process_tree import cpu_seconds
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 from slab import Shape, records
@@ -31,7 +32,12 @@ from sluice_consumer.spark.arrow import DDL, ROWS, SCHEMA
 
 @dataclass(frozen=True)
 class PeerRun:
-    """One run: `batches` times `records` of each of `shards`, from an endpoint or from nothing."""
+    """One run: `batches` times `records` of each of `shards`, from an endpoint or from nothing.
+
+    Attributes:
+        sink: where batches go: `noop`, or a kind of lake, into `target`.
+        spark: further settings.
+    """
 
     peer: str
     kinesis: str
@@ -39,6 +45,9 @@ class PeerRun:
     records: int
     size: int
     batches: int
+    sink: str = "noop"
+    target: str = ""
+    spark: dict[str, str] = field(default_factory=dict)
 
 
 class Part(InputPartition):
@@ -129,18 +138,29 @@ def _api(endpoint: str) -> Any:
     return boto3.client("kinesis", endpoint_url=endpoint, region_name="us-east-1")
 
 
+def store(frame: DataFrame, run: PeerRun) -> None:
+    """What one writes without Sluice: an append that is done once if nothing fails."""
+    match run.sink:
+        case "noop":
+            frame.write.format("noop").mode("overwrite").save()
+        case "iceberg":
+            frame.writeTo(run.target).append()
+        case kind:
+            frame.write.format(kind).mode("append").save(run.target)
+
+
 def main() -> None:
     """Runs and prints marks."""
     run = PeerRun(**json.loads(sys.argv[1]))
     config = Config(StreamConfig("bench", "us-east-1"), CheckpointsConfig("bench"), PipelineConfig("a:b"), name="peer")
-    settings = dict[str, Any](conf.settings(config, None, "local[2]") | {"spark.log.level": "ERROR"})
+    settings = dict[str, Any](conf.settings(config, None, "local[2]") | {"spark.log.level": "ERROR"} | run.spark)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = SparkSession.builder.config(map=settings).getOrCreate()
     spark.dataSource.register(Peer)
     for batch in range(run.batches):
         begun = time.monotonic()
         frame = spark.read.format("peer").option("run", json.dumps(asdict(run))).option("batch", batch).load()
-        frame.write.format("noop").mode("overwrite").save()
+        store(frame, run)
         mark = {"batch": batch, "at": time.monotonic(), "cpu": cpu_seconds(os.getpid()), "seconds": time.monotonic() - begun}
         print("MARK", json.dumps(mark), flush=True)  # noqa: T201
     spark.stop()

@@ -75,7 +75,7 @@ def start_dynamodb_local(work: Path, host: str = LOOPBACK, port: int | None = No
     release, home = downloads.dynamodb_local(work)
     java = ("java", "-Xmx512m", "-XX:+UseSerialGC", f"-Djava.library.path={home}", "-cp", f"{home}/*", release.main)
     arguments = ("-inMemory", "-sharedDb", "-disableTelemetry", "-port", str(port))
-    return _start(work, Program(f"dynamodb-local-{port}", (*java, *arguments), cwd=home), host, port)
+    return start(work, Program(f"dynamodb-local-{port}", (*java, *arguments), cwd=home), host, port)
 
 
 def start_kinesis_local(work: Path, host: str = LOOPBACK, port: int | None = None) -> Emulator:
@@ -91,7 +91,7 @@ def start_kinesis_local(work: Path, host: str = LOOPBACK, port: int | None = Non
         "SHARD_LIMIT": str(SHARD_LIMIT),
         "LOG_LEVEL": "ERROR",
     }
-    return _start(work, _node(f"kinesis-local-{port}", host, env, str(home / "main.js")), host, port)
+    return start(work, _node(f"kinesis-local-{port}", host, env, str(home / "main.js")), host, port)
 
 
 def start_kinesalite(work: Path, host: str = LOOPBACK, port: int | None = None) -> Emulator:
@@ -100,14 +100,14 @@ def start_kinesalite(work: Path, host: str = LOOPBACK, port: int | None = None) 
     times = (f"--{what}StreamMs=100" for what in ("create", "delete", "update"))
     cli = str(downloads.node_modules(work) / "kinesalite" / "cli.js")
     script = (cli, f"--port={port}", f"--shardLimit={SHARD_LIMIT}", *times)
-    return _start(work, _node(f"kinesalite-{port}", host, {}, *script), host, port)
+    return start(work, _node(f"kinesalite-{port}", host, {}, *script), host, port)
 
 
 def start_dynalite(work: Path, host: str = LOOPBACK, port: int | None = None) -> Emulator:
     """Start dynalite. A table is CREATING for a second, and DELETING for a minute."""
     port = free_port(host, port)
     cli = str(downloads.dynalite_modules(work) / "dynalite" / "cli.js")
-    return _start(work, _node(f"dynalite-{port}", host, {}, cli, f"--port={port}", "--createTableMs=1000", "--deleteTableMs=60000"), host, port)
+    return start(work, _node(f"dynalite-{port}", host, {}, cli, f"--port={port}", "--createTableMs=1000", "--deleteTableMs=60000"), host, port)
 
 
 def start_s3(work: Path, host: str = LOOPBACK, port: int | None = None) -> Emulator:
@@ -117,7 +117,7 @@ def start_s3(work: Path, host: str = LOOPBACK, port: int | None = None) -> Emula
     folders = (places.made(home / "buckets"), places.made(home / "metadata"))
     flags = ("--access", S3_ACCESS_KEY, "--secret", S3_SECRET_KEY, "--region", "us-east-1", "--port", f"{host}:{port}", "--quiet")
     program = (tools.versitygw(work), *flags, "posix", "--sidecar", str(folders[1]), str(folders[0]))
-    return _start(work, Program(f"s3-{port}", program), host, port)
+    return start(work, Program(f"s3-{port}", program), host, port)
 
 
 def _node(name: str, host: str, env: dict[str, str], *script: str) -> Program:
@@ -125,7 +125,12 @@ def _node(name: str, host: str, env: dict[str, str], *script: str) -> Program:
     return Program(name, ("node", "--require", str(preload), *script), env={**env, "LISTEN_HOST": host})
 
 
-def _start(work: Path, program: Program, host: str, port: int) -> Emulator:
+def start(work: Path, program: Program, host: str, port: int) -> Emulator:
+    """Start a server, and wait until it answers.
+
+    Raises:
+        LabError: it ended, or does not answer in time; the message has the end of its log.
+    """
     running = processes.start(places.made(work), program)
     if not processes.poll(lambda: _answers(host, port) or not running.alive(), START_SECONDS) or not running.alive():
         running.stop()

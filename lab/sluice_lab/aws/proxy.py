@@ -4,8 +4,8 @@ It imitates the failures of an AWS service, and clients meet them at the service
 to every call that begins after it was set.
 """
 
+import http
 import http.client
-import json
 import random
 import time
 from collections import Counter
@@ -15,20 +15,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
-from typing import Any
 from urllib.parse import urlsplit
 
-import cbor2
+from sluice_lab.aws import refusals
+from sluice_lab.aws.refusals import Refuse
 
 UPSTREAM_SECONDS = 30.0
-HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "server", "date"}
-CBOR = "cbor"
+HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "server", "date", "expect"}
 
 
 class CallOutcome(StrEnum):
     """What happens to a call.
 
-    PASSED: forwarded, and answered. THROTTLED: answered 400 with the service's own error code. FAILED: answered 500. CUT: neither forwarded nor
+    PASSED: forwarded, and answered. THROTTLED: refused with the service's own error. FAILED: answered 500. CUT: neither forwarded nor
     answered; the connection is closed. LOST: forwarded and carried out, but its reply is not returned.
     """
 
@@ -50,10 +49,10 @@ class Behaviour:
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """The service behind the proxy: its endpoint, and its error code for throttling."""
+    """The service behind the proxy: its endpoint, and how it refuses calls."""
 
     endpoint: str
-    throttling: str = "ProvisionedThroughputExceededException"
+    refuse: Refuse = refusals.aws_json
 
 
 NORMAL = Behaviour()
@@ -120,14 +119,29 @@ class _ProxyHandler(BaseHTTPRequestHandler):
     _upstream: http.client.HTTPConnection | None = None
 
     def do_POST(self) -> None:
+        self._call()
+
+    def do_GET(self) -> None:
+        self._call()
+
+    def do_PUT(self) -> None:
+        self._call()
+
+    def do_DELETE(self) -> None:
+        self._call()
+
+    def do_HEAD(self) -> None:
+        self._call()
+
+    def _call(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         behaviour = self.server.owner.decide()
         time.sleep(behaviour.delay)
         match behaviour.outcome:
             case CallOutcome.THROTTLED:
-                self._refuse(400, self.server.owner.upstream.throttling)
+                self._refuse(throttled=True)
             case CallOutcome.FAILED:
-                self._refuse(500, "InternalServerError")
+                self._refuse(throttled=False)
             case CallOutcome.CUT:
                 self.close_connection = True
             case CallOutcome.LOST:
@@ -160,23 +174,30 @@ class _ProxyHandler(BaseHTTPRequestHandler):
         if self._upstream is None:
             self._upstream = http.client.HTTPConnection(urlsplit(self.server.owner.upstream.endpoint).netloc, timeout=UPSTREAM_SECONDS)
         headers = {name: value for name, value in self.headers.items() if name.lower() not in HOP_BY_HOP}
-        self._upstream.request(self.command, self.path, body, headers)
+        self._upstream.request(self.command, self.path, body or None, headers)
         reply = self._upstream.getresponse()
         return reply.status, reply.getheaders(), reply.read()
 
-    def _refuse(self, status: int, code: str) -> None:
-        """Answer with an error like the service's own, in the format of the request."""
-        kind = self.headers.get("Content-Type") or "application/x-amz-json-1.1"
-        refusal: dict[str, Any] = {"__type": code, "message": "the nemesis refuses this call"}
-        body = cbor2.dumps(refusal) if CBOR in kind else json.dumps(refusal).encode()
-        self._answer(status, [("Content-Type", kind), ("x-amzn-errortype", code)], body)
+    def _refuse(self, *, throttled: bool) -> None:
+        """Answer with an error like the service's own."""
+        refusal = self.server.owner.upstream.refuse(self.headers.get("Content-Type") or "", throttled)
+        headers = [("Content-Type", refusal.kind), *([("x-amzn-errortype", refusal.code)] if refusal.code else [])]
+        self._answer(refusal.status, headers, refusal.body)
 
     def _answer(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
         self.send_response(status)
         for name, value in headers:
             if name.lower() not in HOP_BY_HOP:
                 self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
+        if status != http.HTTPStatus.NO_CONTENT:
+            self.send_header("Content-Length", _length(self.command, headers, body))
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
         self.wfile.flush()
+
+
+def _length(command: str, headers: list[tuple[str, str]], body: bytes) -> str:
+    """Of the body; a HEAD's reply names that of a body which it does not have."""
+    named = {name.lower(): value for name, value in headers}
+    return named.get("content-length", "0") if command == "HEAD" else str(len(body))

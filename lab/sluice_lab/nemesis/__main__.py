@@ -1,4 +1,4 @@
-"""`python -m sluice_lab.nemesis [--seed N] [--seconds S] [--plan]`: exit 0 only if every check held."""
+"""`python -m sluice_lab.nemesis [--seed N] [--seconds S] [--sink KIND] [--plan]`: exit 0 only if every check held."""
 
 import random
 import sys
@@ -7,7 +7,7 @@ import click
 
 from sluice_lab import places
 from sluice_lab.errors import LabError
-from sluice_lab.nemesis import schedule
+from sluice_lab.nemesis.schedule import SinkKind, Trial
 from sluice_lab.scenario.scenario_run import exclusive
 from sluice_lab.steps import console
 
@@ -17,26 +17,28 @@ SECONDS = 300.0
 @click.command()
 @click.option("--seed", type=int, help="Which schedule; any, and printed, by default.")
 @click.option("--seconds", default=SECONDS, show_default=True, help="How long faults are injected.")
+@click.option("--sink", type=click.Choice([str(kind) for kind in SinkKind]), default="files", show_default=True, help="Which sink is tried.")
 @click.option("--plan", is_flag=True, help="Print the schedule, and inject nothing.")
 @click.option("--cluster", "name", default="sluice", show_default=True, help="Name of the kind cluster.")
-def main(seed: int | None, seconds: float, plan: bool, name: str) -> None:  # noqa: FBT001 - click passes flags so
+def main(seed: int | None, seconds: float, sink: str, plan: bool, name: str) -> None:  # noqa: FBT001 - click passes flags so
     """Run a consumer on a real cluster, and inject a seeded schedule of faults into it."""
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
+    trial = Trial(seed, seconds, SinkKind(sink))
     console.print(f"seed {seed}")
     if plan:
-        for fault in schedule.schedule(seed, seconds):
+        for fault in trial.faults():
             console.print(f"{fault.at:6.1f} s  {fault.title}" + (f", for {fault.seconds:.0f} s" if fault.seconds else ""))
         return
-    sys.exit(0 if _run(name, seed, seconds) else 1)
+    sys.exit(0 if _run(name, trial) else 1)
 
 
-def _run(name: str, seed: int, seconds: float) -> bool:
+def _run(name: str, trial: Trial) -> bool:
     from sluice_lab.nemesis import checker, experiment  # noqa: PLC0415
     from sluice_lab.scenario import installing  # noqa: PLC0415 - only with a cluster
 
     home = places.work() / "nemesis"
     with exclusive():
-        result = experiment.run(installing.install(name), seed, seconds, home)
+        result = experiment.run(installing.install(name), trial, home)
     checker.show(result, home)
     return not result.problems
 

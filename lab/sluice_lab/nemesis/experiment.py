@@ -17,12 +17,13 @@ from sluice_lab.errors import LabError
 from sluice_lab.machine import cluster as clusters
 from sluice_lab.machine import processes
 from sluice_lab.machine.cluster import KindCluster
-from sluice_lab.nemesis import checker, history, injector, manifest, measuring, schedule, timeline
+from sluice_lab.nemesis import checker, history, injector, lake_sinks, manifest, measuring, timeline
 from sluice_lab.nemesis.checker import CheckResult, Observations
 from sluice_lab.nemesis.injector import Injector
+from sluice_lab.nemesis.lake_sinks import LakeSink
 from sluice_lab.nemesis.runner import Runner
 from sluice_lab.nemesis.sampler import TableSampler
-from sluice_lab.nemesis.schedule import ProxiedService
+from sluice_lab.nemesis.schedule import ProxiedService, SinkKind, Trial
 from sluice_lab.nemesis.takeover import Window
 from sluice_lab.nemesis.timeline import Injection, Timeline
 from sluice_lab.scenario import account, delivered, environment, installing
@@ -53,6 +54,7 @@ class Experiment:
     load: LoadGenerator
     runner: Runner
     checkpoints: Checkpoints
+    lake: LakeSink | None
     windows: dict[str, Window] = field(default_factory=dict)
 
     def kubectl(self, *arguments: str) -> str:
@@ -93,25 +95,24 @@ class Experiment:
         self.until(f"batch {goal}", lambda: self.sampler.batch >= goal)
 
 
-def run(found: KindCluster, seed: int, seconds: float, home: Path) -> CheckResult:
+def run(found: KindCluster, trial: Trial, home: Path) -> CheckResult:
     """Run one experiment on a cluster with the operator and an empty namespace. `home` then holds the sinks, the samples and the timeline."""
     shutil.rmtree(home, ignore_errors=True)
     places.made(home)
-    with ExitStack() as stack:
-        experiment = stack.enter_context(_set_up(found, seed))
+    with _set_up(found, trial) as experiment:
         try:
-            _execute(experiment, seed, seconds)
+            _execute(experiment, trial)
         except LabError:
             installing.diagnose(found, home / "diagnosis")
             raise
         finally:
             _tear_down(experiment)
             _fetch(experiment, home)
-        return _check(experiment, f"nemesis, {seconds:.0f} s, seed {seed}", home)
+        return _check(experiment, f"nemesis, {trial.sink}, {trial.seconds:.0f} s, seed {trial.seed}", home)
 
 
 @contextmanager
-def _set_up(found: KindCluster, seed: int) -> Iterator[Experiment]:
+def _set_up(found: KindCluster, trial: Trial) -> Iterator[Experiment]:
     """Start emulators behind proxies, make a stream and an empty sink, and apply the consumer."""
     work, listen = places.work(), clusters.host_address(found).listen
     with ExitStack() as stack:
@@ -119,17 +120,23 @@ def _set_up(found: KindCluster, seed: int) -> Iterator[Experiment]:
             dynamodb = stack.enter_context(emulators.dynamodb_local(work, listen))
             kinesis = stack.enter_context(emulators.kinesis_local(work, listen))
             proxies = {
-                ProxiedService.DYNAMODB: stack.enter_context(proxy(Upstream(dynamodb), listen, seed)),
-                ProxiedService.KINESIS: stack.enter_context(proxy(Upstream(kinesis), listen, seed)),
+                ProxiedService.DYNAMODB: stack.enter_context(proxy(Upstream(dynamodb), listen, trial.seed)),
+                ProxiedService.KINESIS: stack.enter_context(proxy(Upstream(kinesis), listen, trial.seed)),
             }
+        lake = None
+        if trial.sink is not SinkKind.FILES:
+            with step(f"S3 for {trial.sink}, behind proxies"):
+                lake = stack.enter_context(lake_sinks.running(trial.sink, work, listen, trial.seed))
         aws = environment.aws(kinesis, dynamodb)
         stream, producer = Stream(aws.kinesis, manifest.STREAM), Producer(aws.kinesis, manifest.STREAM)
         stream.create(SHARDS)
         reader = ResourceReader(found.kubeconfig, NAMESPACE, manifest.NAME)
-        yield _start(found, aws, Injector(found, manifest.NAME, stream, proxies, reader.read, SINK), producer)
+        yield _start(found, aws, Injector(found, manifest.NAME, stream, proxies, reader.read, SINK), producer, lake)
 
 
-def _start(found: KindCluster, aws: Aws, injecting: Injector, producer: Producer) -> Experiment:
+def _start(found: KindCluster, aws: Aws, injecting: Injector, producer: Producer, lake: LakeSink | None) -> Experiment:
+    if lake:
+        injecting.proxies, injecting.maintain = {**injecting.proxies, **lake.proxies}, lake.maintain
     table = f"sluice_{NAMESPACE}_{manifest.NAME}"  # the operator's default
     injecting.on_node(f"rm -rf {SINK} && install --directory --mode=0777 {SINK} {SINK}/seen {SINK}/stored")
     injecting.pace(injector.PACE)
@@ -137,9 +144,12 @@ def _start(found: KindCluster, aws: Aws, injecting: Injector, producer: Producer
     injecting.observe = view.refresh  # after a failed read the last snapshot stays
     sampler = TableSampler(aws.dynamodb, table, lambda: len(producer.produced))
     runner = Runner(injecting.inject, time.time, lambda moment: time.sleep(max(0.0, moment - time.time())), _print)
-    experiment = Experiment(injecting, sampler, view, injecting.stream, producer, LoadGenerator(producer), runner, Checkpoints(aws.dynamodb, table))
+    experiment = Experiment(
+        injecting, sampler, view, injecting.stream, producer, LoadGenerator(producer), runner, Checkpoints(aws.dynamodb, table), lake
+    )
     path = places.made(places.work() / "nemesis") / "manifest.json"
-    addresses = manifest.Addresses(injecting.proxies[ProxiedService.KINESIS].endpoint, injecting.proxies[ProxiedService.DYNAMODB].endpoint, SINK)
+    kinesis, dynamodb = (injecting.proxies[name].endpoint for name in (ProxiedService.KINESIS, ProxiedService.DYNAMODB))
+    addresses = manifest.Addresses(kinesis, dynamodb, SINK, lake.args if lake else {}, lake.spark_conf if lake else {})
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [manifest.pipeline(), manifest.consumer(addresses)]}))
     found.kubectl(f"--namespace={NAMESPACE}", "apply", f"--filename={path}")
     return experiment
@@ -149,7 +159,7 @@ def _print(injection: Injection) -> None:
     console.print(f"  {injection.title} {injection.victim}", style="red", soft_wrap=True, markup=False)
 
 
-def _execute(experiment: Experiment, seed: int, seconds: float) -> None:
+def _execute(experiment: Experiment, trial: Trial) -> None:
     """Run from the first batch to the consumer's deletion."""
     experiment.sampler.start()
     experiment.load.start()
@@ -157,8 +167,8 @@ def _execute(experiment: Experiment, seed: int, seconds: float) -> None:
         with experiment.view.step("the first batch"):
             experiment.until("a batch", lambda: experiment.sampler.batch > 0)
         measuring.measure(experiment)
-        with experiment.view.step(f"{seconds:.0f} s of nemesis, seed {seed}"):
-            experiment.runner.run(schedule.schedule(seed, seconds))
+        with experiment.view.step(f"{trial.seconds:.0f} s of nemesis, seed {trial.seed}"):
+            experiment.runner.run(trial.faults())
         _drain(experiment)
 
 
@@ -193,7 +203,8 @@ def _fetch(experiment: Experiment, home: Path) -> None:
 
 def _check(experiment: Experiment, title: str, home: Path) -> CheckResult:
     """Check the sinks, the replies to the producer, and the samples of the table."""
-    stored, samples = delivered.read(home / "sink" / "stored"), experiment.sampler.samples
+    stored = experiment.lake.read() if experiment.lake else delivered.read(home / "sink" / "stored")
+    samples = experiment.sampler.samples
     found = history.parse(line for file in (home / "sink" / "seen").iterdir() for line in file.read_text().splitlines())
     deliveries = AccountInput(experiment.producer.produced, {}, stored, experiment.stream.parents())
     drawn = Timeline(title, experiment.runner.injections, samples, found.reads, Counter(record.batch for record in stored))

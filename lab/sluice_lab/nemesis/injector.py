@@ -41,6 +41,7 @@ class Injector:
     Attributes:
         observe: returns a snapshot of the consumer now.
         sink: its folder on the node.
+        maintain: does to the table of the lake what its owners do; says what.
     """
 
     cluster: KindCluster
@@ -49,6 +50,7 @@ class Injector:
     proxies: Mapping[ProxiedService, Proxy]
     observe: Callable[[], ConsumerSnapshot]
     sink: str
+    maintain: Callable[[], str] = lambda: NO_TARGET
 
     def inject(self, fault: Fault) -> tuple[str, Callable[[], None] | None]:
         """Inject a fault; returns its victim, and how to undo it if it lasts."""
@@ -70,6 +72,7 @@ class Injector:
             FaultKind.SPLIT: lambda: self._reshard(fault),
             FaultKind.MERGE: lambda: self._reshard(fault),
             FaultKind.SCALE: lambda: self.scale(fault.count),
+            FaultKind.MAINTAIN: self.maintain,
         }.get(fault.kind)
 
     # -- pods ----------------------------------------------------------------------------------------------------------------------
@@ -134,7 +137,7 @@ class Injector:
     # -- network -------------------------------------------------------------------------------------------------------------------
 
     def _cut_off(self, fault: Fault) -> tuple[str, Callable[[], None] | None]:
-        """Cut an executor off from everything but Kinesis and the sink, which is a folder; or the driver from DynamoDB."""
+        """Cut an executor off from everything but Kinesis and the sink, a folder or S3; or the driver from DynamoDB."""
         zombie = fault.kind is FaultKind.ZOMBIE
         snapshot = self.observe()
         pod = chosen(snapshot.running, fault.pick) if zombie else snapshot.driver_pod
@@ -142,7 +145,7 @@ class Injector:
         if not pod or not address:
             return NO_TARGET, None
         rules = (
-            but_kinesis(address, self.proxies[ProxiedService.KINESIS].endpoint)
+            only(address, *(self.proxies[name].endpoint for name in (ProxiedService.KINESIS, ProxiedService.S3) if name in self.proxies))
             if zombie
             else no_dynamodb(address, self.proxies[ProxiedService.DYNAMODB].endpoint)
         )
@@ -193,15 +196,12 @@ def neighbours(shards: Sequence[StreamShard], pick: float) -> tuple[StreamShard,
     return shards[at], shards[at + 1]
 
 
-def but_kinesis(pod: str, kinesis: str) -> list[str]:
-    """Rules that let a pod reach one service only. The first rule that matches decides."""
-    host, port = _parts(kinesis)
-    return [
-        f"-s {pod} -d {host} -p tcp --dport {port} -j ACCEPT",
-        f"-s {host} -d {pod} -p tcp --sport {port} -j ACCEPT",
-        f"-s {pod} -j DROP",
-        f"-d {pod} -j DROP",
-    ]
+def only(pod: str, *endpoints: str) -> list[str]:
+    """Rules that let a pod reach these services only. The first rule that matches decides."""
+    parts = [_parts(endpoint) for endpoint in endpoints]
+    to = [f"-s {pod} -d {host} -p tcp --dport {port} -j ACCEPT" for host, port in parts]
+    back = [f"-s {host} -d {pod} -p tcp --sport {port} -j ACCEPT" for host, port in parts]
+    return [*to, *back, f"-s {pod} -j DROP", f"-d {pod} -j DROP"]
 
 
 def no_dynamodb(pod: str, dynamodb: str) -> list[str]:

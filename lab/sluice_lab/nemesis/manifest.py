@@ -1,6 +1,6 @@
 """The manifests: a ConfigMap with the pipeline's code, and the consumer into which faults are injected. Pure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
 
@@ -16,11 +16,18 @@ APP = "/opt/sluice/app"  # where the image looks for the user's code
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """The endpoints that pods connect to, and the folder of the node that holds the sinks."""
+    """The endpoints that pods connect to, and the folder of the node that holds the sinks.
+
+    Attributes:
+        args: of the pipeline, beside `home`: which sink of the lake is tried.
+        spark_conf: of that sink.
+    """
 
     kinesis: str
     dynamodb: str
     sink: str
+    args: dict[str, Any] = field(default_factory=dict)
+    spark_conf: dict[str, str] = field(default_factory=dict)
 
 
 def pipeline() -> dict[str, Any]:
@@ -44,14 +51,14 @@ def consumer(addresses: Addresses) -> dict[str, Any]:
             },
             "start": {"position": "TRIM_HORIZON"},
             "replicas": 1,
-            "pipeline": {"entrypoint": f"{MODULE}:process", "args": {"home": HOME}},
+            "pipeline": {"entrypoint": f"{MODULE}:process", "args": {"home": HOME} | addresses.args},
             "batch": {"intervalSeconds": 1},
             "leaseDurationSeconds": LEASE_SECONDS,
             "drainTimeoutSeconds": 30,
             "restart": {"backoffSeconds": 1, "maxBackoffSeconds": 4},
-            "driver": _role("driver", "1Gi", addresses),
+            "driver": _role("driver", "1536Mi" if addresses.args else "1Gi", addresses),
             "executor": _role("executor", "1Gi", addresses),
-            "sparkConf": {"spark.driver.memory": "512m"},
+            "sparkConf": {"spark.driver.memory": "768m" if addresses.args else "512m"} | addresses.spark_conf,
         },
     }
 

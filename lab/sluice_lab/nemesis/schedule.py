@@ -4,7 +4,7 @@ A fault names its victim by `pick`, a number from 0 to 1. Which pod or shard tha
 """
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -34,6 +34,7 @@ class FaultKind(StrEnum):
     ZOMBIE = "zombie"  # an executor reaches only Kinesis and the sink
     CUT_DRIVER = "cut driver off"  # from DynamoDB
     SLOW = "slow work"  # tasks take seconds, so that a later fault interrupts one
+    MAINTAIN = "maintain table"  # snapshots expire, and another writer appends
 
 
 class ProxiedService(StrEnum):
@@ -41,6 +42,8 @@ class ProxiedService(StrEnum):
 
     DYNAMODB = "DynamoDB"
     KINESIS = "Kinesis"
+    S3 = "S3"
+    CATALOG = "catalog"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,28 +75,66 @@ class Fault:
         return f"{self.kind}{to}{of}"
 
 
-Generator = Callable[[random.Random, float], tuple[Fault, ...]]
+Services = Sequence[ProxiedService]
+ALWAYS: Services = (ProxiedService.DYNAMODB, ProxiedService.KINESIS)
 
 
-def schedule(seed: int, seconds: float) -> tuple[Fault, ...]:
+class SinkKind(StrEnum):
+    """The idempotent sink: the built-in parquet pipeline in a folder, or one of `sluice_consumer.sinks` on S3, as its function is called."""
+
+    FILES = "files"
+    PARQUET = "parquet"
+    ICEBERG = "iceberg"
+    DELTA = "delta"
+
+    @property
+    def services(self) -> Services:
+        """The services that get a proxy."""
+        lake = {SinkKind.FILES: (), SinkKind.ICEBERG: (ProxiedService.S3, ProxiedService.CATALOG)}
+        return (*ALWAYS, *lake.get(self, (ProxiedService.S3,)))
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What is asked of one experiment: faults for so many seconds, in an order that the seed decides, with a sink."""
+
+    seed: int
+    seconds: float
+    sink: SinkKind = SinkKind.FILES
+
+    def faults(self) -> tuple[Fault, ...]:
+        """The schedule."""
+        return schedule(self.seed, self.seconds, self.sink.services)
+
+
+Generator = Callable[[random.Random, float, Services], tuple[Fault, ...]]
+
+
+def schedule(seed: int, seconds: float, services: Services = ALWAYS) -> tuple[Fault, ...]:
     """The faults of so many seconds, by time.
 
     Five minutes hold every kind but those in `FURTHER`. The seed decides their order. In a longer schedule they repeat, in another order.
+
+    Args:
+        seed: decides the order of faults, their victims and shares.
+        seconds: the length.
+        services: that have a proxy. A catalog's table is maintained, too.
     """
     rng = random.Random(seed)  # noqa: S311 - replayable, not secret
     faults: list[Fault] = []
-    at, generators = rng.uniform(*LIGHT), _rounds(rng)
+    at, generators = rng.uniform(*LIGHT), _rounds(rng, services)
     while at < seconds - QUIET_END:
         light, generate = next(generators)
-        faults += generate(rng, round(at, 1))
+        faults += generate(rng, round(at, 1), services)
         at += rng.uniform(*(LIGHT if light else HEAVY))
     return tuple(sorted(faults, key=lambda fault: fault.at))
 
 
-def _rounds(rng: random.Random) -> Iterator[tuple[bool, Generator]]:
+def _rounds(rng: random.Random, services: Services) -> Iterator[tuple[bool, Generator]]:
     """All generators without end, each round in another order. Light faults separate heavy ones as long as there are any."""
+    lights = (*LIGHT_FAULTS, _once(FaultKind.MAINTAIN)) if ProxiedService.CATALOG in services else LIGHT_FAULTS
     while True:
-        heavy, light = _shuffled(rng, HEAVY_FAULTS) + _shuffled(rng, FURTHER), _shuffled(rng, LIGHT_FAULTS)
+        heavy, light = _shuffled(rng, HEAVY_FAULTS) + _shuffled(rng, FURTHER), _shuffled(rng, lights)
         for turn in range(max(len(heavy), len(light))):
             yield from ((True, generator) for generator in light[turn : turn + 1])
             yield from ((False, generator) for generator in heavy[turn : turn + 1])
@@ -104,13 +145,13 @@ def _shuffled(rng: random.Random, generators: tuple[Generator, ...]) -> list[Gen
 
 
 def _once(kind: FaultKind) -> Generator:
-    return lambda rng, at: (Fault(at, kind, pick=round(rng.random(), 3)),)
+    return lambda rng, at, _: (Fault(at, kind, pick=round(rng.random(), 3)),)
 
 
 def _slowed(kind: FaultKind, least: float, most: float) -> Generator:
     """The fault begins while tasks take seconds, so that it interrupts one. It lasts from `least` to `most` seconds."""
 
-    def generate(rng: random.Random, at: float) -> tuple[Fault, ...]:
+    def generate(rng: random.Random, at: float, _: Services) -> tuple[Fault, ...]:
         seconds, pick = round(rng.uniform(least, most), 1), round(rng.random(), 3)
         return Fault(at, FaultKind.SLOW, SLOW_BEFORE + 10), Fault(at + SLOW_BEFORE, kind, seconds, pick)
 
@@ -118,13 +159,13 @@ def _slowed(kind: FaultKind, least: float, most: float) -> Generator:
 
 
 def _outage(kind: FaultKind, *shares: float) -> Generator:
-    def generate(rng: random.Random, at: float) -> tuple[Fault, ...]:
-        return (Fault(at, kind, OUTAGE, service=rng.choice(list(ProxiedService)), share=rng.choice(shares)),)
+    def generate(rng: random.Random, at: float, services: Services) -> tuple[Fault, ...]:
+        return (Fault(at, kind, OUTAGE, service=rng.choice(services), share=rng.choice(shares)),)
 
     return generate
 
 
-def _scales(_: random.Random, at: float) -> tuple[Fault, ...]:
+def _scales(_: random.Random, at: float, __: Services) -> tuple[Fault, ...]:
     """Scale up, then down."""
     return tuple(Fault(at + 12 * turn, FaultKind.SCALE, count=count) for turn, count in enumerate(SCALES))
 

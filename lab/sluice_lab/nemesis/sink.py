@@ -1,7 +1,8 @@
 """The pipeline of the nemesis. A ConfigMap mounts it in the consumer's pods as the module `nemesis_sink`.
 
-It writes two sinks in a folder of the node. `stored/` is idempotent: the built-in parquet pipeline. `seen/` is not: for each piece of a shard every
-task attempt appends a line with the time, before it hands the piece on. All pods are on one machine and read one clock.
+It writes two sinks. One is idempotent: a sink of Sluice's on S3 (`args.sink`), or the built-in parquet pipeline in a folder of the node, `stored/`.
+The other, `seen/` in that folder, is not. For each piece of a shard every task attempt appends a line with the time, before it hands the piece on.
+All pods are on one machine and read one clock.
 """
 
 import itertools
@@ -16,12 +17,13 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, functions
 
-from sluice_consumer import pipelines
+from sluice_consumer import pipelines, sinks
 from sluice_consumer.pipelines import BatchInfo
 
 PIECES = 4  # of one shard's records in one batch
+COLUMNS = ("data", "shardId", "sequenceNumber", "subSequenceNumber")  # that a table of the lake gets, beside `batch`
 PACE = "pace"  # a file with the seconds that a piece takes
 
 
@@ -34,12 +36,16 @@ class Origin:
 
 
 def process(batch: DataFrame, info: BatchInfo) -> None:
-    """Append a line for every piece to `seen/`, and store every record in `stored/`."""
+    """Append a line for every piece to `seen/`, and store every record in the idempotent sink."""
     home, origin = Path(info.args["home"]), Origin(os.environ["SLUICE_POD_NAME"], info.batch)
     log = home / "seen" / f"{origin.epoch}.driver.jsonl"
     _append(log, asdict(origin) | {"invoked": time.time(), "began": began()})
     seen = batch.mapInArrow(partial(_record, home, origin), batch.schema)
-    pipelines.parquet(seen, replace(info, args={"path": f"file://{home}/stored"}))
+    if name := info.args.get("sink"):
+        rows = seen.select(*COLUMNS, functions.lit(info.batch).cast("long").alias("batch"))
+        getattr(sinks, name)(rows, info, **info.args["into"])
+    else:
+        pipelines.parquet(seen, replace(info, args={"path": f"file://{home}/stored"}))
 
 
 def began() -> float:

@@ -1,4 +1,7 @@
-"""A streaming query whose every process is killed, at each moment of a batch. Real Spark, file systems and services."""
+"""A streaming query whose every process is killed, at each moment of a batch. Real Spark, file systems and services.
+
+A death costs a start of Spark. `make test-deep` has all moments; else those after which Spark's log, the sink and the table disagree most.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +27,9 @@ from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, St
 from sluice_consumer.process import wiring
 
 pytestmark = pytest.mark.spark
-FILES = ("latest", "bound", "sink", "committing", "committed")
-COUNTS = ("bound", "wrote", "committing")
+DEEP = os.environ.get("SLUICE_SIM") == "deep"
+FILES = ("latest", "bound", "sink", "committing", "committed") if DEEP else ("bound", "committing")
+COUNTS = ("bound", "wrote", "committing") if DEEP else ("wrote",)
 
 
 @dataclass
@@ -93,7 +97,7 @@ def stories(slow_stream: StreamConfig, tmp_path_factory: pytest.TempPathFactory)
         yield {sink: threads.submit(story(sink, moments).tell) for sink, moments in (("files", FILES), ("counts", COUNTS))}
 
 
-def test_a_file_sink_holds_every_record_once_after_deaths_at_every_moment(stories: dict[str, Future[Story]], spark: SparkSession) -> None:
+def test_a_file_sink_holds_every_record_once_after_deaths(stories: dict[str, Future[Story]], spark: SparkSession) -> None:
     """Spark's own exactly-once sink, over ours."""
     story = stories["files"].result()
     rows = spark.read.parquet(str(story.directory / "sink")).collect()
@@ -101,7 +105,7 @@ def test_a_file_sink_holds_every_record_once_after_deaths_at_every_moment(storie
     assert len({(row.shardId, row.sequenceNumber) for row in rows}) == RECORDS
 
 
-def test_the_state_of_a_query_is_right_after_deaths_at_every_moment(stories: dict[str, Future[Story]]) -> None:
+def test_the_state_of_a_query_is_right_after_deaths(stories: dict[str, Future[Story]]) -> None:
     """Counts and sums by shard; a batch that came again gave the function the same."""
     story = stories["counts"].result()
     written = sorted(map(int, (path.name for path in (story.directory / "sink").glob("[0-9]*") if path.suffix != ".part")))

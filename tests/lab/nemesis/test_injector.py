@@ -23,7 +23,7 @@ def test_neighbours_lie_side_by_side() -> None:
 
 def test_a_zombie_reaches_kinesis_and_nothing_else() -> None:
     """The exceptions come before the rule: the first that matches decides."""
-    rules = injector.but_kinesis("10.0.0.7", "http://172.18.0.1:4567")
+    rules = injector.only("10.0.0.7", "http://172.18.0.1:4567")
     assert [rule.rpartition(" ")[2] for rule in rules] == ["ACCEPT", "ACCEPT", "DROP", "DROP"]
     assert rules[0] == "-s 10.0.0.7 -d 172.18.0.1 -p tcp --dport 4567 -j ACCEPT"
     assert injector.no_dynamodb("10.0.0.7", "http://172.18.0.1:8000") == ["-s 10.0.0.7 -d 172.18.0.1 -p tcp --dport 8000 -j DROP"]

@@ -9,8 +9,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import cbor2
 import pytest
 
-from sluice_lab.aws import proxy
+from sluice_lab.aws import proxy, refusals
 from sluice_lab.aws.proxy import NORMAL, Behaviour, CallOutcome, Proxy, Upstream
+from sluice_lab.aws.refusals import Refuse
 
 HOST = "127.0.0.1"
 JSON = "application/x-amz-json-1.0"
@@ -25,13 +26,16 @@ class Echo(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """In two pieces, as services do."""
         type(self).served += 1
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        body = self.rfile.read(int(self.headers["Content-Length"] or 0))
         self.send_response(201)
         self.send_header("Transfer-Encoding", "chunked")
         self.send_header("X-Target", self.headers.get("X-Target", ""))
         self.end_headers()
-        for piece in (body, self.path.encode(), b""):
+        pieces = [] if self.command == "HEAD" else [*filter(None, (body, self.path.encode())), b""]
+        for piece in pieces:
             self.wfile.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
+
+    do_GET = do_PUT = do_DELETE = do_HEAD = do_POST  # noqa: N815 - the library's names
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
         """Quiet."""
@@ -77,6 +81,32 @@ def test_a_refusal_is_worded_as_the_service_words_it(behind: Proxy, outcome: Cal
     found, body, headers = ask(behind, kind="application/x-amz-cbor-1.1")
     assert (found, cbor2.loads(body)["__type"], headers["Content-Type"]) == (status, code, "application/x-amz-cbor-1.1")
     assert Echo.served == 0
+
+
+@pytest.mark.parametrize(
+    ("refuse", "throttled", "failed", "word"),
+    [(refusals.s3, 503, 500, b"<Code>SlowDown</Code>"), (refusals.iceberg_rest, 429, 500, b"TooManyRequestsException")],
+)
+def test_other_services_refuse_in_words_of_their_own(refuse: Refuse, throttled: int, failed: int, word: bytes) -> None:
+    """S3 in XML, Iceberg's catalog in JSON. A client takes a 500 as "perhaps done", and the other as "not done"."""
+    with proxy.proxy(Upstream("http://127.0.0.1:9", refuse), HOST) as found:
+        found.behaviour = Behaviour(CallOutcome.THROTTLED)
+        status, body, _ = ask(found)
+        assert (status, word in body) == (throttled, True)
+        found.behaviour = Behaviour(CallOutcome.FAILED)
+        assert ask(found)[0] == failed
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "HEAD"])
+def test_every_method_passes(behind: Proxy, method: str) -> None:
+    """S3 has them all. A reply to HEAD has no body, and the length of one."""
+    connection = http.client.HTTPConnection(HOST, behind.port, timeout=5)
+    for _ in range(2):
+        connection.request(method, "/a", b"body" if method == "PUT" else None)
+        reply = connection.getresponse()
+        expected = {"PUT": b"body/a", "HEAD": b""}.get(method, b"/a")
+        assert (reply.status, reply.read()) == (201, expected)
+    assert Echo.served == 2
 
 
 @pytest.mark.parametrize(("outcome", "served"), [(CallOutcome.CUT, 0), (CallOutcome.LOST, 1)])

@@ -4,9 +4,10 @@ from itertools import pairwise
 
 import pytest
 
-from sluice_lab.nemesis.schedule import HEAVY, QUIET_END, FaultKind, schedule
+from sluice_lab.nemesis.schedule import HEAVY, QUIET_END, FaultKind, SinkKind, Trial, schedule
 
-ASKED_FOR = set(FaultKind) - {FaultKind.EVICT_DRIVER, FaultKind.CUT, FaultKind.LOSE}  # the other three come in longer ones
+OF_A_CATALOG = {FaultKind.MAINTAIN}
+ASKED_FOR = set(FaultKind) - OF_A_CATALOG - {FaultKind.EVICT_DRIVER, FaultKind.CUT, FaultKind.LOSE}  # the other three come in longer ones
 SEEDS = range(200)
 
 
@@ -23,7 +24,15 @@ def test_five_minutes_hold_every_kind_that_was_asked_for() -> None:
 
 def test_a_longer_one_holds_every_kind() -> None:
     """Lost replies, cut connections and an evicted driver too."""
-    assert [seed for seed in SEEDS if set(FaultKind) - {fault.kind for fault in schedule(seed, 600)}] == []
+    assert [seed for seed in SEEDS if set(FaultKind) - OF_A_CATALOG - {fault.kind for fault in schedule(seed, 600)}] == []
+
+
+def test_a_sink_brings_its_services_and_a_catalog_its_maintenance() -> None:
+    """S3 and the catalog get outages of their own. Nobody maintains files."""
+    for kind in SinkKind:
+        faults = [fault for seed in SEEDS for fault in Trial(seed, 600, kind).faults()]
+        assert {fault.service for fault in faults if fault.service} == set(kind.services)
+        assert (FaultKind.MAINTAIN in {fault.kind for fault in faults}) == (kind is SinkKind.ICEBERG)
 
 
 @pytest.mark.parametrize("seconds", [90.0, 300.0])

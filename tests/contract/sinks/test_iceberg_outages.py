@@ -1,0 +1,105 @@
+"""The sink `iceberg` while the catalog or S3 fails, with Iceberg's REST catalog and a real S3 server; counted by pyiceberg."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from uuid import uuid4
+
+import pytest
+from conftest_sinks import Batch, has_class, info
+from pyspark.sql import SparkSession
+
+from sluice_consumer.sinks import iceberg
+from sluice_lab import places
+from sluice_lab.aws import refusals
+from sluice_lab.aws.proxy import NORMAL, Behaviour, CallOutcome, Proxy, Upstream, proxy
+from sluice_lab.lake import catalog, readers
+from sluice_lab.lake.storage import Storage
+
+JSON = {"decode": "json", "schema": "id BIGINT, name STRING"}
+IMPATIENT = {"commit.status-check.min-wait-ms": "10", "commit.status-check.max-wait-ms": "50", "commit.retry.min-wait-ms": "10"}
+LIVES = 40  # a driver is restarted until its batch is done; so many restarts mean that it never will be
+pytestmark = pytest.mark.spark
+
+
+@dataclass(frozen=True)
+class Lake:
+    """The servers behind proxies, and how to count past them."""
+
+    storage: Storage
+    endpoint: str
+    proxies: dict[str, Proxy]
+
+    def create(self) -> str:
+        """An empty table; its name for readers."""
+        name = f"db.t{uuid4().hex}"
+        self.catalog().create_table(name, schema=catalog_schema(), properties=IMPATIENT)
+        return name
+
+    def catalog(self) -> readers.Catalog:
+        """Past the proxy."""
+        return readers.catalog(self.endpoint, self.storage)
+
+    def ids(self, table: str) -> list[int]:
+        """What a reader sees that is not Spark."""
+        return sorted(readers.iceberg(self.catalog(), table, ["id"])["id"].to_pylist())
+
+
+def catalog_schema() -> readers.pa.Schema:
+    """Of a table of orders."""
+    return readers.pa.schema([("id", readers.pa.int64()), ("name", readers.pa.string())])
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, s3_endpoint: str, bucket: str) -> Iterator[Lake]:
+    """A REST catalog, named `rest` in Spark."""
+    if not has_class(spark, "org.apache.iceberg.spark.SparkCatalog"):
+        pytest.skip("not run: this Spark has no Iceberg")
+    direct = Storage(s3_endpoint, bucket)
+    with (
+        catalog.iceberg_catalog(places.work(), direct) as endpoint,
+        proxy(Upstream(endpoint, refusals.iceberg_rest), "127.0.0.1", 7) as before_catalog,
+        proxy(Upstream(s3_endpoint, refusals.s3), "127.0.0.1", 7) as before_s3,
+    ):
+        for name, value in catalog.spark("rest", before_catalog.endpoint, direct.at(before_s3.endpoint)).items():
+            spark.conf.set(name, value)
+        found = Lake(direct, endpoint, {"catalog": before_catalog, "S3": before_s3})
+        found.catalog().create_namespace("db")
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("service", "behaviour"),
+    [
+        ("catalog", Behaviour(CallOutcome.LOST, 0.4)),
+        ("catalog", Behaviour(CallOutcome.FAILED, 0.4)),
+        ("catalog", Behaviour(CallOutcome.CUT, 0.4)),
+        ("S3", Behaviour(CallOutcome.LOST, 0.1)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else f"{value.outcome}",
+)
+def test_each_record_is_there_once_after_an_outage(lake: Lake, batch: Batch, service: str, behaviour: Behaviour) -> None:
+    """A commit whose reply is lost has happened: the batch that comes again finds its mark."""
+    table = lake.create()
+    lake.proxies[service].behaviour = behaviour
+    try:
+        lives = sum(
+            until_stored(lambda n=number: iceberg(batch(range(5 * n, 5 * n + 5)), info(n), table=f"rest.{table}", **JSON)) for number in range(1, 5)
+        )
+    finally:
+        lake.proxies[service].behaviour = NORMAL
+    assert lake.ids(table) == list(range(5, 25))
+    assert lives >= 4
+
+
+def until_stored(store: Callable[[], None]) -> int:
+    """Stores a batch as drivers do, one after the other, until one of them is done; how many it took."""
+    for life in range(1, LIVES):
+        try:
+            store()
+        except Exception:  # noqa: BLE001, S112 - a driver ends with whatever it is, and the next one stores the batch again
+            continue
+        return life
+    store()
+    return LIVES
