@@ -154,6 +154,7 @@ def dealt_with(orders: Orders, config: Config) -> set[str]:
     return {f"{orders.one} b2", f"{orders.one} b3", f"{low} c0", f"{high} d1"}
 
 
+@pytest.mark.slow
 def test_kcl_goes_on_where_an_export_says(dynamodb_endpoint: str, kinesis_local_endpoint: str, jars: Path, tmp_path: Path) -> None:
     """After a finished shard, inside an aggregate, behind a whole record, and at the beginning of a shard that nobody has started."""
     orders = Orders(kinesis_local_endpoint)

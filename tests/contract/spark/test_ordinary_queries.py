@@ -49,6 +49,7 @@ def adaptive(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[bo
     spark.conf.set(ADAPTIVE, "true")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adaptive", [True, False], indirect=True, ids=["adaptive", "plain"])
 @pytest.mark.parametrize("group", sorted(GROUPS))
 def test_ordinary_queries_are_accepted_of_a_batch_with_records_and_of_an_empty_one(
@@ -132,6 +133,7 @@ def test_a_job_that_does_not_read_the_batch_is_left_alone(spark: SparkSession, e
     spark.sparkContext.cancelJobGroup("beside")
 
 
+@pytest.mark.slow
 def test_a_stage_that_spark_repeated_is_trouble(aws: StreamConfig) -> None:
     """Spark lets the tasks of its first attempt go on, though its last attempt looks clean. A local executor that lost files ends its JVM later."""
     here = Path(__file__).with_name("one_batch.py")

@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from sluice_consumer.config import Config, StreamConfig
 from sluice_consumer.process import wiring
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 PAUSE = threading.Event()  # never set: waiting on it lets other threads and processes work
 LEASE = 9.0  # seconds; in one process with a busy Spark, heartbeats of a shorter one may come late
 

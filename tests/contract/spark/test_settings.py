@@ -40,12 +40,14 @@ def said_by(settings: dict[str, str]) -> str:
     return subprocess.run([sys.executable, "-c", LOOK, json.dumps(settings)], env=environment, check=True, capture_output=True, text=True).stdout
 
 
+@pytest.mark.slow
 def test_arrow_reads_without_looking_at_bounds_and_still_looks_for_null() -> None:
     """The property is read once, by a JVM that starts: a session's setting would come too late."""
     settings = conf.settings(configuration(StreamConfig("s", "us-east-1"), "a:b"), None)
     assert "FOUND False True" in said_by(settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("memory", "heap"), [("1Gi", "512m"), ("8Gi", "4916m")])
 def test_the_drivers_jvm_has_the_heap_that_its_pods_memory_gives(memory: str, heap: str) -> None:
     """The least of them starts Spark, with the collector whose heap is reckoned the smallest, too: that of pods with one core."""

@@ -26,7 +26,7 @@ from streaming_app import ORDER
 from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
 from sluice_consumer.process import wiring
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 DEEP = os.environ.get("SLUICE_SIM") == "deep"
 FILES = ("latest", "bound", "sink", "committing", "committed") if DEEP else ("bound", "committing")
 COUNTS = ("bound", "wrote", "committing") if DEEP else ("wrote",)
