@@ -104,6 +104,18 @@ RUN mvn --batch-mode --quiet --activate-profiles "$SPARK_LINE" dependency:copy-d
  && du --apparent-size --block-size=MB --summarize /jars
 
 
+# Delta's log on S3 for several writers (consumer/image/delta): nothing for a line without Delta.
+FROM jars AS log-store
+RUN DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends openjdk-17-jdk-headless
+COPY --from=consumer-dependencies /opt/venv/lib/python3.11/site-packages/pyspark/jars/hadoop-client-api-*.jar /build/hadoop/
+COPY consumer/image/delta/ /build/delta/
+RUN mkdir /log-store \
+ && if [ -e "$(echo /jars/delta-storage-*.jar)" ]; then \
+      javac --release 17 -cp "$(echo /jars/delta-storage-*.jar hadoop/*.jar | tr ' ' :)" -d classes delta/*.java \
+   && jar --create --date=1980-01-01T00:00:02Z --file=/log-store/sluice-log-store.jar -C classes . ; \
+    fi
+
+
 FROM python AS spark
 RUN apt-get update -q \
  && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends openjdk-17-jre-headless tini \
@@ -113,6 +125,7 @@ RUN apt-get update -q \
  && install -d -o spark -g spark /opt/sluice/work && install -d /opt/sluice/app
 COPY --from=consumer-dependencies /opt/venv /opt/venv
 COPY --from=jars /jars /opt/venv/lib/python3.11/site-packages/pyspark/jars/
+COPY --from=log-store /log-store /opt/venv/lib/python3.11/site-packages/pyspark/jars/
 COPY consumer/image/root/ /opt/sluice/
 RUN ln -s /opt/venv/lib/python3.11/site-packages/pyspark /opt/sluice/spark
 COPY consumer/image/conf/ /opt/sluice/spark/conf/

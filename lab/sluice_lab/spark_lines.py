@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sluice_lab import places
@@ -37,6 +37,7 @@ SMALL = (
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.delta.logStore.s3a.impl": spark_jars.LOG_STORE_CLASS,
 }
 
 Pins = dict[str, str]
@@ -111,8 +112,16 @@ def tests(line: str, chosen: Sequence[str], left: str) -> int:
 def submitted(line: str) -> str:
     """Arguments of spark-submit: the jars of the image, and Delta's settings where it is among them."""
     jars = spark_jars.cached(places.work(), line)
-    settings = DELTA if any(jar.name.startswith("delta-spark") for jar in jars) else {}
+    settings = {}
+    if storage := [jar for jar in jars if jar.name.startswith("delta-storage")]:
+        settings = DELTA
+        jars = [*jars, spark_jars.log_store(places.work(), line, [*storage, *_hadoop(line)])]
     return " ".join(["--jars", ",".join(map(str, jars)), *(f"--conf {name}={value}" for name, value in settings.items()), "pyspark-shell"])
+
+
+def _hadoop(line: str) -> Iterator[Path]:
+    """Hadoop's client, as PySpark brings it."""
+    return next((python(line).parents[1] / "lib").glob("python*")).glob("site-packages/pyspark/jars/hadoop-client-api-*.jar")
 
 
 def run_tests(line: str, chosen: Sequence[str], more: dict[str, str]) -> int:

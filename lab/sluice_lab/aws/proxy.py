@@ -9,7 +9,7 @@ import http.client
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -59,11 +59,18 @@ NORMAL = Behaviour()
 
 
 class Proxy:
-    """A proxy of one service. `behaviour` may be set at any time; `calls` counts calls by outcome."""
+    """A proxy of one service.
+
+    Attributes:
+        behaviour: towards calls; may be set at any time.
+        calls: how many, by outcome.
+        before: gets the method and the path of every call before it is forwarded, and may hold it.
+    """
 
     def __init__(self, upstream: Upstream, host: str, seed: int = 0) -> None:
         self.upstream, self.behaviour = upstream, NORMAL
         self.calls: Counter[CallOutcome] = Counter()
+        self.before: Callable[[str, str], None] = lambda _method, _path: None
         self._rng, self._lock = random.Random(seed), Lock()  # noqa: S311 - replayable, not secret
         self._server = _Server((host, 0), self)
         self.endpoint = f"http://{host}:{self._server.server_address[1]}"
@@ -137,6 +144,7 @@ class _ProxyHandler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         behaviour = self.server.owner.decide()
         time.sleep(behaviour.delay)
+        self.server.owner.before(self.command, self.path)
         match behaviour.outcome:
             case CallOutcome.THROTTLED:
                 self._refuse(throttled=True)

@@ -2,6 +2,7 @@
 
 import hashlib
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from sluice_lab import places
@@ -11,6 +12,8 @@ from sluice_lab.machine.processes import run
 from sluice_lab.steps import step
 
 POM = places.REPO / "consumer" / "image" / "jars" / "pom.xml"
+LOG_STORE = places.REPO / "consumer" / "image" / "delta" / "ConditionalS3LogStore.java"
+LOG_STORE_CLASS = "dev.sluice.delta.ConditionalS3LogStore"
 
 
 def resolve(line: str, folder: Path) -> Path:
@@ -42,6 +45,18 @@ def cached(work: Path, line: str) -> list[Path]:
             raise LabError(f"{odd[0]}: not the jar that {listing.relative_to(places.REPO)} lists; `make hashes` writes the lists anew")
         new.rename(home)
     return [home / name for name in sorted(wanted)]
+
+
+def log_store(work: Path, line: str, classpath: Sequence[Path]) -> Path:
+    """Delta's log store of ours as a jar, compiled as the Dockerfile does it."""
+    home = work / "jars" / f"log-store-{line}-{_digest(LOG_STORE)[:12]}"
+    with places.lock(home.with_suffix(".lock")):
+        if not (home / "log-store.jar").exists():
+            required("javac", "a JDK, 17 or newer (Debian: apt-get install openjdk-17-jdk-headless)")
+            classes = places.made(home / "classes")
+            run("javac", "--release", "17", "-cp", ":".join(map(str, classpath)), "-d", str(classes), str(LOG_STORE))
+            run("jar", "--create", f"--file={home}/log-store.jar", "-C", str(classes), ".")
+    return home / "log-store.jar"
 
 
 def _digest(path: Path) -> str:
