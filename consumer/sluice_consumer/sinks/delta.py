@@ -46,7 +46,8 @@ class Delta:
         asked = options.rows(args)
         made = rows.rows(batch, asked)
         writer = made.write.format("delta").mode("append").option("txnAppId", info.consumer).option("txnVersion", info.batch)
-        _write(writer.partitionBy(*rows.partition_columns(asked)), name, place)
+        with rows.file_size(batch.sparkSession, asked):
+            _write(writer.partitionBy(*rows.partition_columns(asked)), name, place)
 
 
 def _write(writer: DataFrameWriter, name: str, place: str) -> None:

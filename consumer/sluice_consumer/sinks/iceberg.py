@@ -40,8 +40,10 @@ class Iceberg:
         """
         args = options.known(given or info.args, "table")
         table = IcebergTable.load(batch.sparkSession, options.text(args, "table", EXAMPLE))
-        table.frame = rows.rows(batch, options.rows(args))
-        add_once(table, info.consumer, info.batch)
+        asked = options.rows(args)
+        table.frame = rows.rows(batch, asked)
+        with rows.file_size(batch.sparkSession, asked):
+            add_once(table, info.consumer, info.batch)
 
 
 iceberg = Iceberg()

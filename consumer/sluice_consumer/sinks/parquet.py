@@ -40,7 +40,8 @@ class ParquetFiles:
         root, asked = options.text(args, "path", EXAMPLE).rstrip("/"), options.rows(args)
         store, place = stores.of(batch.sparkSession, root), manifest.BatchFiles(root, info.consumer, info.batch)
         writer = rows.rows(batch, asked).write.partitionBy(*rows.partition_columns(asked))
-        manifest.write_once(store, place, writer.parquet)
+        with rows.file_size(batch.sparkSession, asked):
+            manifest.write_once(store, place, writer.parquet)
         manifest.clean(store, place, manifest.from_json(store.read(place.manifest)))
 
 

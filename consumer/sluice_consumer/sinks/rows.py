@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
@@ -12,6 +15,7 @@ from sluice_consumer.sinks.options import RowOptions, function
 ARRIVAL = "approximateArrivalTimestamp"
 CORRUPT = "_corrupt_record"
 PARTITION_COLUMNS = {"day": "arrival_day", "hour": "arrival_hour"}
+FILE_SIZE = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 
 
 def check(spark: SparkSession, options: RowOptions) -> None:
@@ -71,11 +75,27 @@ def _partitioned(made: DataFrame, unit: str) -> DataFrame:
 
 
 def _sized(made: DataFrame, options: RowOptions) -> DataFrame:
-    """Rows are shuffled, and Spark's adaptive execution joins or splits what comes of it by bytes."""
+    """Rows are shuffled, and Spark's adaptive execution joins or splits what comes of it by bytes (`file_size`)."""
     if options.file_bytes is None:
         return made
-    made.sparkSession.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", str(options.file_bytes))
     return made.hint("rebalance", *([PARTITION_COLUMNS[options.partition]] if options.partition else []))
+
+
+@contextmanager
+def file_size(spark: SparkSession, options: RowOptions) -> Iterator[None]:
+    """Spark reads the size when the rows are written. Afterwards the session has what it had, so the user's queries keep their own."""
+    if options.file_bytes is None:
+        yield
+        return
+    before = spark.conf.get(FILE_SIZE, None)
+    spark.conf.set(FILE_SIZE, str(options.file_bytes))
+    try:
+        yield
+    finally:
+        if before is None:
+            spark.conf.unset(FILE_SIZE)
+        else:
+            spark.conf.set(FILE_SIZE, before)
 
 
 def partition_columns(options: RowOptions) -> list[str]:
