@@ -47,10 +47,13 @@ def rows(batch: DataFrame, options: RowOptions) -> DataFrame:
     """The rows that a sink stores.
 
     A document that does not fit its schema fails the batch, unless the schema has a column `_corrupt_record STRING`: then it is kept there.
+
+    Raises:
+        Refused: `transform` returned no DataFrame, or rows without the column that `partition` needs. Else what it raises.
     """
     made = _decoded(batch, options)
     if options.transform:
-        made = function(options.transform, "pipeline.args.transform")(made)
+        made = _transformed(made, options.transform)
     if options.partition:
         made = _partitioned(made, options.partition)
     if options.schema and ARRIVAL not in options.keep and not options.transform:
@@ -66,6 +69,13 @@ def _decoded(batch: DataFrame, options: RowOptions) -> DataFrame:
     document = f.from_json(f.decode("data", "UTF-8"), schema, {"mode": mode, "columnNameOfCorruptRecord": CORRUPT})
     kept = dict.fromkeys([*options.keep, *([ARRIVAL] if options.partition or options.transform else [])])
     return batch.select(document.alias("document"), *kept).select("document.*", *kept)
+
+
+def _transformed(made: DataFrame, name: str) -> DataFrame:
+    found = function(name, "pipeline.args.transform")(made)
+    if not isinstance(found, DataFrame):
+        raise Refused(f"pipeline.args.transform: {name} returned a {type(found).__name__}, no DataFrame; let it return the rows")
+    return found
 
 
 def _partitioned(made: DataFrame, unit: str) -> DataFrame:
@@ -96,6 +106,11 @@ def file_size(spark: SparkSession, options: RowOptions) -> Iterator[None]:
             spark.conf.unset(FILE_SIZE)
         else:
             spark.conf.set(FILE_SIZE, before)
+
+
+def columns(made: DataFrame) -> str:
+    """The rows' columns as DDL; none of them is NOT NULL, so that a table can take other rows later."""
+    return str(made._jdf.schema().asNullable().toDDL())  # noqa: SLF001 - what PySpark has quotes no names
 
 
 def partition_columns(options: RowOptions) -> list[str]:
