@@ -100,7 +100,7 @@ KNOWN = (
         "name it with its catalog, as in lake.db.orders",
     ),
     _known(
-        r"Cannot (initialize|instantiate|create) .*[Cc]atalog|Unknown catalog type|must (be set|set)|warehouse location",
+        r"Cannot (initialize|instantiate|create) .*[Cc]atalog|Unknown catalog type",
         "the catalog cannot be made",
         "correct spark.sql.catalog.* in sparkConf",
     ),
