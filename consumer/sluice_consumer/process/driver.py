@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import SluiceError
 from sluice_checkpoints.protocol.store import Epoch
-from sluice_consumer import logs
+from sluice_consumer import logs, sinks
 from sluice_consumer.config import Config, configuration
 from sluice_consumer.pipelines import NotNow
 from sluice_consumer.process import pod
@@ -44,7 +44,7 @@ SPARK_SECONDS = STOP_SECONDS - 5  # for Spark to stop; the rest is the superviso
 
 def session(config: Config, here: conf.PodAddress | None, master: str | None) -> SparkSession:
     """Starts Spark; in a pod, executors come while the driver goes on."""
-    settings = conf.settings(config, here, master)
+    settings = conf.settings(config, here, master, sinks.settings(config.pipeline.entrypoint, config.pipeline.args))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     logs.say(f"starting Spark on {settings['spark.master']}")
     return SparkSession.builder.config(map=dict[str, Any](settings)).getOrCreate()

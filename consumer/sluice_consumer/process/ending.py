@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from dataclasses import dataclass
 
 from sluice_checkpoints import termination_log
 from sluice_checkpoints.errors import SluiceError
 
+COLUMNS = 150  # of a line of the last words
 UNCLEAN = 10  # driver to supervisor only: drained, but a task may still be working; do not release
 QUIET = 0x80  # driver to supervisor only, added to another code than 0: no task can still be working; release
 
@@ -56,6 +58,12 @@ def ending_of(error: BaseException) -> Ending:
 
 def report(ending: Ending) -> None:
     """Writes the message to stderr and, in a container, to its termination log. A failure to write that log is only said."""
-    print(f"{ending.reason}: {ending.message}", file=sys.stderr, flush=True)  # noqa: T201 - the last words of a program
+    print(folded(f"{ending.reason}: {ending.message}"), file=sys.stderr, flush=True)  # noqa: T201 - the last words of a program
     if problem := termination_log.write({"reason": ending.reason, "message": ending.message}):
         print(f"no termination message was left: {problem}", file=sys.stderr, flush=True)  # noqa: T201
+
+
+def folded(message: str) -> str:
+    """A message in lines that fit a screen; words stay whole, so that a name or a path can be copied."""
+    fold = textwrap.TextWrapper(COLUMNS, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return "\n".join(line for each in message.splitlines() for line in fold.wrap(each))

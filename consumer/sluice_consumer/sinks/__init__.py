@@ -4,10 +4,23 @@ A batch has one key, `(info.consumer, info.batch)`, and always the same content.
 that the key is not there yet. No sink may decide what a batch contains, or commit it.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from sluice_consumer.sinks.delta import delta
 from sluice_consumer.sinks.files import committed_files
 from sluice_consumer.sinks.foreach import Part, foreach
 from sluice_consumer.sinks.iceberg import iceberg
 from sluice_consumer.sinks.parquet import parquet
 
-__all__ = ["Part", "committed_files", "delta", "foreach", "iceberg", "parquet"]
+__all__ = ["Part", "committed_files", "delta", "foreach", "iceberg", "parquet", "settings"]
+
+
+def settings(entrypoint: str, args: Mapping[str, Any]) -> dict[str, str]:
+    """What a pipeline's sink asks of the session before it starts: settings of Spark by name. Pure.
+
+    A pipeline of the user's own has none here: its module is not imported before there is a session.
+    """
+    module, _, name = entrypoint.partition(":")
+    asked = getattr(globals().get(name), "settings", None) if module == __name__ else None
+    return asked(args) if asked else {}

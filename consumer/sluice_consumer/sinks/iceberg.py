@@ -8,10 +8,12 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice_consumer.pipelines import BatchInfo
-from sluice_consumer.sinks import options, rows
+from sluice_consumer.sinks import iceberg_catalog, options, rows
+from sluice_consumer.sinks.edge import told
 from sluice_consumer.sinks.iceberg_table import IcebergTable
 from sluice_consumer.sinks.once import add_once
 
+FIELD = "pipeline.args.table"
 EXAMPLE = "name it with its catalog, as in lake.db.orders"
 
 
@@ -19,29 +21,39 @@ class Iceberg:
     """The sink `sluice_consumer.sinks:iceberg`.
 
     `args.table`: catalog, namespace and name. The catalog is one of `sparkConf` (`spark.sql.catalog.<name>`). Rows are described by the options of
-    `options.RowOptions`. The table exists: its owner decides on columns, partitions and properties.
+    `options.RowOptions`. The owner of a table decides on columns, partitions and properties; with `args.create` a table that is not there is made.
     """
 
     def prepare(self, spark: SparkSession, args: Mapping[str, Any]) -> None:
         """Refuses what would fail, before the first batch.
 
         Raises:
-            Refused: an option is wrong, this Spark has no Iceberg, or there is no such table.
+            Refused: an option is wrong, this Spark has no Iceberg, or there is no such catalog or table. SinkUnavailable: it does not answer.
         """
-        given = options.known(args, "table")
-        rows.check(spark, options.rows(given))
-        IcebergTable.load(spark, options.text(given, "table", EXAMPLE))
+        given = options.known(args, "table", "create")
+        asked, name = options.rows(given), options.text(given, "table", EXAMPLE)
+        rows.check(spark, asked)
+        with told(FIELD, name):
+            iceberg_catalog.require(spark, name)
+            if not iceberg_catalog.exists(spark, name) and not options.create(given):
+                raise iceberg_catalog.missing(name, asked)
 
     def __call__(self, batch: DataFrame, info: BatchInfo, **given: Any) -> None:
         """Adds the rows of one batch. Keyword arguments stand in for `info.args`.
 
         Raises:
-            Refused: see `prepare`; or the rows do not fit the table. MarkMoved: see `add_once`. Else what Spark or the catalog raises.
+            Refused, SinkUnavailable: see `prepare`; or the rows do not fit the table. MarkMoved: see `add_once`.
+            Else what Spark or the catalog raises.
         """
-        args = options.known(given or info.args, "table")
-        table = IcebergTable.load(batch.sparkSession, options.text(args, "table", EXAMPLE))
-        table.frame = rows.rows(batch, options.rows(args))
-        add_once(table, info.consumer, info.batch)
+        args = options.known(given or info.args, "table", "create")
+        asked, name, spark = options.rows(args), options.text(args, "table", EXAMPLE), batch.sparkSession
+        made = rows.rows(batch, asked)
+        with told(FIELD, name), rows.file_size(spark, asked):
+            if options.create(args):
+                iceberg_catalog.create(made, name, asked)
+            table = IcebergTable.load(spark, name)
+            table.frame = made
+            add_once(table, info.consumer, info.batch)
 
 
 iceberg = Iceberg()

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from sluice_checkpoints.errors import Refused
 from sluice_consumer.sinks.once import NONE, MarkMoved
 
 CONSUMER, BATCH, ATTEMPT = "sluice.consumer", "sluice.batch", "sluice.attempt"
@@ -40,15 +39,10 @@ class IcebergTable:
         """A table by the name of its catalog, namespace and its own.
 
         Raises:
-            Refused: this Spark has no Iceberg, or there is no such table; the message says what to do.
+            Py4JJavaError, AnalysisException: there is no such table, or the catalog cannot be asked.
         """
-        try:
-            util = spark._jvm.org.apache.iceberg.spark.Spark3Util  # type: ignore[union-attr]  # noqa: SLF001 - PySpark has no such call
-            return IcebergTable(spark, name, util.loadIcebergTable(spark._jsparkSession, name))  # noqa: SLF001
-        except TypeError as error:  # py4j takes an unknown class for a package
-            raise Refused(f"pipeline.args.table: {name}: this Spark has no Iceberg; use an image with it (docs/images.md)") from error
-        except (Py4JJavaError, AnalysisException) as error:
-            raise Refused(f"pipeline.args.table: {name} cannot be loaded: {cause(error)}") from error
+        jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no such call
+        return IcebergTable(spark, name, jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name))  # noqa: SLF001
 
     def mark(self, consumer: str) -> int | None:
         """See `MarkedTable`."""
@@ -77,10 +71,7 @@ class IcebergTable:
         writer = self.frame.writeTo(f"{self._name}.`branch_{branch}`")
         for name, value in ((CONSUMER, consumer), (BATCH, str(batch)), (ATTEMPT, attempt)):
             writer = writer.option(f"snapshot-property.{name}", value)
-        try:
-            writer.append()
-        except AnalysisException as error:
-            raise Refused(f"pipeline.args.table: the rows do not fit {self._name}: {cause(error)}") from error
+        writer.append()
         self._table.refresh()
         staged = next(s for s in self._table.snapshots() if s.summary().get(ATTEMPT) == attempt)
         return lambda seen: self._publish(staged, (consumer, batch), seen)

@@ -105,6 +105,18 @@ def _file_bytes(args: Mapping[str, Any]) -> int | None:
     return size
 
 
+def create(args: Mapping[str, Any]) -> bool:
+    """Whether a table that is not there is made.
+
+    Raises:
+        Refused: it is neither true nor false.
+    """
+    asked = args.get("create", False)
+    if not isinstance(asked, bool):
+        raise Refused(f"pipeline.args.create: {asked!r} is neither true nor false")
+    return asked
+
+
 def function(name: str, field: str) -> Any:
     """The function of `module:function`.
 

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.sinks import manifest, options, rows, stores
+from sluice_consumer.sinks.edge import told
 
 EXAMPLE = "as in s3a://lake/orders"
 
@@ -24,24 +25,28 @@ class ParquetFiles:
         """Refuses what would fail, before the first batch.
 
         Raises:
-            Refused: an option is wrong, or the path's file system has no conditional write.
+            Refused: an option is wrong, the path's file system has no conditional write, or the store refuses a look.
+            SinkUnavailable: the store does not answer.
         """
         given = options.known(args, "path")
         rows.check(spark, options.rows(given))
-        stores.of(spark, options.text(given, "path", EXAMPLE))
+        root = options.text(given, "path", EXAMPLE)
+        with told("pipeline.args.path", root):
+            stores.of(spark, root).exists(root)
 
     def __call__(self, batch: DataFrame, info: BatchInfo, **given: Any) -> None:
         """Writes one batch. Keyword arguments stand in for `info.args`.
 
         Raises:
-            Refused: see `prepare`. OSError: the file system failed; nothing counts then. Else what Spark raises.
+            Refused, SinkUnavailable: see `prepare`; nothing counts then. Else what the file system or Spark raises.
         """
         args = options.known(given or info.args, "path")
         root, asked = options.text(args, "path", EXAMPLE).rstrip("/"), options.rows(args)
-        store, place = stores.of(batch.sparkSession, root), manifest.BatchFiles(root, info.consumer, info.batch)
         writer = rows.rows(batch, asked).write.partitionBy(*rows.partition_columns(asked))
-        manifest.write_once(store, place, writer.parquet)
-        manifest.clean(store, place, manifest.from_json(store.read(place.manifest)))
+        with told("pipeline.args.path", root), rows.file_size(batch.sparkSession, asked):
+            store, place = stores.of(batch.sparkSession, root), manifest.BatchFiles(root, info.consumer, info.batch)
+            manifest.write_once(store, place, writer.parquet)
+            manifest.clean(store, place, manifest.from_json(store.read(place.manifest)))
 
 
 parquet = ParquetFiles()

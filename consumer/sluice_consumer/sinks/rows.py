@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
@@ -12,6 +15,7 @@ from sluice_consumer.sinks.options import RowOptions, function
 ARRIVAL = "approximateArrivalTimestamp"
 CORRUPT = "_corrupt_record"
 PARTITION_COLUMNS = {"day": "arrival_day", "hour": "arrival_hour"}
+FILE_SIZE = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 
 
 def check(spark: SparkSession, options: RowOptions) -> None:
@@ -43,10 +47,13 @@ def rows(batch: DataFrame, options: RowOptions) -> DataFrame:
     """The rows that a sink stores.
 
     A document that does not fit its schema fails the batch, unless the schema has a column `_corrupt_record STRING`: then it is kept there.
+
+    Raises:
+        Refused: `transform` returned no DataFrame, or rows without the column that `partition` needs. Else what it raises.
     """
     made = _decoded(batch, options)
     if options.transform:
-        made = function(options.transform, "pipeline.args.transform")(made)
+        made = _transformed(made, options.transform)
     if options.partition:
         made = _partitioned(made, options.partition)
     if options.schema and ARRIVAL not in options.keep and not options.transform:
@@ -64,6 +71,13 @@ def _decoded(batch: DataFrame, options: RowOptions) -> DataFrame:
     return batch.select(document.alias("document"), *kept).select("document.*", *kept)
 
 
+def _transformed(made: DataFrame, name: str) -> DataFrame:
+    found = function(name, "pipeline.args.transform")(made)
+    if not isinstance(found, DataFrame):
+        raise Refused(f"pipeline.args.transform: {name} returned a {type(found).__name__}, no DataFrame; let it return the rows")
+    return found
+
+
 def _partitioned(made: DataFrame, unit: str) -> DataFrame:
     if ARRIVAL not in made.columns:
         raise Refused(f"pipeline.args.partition: the rows have no column {ARRIVAL}; let pipeline.args.transform keep it")
@@ -71,11 +85,32 @@ def _partitioned(made: DataFrame, unit: str) -> DataFrame:
 
 
 def _sized(made: DataFrame, options: RowOptions) -> DataFrame:
-    """Rows are shuffled, and Spark's adaptive execution joins or splits what comes of it by bytes."""
+    """Rows are shuffled, and Spark's adaptive execution joins or splits what comes of it by bytes (`file_size`)."""
     if options.file_bytes is None:
         return made
-    made.sparkSession.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", str(options.file_bytes))
     return made.hint("rebalance", *([PARTITION_COLUMNS[options.partition]] if options.partition else []))
+
+
+@contextmanager
+def file_size(spark: SparkSession, options: RowOptions) -> Iterator[None]:
+    """Spark reads the size when the rows are written. Afterwards the session has what it had, so the user's queries keep their own."""
+    if options.file_bytes is None:
+        yield
+        return
+    before = spark.conf.get(FILE_SIZE, None)
+    spark.conf.set(FILE_SIZE, str(options.file_bytes))
+    try:
+        yield
+    finally:
+        if before is None:
+            spark.conf.unset(FILE_SIZE)
+        else:
+            spark.conf.set(FILE_SIZE, before)
+
+
+def columns(made: DataFrame) -> str:
+    """The rows' columns as DDL; none of them is NOT NULL, so that a table can take other rows later."""
+    return str(made._jdf.schema().asNullable().toDDL())  # noqa: SLF001 - what PySpark has quotes no names
 
 
 def partition_columns(options: RowOptions) -> list[str]:

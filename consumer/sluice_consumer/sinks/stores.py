@@ -121,7 +121,7 @@ def of(spark: SparkSession, root: str) -> HadoopStore:
     """The store of a sink's path.
 
     Raises:
-        Refused: the file system is not known to create a file on a condition, or it cannot be reached.
+        Refused: the file system is not known to create a file on a condition. Py4JJavaError: it cannot be had.
     """
     jvm: Any = spark._jvm  # noqa: SLF001
     default = jvm.org.apache.hadoop.fs.FileSystem.getDefaultUri(spark._jsc.hadoopConfiguration())  # noqa: SLF001
@@ -131,10 +131,7 @@ def of(spark: SparkSession, root: str) -> HadoopStore:
         raise Refused(
             f"pipeline.args.path: {root}: Sluice does not know {scheme}:// to create a file only if there is none; use s3a://, hdfs:// or file://"
         )
-    try:
-        return kind(spark, root)
-    except Py4JJavaError as error:
-        raise Refused(f"pipeline.args.path: {root} cannot be reached: {str(error.java_exception).splitlines()[0]}") from error
+    return kind(spark, root)
 
 
 def _refused(store: HadoopStore, path: str, error: Py4JJavaError) -> bool:

@@ -5,6 +5,7 @@ Each setting of ours names the rule it serves (docs/protocol.md, "An epoch"; doc
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sluice_consumer.config import Config
@@ -30,13 +31,17 @@ class PodAddress:
     uid: str
 
 
-def settings(config: Config, pod: PodAddress | None, master: str | None = None) -> dict[str, str]:
+EXTENSIONS = "spark.sql.extensions"
+
+
+def settings(config: Config, pod: PodAddress | None, master: str | None = None, sink: Mapping[str, str] | None = None) -> dict[str, str]:
     """Every setting of the session. Without a pod (a laptop), nothing that only Kubernetes understands.
 
     Args:
         config: the driver's configuration.
         pod: its own pod, if it runs in one.
         master: overrides `sparkConf`'s `spark.master`; where neither says anything it is `local[2]`.
+        sink: what the sink asks of the session (`sinks.settings`). `sparkConf` overrides it, but an extension of the sink's is added to its own.
     """
     where = {"spark.master": master or config.spark_conf.get("spark.master", "local[2]")}
     ours = _protocol() | (_cluster(pod) if pod else {})
@@ -44,7 +49,16 @@ def settings(config: Config, pod: PodAddress | None, master: str | None = None) 
         ours |= cut_off(config)
     executors = {} if config.executors is None or pod is None else {"spark.executor.instances": str(config.executors)}
     image = {"spark.driver.extraClassPath": CLASS_PATH, "spark.driver.defaultJavaOptions": f"{SHARED_CLASSES} {NO_BOUNDS_CHECKS}"} if pod else {}
-    return {**_defaults(config), **image, **config.spark_conf, **executors, **ours, **where}
+    asked = _of_sink(sink or {}, config.spark_conf)
+    return {**_defaults(config), **image, **config.spark_conf, **asked, **executors, **ours, **where}
+
+
+def _of_sink(sink: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    """What `sparkConf` leaves to the sink; extensions are a list."""
+    asked = {name: value for name, value in sink.items() if name not in given}
+    if EXTENSIONS in sink and EXTENSIONS in given:
+        asked[EXTENSIONS] = ",".join(dict.fromkeys([*str(given[EXTENSIONS]).split(","), sink[EXTENSIONS]]))
+    return asked
 
 
 def _defaults(config: Config) -> dict[str, str]:

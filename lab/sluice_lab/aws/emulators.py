@@ -116,8 +116,15 @@ def start_s3(work: Path, host: str = LOOPBACK, port: int | None = None) -> Emula
     home = places.made(work / "run" / f"s3-{port}")
     folders = (places.made(home / "buckets"), places.made(home / "metadata"))
     flags = ("--access", S3_ACCESS_KEY, "--secret", S3_SECRET_KEY, "--region", "us-east-1", "--port", f"{host}:{port}", "--quiet")
-    program = (tools.versitygw(work), *flags, "posix", "--sidecar", str(folders[1]), str(folders[0]))
+    accounts = ("--iam-dir", str(places.made(home / "accounts")))
+    program = (tools.versitygw(work), *flags, *accounts, "posix", "--sidecar", str(folders[1]), str(folders[0]))
     return start(work, Program(f"s3-{port}", program), host, port)
+
+
+def make_s3_account(work: Path, endpoint: str, access_key: str, secret_key: str) -> None:
+    """Makes an account on a running S3 server, which has no right on the buckets of others."""
+    admin = (tools.versitygw(work), "admin", "--access", S3_ACCESS_KEY, "--secret", S3_SECRET_KEY, "--endpoint-url", endpoint)
+    processes.run(*admin, "create-user", "--access", access_key, "--secret", secret_key, "--role", "user")
 
 
 def _node(name: str, host: str, env: dict[str, str], *script: str) -> Program:

@@ -43,3 +43,12 @@ def test_an_error_of_the_jvm_is_told_in_its_own_words() -> None:
     error = RuntimeError("An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.")
     error.java_exception = SimpleNamespace(toString=lambda: "java.lang.IllegalArgumentException: Executor memory must be at least")  # type: ignore[attr-defined]
     assert ending.ending_of(error).message == "java.lang.IllegalArgumentException: Executor memory must be at least"
+
+
+def test_long_last_words_are_folded_and_end_with_the_next_step() -> None:
+    """A person reads them on a screen, and copies names from them."""
+    path = "s3a://lake/" + "a" * 200
+    lines = ending.folded(f"Refused: {'word ' * 60}\nthe path {path} is not there; make it").splitlines()
+    assert [line.strip() for line in lines if len(line) > ending.COLUMNS] == [path]
+    assert all(len(line) <= ending.COLUMNS for line in lines if path not in line)
+    assert " ".join(" ".join(lines).split()).endswith("is not there; make it")

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import pytest
 
+from sluice_consumer import sinks
 from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
 from sluice_consumer.spark.conf import CLASS_PATH, NO_BOUNDS_CHECKS, SHARED_CLASSES, PodAddress, settings
 
@@ -107,3 +109,30 @@ def test_every_jvm_reads_arrow_without_looking_at_bounds_unless_the_user_says_ot
     key = f"spark.{process}.defaultJavaOptions"
     assert NO_BOUNDS_CHECKS in settings(CONFIG, pod)[key].split()
     assert settings(replace(CONFIG, spark_conf={key: "-Dx=y"}), pod)[key] == "-Dx=y"
+
+
+SINK = {"spark.sql.extensions": "its.Extension", "spark.sql.catalog.spark_catalog": "its.Catalog"}
+
+
+@pytest.mark.parametrize(
+    ("given", "extensions", "catalog"),
+    [
+        ({}, "its.Extension", "its.Catalog"),
+        ({"spark.sql.extensions": "mine"}, "mine,its.Extension", "its.Catalog"),
+        ({"spark.sql.extensions": "its.Extension,mine"}, "its.Extension,mine", "its.Catalog"),
+        ({"spark.sql.catalog.spark_catalog": "mine"}, "its.Extension", "mine"),
+    ],
+)
+def test_a_sink_is_given_what_it_asks_of_the_session(given: dict[str, str], extensions: str, catalog: str) -> None:
+    """The user's catalog wins; extensions are a list, and the sink's comes last."""
+    conf = settings(replace(CONFIG, spark_conf=given), None, sink=SINK)
+    assert (conf["spark.sql.extensions"], conf["spark.sql.catalog.spark_catalog"]) == (extensions, catalog)
+
+
+def test_only_a_sink_of_sluices_own_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module of the user's is not imported before there is a session."""
+    monkeypatch.delitem(sys.modules, "this", raising=False)
+    assert sinks.settings("sluice_consumer.sinks:delta", {})["spark.sql.catalog.spark_catalog"].endswith("DeltaCatalog")
+    assert sinks.settings("sluice_consumer.sinks:parquet", {}) == {}
+    assert sinks.settings("this:delta", {}) == {}
+    assert "this" not in sys.modules

@@ -15,6 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.spark.arrow import DDL
+from sluice_lab import places
+from sluice_lab.aws import emulators
 from sluice_lab.aws.emulators import S3_ACCESS_KEY, S3_SECRET_KEY
 
 ARRIVAL = datetime(2026, 11, 24, 10, 30, tzinfo=UTC)
@@ -49,6 +51,20 @@ def bucket(s3_endpoint: str) -> str:
     keys = {"aws_access_key_id": S3_ACCESS_KEY, "aws_secret_access_key": S3_SECRET_KEY, "region_name": "us-east-1"}
     boto3.client("s3", endpoint_url=s3_endpoint, **keys).create_bucket(Bucket=name)
     return name
+
+
+GUEST = ("guest", "a-secret-of-its-own")
+
+
+@pytest.fixture(scope="session")
+def guest_account(s3_endpoint: str) -> None:
+    """An account that has no right on the bucket."""
+    emulators.make_s3_account(places.work(), s3_endpoint, *GUEST)
+
+
+def guest(secret: str = GUEST[1]) -> dict[str, str]:
+    """Its keys for S3A, or another secret."""
+    return {"access.key": GUEST[0] if secret == GUEST[1] else S3_ACCESS_KEY, "secret.key": secret}
 
 
 @pytest.fixture(scope="session")

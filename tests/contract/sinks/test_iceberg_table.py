@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
@@ -11,9 +13,11 @@ from conftest_sinks import Batch, has_class, info
 from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.sinks import iceberg
+from sluice_consumer.sinks import iceberg, iceberg_catalog
+from sluice_consumer.sinks.iceberg_catalog import CATALOG_CLASS
 from sluice_consumer.sinks.iceberg_table import IcebergTable
 from sluice_consumer.sinks.once import MarkMoved, add_once
+from sluice_consumer.sinks.options import RowOptions
 
 JSON = {"decode": "json", "schema": "id BIGINT, name STRING"}
 pytestmark = pytest.mark.spark
@@ -48,6 +52,11 @@ def ids(spark: SparkSession, table: str) -> list[int]:
     """What readers see."""
     spark.catalog.refreshTable(table)
     return sorted(row.id for row in spark.table(table).collect())
+
+
+def count(spark: SparkSession, table: str) -> int:
+    """How many rows readers see."""
+    return spark.table(table).count()
 
 
 def test_each_record_is_there_once_though_batches_come_again(spark: SparkSession, table: str, batch: Batch) -> None:
@@ -113,16 +122,54 @@ def test_a_batch_without_records_moves_the_mark(spark: SparkSession, table: str,
     assert IcebergTable.load(spark, table).mark("c") == 1
 
 
-@pytest.mark.parametrize("name", ["lake.db.nowhere", "no_such_catalog.db.orders"])
-def test_a_table_that_is_not_there_is_refused_before_the_first_batch(spark: SparkSession, catalog: str, name: str) -> None:
-    """By its name."""
-    assert catalog
-    with pytest.raises(Refused, match=rf"pipeline\.args\.table: {name} cannot be loaded"):
-        iceberg.prepare(spark, {"table": name})
+def test_a_table_is_made_if_there_is_none_when_that_is_asked_for(spark: SparkSession, catalog: str, batch: Batch) -> None:
+    """With the columns of the rows, in format 2, partitioned as they are. One that is there stays as it is."""
+    name = f"{catalog}.db.t{uuid4().hex}"
+    for number in (1, 2):
+        iceberg(batch([number]), info(number), table=name, create=True, partition="day", **JSON)
+    assert ids(spark, name) == [1, 2]
+    assert [row.arrival_day for row in spark.table(f"{name}.partitions").selectExpr("partition.arrival_day").collect()] == ["2026-11-24"]
+    properties = {row.key: row.value for row in spark.sql(f"SHOW TBLPROPERTIES {name}").collect()}
+    assert properties["format-version"] == "2"
+
+
+def test_two_drivers_make_a_table_at_once(spark: SparkSession, catalog: str, batch: Batch) -> None:
+    """Both looked when there was none."""
+    name = f"{catalog}.db.t{uuid4().hex}"
+    made, barrier = batch([1]).select("data"), threading.Barrier(2)
+
+    def make() -> None:
+        barrier.wait()
+        iceberg_catalog.create(made, name, RowOptions())
+
+    with ThreadPoolExecutor(2) as pool:
+        for each in [pool.submit(make) for _ in range(2)]:
+            each.result()
+    assert count(spark, name) == 0
+
+
+def test_a_table_that_is_not_there_is_refused_with_what_makes_one(spark: SparkSession, catalog: str, batch: Batch) -> None:
+    """The statement that is told makes it."""
+    name = f"{catalog}.db.t{uuid4().hex}"
+    with pytest.raises(
+        Refused, match=rf"pipeline\.args\.table: {name}: there is no such table; set pipeline.args.create: true, or make it: CREATE"
+    ) as told:
+        iceberg.prepare(spark, {"table": name, "partition": "hour", **JSON})
+    spark.sql(str(told.value).partition("make it: ")[2])
+    iceberg(batch([1]), info(1), table=name, partition="hour", **JSON)
+    assert ids(spark, name) == [1]
 
 
 def test_rows_that_do_not_fit_are_refused_and_nothing_is_added(spark: SparkSession, table: str, batch: Batch) -> None:
     """With Spark's own words about the column."""
-    with pytest.raises(Refused, match=r"the rows do not fit"):
+    with pytest.raises(Refused, match=r"too many data columns.*the rows do not fit the table; change pipeline\.args\.schema"):
         iceberg(batch([1]), info(1), table=table)
     assert ids(spark, table) == []
+
+
+def test_a_spark_without_iceberg_is_refused_before_the_first_batch(spark: SparkSession) -> None:
+    """With the way out."""
+    if has_class(spark, CATALOG_CLASS):
+        pytest.skip("not run: this Spark has Iceberg")
+    with pytest.raises(Refused, match=r"pipeline\.args\.table: lake\.db\.t: this Spark has no Iceberg; use an image with it \(docs/images\.md\)"):
+        iceberg.prepare(spark, {"table": "lake.db.t"})

@@ -9,9 +9,11 @@ import pyarrow.dataset as ds
 import pytest
 from conftest_sinks import Batch, info
 from pyarrow import fs
+from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.sinks import committed_files, parquet, stores
+from sluice_consumer.sinks.rows import FILE_SIZE
 
 JSON = {"decode": "json", "schema": "id BIGINT, name STRING"}
 pytestmark = pytest.mark.spark
@@ -96,6 +98,22 @@ def test_files_have_the_size_that_was_asked_for(disk: str, batch: Batch) -> None
     parquet(many, info(2), path=disk, **JSON)
     names = [Path(name).parent.parent.name for name in committed_files(disk)]
     assert (names.count(f"{1:012d}"), names.count(f"{2:012d}")) == (1, 6)
+
+
+@pytest.mark.parametrize("own", [None, "777b"])
+def test_the_size_of_files_is_no_setting_of_the_users_queries(spark: SparkSession, disk: str, batch: Batch, own: str | None) -> None:
+    """The session has what it had, also after a batch that failed. Files are split while it is written."""
+    default = spark.conf.get(FILE_SIZE)
+    if own:
+        spark.conf.set(FILE_SIZE, own)
+    try:
+        parquet(batch(range(1000)).repartition(2), info(1), path=disk, fileBytes=2000)
+        with pytest.raises(Exception, match="MALFORMED_RECORD"):
+            parquet(batch([1]), info(2), path=disk, fileBytes=2000, decode="json", schema="id ARRAY<INT>")
+        assert spark.conf.get(FILE_SIZE) == (own or default)
+        assert len(committed_files(disk)) > 2
+    finally:
+        spark.conf.unset(FILE_SIZE)
 
 
 @pytest.mark.parametrize(

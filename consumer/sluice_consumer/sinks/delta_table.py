@@ -1,0 +1,106 @@
+"""A Delta table by its path or its name: whether it is there, how it is made, and what of the rows it does not take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from sluice_checkpoints.errors import Refused
+from sluice_consumer.sinks import rows
+from sluice_consumer.sinks.edge import has_class
+from sluice_consumer.sinks.options import RowOptions
+
+PROVIDER = "org.apache.spark.sql.delta.sources.DeltaDataSource"
+SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+"""What Delta asks of a session. They count when the session starts, and not later."""
+
+
+def require(spark: SparkSession) -> None:
+    """Makes sure that there is Delta.
+
+    Raises:
+        Refused: the jar is missing, or the session was started without Delta's settings.
+    """
+    if not has_class(spark, PROVIDER):
+        raise Refused("pipeline.entrypoint: this Spark has no Delta; use an image with it (docs/images.md)")
+    for name, value in SETTINGS.items():
+        if value not in (spark.conf.get(name, "") or ""):
+            lines = "; ".join(f"{each}: {needed}" for each, needed in SETTINGS.items())
+            raise Refused(f"sparkConf: {name}: does not name Delta; start the session with {lines}")
+
+
+@dataclass(frozen=True)
+class DeltaTable:
+    """A table that may be there.
+
+    Attributes:
+        field: of the configuration, which names it.
+        place: path, or name.
+        named: the place is a name.
+    """
+
+    field: str
+    place: str
+    named: bool
+
+    @property
+    def identifier(self) -> str:
+        """As SQL has it."""
+        return self.place if self.named else f"delta.`{self.place}`"
+
+    def exists(self, spark: SparkSession) -> bool:
+        """Whether there is such a table. A store that refuses a look raises."""
+        if self.named:
+            return spark.catalog.tableExists(self.place)
+        jvm: Any = spark._jvm  # noqa: SLF001 - Delta's own package for Python is not in the image
+        return bool(jvm.io.delta.tables.DeltaTable.isDeltaTable(spark._jsparkSession, self.place))  # noqa: SLF001
+
+    def missing(self, options: RowOptions) -> Refused:
+        """That there is none, with the statement that makes it."""
+        made = self.statement(options.schema or "columns of the rows", options)
+        return Refused(f"{self.field}: {self.place}: there is no such Delta table; set pipeline.args.create: true, or make it: {made}")
+
+    def create(self, made: DataFrame, options: RowOptions) -> None:
+        """Makes it with the columns of the rows, if there is none. Of two drivers at once, one may be refused: the other has made it."""
+        spark = made.sparkSession
+        try:
+            spark.sql(self.statement(rows.columns(made), options))
+        except Exception:
+            if not self.exists(spark):
+                raise
+
+    def statement(self, columns: str, options: RowOptions) -> str:
+        """What makes it, with these columns (DDL)."""
+        found = rows.partition_columns(options)
+        added = "".join(f", {column} STRING" for column in found if column not in columns)
+        return f"CREATE TABLE IF NOT EXISTS {self.identifier} ({columns}{added}) USING delta" + (
+            f" PARTITIONED BY ({', '.join(found)})" if found else ""
+        )
+
+    def difference(self, made: DataFrame) -> str | None:
+        """The columns of the rows that the table lacks, or has of another type; None: it is not that, or the table cannot be read."""
+        try:
+            there = made.sparkSession.table(self.identifier).schema
+        except AnalysisException:
+            return None
+        return difference(made.schema, there)
+
+
+def difference(rows_have: StructType, table_has: StructType) -> str | None:
+    """The columns of the rows that a table lacks, or has of another type, with what to do; None: there are none. Pure."""
+    types = {field.name.lower(): field.dataType for field in table_has}
+    lacking = [field.name for field in rows_have if field.name.lower() not in types]
+    other = [
+        f"{field.name} is {field.dataType.simpleString()} in the rows, and {types[field.name.lower()].simpleString()} in the table"
+        for field in rows_have
+        if field.name.lower() in types and types[field.name.lower()] != field.dataType
+    ]
+    found = ([f"it has no column {', '.join(lacking)}"] if lacking else []) + other
+    return f"{'; '.join(found)}; change pipeline.args.schema, keep or transform, or the table" if found else None
