@@ -22,7 +22,7 @@ def sluice_spark() -> Iterator[SparkSession]:
 
     To have another one, define a fixture of this name in a `conftest.py`.
     """
-    from sluice_consumer.testing.session import local_session  # noqa: PLC0415 - see the module
+    from sluice_consumer.spark.local_session import local_session  # noqa: PLC0415 - see the module
 
     with local_session() as session:
         yield session

@@ -1,4 +1,4 @@
-"""A local Spark for tests."""
+"""A local Spark session, for tests and for `dev`."""
 
 from __future__ import annotations
 
