@@ -17,7 +17,7 @@ venv: .venv/installed ## make .venv with everything in it
 	@echo "== .venv: everything that Sluice, its tests and its demo need (1-3 minutes the first time)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Sluice needs Python 3.11 or later; set PYTHON=")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[operator,consumer,dev]'
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[operator,consumer,local,dev]'
 	@touch $@
 
 generate: venv ## write generated files (CRD, docs)

@@ -1,4 +1,4 @@
-"""`python -m sluice_consumer --config FILE [--master local[2]] [--until-tip]`: runs a consumer, in a pod or on a laptop."""
+"""`python -m sluice_consumer --config FILE [--master local[2]] [--until-tip]`: runs a consumer, in a pod or on a laptop; `… dev`: on emulators."""
 
 from __future__ import annotations
 
@@ -43,12 +43,35 @@ def _announce(reporter: pod.Reporter) -> Callable[[float], None]:
     return announce
 
 
-@click.command()
-@click.option("--config", "path", type=click.Path(path_type=Path), required=True, help="configuration (JSON, docs/interfaces.md)")
+@click.group(invoke_without_command=True)
+@click.option("--config", "path", type=click.Path(path_type=Path), help="configuration (JSON, docs/interfaces.md); required, but for `dev`")
 @click.option("--master", help="Spark master; default: sparkConf's spark.master, else local[2]")
 @click.option("--until-tip", is_flag=True, help="stop, drained, once everything that is in the stream was processed")
-def main(path: Path, master: str | None, until_tip: bool) -> None:  # noqa: FBT001 - click passes flags so
+@click.pass_context
+def main(context: click.Context, path: Path | None, master: str | None, until_tip: bool) -> None:  # noqa: FBT001 - click passes flags so
     """Runs a consumer until SIGTERM, which drains it."""
+    if context.invoked_subcommand is not None:
+        return
+    if path is None:
+        raise click.UsageError("Missing option '--config'.")
+    consume(path, master, until_tip=until_tip)
+
+
+@main.command()
+@click.argument("entrypoint", metavar="MODULE:FUNCTION")
+@click.option("--file", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="feed its lines; default: those of standard input")
+@click.option("--arg", "args", multiple=True, metavar="NAME=VALUE", help="of info.args; several times; JSON, or text")
+@click.option("--shards", type=click.IntRange(1, 50), default=2, show_default=True, help="of the stream")
+@click.option("--interval", type=click.FloatRange(min=0), default=1.0, show_default=True, help="seconds from batch to batch")
+def dev(entrypoint: str, file: Path | None, args: tuple[str, ...], shards: int, interval: float) -> None:
+    """Runs your function on emulated Kinesis: each line is a record, a saved file runs anew. Needs the extra `local`."""
+    from sluice_consumer.dev import program  # noqa: PLC0415 - imports Spark, which this process does not need otherwise
+
+    sys.exit(program.run(entrypoint, file, args, shards=shards, interval=interval))
+
+
+def consume(path: Path, master: str | None, *, until_tip: bool) -> None:
+    """Runs one consumer, and ends this process with its exit code."""
     logs.configure()
     arguments = ["--config", str(path), *(["--master", master] if master else []), *(["--until-tip"] if until_tip else [])]
     try:

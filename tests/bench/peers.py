@@ -25,9 +25,10 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 from slab import Shape, records
 
+from sluice_consumer.columns import DDL
 from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
 from sluice_consumer.spark import conf
-from sluice_consumer.spark.arrow import DDL, ROWS, SCHEMA
+from sluice_consumer.spark.arrow import ROWS, SCHEMA
 
 
 @dataclass(frozen=True)

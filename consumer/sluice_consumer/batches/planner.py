@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from sluice_checkpoints.position import END, TRIM_HORIZON
 from sluice_checkpoints.protocol.rows import Child, ShardRow, earliest_arrival_millis
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +140,7 @@ def _beginning(view: TableView, child: Child, generation: int, joins: int) -> Sh
     return ShardRow(child.id, TRIM_HORIZON, TRIM_HORIZON, generation=generation, joins=joins, parents=child.parents, read_to=read_to)
 
 
-def deal(rows: Iterable[ShardRow], cores: int, shards_per_task: int) -> tuple[tuple[ShardRow, ...], ...]:
+def deal(rows: Iterable[T], cores: int, shards_per_task: int) -> tuple[tuple[T, ...], ...]:
     """Deals shards to tasks: about one task a core, never more than `shards_per_task` shards each (each further task costs 40 ms of CPU)."""
     rows = tuple(rows)
     tasks = max(min(cores, len(rows)), -(-len(rows) // shards_per_task))

@@ -48,6 +48,11 @@ class Failure:
         return self.status == UNSUPPORTED_MEDIA_TYPE or (self.status < 500 and (not self.code or self.code in UNKNOWN_FORMAT))
 
     @property
+    def is_crash(self) -> bool:
+        """Whether the service failed without a word of Kinesis'; a proxy's 502 and 503 are of the way, not of the service."""
+        return self.status == 500 and not self.code
+
+    @property
     def text(self) -> str:
         """For messages."""
         return ": ".join(part for part in (self.code or f"HTTP {self.status}", self.message) if part)

@@ -51,8 +51,12 @@ class KinesisReply:
 class KinesisCalls:
     """Kinesis' calls over signed HTTP. Thread safe."""
 
-    def __init__(self, http: SignedHttp) -> None:
-        self._http = http
+    def __init__(self, http: SignedHttp, *, elsewhere: bool = False) -> None:
+        """`elsewhere`: not at AWS's own address.
+
+        An emulator may fail over CBOR without a word (moto: 500); one that never spoke it is asked in JSON.
+        """
+        self._http, self._may_lack_cbor = http, elsewhere
 
     def post(self, action: str, ask: dict[str, Any], codec: Codec) -> KinesisReply:
         """One call, made once.
@@ -65,9 +69,12 @@ class KinesisCalls:
         reply = self._http.post(action, codec.content_type, codec.encode(ask))
         if reply.status != 200:
             refusal = Failure.of(reply.status, reply.headers.get("x-amzn-errortype", ""), _said(reply))
-            raise UnsupportedEncoding(refusal.text) if codec is CBOR and refusal.of_format else failure(refusal)
+            of_format = refusal.of_format or (self._may_lack_cbor and refusal.is_crash)
+            raise UnsupportedEncoding(refusal.text) if codec is CBOR and of_format else failure(refusal)
         try:
-            return KinesisReply(codec.decode(reply.data), _date(reply.headers.get("date")))
+            content = codec.decode(reply.data)
+            self._may_lack_cbor &= codec is not CBOR
+            return KinesisReply(content, _date(reply.headers.get("date")))
         except (ValueError, KeyError, TypeError) as error:
             kind = UnsupportedEncoding if codec is CBOR else Again
             raise kind(f"a reply that is not {codec.content_type}: {error!r}") from error
@@ -91,7 +98,7 @@ class HttpKinesis:
         try:
             reply = self._call("GetRecords", shard_id, ask, self._codec)
         except UnsupportedEncoding as why:
-            log.info("%s is asked in JSON from now on: %s", self._address.name, why)
+            log.warning("%s is asked in JSON from now on: %s", self._address.name, why)
             self._codec = JSON
             reply = self._call("GetRecords", shard_id, ask, JSON)
         page = _page(reply)
@@ -143,7 +150,7 @@ def _date(header: str | None) -> int:
 
 @functools.cache
 def _shared(region: str, endpoint: str | None) -> tuple[KinesisCalls, Pacer]:
-    return KinesisCalls(signed_http.connect(KINESIS, region, endpoint, WAITS, CONNECTIONS)), Pacer()
+    return KinesisCalls(signed_http.connect(KINESIS, region, endpoint, WAITS, CONNECTIONS), elsewhere=endpoint is not None), Pacer()
 
 
 def _patience(address: StreamAddress, listener: Listener = NO_LISTENER) -> Patience:

@@ -29,11 +29,7 @@ SCHEMA = pa.schema([
     ("subSequenceNumber", pa.int64()),
     ("approximateArrivalTimestamp", pa.timestamp("us", tz="UTC")),
 ])  # fmt: skip
-# The same for Spark; the two must agree exactly, for Spark compares the first batch of a task with its own.
-DDL = (
-    "partitionKey STRING, data BINARY, stream STRING, shardId STRING, sequenceNumber STRING, subSequenceNumber BIGINT, "
-    "approximateArrivalTimestamp TIMESTAMP"
-)
+# `columns.DDL` says the same to Spark. The two must agree exactly, for Spark compares the first batch of a task with its own.
 
 
 Piece = tuple[str, RecordSlice]  # a shard, and some of its records

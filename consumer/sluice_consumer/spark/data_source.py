@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
+from sluice_consumer.columns import DDL
 from sluice_consumer.spark import stream_reader
-from sluice_consumer.spark.arrow import DDL
 from sluice_consumer.spark.batch_reader import BatchRead, BatchReader, freeze
 
 OPTION = "batch"

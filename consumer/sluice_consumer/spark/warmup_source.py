@@ -9,13 +9,14 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from sluice_checkpoints.position import TRIM_HORIZON
+from sluice_consumer.columns import DDL
 from sluice_consumer.config import StreamConfig
 from sluice_consumer.kinesis.client import Records
 from sluice_consumer.kinesis.http import StreamAddress, connect
 from sluice_consumer.shards.collect import RecordColumnSet, RecordSlice
 from sluice_consumer.shards.ranges import Fetched
 from sluice_consumer.spark import batch_reader
-from sluice_consumer.spark.arrow import DDL, to_arrow
+from sluice_consumer.spark.arrow import to_arrow
 
 TASKS, REGION, KINESIS, DYNAMODB = "tasks", "region", "kinesisEndpoint", "dynamodbEndpoint"
 RECORD = Records(sequence=["0"], partition_key=[""], data=[b""], arrival_millis=[0])

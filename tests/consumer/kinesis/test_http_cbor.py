@@ -65,6 +65,21 @@ class TestCbor:
         assert len(get_records(fluent).records) == 2
         assert spoken(server) == ["cbor-1.1"] * 2
 
+    def test_an_emulator_that_fails_over_it_without_a_word_is_asked_in_json(self, fluent: HttpKinesis, server: Server, slept: list[float]) -> None:
+        """As moto does, which is never at AWS's own address."""
+        fluent._wire._may_lack_cbor = True
+        server.says((500, b"<html>"), {"Records": [RECORD]})
+        assert get_records(fluent).records.data == [b"\x00x"]
+        assert (spoken(server), slept) == (["cbor-1.1", "json-1.1"], [])
+
+    def test_a_service_that_has_spoken_it_may_fail(self, fluent: HttpKinesis, server: Server) -> None:
+        """Its failure passes: it is asked again as before. So is a gateway's."""
+        fluent._wire._may_lack_cbor = True
+        answer = (200, Style().reply(self.HELD))
+        server.says((503, b"<html>"), answer, (500, b"<html>"), answer)
+        assert [len(get_records(fluent).records), len(get_records(fluent).records)] == [2, 2]
+        assert spoken(server) == ["cbor-1.1"] * 4
+
     def test_errors_are_understood_in_cbor(self, fluent: HttpKinesis, server: Server) -> None:
         """A service may answer as it was asked."""
         server.says((400, cbor2.dumps({"__type": "ExpiredIteratorException", "message": "old"})))

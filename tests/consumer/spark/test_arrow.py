@@ -10,12 +10,13 @@ import pytest
 from reading.stream import START_MILLIS
 
 from sluice_checkpoints.position import END, TRIM_HORIZON
+from sluice_consumer.columns import DDL
 from sluice_consumer.kinesis import arrow_arrays
 from sluice_consumer.kinesis.client import Records
 from sluice_consumer.kinesis.packed import PackedRecords
 from sluice_consumer.shards.collect import RecordColumnSet, RecordSlice
 from sluice_consumer.shards.ranges import Fetched
-from sluice_consumer.spark.arrow import DDL, ENOUGH, ENOUGH_BYTES, MOST_BYTES, ROWS, SCHEMA, to_arrow
+from sluice_consumer.spark.arrow import ENOUGH, ENOUGH_BYTES, MOST_BYTES, ROWS, SCHEMA, to_arrow
 
 
 def records(numbers: Iterable[int]) -> Records:

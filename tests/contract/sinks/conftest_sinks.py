@@ -13,8 +13,8 @@ import pytest
 from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 
+from sluice_consumer.columns import DDL
 from sluice_consumer.pipelines import BatchInfo
-from sluice_consumer.spark.arrow import DDL
 from sluice_lab import places
 from sluice_lab.aws import emulators
 from sluice_lab.aws.emulators import S3_ACCESS_KEY, S3_SECRET_KEY

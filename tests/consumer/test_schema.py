@@ -1,0 +1,32 @@
+"""The columns of a batch, exported for those who write pipelines."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from pyspark.sql import SparkSession
+
+import sluice_consumer
+from sluice_consumer.spark.arrow import SCHEMA as ARROW
+
+
+@pytest.mark.spark
+def test_the_text_the_type_and_what_tasks_deliver_are_one_schema(spark: SparkSession) -> None:
+    """As Spark itself reads the text, and as it takes Arrow's columns."""
+    assert spark.createDataFrame([], sluice_consumer.DDL).schema == sluice_consumer.SCHEMA
+    assert spark.createDataFrame(ARROW.empty_table()).schema == sluice_consumer.SCHEMA
+
+
+def test_the_package_is_imported_without_pyspark() -> None:
+    """Its text, too; only `SCHEMA` needs it."""
+    text = "import sys, sluice_consumer; sluice_consumer.DDL; assert 'pyspark' not in sys.modules"
+    asked = f"{text}; sluice_consumer.SCHEMA; assert 'pyspark' in sys.modules"
+    subprocess.run([sys.executable, "-c", asked], check=True)
+
+
+def test_there_is_no_other_name() -> None:
+    """A mistyped one is an error of Python's own kind."""
+    with pytest.raises(AttributeError, match="SCHEME"):
+        _ = sluice_consumer.SCHEME

@@ -1,0 +1,167 @@
+"""`sluice_consumer.testing.replays`: it finds sinks that lose or double records, and passes those that do not."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import planted
+import pyarrow.dataset as ds
+import pytest
+from py4j.java_gateway import JavaMember
+from pyspark import RDD
+from pyspark.sql import DataFrame, SparkSession
+
+from sluice_checkpoints.errors import Refused
+from sluice_consumer.testing import ReplayVerdict, TestRecord, batch, replays
+
+pytestmark = pytest.mark.spark
+SHARDS = ("shardId-0", "shardId-1", "shardId-2")
+Tried = Callable[..., ReplayVerdict]
+
+
+@pytest.fixture
+def records(spark: SparkSession) -> DataFrame:
+    """Nine records of three shards, in two tasks."""
+    return batch(spark, [TestRecord({"id": n}, shard=SHARDS[n % 3]) for n in range(9)], tasks=2)
+
+
+@pytest.fixture
+def tried(records: DataFrame, tmp_path: Path) -> Tried:
+    """Tries a pipeline that writes to `args.path`."""
+
+    def run(process: Any, held: Callable[[Any], Any], made: DataFrame = records, **how: Any) -> ReplayVerdict:
+        return replays(process, made, sink=lambda n: {"path": f"{tmp_path}/{n}"}, held=lambda args: held(args["path"]), **how)
+
+    return run
+
+
+def in_files(path: str) -> list[str]:
+    """Sequence numbers in Parquet files, if there are any."""
+    found: list[str] = ds.dataset(path, format="parquet").to_table()["sequenceNumber"].to_pylist() if Path(path).exists() else []
+    return found
+
+
+def in_database(path: str) -> list[str]:
+    """Sequence numbers in SQLite."""
+    with planted.database(path) as database:
+        return [sequence for (sequence,) in database.execute("SELECT sequence FROM orders")]
+
+
+def said(verdict: ReplayVerdict) -> dict[str, str]:
+    """What went wrong, by the moment of the kill."""
+    return {f"{miscount.point.when} {miscount.point.what}": str(miscount) for miscount in verdict.failures}
+
+
+def test_an_append_doubles_what_it_had_written(tried: Tried) -> None:
+    """A kill before it does no harm; after it, also after the return, its replay adds the same rows."""
+    verdict = tried(planted.append, in_files)
+    assert list(said(verdict)) == ["after DataFrameWriter.parquet", "after the return of process, before the commit"]
+    assert [len(miscount.extra) for miscount in verdict.failures] == [9, 9]
+    assert "killed after DataFrameWriter.parquet at planted.py:" in str(verdict)
+    assert "before DataFrameWriter.parquet" in {f"{point.when} {point.what}" for point in verdict.points}
+
+
+def test_a_marker_that_is_written_first_loses_the_batch(tried: Tried) -> None:
+    """From the marker until the rows are there."""
+    verdict = tried(planted.marker_first, in_files)
+    assert list(said(verdict)) == ["after open", "before DataFrameWriter.parquet"]
+    assert {len(miscount.missing) for miscount in verdict.failures} == {9}
+
+
+def test_a_look_up_does_not_help_a_marker_that_comes_too_late(tried: Tried) -> None:
+    """Between the rows and the marker, nobody knows of them. Once the marker is there, a replay is skipped."""
+    verdict = tried(planted.look_then_append, in_files)
+    assert list(said(verdict)) == ["after DataFrameWriter.parquet", "before os.open"]
+
+
+def test_what_a_module_remembers_dies_if_the_pipeline_is_named(tried: Tried) -> None:
+    """A function that is handed over keeps its module, and so its memory."""
+    verdict = tried("planted:remembers", in_files)
+    assert set(said(verdict)) == {"after DataFrameWriter.parquet", "after the return of process, before the commit"}
+
+
+def test_a_replay_that_fails_is_no_success(tried: Tried) -> None:
+    """Though each record is there once: this batch never ends."""
+    verdict = tried(planted.refuses_what_is_there, in_files)
+    assert "the replay failed: AnalysisException" in said(verdict)["after DataFrameWriter.parquet"]
+
+
+@pytest.fixture
+def in_one_task(spark: SparkSession) -> DataFrame:
+    """Two shards with four records each: of two tasks, the other one may have ended at a kill, or not."""
+    return batch(spark, [TestRecord(str(n), shard=SHARDS[n % 2]) for n in range(8)], tasks=1)
+
+
+def test_calls_in_tasks_without_a_key_double_a_shard_that_was_done(tried: Tried, in_one_task: DataFrame) -> None:
+    """The calls are transactions: half-way through the first one, nothing is stored."""
+    verdict = tried(planted.without_a_key, in_database, in_one_task)
+    first, second = ("function 1 of foreach, call 1 in task 0", "function 1 of foreach, call 2 in task 0")
+    wanted = {f"after {first}": 4, f"before {second}": 4, f"half-way through {second}": 4, f"after {second}": 8}
+    found = {f"{miscount.point.when} {miscount.point.what}": len(miscount.extra) for miscount in verdict.failures}
+    assert {point: found.pop(point) for point in wanted if point in found} == wanted
+    assert set(found) == {"after Dataset.count", "after the return of process, before the commit"}
+
+
+def test_rows_that_are_sent_one_by_one_come_again_after_a_kill_half_way(tried: Tried, in_one_task: DataFrame) -> None:
+    """In `foreachPartition` of a DataFrame; four of eight rows were in."""
+    verdict = tried(planted.row_by_row, in_database, in_one_task)
+    halves = [len(miscount.extra) for miscount in verdict.failures if miscount.point.when == "half-way through"]
+    assert halves == [4]
+
+
+def test_a_function_that_nothing_shows_is_named(tried: Tried) -> None:
+    """Without its name only the jobs of the batch are seen; the moment after it is that after the return."""
+    assert "after planted:insert" in said(tried(planted.inserts_from_the_driver, in_database, writes=["planted:insert"]))
+
+
+@pytest.mark.parametrize(("process", "held"), [(planted.overwrites, in_files), (planted.upserts, in_database)])
+def test_a_right_pipeline_passes(tried: Tried, process: Any, held: Any) -> None:
+    """And the verdict says how often it was killed."""
+    verdict = tried(process, held)
+    verdict.check()
+    assert verdict.once
+    assert len(verdict.points) >= 3
+    assert str(verdict) == f"each record once after {len(verdict.points)} kills"
+
+
+def test_a_killed_run_cleans_nothing_up(tried: Tried) -> None:
+    """Its `finally` would take the lock away, and hide that a killed process leaves it."""
+    verdict = tried(planted.locks, in_files)
+    assert list(said(verdict)) == ["after os.open", "before DataFrameWriter.parquet"]
+
+
+def test_nothing_stays_replaced(tried: Tried) -> None:
+    """Whatever happens in a run."""
+    before = (JavaMember.__call__, RDD.foreach, RDD.foreachPartition, open, os.rename)
+    with pytest.raises(Refused, match="no_such"):
+        tried(planted.append, in_files, writes=["planted:no_such"])
+    with pytest.raises(ZeroDivisionError):
+        tried(lambda _batch, _info: 1 / 0, in_files)
+    tried(planted.append, in_files)
+    assert (JavaMember.__call__, RDD.foreach, RDD.foreachPartition, open, os.rename) == before
+
+
+@pytest.mark.parametrize(
+    ("process", "held", "writes", "message"),
+    [
+        (lambda _batch, _info: None, in_files, (), r"writes: no write of `process` was seen"),
+        (planted.append, lambda _: [], (), r"held: the sink holds nothing after an undisturbed run"),
+        (planted.append, in_files, ["sqlite3:Connection.commit"], r"is not written in Python"),
+    ],
+)
+def test_what_would_prove_nothing_is_refused(tried: Tried, process: Any, held: Any, writes: Any, message: str) -> None:
+    """By the name of the argument."""
+    with pytest.raises(Refused, match=message):
+        tried(process, held, writes=writes)
+
+
+def test_the_database_of_these_tests_has_transactions(tmp_path: Path) -> None:
+    """What a connection did not commit is gone."""
+    path = str(tmp_path / "any")
+    planted.database(path).execute("INSERT INTO orders VALUES ('1')")
+    assert in_database(path) == []
+    assert sqlite3.threadsafety
