@@ -13,11 +13,20 @@ from hypothesis import HealthCheck, settings
 
 sys.path.append(str(Path(__file__).parent))  # tests have no packages (importlib mode)
 
-from emulated import credentials, dynalite_endpoint, dynamodb_endpoint, kinesalite_endpoint, kinesis_local_endpoint, s3_endpoint
+from emulated import credentials, dynalite_endpoint, dynamodb_endpoint, kinesalite_endpoint, kinesis_local_endpoint, postgres_url, s3_endpoint
 from one_spark import ENDED_EARLY, spark
 from side_by_side import Scheduler, rank, scheduler
 
-__all__ = ["credentials", "dynalite_endpoint", "dynamodb_endpoint", "kinesalite_endpoint", "kinesis_local_endpoint", "s3_endpoint", "spark"]
+__all__ = [
+    "credentials",
+    "dynalite_endpoint",
+    "dynamodb_endpoint",
+    "kinesalite_endpoint",
+    "kinesis_local_endpoint",
+    "postgres_url",
+    "s3_endpoint",
+    "spark",
+]
 
 CLUSTER = "tests/cluster/"
 # A JVM of a test lives for seconds: the compiler for long runs and a parallel collector cost more than they give (48 s of a small job became 21 s).

@@ -14,6 +14,7 @@ import pytest
 from sluice_lab import places
 from sluice_lab.aws import emulators
 from sluice_lab.errors import LabError
+from sluice_lab.machine.postgres import postgres
 
 
 def running(emulator: Callable[[Path], AbstractContextManager[str]]) -> Iterator[str]:
@@ -44,6 +45,12 @@ def dynamodb_endpoint() -> Iterator[str]:
 def s3_endpoint() -> Iterator[str]:
     """versitygw: conditional writes and multipart uploads."""
     yield from running(emulators.s3)
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """Debian's PostgreSQL, with an empty database."""
+    yield from running(postgres)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""mypy over the packages, then over the tests.
+"""mypy over the packages, then over the tests and the examples.
 
 Tests have no packages, so several files of them have one name. Each group is checked by itself, with the folders its helpers are imported from.
 """
@@ -39,8 +39,19 @@ def main() -> int:
         if found.returncode:
             failed = True
             print(f"-- tests/{group}", found.stdout, found.stderr, sep="\n")
-    print("tests: no issues found" if not failed else "mypy found issues, see above")
+    failed |= examples() != 0
+    print("tests and examples: no issues found" if not failed else "mypy found issues, see above")
     return int(failed)
+
+
+def examples() -> int:
+    """Exit code of mypy over the examples: their modules have names of their own."""
+    folders = sorted({str(path.parent.relative_to(REPO)) for path in (REPO / "examples").rglob("*.py")})
+    files = [str(path.relative_to(REPO)) for path in (REPO / "examples").rglob("*.py")]
+    found = run(tuple(files), os.environ | {"MYPYPATH": os.pathsep.join([*PACKAGES, *folders])})
+    if found.returncode:
+        print("-- examples", found.stdout, found.stderr, sep="\n")
+    return found.returncode
 
 
 def tests() -> list[str]:

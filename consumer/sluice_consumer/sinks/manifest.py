@@ -84,11 +84,12 @@ def write_once(store: Store, place: BatchFiles, write: Callable[[str], None]) ->
 def _attempt(store: Store, place: BatchFiles, write: Callable[[str], None]) -> bool:
     attempt = uuid.uuid4().hex
     write(f"{place.folder}/{attempt}")
-    names = [(path, size) for path, size in store.files(f"{place.folder}/{attempt}") if _counts(path)]
-    if not names and store.exists(place.manifest):
+    written = list(store.files(f"{place.folder}/{attempt}"))
+    if not written and store.exists(place.manifest):
         return False  # another attempt was faster, and has deleted what this one wrote
-    if not names:
+    if not written:
         raise SluiceError(f"{place.folder}/{attempt}: no file was written")
+    names = [(path, size) for path, size in written if _counts(path)]  # none: no rows, and a partitioned write leaves its `_SUCCESS` only
     below = place.folder.removeprefix(f"{place.root}/")
     files = [DataFile(f"{below}/{attempt}/{path}", size) for path, size in sorted(names)]
     return store.create(place.manifest, to_json(place, files))

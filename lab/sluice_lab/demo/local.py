@@ -89,12 +89,12 @@ def _change(scenario: ScenarioRun, home: Path) -> None:
         scenario.split(3)
         scenario.merge(4, 5)
         with scenario.event("kill -9 of everything", "next driver's first batch"):
-            _kill(first)
+            processes.kill_tree(first)
             second = _start("demo-consumer-2", home)
             scenario.failure = lambda: _ended(second)
             scenario.another_epoch(TIMEOUT_SECONDS)
     finally:
-        _kill(first)
+        processes.kill_tree(first)
     with scenario.event("no more records, SIGTERM", "the next driver ended at the tip"):
         scenario.load.stop()
         os.kill(second.pid, signal.SIGTERM)
@@ -127,25 +127,6 @@ def _wait(running: Running, seconds: float) -> None:
         raise LabError(f"{running.name} still runs after {seconds:.0f} s, its log is {running.log}") from error
     finally:
         running.stop()
-
-
-def _kill(running: Running) -> None:
-    """Kill the supervisor and all its descendants at once, like a power cut. None of them can release or report anything."""
-    if not running.alive():
-        return
-    for pid in [running.pid, *_descendants(running.pid)]:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue  # it ended with its parent
-    running.stop()
-
-
-def _descendants(pid: int) -> list[int]:
-    """The process ids of all descendants."""
-    pairs = [line.split() for line in processes.run("ps", "-A", "-o", "pid=,ppid=").splitlines()]
-    children = [int(child) for child, parent in pairs if int(parent) == pid]
-    return [*children, *(below for child in children for below in _descendants(child))]
 
 
 def _show_table(env: Environment) -> None:

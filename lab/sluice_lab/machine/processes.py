@@ -75,6 +75,25 @@ def start(work: Path, program: Program) -> Running:
     return Running(program.name, process.pid, began, record, log, process)
 
 
+def kill_tree(running: Running) -> None:
+    """Kill a program and all its descendants at once, like a power cut. None of them can release or report anything."""
+    if not running.alive():
+        return
+    for pid in [running.pid, *_descendants(running.pid)]:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue  # it ended with its parent
+    running.stop()
+
+
+def _descendants(pid: int) -> list[int]:
+    """The process ids of all descendants."""
+    pairs = [line.split() for line in run("ps", "-A", "-o", "pid=,ppid=").splitlines()]
+    children = [int(child) for child, parent in pairs if int(parent) == pid]
+    return [*children, *(below for child in children for below in _descendants(child))]
+
+
 def recorded(work: Path) -> list[Running]:
     """The running background programs of all invocations. Records of programs that have ended are removed."""
     found = []

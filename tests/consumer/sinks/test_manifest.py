@@ -139,6 +139,14 @@ def test_a_marker_that_is_written_first_is_noticed() -> None:
         whole(store)
 
 
+def test_an_attempt_without_rows_counts_though_it_has_no_file() -> None:
+    """Spark's partitioned write of no rows leaves its `_SUCCESS` alone."""
+    store = MemoryStore()
+    assert write_once(store, PLACE, lambda folder: store.objects.update({f"{folder}/_SUCCESS": b""}))
+    assert from_json(store.objects[PLACE.manifest]) == ()
+    assert not write_once(store, PLACE, lambda folder: store.objects.update({f"{folder}/part-0.parquet": b"rows"}))
+
+
 def test_an_attempt_that_left_no_file_counts_as_failed() -> None:
     """Spark writes a file even for no rows: none means that something took it."""
     store = MemoryStore()

@@ -12,7 +12,7 @@ from pyarrow import fs
 from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.sinks import committed_files, parquet, stores
+from sluice_consumer.sinks import committed_files, manifest, parquet, stores
 from sluice_consumer.sinks.rows import FILE_SIZE
 
 JSON = {"decode": "json", "schema": "id BIGINT, name STRING"}
@@ -75,10 +75,12 @@ def test_the_condition_of_a_manifest_is_the_file_systems_own(place: Any, batch: 
     assert store.read(f"{place[0]}/_sluice/c/1.json") == b"first"
 
 
-def test_a_batch_without_records_is_written_too(place: Any, batch: Batch) -> None:
-    """It has a manifest, so that a replay finds it."""
-    parquet(batch([]), info(1), path=place[0], **JSON)
-    assert ids(place) == []
+@pytest.mark.parametrize("grouped", [{}, {"partition": "day", "fileBytes": 1 << 27}])
+def test_a_batch_without_records_is_written_too(place: Any, batch: Batch, grouped: dict[str, Any]) -> None:
+    """It has a manifest, so that a replay finds it. With groups there is no file to name."""
+    parquet(batch([]), info(1), path=place[0], **JSON, **grouped)
+    named = manifest.from_json(stores.of(batch([]).sparkSession, place[0]).read(f"{place[0]}/_sluice/c/{1:012d}.json"))
+    assert named == () if grouped else ids(place) == []
 
 
 def test_a_document_that_does_not_fit_fails_its_batch_unless_the_schema_has_room_for_it(disk: str, batch: Batch) -> None:

@@ -1,0 +1,32 @@
+"""Clicks of people, without their addresses, in a Delta table."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from sluice_consumer.pipelines import BatchInfo
+from sluice_consumer.sinks import delta
+
+CLICK = "id BIGINT, address STRING, page STRING, robot BOOLEAN"
+
+
+def process(batch: DataFrame, info: BatchInfo) -> None:
+    """One batch. Its return commits the batch, so the sink is called before."""
+    delta(people(batch), info, path=info.args["path"])
+
+
+def prepare(spark: SparkSession, args: Mapping[str, Any]) -> None:
+    """Called once before the first batch: what cannot work is refused then."""
+    delta.prepare(spark, args)
+
+
+process.prepare = prepare  # type: ignore[attr-defined]  # what a consumer looks for
+
+
+def people(batch: DataFrame) -> DataFrame:
+    """Follows from the batch alone, so a batch that comes again has the same rows."""
+    click = f.from_json(f.decode("data", "UTF-8"), CLICK, {"mode": "FAILFAST"})
+    clicks = batch.select(click.alias("click"), f.col("approximateArrivalTimestamp").alias("arrived")).select("click.*", "arrived")
+    return clicks.where("NOT robot").select("id", f.sha2("address", 256).alias("person"), "page", "arrived")

@@ -1,0 +1,41 @@
+"""Manifests of the examples are judged before they are run, by the CRD and by the operator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sluice_lab.errors import LabError
+from sluice_lab.examples import manifest
+from sluice_lab.places import REPO
+from sluice_operator.spec.fields import InvalidSpec
+
+MANIFESTS = sorted((REPO / "examples").glob("*/consumer.yaml"))
+ENDPOINTS = {"kinesisEndpoint": "http://127.0.0.1:1", "dynamodbEndpoint": "http://127.0.0.1:2"}
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.parent.name)
+def test_only_the_endpoints_of_a_manifest_are_replaced(path: Path) -> None:
+    """The rest is what the driver gets in a cluster."""
+    (written,) = manifest.documents(path)
+    found = manifest.configuration(path, ENDPOINTS)
+    assert found["stream"] == written["spec"]["stream"] | ENDPOINTS
+    assert found["pipeline"] == {"entrypoint": written["spec"]["pipeline"]["entrypoint"], "args": written["spec"]["pipeline"]["args"]}
+    assert found["sparkConf"].items() >= written["spec"].get("sparkConf", {}).items()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error", "message"),
+    [
+        ("v1alpha1", "v1", LabError, "apiVersion: 'sluice.dev/v1' is not sluice.dev/v1alpha1"),
+        ("replicas: 2", "replicas: two", LabError, r"spec\.replicas: 'two' is not of type 'integer'"),
+        ("replicas: 2", "replica: 2", InvalidSpec, r"spec\.replica: unknown field; did you mean replicas\?"),
+    ],
+)
+def test_a_manifest_that_would_be_refused_is_refused_here(old: str, new: str, error: type[Exception], message: str, tmp_path: Path) -> None:
+    """With the field's name."""
+    path = tmp_path / "consumer.yaml"
+    path.write_text((REPO / "examples" / "own-process" / "consumer.yaml").read_text().replace(old, new))
+    with pytest.raises(error, match=message):
+        manifest.configuration(path, ENDPOINTS)
