@@ -14,7 +14,7 @@ CLICK = "id BIGINT, address STRING, page STRING, robot BOOLEAN"
 
 def process(batch: DataFrame, info: BatchInfo) -> None:
     """One batch. Its return commits the batch, so the sink is called before."""
-    delta(people(batch), info, path=info.args["path"])
+    delta(people(batch), info, **info.args)
 
 
 def prepare(spark: SparkSession, args: Mapping[str, Any]) -> None:

@@ -71,7 +71,8 @@ def spark_alone(kind: str, size: int, place: Place) -> catch_up.Speed:
 def consumer(kind: str, size: int, place: Place, dynamodb: str) -> catch_up.Speed:
     """The whole consumer, with the sink."""
     batch = {"intervalSeconds": 0, "maxRecordsPerShard": RECORDS, "maxBytesPerShard": 2**31}
-    args = {"sink": kind, "into": {"table" if kind == "iceberg" else "path": place.target}}
+    into = {"table" if kind == "iceberg" else "path": place.target} | ({"create": True} if kind == "delta" else {})
+    args = {"sink": kind, "into": into}
     with kinesis(Options(SHARDS, Shape(RECORDS * (WARM_UP + BATCHES + 2), size, catch_up.START_MILLIS), (CBOR,))) as endpoint:
         made = Plan(endpoint, dynamodb, "lake", batch, WARM_UP + BATCHES + 1, 900.0, place.spark, str(HERE / "unpaced"), args)
         return speed(list(run(made, str(spark_lines.python(LINE)), environment()).marks))

@@ -58,8 +58,9 @@ class LakeSink:
     @property
     def args(self) -> dict[str, Any]:
         """Arguments of the pipeline."""
-        into = {"table": f"{CATALOG}.{TABLE}"} if self.kind is SinkKind.ICEBERG else {"path": f"s3a://{BUCKET}/{FOLDER}"}
-        return {"sink": str(self.kind), "into": into}
+        into: dict[str, Any] = {"table": f"{CATALOG}.{TABLE}"} if self.kind is SinkKind.ICEBERG else {"path": f"s3a://{BUCKET}/{FOLDER}"}
+        create = {"create": True} if self.kind is SinkKind.DELTA else {}
+        return {"sink": str(self.kind), "into": into | create}
 
     @property
     def spark_conf(self) -> dict[str, str]:

@@ -69,14 +69,14 @@ def race(bucket: Bucket, batch: Batch, spark: SparkSession, scheme: str) -> list
     """A driver stands still while it commits batch 2. Another writer appends the row 100, and the driver's heir does batches 2 and 3."""
     name = f"t{uuid4().hex}"
     path = f"{scheme}://{bucket.storage.bucket}/{name}"
-    delta(batch(range(5)), info(1), path=path, **JSON)
-    bucket.proxy.before = gate = Gate(1)
+    delta(batch(range(5)), info(1), path=path, create=True, **JSON)
+    bucket.proxy.before = gate = Gate(2)  # 0 makes the table, 1 is batch 1
     with ThreadPoolExecutor(1) as threads:
-        late = threads.submit(delta, batch(range(5, 10)), info(2), path=path, **JSON)
+        late = threads.submit(delta, batch(range(5, 10)), info(2), path=path, create=True, **JSON)
         assert gate.held.wait(WAIT)
         spark.sql("SELECT 100L AS id, 'another writer' AS name").write.format("delta").mode("append").save(path)
         for number, numbers in ((2, range(5, 10)), (3, range(10, 15))):
-            delta(batch(numbers), info(number), path=path, **JSON)
+            delta(batch(numbers), info(number), path=path, create=True, **JSON)
         gate.opened.set()
         late.exception(WAIT)
     return bucket.ids(name)

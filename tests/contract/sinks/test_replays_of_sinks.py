@@ -64,7 +64,7 @@ def test_delta(spark: SparkSession, orders: DataFrame, tmp_path: Path) -> None:
         delta,
         orders,
         info=info(**JSON),
-        sink=lambda n: {"path": f"file://{tmp_path}/{n}"},
+        sink=lambda n: {"path": f"file://{tmp_path}/{n}", "create": True},
         held=lambda args: [row.id for row in spark.read.format("delta").load(args["path"]).collect()],
     )
     verdict.check()
