@@ -38,6 +38,7 @@ DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.delta.logStore.s3a.impl": spark_jars.LOG_STORE_CLASS,
+    "spark.databricks.delta.snapshotPartitions": "2",
 }
 
 Pins = dict[str, str]
