@@ -24,6 +24,7 @@ from sluice_lab.scenario.topology import Stream
 CONSUMER = ("-m", "sluice_consumer", "--master", "local[2]")
 SHARDS = 2
 LEASE_SECONDS = 10  # a killed driver's place is waited for that long; the manifests' 20 s would only make the tests longer
+INTERVAL_SECONDS = 1  # likewise, for the manifests' minute
 SECONDS = 300.0
 CREATE = """
 import json, sys
@@ -53,10 +54,11 @@ class Example:
     spark: Mapping[str, str] = field(default_factory=dict)
 
     def configuration(self) -> Json:
-        """What the operator makes of consumer.yaml, with the emulators' endpoints and a short lease."""
+        """What the operator makes of consumer.yaml, with the emulators' endpoints, a short lease and a short interval."""
         made = manifest.configuration(self.folder / "consumer.yaml", self.endpoints())
         settings = {**made["sparkConf"], **self.around.spark_settings(), **self.spark}
-        return {**made, "sparkConf": settings, "leaseDurationSeconds": LEASE_SECONDS}
+        batch = {**made.get("batch", {}), "intervalSeconds": INTERVAL_SECONDS}
+        return {**made, "sparkConf": settings, "leaseDurationSeconds": LEASE_SECONDS, "batch": batch}
 
     def endpoints(self) -> dict[str, str]:
         """Where the stream and the checkpoint table are."""
