@@ -52,7 +52,9 @@ test-spark: venv ## what depends on Spark, without a cluster, on another line of
 	@WORKERS=$(WORKERS) $(BIN)/python -m sluice_lab.spark_lines $(or $(LINE),$(error LINE=4.1, say))
 
 test-deep: venv ## everything, with 10,000 random schedules a simulation, all depths of crashes, and the nemesis (hours)
-	@SLUICE_SIM=deep SLUICE_NEMESIS=1 $(BIN)/pytest --durations=20
+	@SLUICE_SIM=deep SLUICE_NEMESIS=1 SLUICE_KILLS=50 $(BIN)/pytest --durations=20
+	@echo "== 50 kills of the driver for each sink"
+	@SLUICE_KILLS=50 $(BIN)/python -m sluice_lab.spark_lines
 
 demo: venv ## the main job on a real cluster, from nothing
 	@$(BIN)/python -m sluice_lab.demo
