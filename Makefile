@@ -6,7 +6,7 @@ BIN := .venv/bin
 WORKERS ?= 4
 BESIDE = -n $(WORKERS) --dist loadscope --no-loadscope-reorder  # tests/side_by_side.py says who shares a process
 
-.PHONY: help venv generate hashes format lint quick check test test-spark test-deep demo demo-local demo-clean nemesis bench bench-operator clean
+.PHONY: help venv generate hashes format lint quick check test test-spark test-lake test-deep demo demo-local demo-clean nemesis bench bench-operator clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,11 +40,11 @@ quick: venv ## lint, and the tests of the rooms in which files changed since SIN
 
 check: lint ## everything but the cluster and what takes longest, several processes side by side (5 minutes)
 	@echo "== tests without a cluster, but for the slow ones (make test has them)"
-	@SLUICE_PART=1 $(BIN)/pytest -m "not cluster and not slow" $(BESIDE)
+	@SLUICE_PART=1 $(BIN)/pytest -m "not cluster and not slow and not lake" $(BESIDE)
 
 test: lint ## everything, on a real cluster too, and what depends most on Spark on its other lines (30 minutes)
 	@echo "== tests without a cluster"
-	@SLUICE_PART=1 $(BIN)/pytest -m "not cluster" $(BESIDE)
+	@SLUICE_PART=1 $(BIN)/pytest -m "not cluster and not lake" $(BESIDE)
 	@echo "== tests of the cluster"
 	@SLUICE_PART=1 $(BIN)/pytest -m cluster
 	@echo "== other lines of Spark"
@@ -53,8 +53,13 @@ test: lint ## everything, on a real cluster too, and what depends most on Spark 
 test-spark: venv ## what depends on Spark, without a cluster, on another line of it: LINE=4.1 (5 minutes)
 	@WORKERS=$(WORKERS) $(BIN)/python -m sluice_lab.spark_lines $(or $(LINE),$(error LINE=4.1, say))
 
+test-lake: venv ## the sinks under kills and outages, bad input of whole programs, and the examples, on the image's line of Spark (15 minutes)
+	@WORKERS=2 $(BIN)/python -m sluice_lab.spark_lines lake
+
 test-deep: venv ## everything, with 10,000 random schedules a simulation, all depths of crashes, and the nemesis (hours)
-	@SLUICE_SIM=deep SLUICE_NEMESIS=1 $(BIN)/pytest --durations=20
+	@SLUICE_SIM=deep SLUICE_NEMESIS=1 SLUICE_KILLS=50 $(BIN)/pytest --durations=20
+	@echo "== 50 kills of the driver for each sink"
+	@SLUICE_KILLS=50 WORKERS=2 $(BIN)/python -m sluice_lab.spark_lines lake
 
 demo: venv ## the main job on a real cluster, from nothing
 	@$(BIN)/python -m sluice_lab.demo

@@ -15,10 +15,11 @@ HERE = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All of them start a local Spark."""
+    """All of them start a local Spark, on the line that has the table formats."""
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.spark)
+            item.add_marker(pytest.mark.lake)
 
 
 @pytest.fixture(scope="session")

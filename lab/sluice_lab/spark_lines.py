@@ -1,6 +1,7 @@
-"""`python -m sluice_lab.spark_lines [LINE]`: what depends on Spark, tried on a line of Spark that is not the default one.
+"""`python -m sluice_lab.spark_lines [LINE|lake]`: what depends on Spark, tried on a line of Spark that is not the default one.
 
-With a line (`make test-spark LINE=4.1`) all of it; without (`make test`) a small part on every other line. The default line is that of `pyspark` in
+With a line (`make test-spark LINE=4.1`) all of it; without (`make test`) a small part on every other line. `lake` (`make test-lake`) is what the
+sinks are tried with for long, and the examples, on the line of the image. The default line is that of `pyspark` in
 constraints.txt. constraints/spark-<line>.txt pins what differs from there. A line's environment holds that alone; the rest is `.venv`'s.
 """
 
@@ -24,7 +25,9 @@ from sluice_lab.steps import console, step
 
 FOLDER = places.REPO / "constraints"
 PIN = re.compile(r"^([\w.-]+)==(\S+)$", re.MULTILINE)
-DEMO, SINKS = "tests/lab/test_demo_local.py", "tests/contract/sinks"
+DEMO, SINKS, EXAMPLES = "tests/lab/test_demo_local.py", "tests/contract/sinks", "examples"
+IMAGE = "4.1"  # the Dockerfile's default
+QUICK, LONG = "not cluster and not lake", "lake"
 ALL = ("tests/contract/spark", "tests/consumer/spark", "tests/consumer/streaming", DEMO)
 STREAMING = "tests/contract/spark/test_streaming.py"
 SMALL = (
@@ -106,7 +109,14 @@ def tests(line: str, chosen: Sequence[str], left: str) -> int:
     """The first of pytest's exit codes that is not 0, on a line; `left` says what is not among the tests."""
     console.rule(f"Spark {line}", align="left")
     codes = (run_tests(line, chosen, {}), run_tests(line, [SINKS], {"PYSPARK_SUBMIT_ARGS": submitted(line)}))
+    left = f"{left}; the sinks under kills and outages (`make test-lake`)"
     console.print(f"NOT RUN on Spark {line}: {left}", soft_wrap=True)
+    return next((code for code in codes if code), 0)
+
+
+def lake() -> int:
+    """The first of pytest's exit codes that is not 0, of what the sinks are tried with for long, and of the examples."""
+    codes = (run_tests(IMAGE, [SINKS], {"PYSPARK_SUBMIT_ARGS": submitted(IMAGE)}, LONG), run_tests(IMAGE, [EXAMPLES], {}, LONG))
     return next((code for code in codes if code), 0)
 
 
@@ -125,19 +135,21 @@ def _hadoop(line: str) -> Iterator[Path]:
     return next((python(line).parents[1] / "lib").glob("python*")).glob("site-packages/pyspark/jars/hadoop-client-api-*.jar")
 
 
-def run_tests(line: str, chosen: Sequence[str], more: dict[str, str]) -> int:
+def run_tests(line: str, chosen: Sequence[str], more: dict[str, str], marked: str = QUICK) -> int:
     """Pytest's exit code, with more in the environment."""
     interpreter = python(line)
     paths = os.pathsep.join(str(places.REPO / part) for part in ("consumer", "operator", "lab"))
     beside = ("-n", os.environ.get("WORKERS", "4"), "--dist", "loadscope", "--no-loadscope-reorder")
     environment = os.environ | {"PYTHONPATH": paths, "SLUICE_PART": "1"} | more
-    command = [str(interpreter), "-m", "pytest", "-m", "not cluster", *beside, *chosen]
+    command = [str(interpreter), "-m", "pytest", "-m", marked, *beside, *chosen]
     return subprocess.run(command, cwd=places.REPO, env=environment, check=False).returncode
 
 
 def main(line: str | None = None) -> int:
     """Runs them; the first exit code that is not 0."""
     try:
+        if line == "lake":
+            return lake()
         if line is not None:
             return tests(line, ALL, "what does not depend on Spark, and the cluster (`make test` runs them on the default line)")
         codes = [

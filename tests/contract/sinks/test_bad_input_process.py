@@ -14,7 +14,7 @@ from sluice_consumer.sinks.iceberg_catalog import CATALOG_CLASS
 
 JSON = {"decode": "json", "schema": "id BIGINT, name STRING"}
 LINES, COLUMNS = 24, 150
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.lake]
 
 
 @pytest.fixture

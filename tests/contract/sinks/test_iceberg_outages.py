@@ -20,7 +20,7 @@ from sluice_lab.lake.storage import Storage
 JSON = {"decode": "json", "schema": "id BIGINT, name STRING"}
 IMPATIENT = {"commit.status-check.min-wait-ms": "10", "commit.status-check.max-wait-ms": "50", "commit.retry.min-wait-ms": "10"}
 LIVES = 40  # a driver is restarted until its batch is done; so many restarts mean that it never will be
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.lake]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from sluice_consumer.sinks import committed_files, delta, iceberg, parquet
 from sluice_consumer.testing import ReplayVerdict, TestRecord, batch, info, replays
 
 JSON: dict[str, Any] = {"decode": "json", "schema": "id BIGINT, name STRING"}
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.lake]
 
 
 @pytest.fixture
