@@ -28,6 +28,11 @@ PIN = re.compile(r"^([\w.-]+)==(\S+)$", re.MULTILINE)
 DEMO, SINKS, EXAMPLES = "tests/lab/test_demo_local.py", "tests/contract/sinks", "examples"
 IMAGE = "4.1"  # the Dockerfile's default
 QUICK, LONG = "not cluster and not lake", "lake"
+WITH_JARS = {  # of SINKS; the other files need no jar, and the default line runs them
+    "4.1": ("test_iceberg_table.py", "test_delta_table.py", "test_parquet_files.py", "test_bad_input.py"),
+    "4.2": ("test_delta_table.py", "test_parquet_files.py"),
+    "4.3": ("test_parquet_files.py",),
+}
 ALL = ("tests/contract/spark", "tests/consumer/spark", "tests/consumer/streaming", DEMO)
 STREAMING = "tests/contract/spark/test_streaming.py"
 SMALL = (
@@ -108,7 +113,8 @@ def _make(folder: Path, pins: Pins, shared: Path) -> None:
 def tests(line: str, chosen: Sequence[str], left: str) -> int:
     """The first of pytest's exit codes that is not 0, on a line; `left` says what is not among the tests."""
     console.rule(f"Spark {line}", align="left")
-    codes = (run_tests(line, chosen, {}), run_tests(line, [SINKS], {"PYSPARK_SUBMIT_ARGS": submitted(line)}))
+    sinks = [f"{SINKS}/{name}" for name in WITH_JARS[line]]
+    codes = (run_tests(line, chosen, {}), run_tests(line, sinks, {"PYSPARK_SUBMIT_ARGS": submitted(line)}))
     left = f"{left}; the sinks under kills and outages (`make test-lake`)"
     console.print(f"NOT RUN on Spark {line}: {left}", soft_wrap=True)
     return next((code for code in codes if code), 0)

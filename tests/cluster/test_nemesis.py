@@ -14,7 +14,7 @@ from cluster_bench import Bench
 from sluice_lab import places
 from sluice_lab.nemesis import checker, experiment
 from sluice_lab.nemesis.checker import CheckResult
-from sluice_lab.nemesis.schedule import Trial
+from sluice_lab.nemesis.schedule import NemesisRun
 
 pytestmark = [
     pytest.mark.cluster,
@@ -29,7 +29,7 @@ SEED, SECONDS = 7, 90.0  # a zombie, a driver cut off, executors killed, a split
 def result(bench: Bench) -> CheckResult:
     """One experiment; its timeline stays in the lab's folder."""
     home = places.work() / "nemesis"
-    found = experiment.run(bench.cluster, Trial(SEED, SECONDS), home)
+    found = experiment.run(bench.cluster, NemesisRun(SEED, SECONDS), home)
     checker.show(found, home)
     return found
 

@@ -30,6 +30,7 @@ def test_a_line_pins_only_what_may_differ(line: str) -> None:
 
 def test_all_lines_are_three() -> None:
     """docs/plain-pyspark.md has a column for each."""
+    assert set(spark_lines.WITH_JARS) == {"4.1", "4.2", "4.3"}
     assert sorted([spark_lines.default(), *spark_lines.others()]) == ["4.1", "4.2", "4.3"]
 
 
@@ -66,9 +67,12 @@ def test_an_environment_is_made_again_when_its_pins_change(monkeypatch: pytest.M
     assert python != Path(sys.executable)
 
 
-@pytest.mark.parametrize("test", [*spark_lines.ALL, *spark_lines.SMALL])
+SINKS = [f"{spark_lines.SINKS}/{name}" for names in spark_lines.WITH_JARS.values() for name in names]
+
+
+@pytest.mark.parametrize("test", [*spark_lines.ALL, *spark_lines.SMALL, *sorted(set(SINKS))])
 def test_what_is_run_on_a_line_is_there(test: str) -> None:
-    """A test that was renamed would be left out, or fail in CI only. Sinks may have no tests of this kind yet."""
+    """A test that was renamed would be left out, or fail in CI only."""
     path, _, name = test.partition("::")
-    assert test == spark_lines.SINKS or (places.REPO / path).exists()
+    assert (places.REPO / path).exists()
     assert f"def {name}(" in (places.REPO / path).read_text() if name else True

@@ -7,7 +7,7 @@ import click
 
 from sluice_lab import places
 from sluice_lab.errors import LabError
-from sluice_lab.nemesis.schedule import SinkKind, Trial
+from sluice_lab.nemesis.schedule import SinkKind, NemesisRun
 from sluice_lab.scenario.scenario_run import exclusive
 from sluice_lab.steps import console
 
@@ -23,7 +23,7 @@ SECONDS = 300.0
 def main(seed: int | None, seconds: float, sink: str, plan: bool, name: str) -> None:  # noqa: FBT001 - click passes flags so
     """Run a consumer on a real cluster, and inject a seeded schedule of faults into it."""
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
-    trial = Trial(seed, seconds, SinkKind(sink))
+    trial = NemesisRun(seed, seconds, SinkKind(sink))
     console.print(f"seed {seed}")
     if plan:
         for fault in trial.faults():
@@ -32,7 +32,7 @@ def main(seed: int | None, seconds: float, sink: str, plan: bool, name: str) -> 
     sys.exit(0 if _run(name, trial) else 1)
 
 
-def _run(name: str, trial: Trial) -> bool:
+def _run(name: str, trial: NemesisRun) -> bool:
     from sluice_lab.nemesis import checker, experiment  # noqa: PLC0415
     from sluice_lab.scenario import installing  # noqa: PLC0415 - only with a cluster
 

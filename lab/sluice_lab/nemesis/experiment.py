@@ -23,7 +23,7 @@ from sluice_lab.nemesis.injector import Injector
 from sluice_lab.nemesis.lake_sinks import LakeSink
 from sluice_lab.nemesis.runner import Runner
 from sluice_lab.nemesis.sampler import TableSampler
-from sluice_lab.nemesis.schedule import ProxiedService, SinkKind, Trial
+from sluice_lab.nemesis.schedule import ProxiedService, SinkKind, NemesisRun
 from sluice_lab.nemesis.takeover import Window
 from sluice_lab.nemesis.timeline import Injection, Timeline
 from sluice_lab.scenario import account, delivered, environment, installing
@@ -95,7 +95,7 @@ class Experiment:
         self.until(f"batch {goal}", lambda: self.sampler.batch >= goal)
 
 
-def run(found: KindCluster, trial: Trial, home: Path) -> CheckResult:
+def run(found: KindCluster, trial: NemesisRun, home: Path) -> CheckResult:
     """Run one experiment on a cluster with the operator and an empty namespace. `home` then holds the sinks, the samples and the timeline."""
     shutil.rmtree(home, ignore_errors=True)
     places.made(home)
@@ -112,7 +112,7 @@ def run(found: KindCluster, trial: Trial, home: Path) -> CheckResult:
 
 
 @contextmanager
-def _set_up(found: KindCluster, trial: Trial) -> Iterator[Experiment]:
+def _set_up(found: KindCluster, trial: NemesisRun) -> Iterator[Experiment]:
     """Start emulators behind proxies, make a stream and an empty sink, and apply the consumer."""
     work, listen = places.work(), clusters.host_address(found).listen
     with ExitStack() as stack:
@@ -159,7 +159,7 @@ def _print(injection: Injection) -> None:
     console.print(f"  {injection.title} {injection.victim}", style="red", soft_wrap=True, markup=False)
 
 
-def _execute(experiment: Experiment, trial: Trial) -> None:
+def _execute(experiment: Experiment, trial: NemesisRun) -> None:
     """Run from the first batch to the consumer's deletion."""
     experiment.sampler.start()
     experiment.load.start()

@@ -95,7 +95,7 @@ class SinkKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class NemesisRun:
     """What is asked of one experiment: faults for so many seconds, in an order that the seed decides, with a sink."""
 
     seed: int

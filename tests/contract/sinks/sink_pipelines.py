@@ -88,7 +88,7 @@ def iceberg(fate: Fate) -> Sink:
         fate.within()
         publish(self, *args)
 
-    IcebergTable._publish = late  # type: ignore[method-assign]
+    IcebergTable._publish = late  # type: ignore[method-assign, assignment]
     return sinks.iceberg
 
 
@@ -100,7 +100,7 @@ def parquet(fate: Fate) -> Sink:
         fate.within()
         return create(self, path, content)
 
-    stores.S3Store.create = late  # type: ignore[method-assign]
+    stores.S3Store.create = late  # type: ignore[method-assign, assignment]
     return sinks.parquet
 
 

@@ -23,7 +23,7 @@ from sluice_lab.lake.storage import Storage
 JSON = {"decode": "json", "schema": "id BIGINT, name STRING"}
 OURS = "dev.sluice.delta.ConditionalS3LogStore"
 WAIT = 60.0  # seconds; much longer than a commit takes
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.lake]
 
 
 @dataclass

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from sluice_consumer.sinks.delta_table import PROVIDER
 
 SUBMIT = "PYSPARK_SUBMIT_ARGS"
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.lake]
 
 
 def test_the_delta_sink_needs_no_setting_of_deltas(
@@ -28,4 +28,4 @@ def test_the_delta_sink_needs_no_setting_of_deltas(
     consumer = consuming(range(6), "sluice_consumer.sinks:delta", args, {})
     ended = consumer.run()
     assert ended.code == 0, (tmp_path / "stderr").read_text()[-2000:]
-    assert sorted(row.id for row in spark.read.format("delta").load(args["path"]).collect()) == list(range(6))
+    assert sorted(row.id for row in spark.read.format("delta").load(str(args["path"])).collect()) == list(range(6))

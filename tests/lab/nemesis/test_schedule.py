@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from sluice_lab.nemesis.schedule import HEAVY, QUIET_END, FaultKind, SinkKind, Trial, schedule
+from sluice_lab.nemesis.schedule import HEAVY, QUIET_END, FaultKind, SinkKind, NemesisRun, schedule
 
 OF_A_CATALOG = {FaultKind.MAINTAIN}
 ASKED_FOR = set(FaultKind) - OF_A_CATALOG - {FaultKind.EVICT_DRIVER, FaultKind.CUT, FaultKind.LOSE}  # the other three come in longer ones
@@ -30,7 +30,7 @@ def test_a_longer_one_holds_every_kind() -> None:
 def test_a_sink_brings_its_services_and_a_catalog_its_maintenance() -> None:
     """S3 and the catalog get outages of their own. Nobody maintains files."""
     for kind in SinkKind:
-        faults = [fault for seed in SEEDS for fault in Trial(seed, 600, kind).faults()]
+        faults = [fault for seed in SEEDS for fault in NemesisRun(seed, 600, kind).faults()]
         assert {fault.service for fault in faults if fault.service} == set(kind.services)
         assert (FaultKind.MAINTAIN in {fault.kind for fault in faults}) == (kind is SinkKind.ICEBERG)
 
