@@ -7,7 +7,7 @@ import click
 
 from sluice_lab import places
 from sluice_lab.errors import LabError
-from sluice_lab.nemesis.schedule import SinkKind, NemesisRun
+from sluice_lab.nemesis.schedule import NemesisRun, SinkKind
 from sluice_lab.scenario.scenario_run import exclusive
 from sluice_lab.steps import console
 

@@ -23,7 +23,7 @@ from sluice_lab.nemesis.injector import Injector
 from sluice_lab.nemesis.lake_sinks import LakeSink
 from sluice_lab.nemesis.runner import Runner
 from sluice_lab.nemesis.sampler import TableSampler
-from sluice_lab.nemesis.schedule import ProxiedService, SinkKind, NemesisRun
+from sluice_lab.nemesis.schedule import NemesisRun, ProxiedService, SinkKind
 from sluice_lab.nemesis.takeover import Window
 from sluice_lab.nemesis.timeline import Injection, Timeline
 from sluice_lab.scenario import account, delivered, environment, installing

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from sluice_lab.nemesis.schedule import HEAVY, QUIET_END, FaultKind, SinkKind, NemesisRun, schedule
+from sluice_lab.nemesis.schedule import HEAVY, QUIET_END, FaultKind, NemesisRun, SinkKind, schedule
 
 OF_A_CATALOG = {FaultKind.MAINTAIN}
 ASKED_FOR = set(FaultKind) - OF_A_CATALOG - {FaultKind.EVICT_DRIVER, FaultKind.CUT, FaultKind.LOSE}  # the other three come in longer ones
