@@ -56,8 +56,8 @@ PASSING = re.compile(
     r"|ServiceFailureException|RESTException|ExpiredToken\w*|RequestTimeTooSkewed|SlowDown)\b|Status Code: (429|5\d\d)"
 )
 """Nobody answers, or somebody answers that it cannot now."""
-OF_TASKS = "PythonException"
-"""Reading the stream failed, or the user's function: whatever it says, it is not the sink that says it."""
+OF_TASKS = re.compile(r"\bPythonException\b|MALFORMED_RECORD_IN_PARSING|\bBadRecordException\b")
+"""Reading the stream failed, or the user's function, or a document: whatever it says, it is not the sink that says it."""
 
 KNOWN = (
     _known(r"UnknownStoreException|NoSuchBucket", "the bucket does not exist", "make it, or name another one"),
@@ -95,7 +95,7 @@ KNOWN = (
         "change pipeline.args.schema or transform, or the table's columns",
     ),
     _known(
-        r"PARSE_SYNTAX_ERROR|REQUIRES_SINGLE_PART_NAMESPACE|ParseException",
+        r"PARSE_SYNTAX_ERROR|REQUIRES_SINGLE_PART_NAMESPACE|\bParseException\b",
         "it is no name of a table",
         "name it with its catalog, as in lake.db.orders",
     ),
@@ -113,7 +113,7 @@ KNOWN = (
 def verdict(chain: Sequence[Thrown]) -> Verdict | None:
     """What the exceptions mean, outermost first. None: it is none of a sink's store, table or catalog, so nothing is known."""
     told = [str(thrown) for thrown in chain]
-    if any(OF_TASKS in line for line in told):
+    if any(OF_TASKS.search(line) for line in told):
         return None
     if any(PASSING.search(line) for line in told):
         return Verdict(certain=False, told=f"{words(chain)}; nothing of the batch counts, and it comes again")

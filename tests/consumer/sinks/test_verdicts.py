@@ -140,16 +140,31 @@ def test_what_may_pass_by_itself_is_not_refused(case: str) -> None:
     assert found.told.endswith("nothing of the batch counts, and it comes again")
 
 
+MALFORMED = "[MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed records are detected in record parsing: [null,null]."
+
+
 @pytest.mark.parametrize(
     "pairs",
     [
         [("SparkException", "Job aborted"), ("PythonException", "Traceback: botocore ConnectException Status Code: 503")],
+        [
+            ("SparkException", "Job aborted"),
+            ("SparkException", MALFORMED),
+            ("BadRecordException", ""),
+            ("JsonParseException", "Unexpected character"),
+        ],
+        [
+            (
+                "SparkException",
+                f"Job aborted due to stage failure: {MALFORMED}\n\tat x.y(Z.scala:1)\nCaused by: com.x.core.JsonParseException: Unexpected",
+            )
+        ],
         [("ArithmeticException", "/ by zero")],
         [],
     ],
 )
 def test_what_is_no_failure_of_the_sink_is_left_as_it_is(pairs: list[tuple[str, str]]) -> None:
-    """A read of the stream that failed, or a mistake in the user's rows."""
+    """A read of the stream that failed, a document that is no JSON, or a mistake in the user's rows."""
     assert verdicts.verdict(chain(pairs)) is None
 
 
