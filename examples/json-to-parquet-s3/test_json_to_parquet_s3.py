@@ -12,7 +12,7 @@ ORDERS = [{"id": n, "customer": f"c{n % 7}", "amount": n / 4, "placed": "2026-11
 
 def stored(example: Example) -> list[tuple[int, float]]:
     """What the files that count hold."""
-    files = example.around.files()
+    files = example.around.storage.files()
     rows = ds.dataset(committed_files("lake/orders", filesystem=files), filesystem=files, format="parquet").to_table().to_pylist()
     return sorted((row["id"], float(row["amount"])) for row in rows)
 

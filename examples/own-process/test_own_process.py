@@ -13,7 +13,7 @@ CLICKS = [{"id": n, "address": f"a{n % 7}@example.org", "page": f"/{n % 3}", "ro
 
 def stored(example: Example) -> list[tuple[int, str]]:
     """What readers of the table see."""
-    rows = DeltaTable("s3://lake/clicks", storage_options=example.around.delta_options()).to_pyarrow_table().to_pylist()
+    rows = DeltaTable("s3://lake/clicks", storage_options=example.around.storage.delta()).to_pyarrow_table().to_pylist()
     return sorted((row["id"], row["person"]) for row in rows)
 
 

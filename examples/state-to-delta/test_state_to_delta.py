@@ -26,7 +26,7 @@ def program(example: Example) -> ExampleRun:
 
 def stored(example: Example) -> dict[str, tuple[int, int]]:
     """Orders and amount of each customer, as readers of the table see them."""
-    rows = DeltaTable("s3://lake/totals", storage_options=example.around.delta_options()).to_pyarrow_table().to_pylist()
+    rows = DeltaTable("s3://lake/totals", storage_options=example.around.storage.delta()).to_pyarrow_table().to_pylist()
     return {row["customer"]: (row["orders"], int(row["amount"])) for row in rows}
 
 

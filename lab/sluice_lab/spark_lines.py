@@ -26,7 +26,6 @@ from sluice_lab.steps import console, step
 FOLDER = places.REPO / "constraints"
 PIN = re.compile(r"^([\w.-]+)==(\S+)$", re.MULTILINE)
 DEMO, SINKS, EXAMPLES = "tests/lab/test_demo_local.py", "tests/contract/sinks", "examples"
-IMAGE = "4.1"  # the Dockerfile's default
 QUICK, LONG = "not cluster and not lake", "lake"
 WITH_JARS = {  # of SINKS; the other files need no jar, and the default line runs them
     "4.1": ("test_iceberg_table.py", "test_delta_table.py", "test_parquet_files.py", "test_bad_input.py"),
@@ -65,6 +64,12 @@ def default() -> str:
 def line_of(version: str) -> str:
     """`4.1` of `4.1.4`."""
     return ".".join(version.split(".")[:2])
+
+
+def image_line() -> str:
+    """The line that the consumer image has by default."""
+    (line,) = re.findall(r"^ARG SPARK_LINE=(\S+)$", (places.REPO / "Dockerfile").read_text(), re.MULTILINE)
+    return str(line)
 
 
 def others() -> list[str]:
@@ -122,18 +127,23 @@ def tests(line: str, chosen: Sequence[str], left: str) -> int:
 
 def lake() -> int:
     """The first of pytest's exit codes that is not 0, of what the sinks are tried with for long, and of the examples."""
-    codes = (run_tests(IMAGE, [SINKS], {"PYSPARK_SUBMIT_ARGS": submitted(IMAGE)}, LONG), run_tests(IMAGE, [EXAMPLES], {}, LONG))
+    line = image_line()
+    codes = (run_tests(line, [SINKS], {"PYSPARK_SUBMIT_ARGS": submitted(line)}, LONG), run_tests(line, [EXAMPLES], {}, LONG))
     return next((code for code in codes if code), 0)
 
 
 def submitted(line: str) -> str:
     """Arguments of spark-submit: the jars of the image, and Delta's settings where it is among them."""
-    jars = spark_jars.cached(places.work(), line)
-    settings = {}
-    if storage := [jar for jar in jars if jar.name.startswith("delta-storage")]:
-        settings = DELTA
-        jars = [*jars, spark_jars.log_store(places.work(), line, [*storage, *_hadoop(line)])]
-    return " ".join(["--jars", ",".join(map(str, jars)), *(f"--conf {name}={value}" for name, value in settings.items()), "pyspark-shell"])
+    found = jars(line)
+    settings = DELTA if any(jar.name.startswith("delta-storage") for jar in found) else {}
+    return " ".join(["--jars", ",".join(map(str, found)), *(f"--conf {name}={value}" for name, value in settings.items()), "pyspark-shell"])
+
+
+def jars(line: str) -> list[Path]:
+    """What the image adds to a line of Spark; our log store is among it where Delta is."""
+    found = spark_jars.cached(places.work(), line)
+    storage = [jar for jar in found if jar.name.startswith("delta-storage")]
+    return [*found, spark_jars.log_store(places.work(), line, [*storage, *_hadoop(line)])] if storage else found
 
 
 def _hadoop(line: str) -> Iterator[Path]:

@@ -22,7 +22,7 @@ from sluice_lab.aws import emulators
 from sluice_lab.lake import catalog, readers
 from sluice_lab.lake.storage import Storage
 
-LINE = "4.1"
+LINE = spark_lines.image_line()
 KINDS = ("parquet", "iceberg", "delta")
 SHARDS, RECORDS = 4, 25_000  # a batch
 WARM_UP, BATCHES = 12, 10

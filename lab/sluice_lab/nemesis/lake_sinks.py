@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from sluice_consumer import sinks
 from sluice_lab.aws import emulators, refusals
 from sluice_lab.aws.proxy import Proxy, Upstream, proxy
 from sluice_lab.errors import LabError
@@ -32,11 +33,6 @@ SCHEMA = pa.schema(
         ("batch", pa.int64()),
     ]
 )
-DELTA = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.databricks.delta.snapshotPartitions": "2",
-}
 
 
 @dataclass
@@ -70,7 +66,7 @@ class LakeSink:
             case SinkKind.ICEBERG:
                 return catalog.spark(CATALOG, self.proxies[ProxiedService.CATALOG].endpoint, storage)
             case SinkKind.DELTA:
-                return storage.hadoop() | DELTA
+                return storage.hadoop() | sinks.delta.settings({})
             case _:
                 return storage.hadoop()
 

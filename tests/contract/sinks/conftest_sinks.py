@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import boto3
 import pytest
 from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice_consumer.columns import DDL
 from sluice_consumer.pipelines import BatchInfo
+from sluice_consumer.sinks.edge import has_class
 from sluice_lab import places
 from sluice_lab.aws import emulators
-from sluice_lab.aws.emulators import S3_ACCESS_KEY, S3_SECRET_KEY
+from sluice_lab.aws.emulators import S3_ACCESS_KEY
+from sluice_lab.lake.storage import Storage
 
 ARRIVAL = datetime(2026, 11, 24, 10, 30, tzinfo=UTC)
 Batch = Callable[[Sequence[int]], DataFrame]
@@ -47,10 +48,7 @@ def batch(spark: SparkSession) -> Batch:
 @pytest.fixture(scope="session")
 def bucket(s3_endpoint: str) -> str:
     """An empty bucket."""
-    name = f"lake-{uuid4()}"
-    keys = {"aws_access_key_id": S3_ACCESS_KEY, "aws_secret_access_key": S3_SECRET_KEY, "region_name": "us-east-1"}
-    boto3.client("s3", endpoint_url=s3_endpoint, **keys).create_bucket(Bucket=name)
-    return name
+    return Storage(s3_endpoint, f"lake-{uuid4()}").create().bucket
 
 
 GUEST = ("guest", "a-secret-of-its-own")
@@ -68,11 +66,9 @@ def guest(secret: str = GUEST[1]) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def s3_files(s3_endpoint: str) -> fs.FileSystem:
+def s3_files(s3_endpoint: str, bucket: str) -> fs.FileSystem:
     """The server for a reader that is not Spark."""
-    return fs.S3FileSystem(
-        access_key=S3_ACCESS_KEY, secret_key=S3_SECRET_KEY, endpoint_override=s3_endpoint, region="us-east-1", force_virtual_addressing=False
-    )
+    return Storage(s3_endpoint, bucket).files()
 
 
 @pytest.fixture
@@ -82,15 +78,8 @@ def s3a(spark: SparkSession, s3_endpoint: str, bucket: str) -> Iterator[str]:
     if not has_class(spark, "org.apache.hadoop.fs.s3a.S3AFileSystem"):
         pytest.skip("not run: this Spark has no hadoop-aws")
     configuration = spark._jsc.hadoopConfiguration()
-    settings = {
-        "endpoint": s3_endpoint,
-        "endpoint.region": "us-east-1",
-        "access.key": S3_ACCESS_KEY,
-        "secret.key": S3_SECRET_KEY,
-        "path.style.access": "true",
-    }
-    for name, value in settings.items():
-        configuration.set(f"fs.s3a.{name}", value)
+    for name, value in Storage(s3_endpoint, bucket).hadoop().items():
+        configuration.set(name.removeprefix("spark.hadoop."), value)
     yield f"s3a://{bucket}/{uuid4()}"
     jvm.org.apache.hadoop.fs.FileSystem.closeAll()
 
@@ -99,9 +88,3 @@ def s3a(spark: SparkSession, s3_endpoint: str, bucket: str) -> Iterator[str]:
 def disk(tmp_path: Path) -> str:
     """A path on this disk for Spark."""
     return f"file://{tmp_path}"
-
-
-def has_class(spark: SparkSession, name: str) -> bool:
-    """Whether Spark's JVM finds a class."""
-    loader = spark._jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()  # type: ignore[union-attr]
-    return loader.getResource(name.replace(".", "/") + ".class") is not None
