@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import operator
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -106,19 +107,25 @@ def _late(rows: Any) -> Any:
     yield from rows
 
 
-def _late_and_failing(rows: Any) -> Any:
-    time.sleep(1)
-    yield from _failing(rows)
-
-
 def _joined_with_nothing(batch: DataFrame, function: Any) -> DataFrame:
     """A join whose other side, the batch, is still read when Spark knows that the result is empty."""
     return _empty(batch).hint("merge").join(batch.coalesce(1).mapInArrow(function, batch.schema), "partitionKey")
 
 
-def _not_needed(batch: DataFrame, function: Any) -> None:
-    _joined_with_nothing(batch, function).write.format("noop").mode("overwrite").save()
+def _not_needed(batch: DataFrame, function: Any = iter) -> None:
+    """Runs a query whose job goes on reading after it returned; `function` is applied to the rows then."""
+    returned = Path(tempfile.mkdtemp()) / "returned"
+
+    def afterwards(rows: Any) -> Any:
+        patience = time.monotonic() + 60
+        while not returned.exists():
+            assert time.monotonic() < patience, "the query waits for a job that it does not need"
+            time.sleep(0.02)
+        yield from function(rows)
+
+    _joined_with_nothing(batch, afterwards).write.format("noop").mode("overwrite").save()
     seen.append(running(batch))
+    returned.touch()
 
 
 def swallow_rows_later(batch: DataFrame, _info: Any) -> None:
@@ -132,12 +139,12 @@ def swallow_rows_later(batch: DataFrame, _info: Any) -> None:
 
 def read_late(batch: DataFrame, _info: Any) -> None:
     """Returns while a job of its query reads the batch."""
-    _not_needed(batch, _late)
+    _not_needed(batch)
 
 
 def fail_late(batch: DataFrame, _info: Any) -> None:
     """Returns while a job of its query is about to fail."""
-    _not_needed(batch, _late_and_failing)
+    _not_needed(batch, _failing)
 
 
 def beside(batch: DataFrame, _info: Any) -> None:

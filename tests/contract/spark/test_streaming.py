@@ -14,7 +14,7 @@ import pytest
 from conftest_spark import SLOW_RECORDS as RECORDS
 from conftest_spark import SLOW_SHARDS as SHARDS
 from conftest_spark import configuration
-from pipelines_of_tests import _failing, _late, _minute, _not_needed, seen
+from pipelines_of_tests import _failing, _minute, _not_needed, seen
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
@@ -144,7 +144,7 @@ def test_a_query_ends_whose_function_leaves_a_job_that_reads(spark: SparkSession
 
     def join(batch: DataFrame, _number: int) -> None:
         found.append(batch.count())
-        _not_needed(batch, _late)
+        _not_needed(batch)
 
     with streaming.source(spark, config) as source:
         run(source, source.load(), tmp_path, join)
