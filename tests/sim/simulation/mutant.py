@@ -24,6 +24,7 @@ class ProtocolMutant(Mutant):
         rule: where protocol.md or migration.md says otherwise: a heading, and the rule.
         stories: those of `stories` that catch it, whatever the machine does.
         hunted: the machine finds it too, within a few seconds.
+        rare: that takes minutes; `make test-deep` hunts it.
         harmless: why nothing breaks without this rule alone.
         rules: the machine's rules that may bring it to light, beside `put` and `work`; none: all of them.
         world: habits of the worlds to look in: those in which the rule matters.
@@ -32,6 +33,7 @@ class ProtocolMutant(Mutant):
     rule: str
     stories: tuple[str, ...]
     hunted: bool
+    rare: bool
     harmless: str
     rules: frozenset[str]
     world: Mapping[str, Any]
@@ -41,10 +43,10 @@ MUTANTS: list[ProtocolMutant] = []
 
 
 def mutant(
-    name: str, rule: str, stories: str = "", rules: str = "", *, hunted: bool = False, harmless: str = "", **habits: Any
+    name: str, rule: str, stories: str = "", rules: str = "", *, hunted: bool = False, rare: bool = False, harmless: str = "", **habits: Any
 ) -> Callable[[Apply], Apply]:
     """Enters a function into the list."""
-    proof = {"stories": tuple(stories.split()), "hunted": hunted, "harmless": harmless, "rules": frozenset(rules.split()), "world": habits}
+    proof = {"stories": tuple(stories.split()), "hunted": hunted, "rare": rare, "harmless": harmless, "rules": frozenset(rules.split()), "world": habits}
     return entering(MUTANTS, lambda apply: ProtocolMutant(name=name, apply=apply, rule=rule, **proof))  # type: ignore[arg-type]  # of one dictionary
 
 

@@ -90,7 +90,7 @@ def no_register(patch: Patch) -> None:
 @mutant(
     "a row at END has nothing to replay",
     "A batch: a row bound to END in the open batch takes part in its replay",
-    hunted=True,
+    rare=True,
     stories="a_crash_after_the_end_was_bound",
     rules="split succeed",
     processes=(habits.READ,),
@@ -140,7 +140,7 @@ def bind_without_generation(patch: Patch) -> None:
 @mutant(
     "a range may be bound again in its batch",
     "A batch: IF batch<:N",
-    hunted=True,
+    rare=True,
     stories="a_late_fetch_after_an_empty_range",
     rules="executor",
     processes=(habits.READ,),

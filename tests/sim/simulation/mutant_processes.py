@@ -16,7 +16,7 @@ from sluice_consumer.batches.planner import BatchPlan
 @mutant(
     "a process that cannot deal with a replay returns",
     "What returning means: it raises NotNow",
-    hunted=True,
+    rare=True,
     stories="a_replay_that_comes_too_early",
     rules="succeed driver start_epoch",
     processes=(habits.NOTHING, habits.READ),
@@ -87,7 +87,7 @@ def running_is_left(patch: Patch) -> None:
 @mutant(
     "an idle consumer probes only what its last batch read",
     "A batch: an idle consumer probes what the next batch reads",
-    hunted=True,
+    rare=True,
     stories="a_shard_that_joins_while_the_others_idle",
     rules="split driver succeed start_epoch",
     processes=(habits.READ,),
