@@ -15,6 +15,7 @@ GROUPS = {  # the first that fits; those above take longest, and are begun first
     "tests/contract/spark/test_streaming_deaths.py": "deaths",
     "tests/contract/spark/test_ordinary_queries.py": "queries",
     "tests/contract/spark/": "spark",
+    "tests/consumer/test_schema.py": "sinks",
     "tests/contract/sinks/": "sinks",
     "tests/golden/": "sinks",
     "tests/lab/nemesis/test_sink.py": "sinks",

@@ -26,6 +26,7 @@ def small_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @every_source
+@pytest.mark.slow
 def test_two_faults_at_any_calls_lead_to_the_same_end(case: Case) -> None:
     """A crash or a lost reply, then another: same rows, an untouched source, and no driver could have started before."""
     explored = schedules.crashes(case, 3 if DEEP else 2)

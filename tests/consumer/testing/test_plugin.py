@@ -31,6 +31,7 @@ def test_workers_import_what_the_tests_import(sluice_spark):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_documented_tests_pass_and_a_careless_pipeline_fails(tmp_path: Path) -> None:
     """The failure says where it was killed, and what is too many."""

@@ -112,6 +112,7 @@ def dev(folder: Path) -> Iterator[Dev]:
     started.close()
 
 
+@pytest.mark.slow
 def test_lines_reach_the_code_a_saved_file_runs_anew_and_an_interrupt_ends_all(dev: Dev, folder: Path) -> None:
     """Also in tasks, whose workers live on; a mistake is shown and waits for the next save; two modules are one pipeline."""
     dev.type("one")

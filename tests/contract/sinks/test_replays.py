@@ -96,6 +96,7 @@ def in_one_task(spark: SparkSession) -> DataFrame:
     return batch(spark, [TestRecord(str(n), shard=SHARDS[n % 2]) for n in range(8)], tasks=1)
 
 
+@pytest.mark.slow
 def test_calls_in_tasks_without_a_key_double_a_shard_that_was_done(tried: Tried, in_one_task: DataFrame) -> None:
     """The calls are transactions: half-way through the first one, nothing is stored."""
     verdict = tried(planted.without_a_key, in_database, in_one_task)
@@ -118,6 +119,7 @@ def test_a_function_that_nothing_shows_is_named(tried: Tried) -> None:
     assert "after planted:insert" in said(tried(planted.inserts_from_the_driver, in_database, writes=["planted:insert"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("process", "held"), [(planted.overwrites, in_files), (planted.upserts, in_database)])
 def test_a_right_pipeline_passes(tried: Tried, process: Any, held: Any) -> None:
     """And the verdict says how often it was killed."""

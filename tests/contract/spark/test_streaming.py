@@ -65,6 +65,7 @@ def committed(config: Config) -> tuple[int, bool]:
     return row.committed, row.released
 
 
+@pytest.mark.slow
 def test_the_loop_goes_on_where_a_query_ended_and_then_its_directory_is_too_old(spark: SparkSession, config: Config, tmp_path: Path) -> None:
     """One table, one place; two actions in a function read one batch, and the key names it."""
     found: dict[tuple[str, int], list[int]] = {}
@@ -165,6 +166,7 @@ def test_a_query_started_by_its_writer_is_refused(spark: SparkSession, config: C
     assert committed(config) == (0, nothing_was_read)
 
 
+@pytest.mark.slow
 def test_an_error_of_the_function_ends_the_query_and_the_batch_comes_again(spark: SparkSession, config: Config, tmp_path: Path) -> None:
     """With the same content; the other session had not released its lease, so it is waited out."""
     found: list[list[int]] = []

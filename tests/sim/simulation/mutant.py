@@ -46,7 +46,14 @@ def mutant(
     name: str, rule: str, stories: str = "", rules: str = "", *, hunted: bool = False, rare: bool = False, harmless: str = "", **habits: Any
 ) -> Callable[[Apply], Apply]:
     """Enters a function into the list."""
-    proof = {"stories": tuple(stories.split()), "hunted": hunted, "rare": rare, "harmless": harmless, "rules": frozenset(rules.split()), "world": habits}
+    proof = {
+        "stories": tuple(stories.split()),
+        "hunted": hunted,
+        "rare": rare,
+        "harmless": harmless,
+        "rules": frozenset(rules.split()),
+        "world": habits,
+    }
     return entering(MUTANTS, lambda apply: ProtocolMutant(name=name, apply=apply, rule=rule, **proof))  # type: ignore[arg-type]  # of one dictionary
 
 
