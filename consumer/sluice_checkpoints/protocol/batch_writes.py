@@ -94,7 +94,7 @@ class BatchSteps:
                     Equals(("end",), bound.start.to_map()),
                 ),
                 put=_bound(batch, bound, reader) | {path: value for path, value in optional.items() if value is not None},
-                remove=frozenset({("replays",), *(path for path, value in optional.items() if value is None)}),
+                remove=frozenset({("replays",), ("excluded",), *(path for path, value in optional.items() if value is None)}),
             )
         )
         if outcome.applied:
@@ -175,6 +175,7 @@ class BatchSteps:
             Fenced: a later epoch took over. LostRace: a late task bound it after all; the batch may not be committed by this epoch.
         """
         closed = replace(row, batch=batch, start=row.end, first=None, records=0, readers={}, replays=0, size=0, note=None, calls={}, iterator=None)
+        closed = replace(closed, excluded=0)
         outcome = self.table.write(
             Update(
                 row.key,
@@ -184,7 +185,7 @@ class BatchSteps:
                     Equals(("end",), row.end.to_map()),
                 ),
                 put={("batch",): batch, ("start",): row.end.to_map(), ("records",): 0, ("readers",): {}, ("bytes",): 0},
-                remove=frozenset({("first",), ("note",), ("calls",), ("replays",)}),
+                remove=frozenset({("first",), ("note",), ("calls",), ("replays",), ("excluded",)}),
             )
         )
         if outcome.applied:

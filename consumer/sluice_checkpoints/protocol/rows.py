@@ -143,6 +143,7 @@ class ShardRow:
         size: bytes of the range; behind: milliseconds behind the tip when it was read (both for metrics only).
         calls: requests to AWS that the binding process had made since it last bound, by name (for metrics only).
         note: a possible loss of data that the reader saw; for people.
+        excluded: user records of the range that went to the dead letters; they are not among `records`.
         iterator: a shard iterator that goes on at `end`, if the range left one. Only a hint, and good for five minutes; stored with the batch that
             left it, for a writer that moves `end` without knowing of it moves `batch`, too.
     """
@@ -166,6 +167,7 @@ class ShardRow:
     updated_at: str | None = None
     calls: Mapping[str, int] = field(default_factory=dict)
     iterator: str | None = None
+    excluded: int = 0
 
     @property
     def key(self) -> str:
@@ -196,6 +198,7 @@ class ShardRow:
         item |= {"parents": frozenset(self.parents)} if self.parents else {}
         item |= {"replays": self.replays} if self.replays else {}
         item |= {"calls": dict(self.calls)} if self.calls else {}
+        item |= {"excluded": self.excluded} if self.excluded else {}
         item |= {"onward": stored_iterator(self.batch, self.iterator)} if self.iterator else {}
         return item | ({"children": [c.to_map() for c in self.children]} if self.children is not None else {})
 
@@ -223,6 +226,7 @@ class ShardRow:
             updated_at=item.get("updatedAt"),
             calls=dict(item.get("calls", {})),
             iterator=left["iterator"] if left.get("batch") == item["batch"] else None,
+            excluded=item.get("excluded", 0),
         )
 
 

@@ -50,6 +50,11 @@ class Committed:
         return sum(row.records for row in self.rows)
 
     @property
+    def excluded(self) -> int:
+        """User records that went to the dead letters."""
+        return sum(row.excluded for row in self.rows)
+
+    @property
     def bytes(self) -> int:
         """Payload of the batch; aggregates count as they were sent."""
         return sum(row.size for row in self.rows)
@@ -202,12 +207,28 @@ class Consumer:
         self._phase("process")
         engine.run(plan)
         self._phase("close")
-        rows = tuple(self._closed(plan.number, row) for row in self.store.read(row.id for row in plan.rows).values())
+        rows = self._all_closed(plan)
         self._phase("commit")
         self._commit(plan.number, rows)
         self._phase("rest")
         skipped = sum(unread(row, self.epoch.generation) for row in rows)
         return Committed(plan.number, rows, plan.replay, sum(map(waits, plan.rows, rows)), skipped)
+
+    def settled(self, plan: BatchPlan) -> tuple[ShardRow, ...]:
+        """The rows of a batch that failed, and that is to be issued again in this epoch. Its content is fixed from now on.
+
+        What no task bound is closed: a late task could bind it otherwise, and the batch would be committed without having shown it to `process`.
+
+        Raises:
+            Fenced, LostRace: see `CheckpointStore.close`.
+        """
+        rows = self._all_closed(plan)
+        for row in rows:
+            self.know(row)
+        return rows
+
+    def _all_closed(self, plan: BatchPlan) -> tuple[ShardRow, ...]:
+        return tuple(self._closed(plan.number, row) for row in self.store.read(row.id for row in plan.rows).values())
 
     def _closed(self, batch: int, row: ShardRow) -> ShardRow:
         return row if row.batch == batch else self.store.close(self.epoch, batch, row)

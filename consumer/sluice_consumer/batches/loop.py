@@ -15,6 +15,7 @@ from sluice_checkpoints.position import END
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches import planner
 from sluice_consumer.batches.consumer import Committed, Consumer, Engine
+from sluice_consumer.batches.isolating import Isolator
 from sluice_consumer.batches.planner import BatchPlan
 
 log = logging.getLogger(__name__)
@@ -49,8 +50,9 @@ class LoopTimings:
 class Loop:
     """Runs batches until it has to drain."""
 
-    def __init__(self, consumer: Consumer, engine: Engine, rhythm: LoopTimings, drain: threading.Event) -> None:
-        self._consumer, self._engine, self._rhythm, self._drain = consumer, engine, rhythm, drain
+    def __init__(self, consumer: Consumer, engine: Engine, rhythm: LoopTimings, drain: threading.Event, isolator: Isolator | None = None) -> None:
+        """`isolator`: deals with batches that fail; without one a failure ends the epoch."""
+        self._consumer, self._engine, self._rhythm, self._drain, self._isolator = consumer, engine, rhythm, drain, isolator
         self._clock = rhythm.clock
         self._audited = self._clock()
 
@@ -65,7 +67,8 @@ class Loop:
             if self._at_tip(plan) and self._rhythm.until is None:
                 self._rhythm.on_progress(None, 0.0)
                 self._idle()
-            self._drain.wait(max(0.0, started + self._rhythm.interval - self._clock()))
+            if not self._isolating:
+                self._drain.wait(max(0.0, started + self._rhythm.interval - self._clock()))
 
     def _done(self, plan: BatchPlan | None) -> bool:
         """Asked after planning, for that is when children of shards that ended get their rows."""
@@ -78,11 +81,31 @@ class Loop:
             return True
         started = self._clock()
         self._rhythm.begun(plan.number)
-        committed = self._consumer.run(plan, self._engine)
+        committed = self._ran(plan)
+        if committed is None:
+            return False
         self._rhythm.on_progress(committed, self._clock() - started)
         ended = any(row.end == END for row in committed.rows)
-        more = committed.records or ended or plan.replay or committed.behind_millis
+        more = committed.records or ended or plan.replay or committed.behind_millis or self._isolating
         return not more and planner.can_idle(self._consumer.view)
+
+    @property
+    def _isolating(self) -> bool:
+        return self._isolator is not None and self._isolator.search.active
+
+    def _ran(self, plan: BatchPlan) -> Committed | None:
+        """The batch as committed; None: it failed, and what follows is ready."""
+        if self._isolator is None:
+            return self._consumer.run(plan, self._engine)
+        plan = self._isolator.restricted(plan)
+        try:
+            committed = self._consumer.run(plan, self._engine)
+        except Exception as error:  # noqa: BLE001 - raised again, unless it is one that `process` raised
+            self._isolator.failed(plan, error)
+            return None
+        if not plan.is_empty_replay:
+            self._isolator.passed(committed)
+        return committed
 
     def _audit(self) -> bool:
         """Lists the shards if it is time to, and says whether it did."""

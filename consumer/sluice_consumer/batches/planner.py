@@ -41,11 +41,15 @@ class TableView:
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """One micro-batch: its number, the rows that take part, and whether an earlier epoch had begun it."""
+    """One micro-batch: its number, the rows that take part, and whether it was issued before.
+
+    `limit`: the most user records of a shard, where those are fewer than usual; a Kinesis record is taken whole.
+    """
 
     number: int
     rows: tuple[ShardRow, ...]
     replay: bool = False
+    limit: int | None = None
 
     @property
     def is_empty_replay(self) -> bool:

@@ -77,7 +77,7 @@ class RecordColumnSet:
 
 @dataclass(slots=True)
 class RangeBuffer:
-    """What was taken of a shard after `start`.
+    """What was taken of a shard after `start`, and up to `until` where that lies inside of an aggregate.
 
     Attributes:
         position: after the last Kinesis record taken; where a new iterator goes on.
@@ -87,6 +87,7 @@ class RangeBuffer:
     """
 
     start: Position
+    until: Position | None = None
     position: Position = field(init=False)
     columns: RecordColumnSet = field(default_factory=RecordColumnSet)
     bytes: int = 0
@@ -109,12 +110,16 @@ class RangeBuffer:
         """
         fresh = self._unread(records)
         count = len(records)
-        plain = self.start.sub is None and not records.any_with(MAGIC)
+        plain = self.start.sub is None and not self._ends_inside and not records.any_with(MAGIC)
         end = self._take_plain(records, fresh, max_records, max_bytes) if plain else self._take_mixed(records, fresh, max_records, max_bytes)
         if end > fresh:
             self.taken += end - fresh
             self.position = Position.after(records.number(end - 1))
         return end == count
+
+    @property
+    def _ends_inside(self) -> bool:
+        return self.until is not None and self.until.sub is not None
 
     def _unread(self, records: RecordColumns) -> int:
         """Index of the first record that was not read before; not 0 only where the service goes back behind the position asked for."""
@@ -146,7 +151,7 @@ class RangeBuffer:
         found, sub, had, end = Records(), list[int](), len(self.columns), at
         rows = zip(records.sequence, records.partition_key, records.data, records.arrival_millis, strict=True)
         for sequence, key, data, arrival in islice(rows, at, None):
-            users = _after(self.start, sequence, user_records(key, data))
+            users = _up_to(self.until, sequence, _after(self.start, sequence, user_records(key, data)))
             taken, size = had + len(sub), _size(data, users)
             if taken and (taken + len(users) > max_records or self.size + size > max_bytes):
                 break
@@ -175,3 +180,10 @@ def _after(start: Position, sequence: str, users: list[UserRecord]) -> list[User
     if start.sub is None or sequence != start.sequence:
         return users
     return [user for user in users if user.sub > start.sub]
+
+
+def _up_to(until: Position | None, sequence: str, users: list[UserRecord]) -> list[UserRecord]:
+    """The user records of a Kinesis record; up to `until` only, if that lies inside of it."""
+    if until is None or until.sub is None or sequence != until.sequence:
+        return users
+    return [user for user in users if user.sub <= until.sub]

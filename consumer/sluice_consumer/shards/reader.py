@@ -216,7 +216,7 @@ class ShardReader:
             ReplayShort: the stream does not give `records` of them from `first` on, or does not meet `end`.
             Refused, ServiceUnavailable: see `KinesisClient`.
         """
-        gathering = RangeBuffer(bound.start)
+        gathering = RangeBuffer(bound.start, bound.end)
         if bound.first is not None:
             try:
                 met = self._replay(ShardPages(self._client, bound.shard_id, gathering, begin=_at(bound.first)), bound)

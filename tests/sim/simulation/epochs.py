@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from simulation.ledger import Ledger
 from simulation.migration import SOURCE
-from simulation.ports import UNAVAILABLE, Catalog, Client, Source
+from simulation.ports import LOST, UNAVAILABLE, Catalog, Client, Source
 from simulation.spark import Clock, Engine, JobFailed, JobsNotDone, ProcessRaised
 from simulation.turnstile import Process, Waiting
 
@@ -17,6 +18,8 @@ from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer.batches import retention
 from sluice_consumer.batches.consumer import Committed, Consumer
+from sluice_consumer.batches.isolating import DeadLetter, IsolationPorts, Isolator
+from sluice_consumer.batches.isolation import Failure
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.config import CheckpointsConfig, Config, MigrateFromConfig, PipelineConfig, StartConfig, StreamConfig
 from sluice_consumer.kinesis.memory import MemoryKinesis
@@ -92,6 +95,22 @@ class Drain:
         return epoch.draining
 
 
+class Letters:
+    """The dead letters, behind the turnstile of one driver. Implements `DeadLetters`."""
+
+    def __init__(self, process: Process, ledger: Ledger) -> None:
+        self._process, self._ledger = process, ledger
+
+    def write(self, letter: DeadLetter) -> None:
+        """See `DeadLetters`."""
+        fault = self._process.pause("letter")
+        if fault == UNAVAILABLE:
+            raise ServiceUnavailable("letter: injected")
+        self._ledger.letters.add(letter.data.decode())
+        if fault == LOST:
+            raise ServiceUnavailable("letter: injected, after it was stored")
+
+
 class SimulatedEpoch:
     """One driver pod.
 
@@ -100,6 +119,8 @@ class SimulatedEpoch:
         frozen_at: since when the whole pod stands still, or None.
         cut: the supervisor cannot reach the table.
     """
+
+    ATTEMPTS = 2  # failures of a batch before it is shortened
 
     def __init__(self, world: World, number: int, orders: Orders) -> None:
         self.world, self.number, self.orders = world, number, orders
@@ -184,8 +205,22 @@ class SimulatedEpoch:
         if self.taken.wait_out_millis:
             self.sleep(self.taken.wait_out_millis / 1000 * MARGIN, driver)
         rhythm = LoopTimings(0.0, None, self._news(driver, consumer), self._reported, self._rests, self.clock)
-        self.loop = Loop(consumer, self.engine, rhythm, cast("Any", Drain(self, driver)))
+        isolator = Isolator(consumer, self._isolation(driver, source), self.ATTEMPTS) if self.world.habits.isolates else None
+        self.loop = Loop(consumer, self.engine, rhythm, cast("Any", Drain(self, driver)), isolator)
         self.loop.run()
+
+    def _isolation(self, driver: Process, source: Source) -> IsolationPorts:
+        assert self.engine is not None
+
+        def wait(seconds: float) -> bool:
+            self.sleep(seconds, driver, at="idle")
+            return self.draining
+
+        return IsolationPorts(source, Letters(driver, self.world.ledger), self._judged, str, self.engine.quiet, wait)
+
+    def _judged(self, error: Exception) -> Failure | None:
+        """A lost executor is told from the user's code; an outage of the sink is not."""
+        return Failure("", transient=isinstance(error, JobFailed), at=self.clock()) if isinstance(error, ProcessRaised | JobFailed) else None
 
     def _news(self, driver: Process, consumer: Consumer) -> Callable[[Sequence[ShardRow]], bool]:
         """The real probes over the in-memory fake of the stream."""

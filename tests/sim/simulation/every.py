@@ -6,12 +6,14 @@ from simulation import (  # noqa: F401 - they enter themselves
     mutant_beginnings,
     mutant_epochs,
     mutant_losses,
+    mutant_poison,
     mutant_processes,
     mutant_shards,
     stories,
     stories_aggregates,
     stories_beginnings,
     stories_losses,
+    stories_poison,
     stories_processes,
 )
 from simulation.mutant import MUTANTS, ProtocolMutant

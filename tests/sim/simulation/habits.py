@@ -24,6 +24,7 @@ class Habits:
         shards_per_task: how many; bind_all_first: they are all bound before the first one is emitted.
         end_with_records: the service ends a shard with its last records, or with an empty reply after them.
         rates: local seconds a second of true time, dealt to epochs and executors in turn (docs/protocol.md bears 1 %).
+        isolates: the driver isolates records on which `process` raises, after two failures (docs/protocol.md, "Poison").
         only_close: the check of a batch's jobs is blind for failed jobs of shards that are not bound; only the close protects them.
     """
 
@@ -36,3 +37,4 @@ class Habits:
     end_with_records: bool = False
     rates: tuple[float, ...] = (1.0,)
     only_close: bool = False
+    isolates: bool = False

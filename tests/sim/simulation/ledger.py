@@ -21,6 +21,7 @@ INVARIANTS = (
     "batch_content_is_fixed",
     "nothing_deleted",
     "only_accepted_losses",
+    "only_poison_excluded",
     "one_beginning",
     "one_stream",
     "progress",
@@ -77,6 +78,10 @@ class Ledger(Rows):
         for record in records:
             self.owed.setdefault(record.shard, []).append(record.name)
 
+    def holds(self, batch: int) -> bool:
+        """See `Rows`."""
+        return any(number == batch for _, number in self.sink.batches)
+
     def _committed(self, consumer: str, number: int) -> None:
         kept = self.sink.batches.get((consumer, number), {})
         for (shard, batch), contents in self.contents.items():
@@ -96,7 +101,7 @@ class Ledger(Rows):
         """A task handed records over."""
         contents = self.contents.get((emission.shard, emission.batch), [])
         known = [content.names for content in contents if content.generation <= emission.generation]
-        if not known or known[-1] != emission.records:
+        if not known or emission.records not in (known if emission.paused else known[-1:]):
             self.breaks("batch_content_is_fixed", f"{emission}: bound {contents}")
         if emission.paused:
             return
@@ -133,6 +138,6 @@ class Ledger(Rows):
 
     def missing(self) -> dict[str, list[str]]:
         """What is owed, neither in the sink nor told as lost, by shard; of a shard that expired before any epoch listed it nobody can tell."""
-        done = self._have() | self.told
+        done = self._have() | self.told | self.excluded
         known = (shard for shard in self.owed if f"shard/{shard}" in self.rows or shard in self.stream.shards)
         return {shard: left for shard in known if (left := [name for name in self.owed[shard] if name not in done])}

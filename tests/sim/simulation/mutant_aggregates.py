@@ -84,9 +84,9 @@ def replay_loses_sub(patch: Patch) -> None:
     """It finds more records than were bound, and gives up, epoch after epoch."""
     real = reader.RangeBuffer
 
-    def fresh(start: Position) -> RangeBuffer:
+    def fresh(start: Position, until: Position | None = None) -> RangeBuffer:
         inside = start.sub is not None
-        return real(replace(start, sub=-1) if inside else start)
+        return real(replace(start, sub=-1) if inside else start, until)
 
     patch.setattr(reader, "RangeBuffer", fresh)
 

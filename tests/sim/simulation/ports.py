@@ -31,6 +31,10 @@ def label(write: Write) -> str:
     known = {"committed": "commit", "token": "take", "counter": "beat", "batch": "bind", "readers": "register", "generation": "fence"}
     if "note" in names and "batch" not in names:
         return f"forfeit {write.key}"
+    if ("excluded",) in write.put:
+        return f"exclude {write.key}"
+    if "end" in names and "batch" not in names:
+        return f"shorten {write.key}"
     step = next((step for name, step in known.items() if name in names), "set")
     return f"{'close' if step == 'bind' and write.put.get(('readers',)) == {} else step} {write.key}"
 

@@ -40,6 +40,7 @@ class Rows:
         contents: by shard and batch: what was bound; then what was left of it, each time that a loss was accepted.
         accepted: the batches whose loss a person has accepted.
         told: names of the records that retention took, and of which a row says so.
+        poison: names of those that `process` cannot deal with. letters: of those in the dead letters. excluded: of those that a row takes out.
     """
 
     def __init__(self, table: MemoryTable, stream: Stream) -> None:
@@ -49,6 +50,9 @@ class Rows:
         self.contents: dict[tuple[str, int], list[Content]] = {}
         self.accepted: set[int] = set()
         self.told: set[str] = set()
+        self.poison: set[str] = set()
+        self.letters: set[str] = set()
+        self.excluded: set[str] = set()
         self._looked_at: set[str] = set()
         self._seen_open: set[str] = set()  # shards of which a time is known at which they were open: their children are younger
 
@@ -117,7 +121,7 @@ class Rows:
         if row["batch"] != former["batch"]:
             self._bound(shard, row, former)
         elif changed := {name: (former.get(name), row.get(name)) for name in FIXED if former.get(name) != row.get(name)}:
-            self._changed(shard, row, changed)
+            self._smaller(shard, row, changed)
 
     def _bound(self, shard: str, row: Row, former: Row) -> None:
         """A range was bound or closed: it goes on where the last one ended, and passes over nothing that it does not tell."""
@@ -151,6 +155,41 @@ class Rows:
     def _expired(self, shard: str, start: Row) -> Iterator[UserRecord]:
         log = self.stream.log.get((self.created, shard), [])
         return (record for record in log if record.after(start) and self.stream.expired(self.created, record))
+
+    def _smaller(self, shard: str, row: Row, changed: Mapping[str, Any]) -> None:
+        """A bound range changed: it was shortened, its only record was excluded, or a loss was accepted; or a promise is broken."""
+        if row["batch"] > self.committed and "end" in changed:
+            self._shortened(shard, row, changed)
+        elif row["batch"] > self.committed and row.get("excluded"):
+            self._excluded(shard, row, changed)
+        else:
+            self._changed(shard, row, changed)
+
+    def _shortened(self, shard: str, row: Row, changed: Mapping[str, Any]) -> None:
+        known = self.contents[shard, row["batch"]]
+        left = tuple(record.name for record in self.stream.between(self.created, shard, row))
+        names = tuple(name for name in left if name in known[-1].names)  # what had expired before the range was bound was never in it
+        if known[-1].names[: len(names)] != names or len(names) != row["records"] or (row.get("first") is None) != (not names):
+            self.breaks("batch_content_is_fixed", f"{shard} in batch {row['batch']}: {changed} is no beginning of {known[-1]}")
+        if "children" in row or self.holds(row["batch"]):
+            self.breaks("batch_content_is_fixed", f"{shard} in batch {row['batch']} was shortened, and is in the sink or has children: {row}")
+        known.append(Content(names, row["generation"]))
+
+    def _excluded(self, shard: str, row: Row, changed: Mapping[str, Any]) -> None:
+        known = self.contents[shard, row["batch"]]
+        names = set(known[-1].names)
+        if row["records"] or "first" in row or len(names) != 1:
+            self.breaks("batch_content_is_fixed", f"{shard} in batch {row['batch']}: {changed}, of {known[-1]}")
+        if not names <= self.letters:
+            self.breaks("no_record_lost", f"{shard}: {names} excluded without a dead letter")
+        if not names <= self.poison:
+            self.breaks("only_poison_excluded", f"{shard}: {names} would have passed")
+        self.excluded |= names
+        known.append(Content((), row["generation"]))
+
+    def holds(self, batch: int) -> bool:
+        """Whether the sink holds a batch."""
+        raise NotImplementedError
 
     def _changed(self, shard: str, row: Row, changed: Mapping[str, Any]) -> None:
         """What was bound changed: a loss that a person has accepted, of exactly what retention took; or a broken promise."""

@@ -47,6 +47,7 @@ class Cluster(Protocol):
     calm: bool
     ledger: Ledger
     table: MemoryTable
+    outage: bool
     attempt_numbers: count[int]
 
     def source(self, identity: StreamIdentity) -> bind.ShardSource:
@@ -151,6 +152,8 @@ class Engine:
     def _kind(self, plan: BatchPlan) -> str:
         """What `process` does with this issue of the batch; what keeps it from reading ends with the other faults."""
         habits = self._cluster.habits.processes
+        if self._cluster.habits.isolates:  # there `process` raises because of a record, or in an outage: not by the number of its batch
+            habits = tuple(READ if kind == RAISE else kind for kind in habits)
         kind = habits[(plan.number + self._epoch.generation - 1) % len(habits)]
         return READ if self._cluster.calm and kind in {NOTHING, PART, RAISE, HANG} else kind
 
@@ -171,6 +174,8 @@ class Engine:
             raise NotNow(f"batch {plan.number}: the rest later")
         if kind == RAISE and plan.number % 2:
             raise ProcessRaised
+        if self._cluster.outage or self._cluster.ledger.poison & {name for names in rows.values() for name in names}:
+            raise ProcessRaised  # by the same error: nothing else tells them apart
         self._driver.pause("sink")
         self._cluster.ledger.keep(pair, rows)
         if kind == RAISE:

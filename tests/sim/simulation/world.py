@@ -26,6 +26,7 @@ from sluice_consumer.shards.reader import ShardReader
 
 EPOCH = 1_700_000_000
 BOUND = 30.0  # seconds at the end that may bring nothing: whatever is there when faults have ended is delivered sooner
+PATIENCE = 600.0  # the same, where a record on which `process` raises has to be found; in doubt that takes minutes
 ENDINGS = 8  # epochs at the end, each with a person's word on what the last one said
 
 
@@ -38,6 +39,7 @@ class World(Scheduler):
         self.table = MemoryTable(hook=self._seen)
         self.stream = Stream(shards, now=lambda: round((EPOCH + self.time) * 1000))
         self.ledger = Ledger(self.table, self.stream)
+        self.outage, self.outages = False, 0
         self.attempt_numbers = count(1)
         self.source_tables: dict[str, Any] = {}
         self._put: list[UserRecord] = []  # before there was a consumer
@@ -56,9 +58,11 @@ class World(Scheduler):
         """Ids of the shards that take records."""
         return self.stream.open_shards
 
-    def put(self, shard: str, records: int = 1, *, together: bool = False) -> None:
-        """User records arrive in a shard, each alone or all in one aggregate."""
+    def put(self, shard: str, records: int = 1, *, together: bool = False, poison: int | None = None) -> None:
+        """User records arrive in a shard, each alone or all in one aggregate; `process` cannot deal with the one numbered `poison`."""
         found = self.stream.arrive(shard, records, together=together)
+        if poison is not None:
+            self.ledger.poison.add(found[poison].name)
         if "consumer" not in self.table.rows:
             self._put += found
         elif not self.another_stream:
@@ -182,7 +186,7 @@ class World(Scheduler):
 
     def finish(self) -> None:
         """Faults end: an undisturbed epoch delivers everything, and in time. Then the zombies wake up, and must not change a thing."""
-        self.calm = True
+        self.calm, self.outage = True, False
         for epoch in self.epochs:
             epoch.cut = False
         self._crash_all()
@@ -234,15 +238,16 @@ class World(Scheduler):
     def _deliver(self, epoch: SimulatedEpoch) -> None:
         """Works until all that is owed is delivered, or nothing of it was for too long."""
         self.work(epoch, 2)
-        left, until = self.ledger.missing(), self.time + BOUND
+        bound = PATIENCE if self.habits.isolates else BOUND
+        left, until = self.ledger.missing(), self.time + bound
         while left and not epoch.over and self.time < until:
             self.work(epoch, 2)
             self.advance(1)
             if self.ledger.missing() != left:
-                left, until = self.ledger.missing(), self.time + BOUND
+                left, until = self.ledger.missing(), self.time + bound
         self.work(epoch)  # what was committed last is reported
         if left and not epoch.over:
-            self.ledger.breaks("progress", f"not delivered within {BOUND:g} s: {left}")
+            self.ledger.breaks("progress", f"not delivered within {bound:g} s: {left}")
 
     def _news(self, epoch: SimulatedEpoch) -> None:
         """Records that come while it idles, in children of a split too, are delivered as soon."""

@@ -1,0 +1,166 @@
+"""Carries out the search for a record that `process` cannot deal with (docs/protocol.md, "Poison"): `isolation` decides, this module writes.
+
+It may not start a process or read a clock; the simulation runs this code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from sluice_checkpoints.position import END, Position
+from sluice_checkpoints.protocol.isolation import RangeKept, exclude, shorten
+from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_consumer.batches.consumer import Committed, Consumer
+from sluice_consumer.batches.isolation import Content, Exclude, Failure, Search, Shorten, Step
+from sluice_consumer.batches.planner import BatchPlan
+from sluice_consumer.batches.retention import Replays
+from sluice_consumer.shards.ranges import BoundRange, Fetched
+
+POLL_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A record that `process` cannot deal with. Its key is (stream, shard, sequence, sub): a letter that is written twice is one.
+
+    Attributes:
+        sequence: of the Kinesis record; sub: its place in an aggregate.
+        arrival_millis: epoch milliseconds.
+        attempts: how often `process` failed with it. error: its exception, with the trace.
+    """
+
+    consumer: str
+    stream: str
+    shard: str
+    sequence: str
+    sub: int
+    arrival_millis: int
+    partition_key: str
+    data: bytes
+    batch: int
+    attempts: int
+    error: str
+
+
+class DeadLetters(Protocol):
+    """Where dead letters are kept."""
+
+    def write(self, letter: DeadLetter) -> None:
+        """Returns once the letter is stored for good. Written again, it is the same letter."""
+        ...
+
+
+@dataclass(frozen=True)
+class IsolationPorts:
+    """What the driver brings.
+
+    Attributes:
+        source: reads a bound range again.
+        letters: where dead letters go.
+        judge: what an exception of `process` is; None: it is none of its own, and ends the epoch.
+        told: an exception in words, with its trace.
+        quiet: whether no task of this epoch can be working.
+        wait: sleeps so many seconds; True: the driver is to drain.
+    """
+
+    source: Replays
+    letters: DeadLetters
+    judge: Callable[[Exception], Failure | None]
+    told: Callable[[Exception], str]
+    quiet: Callable[[], bool]
+    wait: Callable[[float], bool]
+
+
+class Isolator:
+    """Deals with batches that fail, in one epoch."""
+
+    def __init__(self, consumer: Consumer, ports: IsolationPorts, attempts: int) -> None:
+        self._consumer, self._ports = consumer, ports
+        self.search = Search(attempts)
+
+    def restricted(self, plan: BatchPlan) -> BatchPlan:
+        """The part of a plan that the search wants. A batch that was begun stays as it is."""
+        wanted = self.search.wanted()
+        if wanted is None or plan.replay:
+            return plan
+        rows = tuple(row for row in plan.rows if row.id in wanted)
+        if rows:
+            return replace(plan, rows=rows, limit=max(wanted.values()))
+        self.search = self.search.passed({})
+        return plan if self.search.wanted() is None else self.restricted(plan)
+
+    def passed(self, committed: Committed) -> None:
+        """A batch that `process` returned from was committed."""
+        self.search = self.search.passed(_content(committed.rows))
+
+    def failed(self, plan: BatchPlan, error: Exception) -> None:
+        """Makes what follows ready: the same batch again, or less of it, or its only record in the dead letters.
+
+        Raises:
+            `error`: it ends the epoch; so it does while the driver drains, and where no task had bound a record. Fenced, ProtocolViolation, or what
+            reading the stream or writing a dead letter raises.
+        """
+        failure = self._ports.judge(error)
+        if failure is None:
+            raise error
+        while not self._ports.quiet():
+            self._wait(POLL_SECONDS, error)
+        rows = self._consumer.settled(plan)
+        content = _content(rows)
+        if not content:
+            raise error
+        before = self.search
+        self.search, step = self.search.failed(content, failure, self._others(content))
+        self._carry_out(step, rows, before.evidence.failures + 1, error)
+
+    def _others(self, content: Content) -> list[str]:
+        view = self._consumer.view
+        return [row.id for row in view.rows.values() if row.end != END and row.joins <= view.number and row.id not in content]
+
+    def _carry_out(self, step: Step, rows: Sequence[ShardRow], attempts: int, error: Exception) -> None:
+        if isinstance(step, Exclude):
+            (row,) = (row for row in rows if row.records)
+            self._ports.letters.write(self._letter(row, attempts, error))
+            self._consumer.know(exclude(self._consumer.store, self._consumer.epoch, row))
+            return
+        if isinstance(step, Shorten):
+            for row in rows:
+                self._shorten(row, min(row.records, step.keep.get(row.id, 0)))
+        self._wait(step.seconds, error)
+
+    def _shorten(self, row: ShardRow, keep: int) -> None:
+        if keep < row.records:
+            kept = part(self._read(row), row, keep)
+            self._consumer.know(shorten(self._consumer.store, self._consumer.epoch, row, kept))
+
+    def _letter(self, row: ShardRow, attempts: int, error: Exception) -> DeadLetter:
+        assert self._consumer.row is not None  # noqa: S101 - begin() set it
+        assert self._consumer.identity is not None  # noqa: S101 - begin() set it
+        ((sequence, sub, key, data, arrival),) = self._read(row).columns.rows()
+        consumer, stream = self._consumer.row.consumer_id, self._consumer.identity.name
+        return DeadLetter(consumer, stream, row.id, sequence, sub, arrival, key, data, row.batch, attempts, self._ports.told(error))
+
+    def _read(self, row: ShardRow) -> Fetched:
+        return self._ports.source.replay(BoundRange(row.id, row.start, row.end, row.first, row.records))
+
+    def _wait(self, seconds: float, error: Exception) -> None:
+        if seconds and self._ports.wait(seconds):
+            raise error
+
+
+def part(fetched: Fetched, row: ShardRow, keep: int) -> RangeKept:
+    """The first `keep` user records of a range that holds more. It was read up to just before the arrival of the first that is let go."""
+    records = list(fetched.columns.rows())
+    read_to = max(0, records[keep][4] - 1)
+    if not keep:
+        return RangeKept(row.start, None, 0, 0, read_to)
+    (sequence, sub, *_), following = records[keep - 1], records[keep][0]
+    end = Position.after(sequence, sub if following == sequence else None)
+    size = sum(len(data) for _, _, _, data, _ in records[:keep])
+    return RangeKept(end, row.first, keep, size, read_to)
+
+
+def _content(rows: Sequence[ShardRow]) -> Content:
+    return {row.id: row.records for row in rows if row.records}

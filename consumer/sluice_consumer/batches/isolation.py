@@ -1,0 +1,176 @@
+"""Where the record is that `process` cannot deal with: the search, step by step. Pure (docs/protocol.md, "Poison").
+
+What happened goes in (a batch failed, a batch passed), the next step comes out. It may not read a clock, a table or a stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+ALONE = 2  # failures of a record alone before it is poison, other records passing between them
+DOUBT_SECONDS = 300.0  # for which it has to fail alone where nothing else can pass, and nothing has since the batch failed first
+SHORT_DOUBT_SECONDS = 90.0  # the same, where something has passed
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+
+Content = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """`process` raised.
+
+    Attributes:
+        error: what raised, so that two failures can be compared (`failures.signature`).
+        transient: waiting is its cure (`failures.is_transient`).
+        at: monotonic seconds.
+    """
+
+    error: str
+    transient: bool
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """The same content again, after so many seconds."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Shorten:
+    """Each shard of the batch keeps so many of its records; what is not named keeps none. The next try comes after so many seconds."""
+
+    keep: Content
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Exclude:
+    """The only record of the batch, in this shard, is poison."""
+
+    shard: str
+
+
+Step = Retry | Shorten | Exclude
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What speaks for poison, and not for an outage: failures by one and the same error.
+
+    Attributes:
+        error: of all failures that count.
+        failures: how many.
+        alone: how many of them of a batch of one record. since: when the first of these was.
+        passed: whether other records passed since the first failure. between: whether they did since the first one alone.
+    """
+
+    error: str = ""
+    failures: int = 0
+    alone: int = 0
+    since: float = 0.0
+    passed: bool = False
+    between: bool = False
+
+    def and_of(self, failure: Failure, *, alone: bool) -> Evidence:
+        """One failure more. Another error, or one of an outage, takes back what was known."""
+        if failure.transient:
+            return Evidence()
+        known = self if failure.error == self.error else Evidence(failure.error)
+        since = failure.at if alone and not known.alone else known.since
+        return replace(known, failures=known.failures + 1, alone=known.alone + 1 if alone else 0, since=since)
+
+    def and_pass(self) -> Evidence:
+        """Other records passed."""
+        return replace(self, passed=self.failures > 0, between=self.alone > 0)
+
+    def is_poison(self, attempts: int, now: float) -> bool:
+        """Whether the only suspect is poison."""
+        long_enough = now - self.since >= (SHORT_DOUBT_SECONDS if self.passed else DOUBT_SECONDS)
+        return self.failures >= attempts and self.alone >= ALONE and (self.between or long_enough)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What is known of a batch that failed.
+
+    Attributes:
+        attempts: failures of one content before it is shortened.
+        suspects: user records among which the poison is, by shard, counted from where its next range begins; none: nothing is suspected.
+        evidence: see there.
+        tries: failures one after the other, for the pauses between them.
+        control: the shard whose records are to show that the sink works; None almost always.
+        controls: how many shards were asked for that.
+    """
+
+    attempts: int
+    suspects: Content = field(default_factory=dict)
+    evidence: Evidence = field(default_factory=Evidence)
+    tries: int = 0
+    control: str | None = None
+    controls: int = 0
+
+    @property
+    def active(self) -> bool:
+        """Whether something is suspected."""
+        return bool(self.suspects)
+
+    @property
+    def single(self) -> bool:
+        """Whether only one record is suspected."""
+        return sum(self.suspects.values()) == 1
+
+    def wanted(self) -> Content | None:
+        """The most that the next batch may hold of each shard; None: all that there is."""
+        if self.control is not None:
+            return {self.control: 1}
+        return half(self.suspects) if self.active else None
+
+    def failed(self, content: Content, failure: Failure, others: Sequence[str] = ()) -> tuple[Search, Step]:
+        """A batch with this content failed.
+
+        Args:
+            content: its user records by shard; never empty, and without shards that have none.
+            failure: how.
+            others: shards that are not in the batch, and might be in the next.
+        """
+        if self.control is not None:
+            return replace(self, control=None, tries=self.tries + 1), Shorten({}, _pause(self.tries + 1))
+        known = replace(self, tries=self.tries + 1, evidence=self.evidence.and_of(failure, alone=sum(content.values()) == 1))
+        if failure.transient or (not self.active and known.evidence.failures < self.attempts):
+            return known, Retry(_pause(known.tries))
+        known = replace(known, suspects=dict(content))
+        return known.isolated(failure.at, others) if known.single else (replace(known, tries=0), Shorten(half(content)))
+
+    def isolated(self, now: float, others: Sequence[str]) -> tuple[Search, Step]:
+        """One record is left: poison, or a doubt that a record of another shard may end."""
+        if self.evidence.is_poison(self.attempts, now):
+            return Search(self.attempts), Exclude(next(iter(self.suspects)))
+        if self.evidence.between or not others:
+            return self, Retry(_pause(self.tries))
+        asked = sorted(others)[self.controls % len(others)]
+        return replace(self, control=asked, controls=self.controls + 1), Shorten({})
+
+    def passed(self, content: Content) -> Search:
+        """`process` returned from a batch with this content, and it was committed."""
+        proof = self.evidence.and_pass() if content else self.evidence
+        if self.control is not None:
+            return replace(self, control=None, evidence=proof)
+        left = {shard: count - content.get(shard, 0) for shard, count in self.suspects.items()}
+        left = {shard: count for shard, count in left.items() if count > 0}
+        return replace(self, suspects=left, tries=0, evidence=proof) if left and content else Search(self.attempts)
+
+
+def half(content: Content) -> Content:
+    """The first half: of the shards, while there are several; else of the records."""
+    shards = sorted(content)
+    if len(shards) > 1:
+        return {shard: content[shard] for shard in shards[: len(shards) // 2]}
+    (shard,) = shards
+    return {shard: max(1, content[shard] // 2)}
+
+
+def _pause(failures: int) -> float:
+    return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (failures - 1)))

@@ -1,0 +1,153 @@
+"""Mutants of how a record is isolated on which `process` raises (docs/protocol.md, "Poison")."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from simulation import epochs
+from simulation.mutant import Patch, ignoring, mutant
+
+from sluice_checkpoints.errors import ServiceUnavailable
+from sluice_checkpoints.protocol.table import Equals
+from sluice_consumer.batches import isolating, isolation
+from sluice_consumer.batches.consumer import Consumer
+from sluice_consumer.batches.isolation import Failure
+from sluice_consumer.shards import reader
+
+
+def _without(patch: Patch, write: str, dropped: set[str]) -> None:
+    """Takes conditions out of one of the two writes."""
+    real = getattr(isolating, write)
+    drops = lambda condition: isinstance(condition, Equals) and condition.path[0] in dropped  # noqa: E731
+    patch.setattr(isolating, write, lambda store, *args: real(ignoring(store, drops), *args))
+
+
+ALL = {"generation", "batch", "first", "records", "end"}
+
+
+@mutant("a batch is shortened by whoever comes late", "Poison: shorten, my generation", stories="a_late_shortening")
+def shorten_blindly(patch: Patch) -> None:
+    """What a later batch contains is written over."""
+    _without(patch, "shorten", ALL)
+
+
+@mutant("a record is excluded by whoever comes late", "Poison: exclude, my generation", stories="a_late_exclusion")
+def exclude_blindly(patch: Patch) -> None:
+    """The owner finds another range than it has looked at, and cannot go on."""
+    _without(patch, "exclude", ALL)
+
+
+@mutant(
+    "the rest of a shortened batch is forgotten",
+    "Poison: the next range begins where this one ends now",
+    stories="a_poisonous_record_among_good_ones an_outage_of_the_sink",
+)
+def rest_is_forgotten(patch: Patch) -> None:
+    """The range keeps its end, as one does of which a loss was accepted."""
+    real = isolating.part
+    patch.setattr(isolating, "part", lambda fetched, row, keep: replace(real(fetched, row, keep), end=row.end))
+
+
+@mutant(
+    "a batch is shortened though the sink has it",
+    "Poison: a `process` that raises has stored nothing",
+    stories="a_commit_that_fails_in_a_world_that_isolates",
+)
+def isolates_after_the_sink(patch: Patch) -> None:
+    """Whatever ends a batch counts as a failure of `process`: isolation commits the rest twice."""
+    real = epochs.SimulatedEpoch._judged
+
+    def judged(self: Any, error: Exception) -> Failure | None:
+        return Failure("", transient=False, at=self.clock()) if isinstance(error, ServiceUnavailable) else real(self, error)
+
+    patch.setattr(epochs.SimulatedEpoch, "_judged", judged)
+    patch.setattr(epochs.SimulatedEpoch, "ATTEMPTS", 1)
+
+
+@mutant(
+    "a batch is issued again while its tasks work",
+    "Poison: the driver waits until no task of it can be working",
+    stories="a_lost_executor_in_a_batch_that_fails",
+)
+def nobody_waits(patch: Patch) -> None:
+    """A task of the longer batch hands over what the shorter one no longer holds."""
+    real = isolating.Isolator.__init__
+
+    def impatient(self: Any, consumer: Any, ports: Any, attempts: int) -> None:
+        real(self, consumer, replace(ports, quiet=lambda: True), attempts)
+
+    patch.setattr(isolating.Isolator, "__init__", impatient)
+
+
+@mutant(
+    "a shard that no task bound stays open in a batch that failed",
+    "Poison: it closes the shards that no task bound",
+    stories="a_late_bind_in_a_batch_that_fails",
+)
+def nothing_is_closed(patch: Patch) -> None:
+    """A late task binds it, and the batch is committed without having shown it to `process`."""
+
+    def settled(self: Any, plan: Any) -> Any:
+        rows = tuple(self.store.read(row.id for row in plan.rows).values())
+        for row in rows:
+            self.know(row)
+        return rows
+
+    patch.setattr(Consumer, "settled", settled)
+
+
+@mutant(
+    "a record is excluded before its letter is stored",
+    "Poison: its dead letter is written, then it is excluded",
+    stories="a_crash_before_the_letter",
+)
+def excluded_first(patch: Patch) -> None:
+    """A crash between the two loses it."""
+    real = isolating.Isolator._letter
+
+    def letter(self: Any, row: Any, attempts: int, error: Exception) -> Any:
+        made = real(self, row, attempts, error)
+        self._consumer.know(isolating.exclude(self._consumer.store, self._consumer.epoch, row))
+        return made
+
+    patch.setattr(isolating.Isolator, "_letter", letter)
+
+
+@mutant(
+    "nobody waits for a dead letter to be stored",
+    "Poison: its dead letter is stored",
+    stories="a_dead_letter_that_is_not_stored",
+)
+def letters_in_vain(patch: Patch) -> None:
+    """The store is down, and nobody hears of it."""
+    real = epochs.Letters.write
+
+    def write(self: Any, letter: Any) -> None:
+        try:
+            real(self, letter)
+        except ServiceUnavailable:
+            return
+
+    patch.setattr(epochs.Letters, "write", write)
+
+
+@mutant(
+    "a record that failed alone is poison",
+    "Poison is: a record that failed alone twice since another batch with records passed",
+    stories="an_outage_of_the_sink",
+)
+def no_evidence(patch: Patch) -> None:
+    """So does any record while the sink is down."""
+    patch.setattr(isolation.Evidence, "is_poison", lambda self, attempts, _now: self.failures >= attempts)
+
+
+@mutant(
+    "a batch that ends inside an aggregate is replayed to the end of that",
+    "A batch: every later reader of batch N reads exactly that range",
+    stories="a_poisonous_record_in_an_aggregate",
+)
+def replay_goes_beyond(patch: Patch) -> None:
+    """It finds more records than the batch holds."""
+    real = reader.RangeBuffer
+    patch.setattr(reader, "RangeBuffer", lambda start, _until=None: real(start))

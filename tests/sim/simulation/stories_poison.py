@@ -1,0 +1,227 @@
+"""Stories of records that `process` cannot deal with, and of outages that only look so (docs/protocol.md, "Poison")."""
+
+from __future__ import annotations
+
+from simulation.epochs import Orders
+from simulation.habits import Habits
+from simulation.ports import LOST, UNAVAILABLE
+from simulation.story import begin, beside, inherit, lost, reach, story
+from simulation.world import World
+
+ISOLATES = Habits(limit=8, isolates=True)
+
+
+def poisoned(records: int = 4, poison: int = 2, shards: int = 2, habits: Habits = ISOLATES) -> World:
+    """Shards with records; one of the first shard's is poison."""
+    world = World(shards, habits)
+    for shard in world.open_shards:
+        world.put(shard, records)
+    world.put(world.open_shards[0], records, poison=poison)
+    return world
+
+
+@story
+def a_poisonous_record_among_good_ones() -> World:
+    """It is found, and all others are delivered in order."""
+    world = poisoned()
+    world.work(begin(world), 12)
+    return world
+
+
+@story
+def a_poisonous_record_of_the_only_shard() -> World:
+    """Nothing else can pass meanwhile: it is found after minutes."""
+    world = poisoned(shards=1, poison=0)
+    world.work(begin(world), 4)
+    return world
+
+
+@story
+def a_poisonous_record_in_an_aggregate() -> World:
+    """Only it is excluded: the batch ends inside the aggregate, and the next begins there."""
+    world = World(2, ISOLATES)
+    for shard in world.open_shards:
+        world.put(shard, 2)
+    world.put(world.open_shards[0], 5, together=True, poison=3)
+    world.work(begin(world), 12)
+    return world
+
+
+@story
+def two_poisonous_records_side_by_side() -> World:
+    """One after the other."""
+    world = poisoned(records=3, poison=1)
+    world.put(world.open_shards[1], 2, poison=0)
+    world.work(begin(world), 16)
+    return world
+
+
+@story
+def a_shard_that_ends_with_a_poisonous_record() -> World:
+    """Its end is let go with what the batch lets go, and found again."""
+    world = World(2, Habits(limit=8, isolates=True, end_with_records=True))
+    for shard in world.open_shards:
+        world.put(shard, 3)
+    world.put(world.open_shards[0], 1, poison=0)
+    world.split(world.open_shards[0])
+    for shard in world.open_shards:
+        world.put(shard, 1)
+    world.work(begin(world), 12)
+    return world
+
+
+@story
+def an_outage_of_the_sink() -> World:
+    """`process` raises the same error on everything, until nothing but one record is left in the batch; then all is well again."""
+    world = World(2, ISOLATES)
+    for shard in world.open_shards:
+        world.put(shard, 4)
+    epoch = begin(world)
+    world.outage = True
+    for _ in range(12):
+        reach(world, epoch, "idle")
+        world.advance(1)
+        world.work(epoch, calls=12)
+    world.outage = False
+    return world
+
+
+@story
+def a_crash_between_letter_and_exclusion() -> World:
+    """The next epoch writes the letter again, and excludes the record."""
+    world = poisoned()
+    epoch = begin(world)
+    reach(world, epoch, "exclude")
+    world.crash(epoch)
+    world.work(inherit(world), 4)
+    return world
+
+
+@story
+def a_dead_letter_that_is_not_stored() -> World:
+    """The store of letters is down: the record stays owed."""
+    world = poisoned()
+    epoch = begin(world)
+    world.step(*reach(world, epoch, "letter"), fault=UNAVAILABLE)
+    return world
+
+
+@story
+def a_crash_before_the_letter() -> World:
+    """Nothing was excluded."""
+    world = poisoned()
+    epoch = begin(world)
+    reach(world, epoch, "letter")
+    world.crash(epoch)
+    return world
+
+
+@story
+def a_crash_between_two_shortened_shards() -> World:
+    """The content of the batch is what the rows say."""
+    world = poisoned(shards=4)
+    epoch = begin(world)
+    world.step(*reach(world, epoch, "shorten"))
+    world.crash(epoch)
+    world.work(inherit(world), 4)
+    return world
+
+
+@story
+def a_shortening_whose_reply_was_lost() -> World:
+    """It took effect; the epoch ends for it, and the next one begins with the shorter batch."""
+    world = poisoned()
+    world.step(*reach(world, begin(world), "shorten"), fault=LOST)
+    return world
+
+
+@story
+def an_exclusion_whose_reply_was_lost() -> World:
+    """It took effect."""
+    world = poisoned()
+    world.step(*reach(world, begin(world), "exclude"), fault=LOST)
+    return world
+
+
+@story
+def a_late_shortening() -> World:
+    """An epoch stands still before it shortens a batch; the next one is in the middle of a later batch when it goes on."""
+    world = poisoned()
+    former = begin(world)
+    late = reach(world, former, "shorten")[1]
+    world.freeze_epoch(former)
+    heir = inherit(world)
+    world.work(heir, 3)
+    reach(world, heir, "emit")
+    world.thaw(late, 1)
+    return world
+
+
+@story
+def a_late_exclusion() -> World:
+    """An epoch stands still before it excludes a record; the next one does it, and goes on."""
+    world = poisoned()
+    former = begin(world)
+    late = reach(world, former, "exclude")[1]
+    world.freeze_epoch(former)
+    heir = inherit(world)
+    reach(world, heir, "exclude")
+    world.thaw(late, 1)
+    world.work(heir, 3)
+    return world
+
+
+@story
+def a_lost_executor_in_a_batch_that_fails() -> World:
+    """Its task is tried again, and the batch fails; the lost one hands over what the batch held, before it is shortened."""
+    world = poisoned(shards=1, habits=Habits(limit=8, isolates=True, processes=("read",)))
+    epoch = begin(world)
+    late = lost(world, reach(world, epoch, "emit"))
+    for _ in range(6):
+        world.work(epoch, calls=12)
+        reach(world, epoch, "idle", "shorten")
+        world.advance(1)
+    if not late.done:
+        for entry in [entry for entry in world.runnable() if entry[1] is late]:
+            world.step(*entry)
+    return world
+
+
+@story
+def a_late_bind_in_a_batch_that_fails() -> World:
+    """A task whose executor was lost binds its shard, when the batch without that shard was issued again."""
+    world = poisoned(habits=Habits(limit=8, isolates=True, attempts=1))
+    epoch = begin(world)
+    late = beside(world, epoch, reach(world, epoch, "emit")[1])
+    world.freeze(late)
+    world.lose_attempt(epoch, next(a for e, p, a in world.processes() if p is late and a is not None))
+    world.work(epoch, calls=30)
+    world.advance(20)
+    world.work(epoch, calls=30)
+    world.thaw(late, 2)
+    return world
+
+
+@story
+def a_commit_that_fails_in_a_world_that_isolates() -> World:
+    """The sink holds the batch; that its commit got no answer is no failure of `process`."""
+    world = poisoned(poison=0)
+    world.ledger.poison.clear()
+    epoch = begin(world)
+    world.step(*reach(world, epoch, "commit"), fault=UNAVAILABLE)
+    world.work(epoch, calls=40)
+    return world
+
+
+@story
+def a_day_before_a_shortened_batch() -> World:
+    """Nobody works until retention has taken the oldest records of a batch that was shortened; a person goes on without them."""
+    world = poisoned()
+    epoch = begin(world)
+    world.step(*reach(world, epoch, "shorten"))
+    world.overtake(2)
+    heir = world.start(Orders(accept=1))
+    world.settle(heir)
+    world.advance(40)
+    world.work(heir, 3)
+    return world
