@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from rich.console import Console
 from rich.table import Table
+
+sys.path.append(str(Path(__file__).parents[1]))  # for `mutants`: tests have no packages
+
 from simulation.every import MUTANTS, STORIES
 from simulation.machine import Protocol
 from simulation.machine_migration import Beginning

@@ -65,6 +65,7 @@ class Evidence:
         failures: how many.
         alone: how many of them of a batch of one record. since: when the first of these was.
         passed: whether other records passed since the first failure. between: whether they did since the first one alone.
+        refused: whether those of another shard failed since then, too.
     """
 
     error: str = ""
@@ -73,6 +74,7 @@ class Evidence:
     since: float = 0.0
     passed: bool = False
     between: bool = False
+    refused: bool = False
 
     def and_of(self, failure: Failure, *, alone: bool) -> Evidence:
         """One failure more. Another error, or one of an outage, takes back what was known."""
@@ -80,16 +82,16 @@ class Evidence:
             return Evidence()
         known = self if failure.error == self.error else Evidence(failure.error)
         since = failure.at if alone and not known.alone else known.since
-        return replace(known, failures=known.failures + 1, alone=known.alone + 1 if alone else 0, since=since)
+        return replace(known, failures=known.failures + 1, alone=known.alone + alone, since=since)
 
     def and_pass(self) -> Evidence:
         """Other records passed."""
-        return replace(self, passed=self.failures > 0, between=self.alone > 0)
+        return replace(self, passed=self.failures > 0, between=self.alone > 0, refused=False)
 
     def is_poison(self, attempts: int, now: float) -> bool:
         """Whether the only suspect is poison."""
         long_enough = now - self.since >= (SHORT_DOUBT_SECONDS if self.passed else DOUBT_SECONDS)
-        return self.failures >= attempts and self.alone >= ALONE and (self.between or long_enough)
+        return self.failures >= attempts and self.alone >= ALONE and (self.between or (long_enough and not self.refused))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,8 @@ class Search:
             others: shards that are not in the batch, and might be in the next.
         """
         if self.control is not None:
-            return replace(self, control=None, tries=self.tries + 1), Shorten({}, _pause(self.tries + 1))
+            doubt = replace(self.evidence, refused=True)
+            return replace(self, control=None, tries=self.tries + 1, evidence=doubt), Shorten({}, _pause(self.tries + 1))
         known = replace(self, tries=self.tries + 1, evidence=self.evidence.and_of(failure, alone=sum(content.values()) == 1))
         if failure.transient or (not self.active and known.evidence.failures < self.attempts):
             return known, Retry(_pause(known.tries))
@@ -160,7 +163,8 @@ class Search:
             return replace(self, control=None, evidence=proof)
         left = {shard: count - content.get(shard, 0) for shard, count in self.suspects.items()}
         left = {shard: count for shard, count in left.items() if count > 0}
-        return replace(self, suspects=left, tries=0, evidence=proof) if left and content else Search(self.attempts)
+        another = replace(proof, alone=0, between=False, refused=False)  # whichever is found alone next, it is not the one that was
+        return replace(self, suspects=left, tries=0, evidence=another) if left and content else Search(self.attempts)
 
 
 def half(content: Content) -> Content:

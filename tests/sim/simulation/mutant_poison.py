@@ -68,7 +68,7 @@ def isolates_after_the_sink(patch: Patch) -> None:
 @mutant(
     "a batch is issued again while its tasks work",
     "Poison: the driver waits until no task of it can be working",
-    stories="a_lost_executor_in_a_batch_that_fails",
+    stories="a_batch_that_fails_while_a_task_of_it_works",
 )
 def nobody_waits(patch: Patch) -> None:
     """A task of the longer batch hands over what the shorter one no longer holds."""

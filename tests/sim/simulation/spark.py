@@ -260,7 +260,7 @@ class Engine:
 
     def quiet(self) -> bool:
         """Whether nobody of this epoch can still be working (`spark.engine.SparkEngine.quiet`)."""
-        return self._clock() - self.troubled_at > self._lease
+        return all(job.over for job in self.jobs) and self._clock() - self.troubled_at > self._lease
 
     # -- the executors' side -------------------------------------------------------------------------------------------------------
 
@@ -272,11 +272,11 @@ class Engine:
         rates = self._cluster.habits.rates
         clock = Clock(self._cluster.now, rates[number % len(rates)])
         assert self.plan is not None
-        batch = self.plan.number  # the driver says it with the task, whenever that starts
-        attempt = Attempt(job, partition, Process(name, lambda process: self._task(process, attempt, batch, reader)), clock, paused=self.late)
+        batch, limit = self.plan.number, min(self.plan.limit or 2**20, self._cluster.habits.limit)  # said with the task, whenever that starts
+        attempt = Attempt(job, partition, Process(name, lambda process: self._task(process, attempt, (batch, limit), reader)), clock, paused=self.late)
         self.attempts.append(attempt)
 
-    def _task(self, process: Process, attempt: Attempt, batch: int, reader: TaskAttempt) -> None:
+    def _task(self, process: Process, attempt: Attempt, told: tuple[int, int], reader: TaskAttempt) -> None:
         """What `batch_reader.BatchReader.read` does, with its threads in a row."""
         store, source = (
             CheckpointStore(Client(process, self._cluster.table, self._cluster.now)),
@@ -284,9 +284,9 @@ class Engine:
         )
         task = bind.Task(
             epoch=Epoch(self._epoch.generation, ""),
-            batch=batch,
+            batch=told[0],
             reader=reader,
-            limits=Limits(self._cluster.habits.limit, 2**20),
+            limits=Limits(told[1], 2**20),
             lease_seconds=self._lease,
             wait=lambda seconds: self._sleep(process, attempt.clock.after(seconds)),
         )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from simulation.epochs import Orders
-from simulation.habits import Habits
+from simulation.habits import EARLY, Habits
 from simulation.ports import LOST, UNAVAILABLE
-from simulation.story import begin, beside, inherit, lost, reach, story
+from simulation.story import begin, beside, go, inherit, reach, story
 from simulation.world import World
 
 ISOLATES = Habits(limit=8, isolates=True)
@@ -79,9 +79,8 @@ def an_outage_of_the_sink() -> World:
     epoch = begin(world)
     world.outage = True
     for _ in range(12):
-        reach(world, epoch, "idle")
-        world.advance(1)
-        world.work(epoch, calls=12)
+        world.work(epoch, calls=30)
+        world.until_it_looks(epoch)
     world.outage = False
     return world
 
@@ -103,6 +102,7 @@ def a_dead_letter_that_is_not_stored() -> World:
     world = poisoned()
     epoch = begin(world)
     world.step(*reach(world, epoch, "letter"), fault=UNAVAILABLE)
+    world.work(epoch)
     return world
 
 
@@ -148,10 +148,11 @@ def a_late_shortening() -> World:
     """An epoch stands still before it shortens a batch; the next one is in the middle of a later batch when it goes on."""
     world = poisoned()
     former = begin(world)
+    world.step(*reach(world, former, "shorten"))
     late = reach(world, former, "shorten")[1]
     world.freeze_epoch(former)
     heir = inherit(world)
-    world.work(heir, 3)
+    world.work(heir, 2)
     reach(world, heir, "emit")
     world.thaw(late, 1)
     return world
@@ -159,31 +160,34 @@ def a_late_shortening() -> World:
 
 @story
 def a_late_exclusion() -> World:
-    """An epoch stands still before it excludes a record; the next one does it, and goes on."""
+    """An epoch stands still before it excludes a record; the next one does it, and is in the middle of a later batch when the first goes on."""
     world = poisoned()
     former = begin(world)
     late = reach(world, former, "exclude")[1]
     world.freeze_epoch(former)
     heir = inherit(world)
-    reach(world, heir, "exclude")
+    world.step(*reach(world, heir, "exclude"))
+    world.put(world.open_shards[0], 1)
+    world.work(heir)
+    reach(world, heir, "emit shardId-000000000000")
     world.thaw(late, 1)
-    world.work(heir, 3)
     return world
 
 
 @story
-def a_lost_executor_in_a_batch_that_fails() -> World:
-    """Its task is tried again, and the batch fails; the lost one hands over what the batch held, before it is shortened."""
-    world = poisoned(shards=1, habits=Habits(limit=8, isolates=True, processes=("read",)))
+def a_batch_that_fails_while_a_task_of_it_works() -> World:
+    """A query ended early, and `process` raises; a task has yet to hand over what it bound when the batch is shortened."""
+    world = poisoned(habits=Habits(limit=8, isolates=True, processes=(EARLY,)))
     epoch = begin(world)
-    late = lost(world, reach(world, epoch, "emit"))
-    for _ in range(6):
-        world.work(epoch, calls=12)
-        reach(world, epoch, "idle", "shorten")
-        world.advance(1)
-    if not late.done:
-        for entry in [entry for entry in world.runnable() if entry[1] is late]:
-            world.step(*entry)
+    world.outage = True
+    driver = reach(world, epoch, "query")[1]
+    first, other = (process for _, process, attempt in world.processes() if attempt is not None)
+    go(world, first, 8)
+    go(world, other, 4)
+    for _ in range(3):
+        go(world, driver, 12)
+        world.until_it_looks(epoch)
+    go(world, other, 1)
     return world
 
 
