@@ -92,6 +92,30 @@ class BatchConfig:
 
 
 @dataclass(frozen=True)
+class DeadLetterConfig:
+    """Where dead letters go: a folder on S3 (`s3a://`), HDFS or a disk."""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class OnErrorConfig:
+    """What is done about a batch on which `process` raises (docs/protocol.md, "Poison"). Without it the epoch ends, and the batch comes again.
+
+    Attributes:
+        attempts: failures of a batch before it is shortened, and of a record before it is poison.
+        isolate: whether a record is looked for at all.
+        dead_letter: where it goes.
+        max_excluded_per_hour: one more ends the driver.
+    """
+
+    dead_letter: DeadLetterConfig | None = None
+    attempts: int = 3
+    isolate: bool = True
+    max_excluded_per_hour: int = 100
+
+
+@dataclass(frozen=True)
 class MetricsConfig:
     """Where the driver's metrics are served: a port (0: any that is free), and an address (default: all in a pod, else this machine's own)."""
 
@@ -117,6 +141,7 @@ class Config:
     force: bool = False
     accept_loss_of_batch: int | None = None
     metrics: MetricsConfig | None = None
+    on_error: OnErrorConfig | None = None
     spark_conf: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -185,7 +210,18 @@ def _bounds(config: Config) -> None:
         raise Refused(f"stream.{'region' if config.stream.name else 'name'}: empty")
     if not re.fullmatch(r"[\w.]+:\w+", config.pipeline.entrypoint):
         raise Refused(f"pipeline.entrypoint: {config.pipeline.entrypoint!r} is not of the form module:function")
+    if config.on_error:
+        _on_error_bounds(config.on_error)
     _ = config.start.millis  # refused here, not when the first batch starts
+
+
+def _on_error_bounds(on_error: OnErrorConfig) -> None:
+    if on_error.attempts < 1:
+        raise Refused(f"onError.attempts: {on_error.attempts} is below 1")
+    if on_error.max_excluded_per_hour < 0:
+        raise Refused(f"onError.maxExcludedPerHour: {on_error.max_excluded_per_hour} is below 0")
+    if on_error.isolate and not (on_error.dead_letter and on_error.dead_letter.path):
+        raise Refused("onError.deadLetter.path: missing; a record that is excluded has to go somewhere")
 
 
 def _camel(name: str) -> str:

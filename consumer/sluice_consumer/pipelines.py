@@ -33,7 +33,7 @@ class BatchInfo:
     Attributes:
         consumer: the table's `consumerId`; with `batch` it is the idempotency key. The number alone is not: it begins at 1 in every table.
         batch: number of this micro-batch over the consumer's whole life.
-        replay: an earlier epoch had begun this batch; its content is the same.
+        replay: this batch was issued before. Its content is the same, or a part of that (docs/protocol.md, "Poison").
         stream: name of the stream.
         shards: ids of the shards in it.
         args: `pipeline.args` of the resource.

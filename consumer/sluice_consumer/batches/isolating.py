@@ -9,16 +9,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.position import END, Position
 from sluice_checkpoints.protocol.isolation import RangeKept, exclude, shorten
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches.consumer import Committed, Consumer
-from sluice_consumer.batches.isolation import Content, Exclude, Failure, Search, Shorten, Step
+from sluice_consumer.batches.isolation import Content, Exclude, Failure, Retry, Search, Shorten
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.batches.retention import Replays
 from sluice_consumer.shards.ranges import BoundRange, Fetched
 
 POLL_SECONDS = 0.5
+HOUR = 3600.0
+
+
+class TooMuchPoison(Refused):
+    """More records were found on which `process` raises than `onError.maxExcludedPerHour` allows. This one is not excluded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,8 @@ class IsolationPorts:
         told: an exception in words, with its trace.
         quiet: whether no task of this epoch can be working.
         wait: sleeps so many seconds; True: the driver is to drain.
+        most: records excluded in an hour, by this epoch.
+        say: a line for people.
     """
 
     source: Replays
@@ -71,14 +79,17 @@ class IsolationPorts:
     told: Callable[[Exception], str]
     quiet: Callable[[], bool]
     wait: Callable[[float], bool]
+    most: int = 100
+    say: Callable[[str], None] = lambda _line: None
 
 
 class Isolator:
     """Deals with batches that fail, in one epoch."""
 
-    def __init__(self, consumer: Consumer, ports: IsolationPorts, attempts: int) -> None:
-        self._consumer, self._ports = consumer, ports
-        self.search = Search(attempts)
+    def __init__(self, consumer: Consumer, ports: IsolationPorts, search: Search) -> None:
+        """`search`: as it begins, with nothing known."""
+        self._consumer, self._ports, self.search = consumer, ports, search
+        self._excluded: list[float] = []  # when, monotonic seconds
 
     def restricted(self, plan: BatchPlan) -> BatchPlan:
         """The part of a plan that the search wants. A batch that was begun stays as it is."""
@@ -113,22 +124,38 @@ class Isolator:
             raise error
         before = self.search
         self.search, step = self.search.failed(content, failure, self._others(content))
-        self._carry_out(step, rows, before.evidence.failures + 1, error)
+        if isinstance(step, Exclude):
+            self._exclude(next(row for row in rows if row.records), before.evidence.failures + 1, failure.at, error)
+            return
+        self._ports.say(_told(plan, content, step, failure))
+        if isinstance(step, Shorten):
+            for row in rows:
+                self._shorten(row, min(row.records, step.keep.get(row.id, 0)))
+        self._wait(step.seconds, error)
 
     def _others(self, content: Content) -> list[str]:
         view = self._consumer.view
         return [row.id for row in view.rows.values() if row.end != END and row.joins <= view.number and row.id not in content]
 
-    def _carry_out(self, step: Step, rows: Sequence[ShardRow], attempts: int, error: Exception) -> None:
-        if isinstance(step, Exclude):
-            (row,) = (row for row in rows if row.records)
-            self._ports.letters.write(self._letter(row, attempts, error))
-            self._consumer.know(exclude(self._consumer.store, self._consumer.epoch, row))
-            return
-        if isinstance(step, Shorten):
-            for row in rows:
-                self._shorten(row, min(row.records, step.keep.get(row.id, 0)))
-        self._wait(step.seconds, error)
+    def _exclude(self, row: ShardRow, attempts: int, now: float, error: Exception) -> None:
+        """The dead letter first; then the record is not read again.
+
+        Raises:
+            TooMuchPoison: the limit is reached.
+        """
+        self._excluded = [at for at in self._excluded if now - at < HOUR]
+        if len(self._excluded) >= self._ports.most:
+            raise TooMuchPoison(
+                f"onError.maxExcludedPerHour: {len(self._excluded)} records went to the dead letters within an hour, and {row.id} has another one at "
+                f"{row.first}; find out what is wrong with them, or raise the limit"
+            )
+        letter = self._letter(row, attempts, error)
+        self._ports.letters.write(letter)
+        self._consumer.know(exclude(self._consumer.store, self._consumer.epoch, row))
+        self._excluded.append(now)
+        self._ports.say(
+            f"{row.id}: record {letter.sequence}/{letter.sub} failed {attempts} times; it is in the dead letters, and not in batch {row.batch}"
+        )
 
     def _shorten(self, row: ShardRow, keep: int) -> None:
         if keep < row.records:
@@ -164,3 +191,11 @@ def part(fetched: Fetched, row: ShardRow, keep: int) -> RangeKept:
 
 def _content(rows: Sequence[ShardRow]) -> Content:
     return {row.id: row.records for row in rows if row.records}
+
+
+def _told(plan: BatchPlan, content: Content, step: Retry | Shorten, failure: Failure) -> str:
+    count, shards = sum(content.values()), len(content)
+    kept = sum(step.keep.values()) if isinstance(step, Shorten) else count
+    what = f"the same {count}" if kept == count else f"{kept} of its {count}" if kept else f"others before its {count}"
+    why = "it cannot be helped but by waiting" if failure.transient else failure.error
+    return f"batch {plan.number} failed ({why}); {what} records of {shards} shards come again in {step.seconds:g} s"

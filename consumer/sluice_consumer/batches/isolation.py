@@ -9,11 +9,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 ALONE = 2  # failures of a record alone before it is poison, other records passing between them
-DOUBT_SECONDS = 300.0  # for which it has to fail alone where nothing else can pass, and nothing has since the batch failed first
-SHORT_DOUBT_SECONDS = 90.0  # the same, where something has passed
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 
 Content = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """For how many seconds a record has to fail alone where no other record passes in between.
+
+    Attributes:
+        passed: other records passed since the batch failed first, and now there are none.
+        nothing: there were none all the time.
+        refused: those of other shards fail, too: an outage, or more poison.
+    """
+
+    passed: float = 90.0
+    nothing: float = 300.0
+    refused: float = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +101,10 @@ class Evidence:
         """Other records passed."""
         return replace(self, passed=self.failures > 0, between=self.alone > 0, refused=False)
 
-    def is_poison(self, attempts: int, now: float) -> bool:
+    def is_poison(self, attempts: int, patience: Patience, now: float) -> bool:
         """Whether the only suspect is poison."""
-        long_enough = now - self.since >= (SHORT_DOUBT_SECONDS if self.passed else DOUBT_SECONDS)
-        return self.failures >= attempts and self.alone >= ALONE and (self.between or (long_enough and not self.refused))
+        doubt = patience.refused if self.refused else patience.passed if self.passed else patience.nothing
+        return self.failures >= attempts and self.alone >= ALONE and (self.between or now - self.since >= doubt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +112,7 @@ class Search:
     """What is known of a batch that failed.
 
     Attributes:
-        attempts: failures of one content before it is shortened.
+        attempts: failures of one content before it is shortened. patience: see there.
         suspects: user records among which the poison is, by shard, counted from where its next range begins; none: nothing is suspected.
         evidence: see there.
         tries: failures one after the other, for the pauses between them.
@@ -108,6 +121,7 @@ class Search:
     """
 
     attempts: int
+    patience: Patience = field(default_factory=Patience)
     suspects: Content = field(default_factory=dict)
     evidence: Evidence = field(default_factory=Evidence)
     tries: int = 0
@@ -149,8 +163,8 @@ class Search:
 
     def isolated(self, now: float, others: Sequence[str]) -> tuple[Search, Step]:
         """One record is left: poison, or a doubt that a record of another shard may end."""
-        if self.evidence.is_poison(self.attempts, now):
-            return Search(self.attempts), Exclude(next(iter(self.suspects)))
+        if self.evidence.is_poison(self.attempts, self.patience, now):
+            return self._over(), Exclude(next(iter(self.suspects)))
         if self.evidence.between or not others:
             return self, Retry(_pause(self.tries))
         asked = sorted(others)[self.controls % len(others)]
@@ -164,7 +178,10 @@ class Search:
         left = {shard: count - content.get(shard, 0) for shard, count in self.suspects.items()}
         left = {shard: count for shard, count in left.items() if count > 0}
         another = replace(proof, alone=0, between=False, refused=False)  # whichever is found alone next, it is not the one that was
-        return replace(self, suspects=left, tries=0, evidence=another) if left and content else Search(self.attempts)
+        return replace(self, suspects=left, tries=0, evidence=another) if left and content else self._over()
+
+    def _over(self) -> Search:
+        return Search(self.attempts, self.patience)
 
 
 def half(content: Content) -> Content:

@@ -22,6 +22,7 @@ from sluice_checkpoints.stream.model import StreamIdentity
 from sluice_consumer import logs
 from sluice_consumer.batches import planner, retention
 from sluice_consumer.batches.consumer import Committed, Consumer
+from sluice_consumer.batches.isolating import Isolator
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.config import Config
 from sluice_consumer.kinesis.http import HttpKinesis, StreamAddress, connect
@@ -29,7 +30,7 @@ from sluice_consumer.metrics.driver import DriverMetrics
 from sluice_consumer.metrics.progress import Backfill, BatchProgress
 from sluice_consumer.metrics.requests import RequestFigures
 from sluice_consumer.metrics.rows import RowFigures
-from sluice_consumer.process import source_watch, wiring
+from sluice_consumer.process import isolation, source_watch, wiring
 from sluice_consumer.process.pod import Reporter
 from sluice_consumer.shards.new_records import NewRecords
 from sluice_consumer.shards.probe import Probe
@@ -125,7 +126,13 @@ class Session:
             begun=lambda number: self._reporter.update(openBatch=number),
         )
         self._reporter.update(phase="Running", deadline=None, **self._progress.report())
-        Loop(self.consumer, engine, rhythm, self._drain).run()
+        Loop(self.consumer, engine, rhythm, self._drain, self._isolator(engine)).run()
+
+    def _isolator(self, engine: SparkEngine) -> Isolator | None:
+        if self._config.on_error is None:
+            return None
+        source = ShardReader(self.kinesis(), self.consumer.catalog, self.consumer.identify())
+        return isolation.isolator(self.consumer, engine, self._config.on_error, (engine.spark, source, self._drain))
 
     def close(self) -> None:
         """Ends what a process would take with it."""

@@ -117,8 +117,8 @@ class DiskStore(HadoopStore):
         return True
 
 
-def of(spark: SparkSession, root: str) -> HadoopStore:
-    """The store of a sink's path.
+def of(spark: SparkSession, root: str, field: str = "pipeline.args.path") -> HadoopStore:
+    """The store of a path; `field` names it in errors.
 
     Raises:
         Refused: the file system is not known to create a file on a condition. Py4JJavaError: it cannot be had.
@@ -128,9 +128,7 @@ def of(spark: SparkSession, root: str) -> HadoopStore:
     scheme = str(jvm.org.apache.hadoop.fs.Path(root).toUri().getScheme() or default.getScheme()).lower()
     kind = {"file": DiskStore, "hdfs": RenamingStore, "s3a": S3Store}.get(scheme)
     if kind is None:
-        raise Refused(
-            f"pipeline.args.path: {root}: Sluice does not know {scheme}:// to create a file only if there is none; use s3a://, hdfs:// or file://"
-        )
+        raise Refused(f"{field}: {root}: Sluice does not know {scheme}:// to create a file only if there is none; use s3a://, hdfs:// or file://")
     return kind(spark, root)
 
 

@@ -80,6 +80,7 @@ class SparkEngine:
     """Runs batches of one epoch in one SparkSession.
 
     Attributes:
+        spark: the session.
         identity: the stream, in the form given to tasks; it also brings them a changed retention.
     """
 
@@ -89,7 +90,7 @@ class SparkEngine:
         Raises:
             Refused: there is no such function, or it does not take its arguments.
         """
-        self._spark, self._config, self.identity, self._warm_up = spark, config, identity, warm_up
+        self.spark, self._config, self.identity, self._warm_up = spark, config, identity, warm_up
         self._generation, self._consumer_id = owner
         self._process = load(config.pipeline.entrypoint)
         getattr(self._process, "prepare", _unprepared)(spark, config.pipeline.args)
@@ -132,11 +133,15 @@ class SparkEngine:
         """Whether no task of this epoch can still be working (`Jobs.quiet`). True where a batch was refused before any job ran."""
         return self._jobs.quiet(self._config.lease_duration_seconds)
 
+    def settled(self) -> bool:
+        """Whether no task of the batch that failed can be working: no job of it runs, and `quiet`."""
+        return not self._jobs.busy() and self.quiet()
+
     def _frame(self, plan: BatchPlan) -> DataFrame:
         warm = self._warm_up.slots if self._warm_up else 0
-        cores = warm or self._spark.sparkContext.defaultParallelism
+        cores = warm or self.spark.sparkContext.defaultParallelism
         read = reading(self._config, self.identity, self._generation, plan, cores)
-        return self._spark.read.format("sluice").option(OPTION, read.to_json()).load()
+        return self.spark.read.format("sluice").option(OPTION, read.to_json()).load()
 
     def _info(self, plan: BatchPlan) -> BatchInfo:
         return BatchInfo(

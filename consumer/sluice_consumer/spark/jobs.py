@@ -161,6 +161,10 @@ class Jobs:
         query = facts.execution
         return query is not None and query.clean and query.ended is not None
 
+    def busy(self) -> bool:
+        """Whether a job that reads the batch still runs, though the function raised: another thread of it, or adaptive execution, had started it."""
+        return any(status == RUNNING and self._status.facts(job).reads for job, status in self._statuses())
+
     # -- quiet ---------------------------------------------------------------------------------------------------------------------
 
     def look(self) -> None:

@@ -19,7 +19,7 @@ from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer.batches import retention
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.isolating import DeadLetter, IsolationPorts, Isolator
-from sluice_consumer.batches.isolation import Failure
+from sluice_consumer.batches.isolation import Failure, Patience, Search
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.config import CheckpointsConfig, Config, MigrateFromConfig, PipelineConfig, StartConfig, StreamConfig
 from sluice_consumer.kinesis.memory import MemoryKinesis
@@ -32,6 +32,7 @@ from sluice_consumer.shards.probe import Probe
 if TYPE_CHECKING:
     from simulation.world import World
 
+PATIENCE = Patience(60, 70, 80)  # outages of this world last for 50 s
 EXPECTED = (SluiceError, JobFailed, JobsNotDone, ProcessRaised)
 
 
@@ -205,7 +206,7 @@ class SimulatedEpoch:
         if self.taken.wait_out_millis:
             self.sleep(self.taken.wait_out_millis / 1000 * MARGIN, driver)
         rhythm = LoopTimings(0.0, None, self._news(driver, consumer), self._reported, self._rests, self.clock)
-        isolator = Isolator(consumer, self._isolation(driver, source), self.ATTEMPTS) if self.world.habits.isolates else None
+        isolator = Isolator(consumer, self._isolation(driver, source), Search(self.ATTEMPTS, PATIENCE)) if self.world.habits.isolates else None
         self.loop = Loop(consumer, self.engine, rhythm, cast("Any", Drain(self, driver)), isolator)
         self.loop.run()
 

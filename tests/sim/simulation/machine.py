@@ -34,6 +34,7 @@ habits = st.builds(
     bind_all_first=st.booleans(),
     end_with_records=st.booleans(),
     only_close=st.booleans(),
+    isolates=st.booleans(),
     rates=st.sampled_from([(1.0,), (0.99, 1.01), (1.01, 0.99), (1.01, 1.0, 0.99)]),
 ).map(lambda drawn: replace(drawn, looks_first=drawn.looks_first or drawn.only_close))  # who marks what it has not read must look first
 
@@ -92,6 +93,25 @@ class Protocol(RuleBasedStateMachine):
         if together and records == 2:
             self.world.put(self._shard(slot), 0, together=True)
         self.world.put(self._shard(slot), records, together=together)
+
+    @precondition(lambda self: self.world.habits.isolates)
+    @rule(slot=slots, records=st.integers(1, 4), poison=st.integers(0, 3), together=st.booleans())
+    def poison(self, slot: int, records: int, poison: int, together: bool) -> None:  # noqa: FBT001
+        """Records arrive, and `process` cannot deal with one of them."""
+        self.world.put(self._shard(slot), records, together=together, poison=poison % records)
+
+    @precondition(lambda self: self.world.habits.isolates and self.world.outages == 0)
+    @rule(slot=slots, batches=st.integers(1, 3), calls=calls)
+    def outage(self, slot: int, batches: int, calls: int) -> None:
+        """For less than a minute, once, `process` fails on everything, by the error of a poison record."""
+        self.world.outages += 1
+        self.world.outage, until = True, self.world.time + 50
+        if epoch := self._epoch(slot):
+            for _ in range(batches):
+                self.world.work(epoch, calls=calls)
+                if self.world.time < until - 20:
+                    self.world.until_it_looks(epoch)
+        self.world.outage = False
 
     @precondition(lambda self: len(self.world.stream.parents) < MAX_SHARDS)
     @rule(slot=slots, records=st.integers(0, 2))
@@ -293,6 +313,8 @@ class Protocol(RuleBasedStateMachine):
 
 RULES = frozenset(
     {
+        "poison",
+        "outage",
         "split",
         "merge",
         "step",

@@ -74,8 +74,8 @@ def nobody_waits(patch: Patch) -> None:
     """A task of the longer batch hands over what the shorter one no longer holds."""
     real = isolating.Isolator.__init__
 
-    def impatient(self: Any, consumer: Any, ports: Any, attempts: int) -> None:
-        real(self, consumer, replace(ports, quiet=lambda: True), attempts)
+    def impatient(self: Any, consumer: Any, ports: Any, search: Any) -> None:
+        real(self, consumer, replace(ports, quiet=lambda: True), search)
 
     patch.setattr(isolating.Isolator, "__init__", impatient)
 
@@ -139,7 +139,7 @@ def letters_in_vain(patch: Patch) -> None:
 )
 def no_evidence(patch: Patch) -> None:
     """So does any record while the sink is down."""
-    patch.setattr(isolation.Evidence, "is_poison", lambda self, attempts, _now: self.failures >= attempts)
+    patch.setattr(isolation.Evidence, "is_poison", lambda self, attempts, *_: self.failures >= attempts)
 
 
 @mutant(

@@ -272,8 +272,8 @@ class Engine:
         rates = self._cluster.habits.rates
         clock = Clock(self._cluster.now, rates[number % len(rates)])
         assert self.plan is not None
-        batch, limit = self.plan.number, min(self.plan.limit or 2**20, self._cluster.habits.limit)  # said with the task, whenever that starts
-        attempt = Attempt(job, partition, Process(name, lambda process: self._task(process, attempt, (batch, limit), reader)), clock, paused=self.late)
+        told = self.plan.number, min(self.plan.limit or 2**20, self._cluster.habits.limit)  # with the task, whenever that starts
+        attempt = Attempt(job, partition, Process(name, lambda process: self._task(process, attempt, told, reader)), clock, paused=self.late)
         self.attempts.append(attempt)
 
     def _task(self, process: Process, attempt: Attempt, told: tuple[int, int], reader: TaskAttempt) -> None:

@@ -1,0 +1,62 @@
+"""Pipelines that cannot deal with some records: an idempotent sink of one file a batch, and a log of every run."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+POISON = b"poison"
+
+
+def _store(info: Any, rows: list[Any]) -> None:
+    """One file a batch, whole, and only if there is none."""
+    target = Path(info.args["path"]) / f"{info.consumer}-{info.batch:09d}.jsonl"
+    aside = target.with_suffix(f".{os.getpid()}")
+    aside.write_text("".join(f"{json.dumps([row.shardId, row.sequenceNumber, row.subSequenceNumber, row.data.decode()])}\n" for row in rows))
+    if target.exists():
+        aside.unlink()
+    else:
+        aside.rename(target)
+
+
+def _ran(info: Any, rows: Iterable[Any]) -> None:
+    with (Path(info.args["path"]) / "runs").open("a") as log:
+        log.write(json.dumps([info.batch, sorted(bytes(row.data).decode() for row in rows if bytes(row.data).startswith(POISON))]) + "\n")
+
+
+def in_driver(batch: DataFrame, info: Any) -> None:
+    """Raises in the driver, before its sink."""
+    rows = batch.collect()
+    _ran(info, rows)
+    for row in rows:
+        if bytes(row.data).startswith(POISON):
+            raise ValueError(f"cannot deal with {bytes(row.data).decode()}")
+    _store(info, rows)
+
+
+def _checked(rows: Iterator[Any]) -> Iterator[Any]:
+    for row in rows:
+        if bytes(row.data).startswith(POISON):
+            raise ValueError(f"cannot deal with {bytes(row.data).decode()}")
+        yield row
+
+
+def in_tasks(batch: DataFrame, info: Any) -> None:
+    """Raises in a task."""
+    _store(info, batch.rdd.mapPartitions(_checked).collect())
+
+
+def while_down(batch: DataFrame, info: Any) -> None:
+    """Its sink is down for the first calls: a file counts them down."""
+    left = Path(info.args["path"]) / "down"
+    calls = int(left.read_text())
+    rows = batch.collect()
+    if calls and rows:
+        left.write_text(str(calls - 1))
+        raise RuntimeError("the sink says no")
+    _store(info, rows)
