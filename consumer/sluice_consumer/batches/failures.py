@@ -15,7 +15,7 @@ OWN = re.compile(
 """Reading the stream or its table failed, in a task: it is no failure of the user's code."""
 
 TRANSIENT_NAMES = re.compile(
-    r"Connect(ion)?\w*(Error|Exception)|\w*Time(d)?[Oo]ut\w*|\w*Unavailable\w*|\w*Throttl\w*|\w*TooManyRequests\w*|SlowDown|BrokenPipeError"
+    r"\w*Connect(ion)?\w*(Error|Exception)|\w*Time(d)?[Oo]ut\w*|\w*Unavailable\w*|\w*Throttl\w*|\w*TooManyRequests\w*|SlowDown|BrokenPipeError"
     r"|ProvisionedThroughputExceeded\w*|LimitExceeded\w*|Expired\w*|\w*AccessDenied\w*|\w*AccessControl\w*|Forbidden\w*|\w*Unauthori[sz]ed\w*"
     r"|\w*NotAuthori[sz]ed\w*|\w*Credentials\w*|MemoryError|\w*OutOfMemory\w*|OperationalError|InterfaceError|SSL\w*|UnknownHost\w*|NoRouteToHost\w*"
     r"|Socket\w*|MaxRetryError|\w*ProtocolError|\w*IncompleteRead\w*|ServiceFailure\w*|RESTException|FetchFailed\w*|HTTPError|URLError|gaierror"

@@ -14,7 +14,7 @@ from sluice_checkpoints.position import END, Position
 from sluice_checkpoints.protocol.isolation import RangeKept, exclude, shorten
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches.consumer import Committed, Consumer
-from sluice_consumer.batches.isolation import Content, Exclude, Failure, Retry, Search, Shorten
+from sluice_consumer.batches.isolation import BatchFailure, Content, Exclude, Retry, Search, Shorten
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.batches.retention import Replays
 from sluice_consumer.shards.ranges import BoundRange, Fetched
@@ -70,17 +70,19 @@ class IsolationPorts:
         quiet: whether no task of this epoch can be working.
         wait: sleeps so many seconds; True: the driver is to drain.
         most: records excluded in an hour, by this epoch.
-        say: a line for people.
+        state: why a batch came again, each time that it does; None: it passed.
+        excluded: which record was excluded.
     """
 
     source: Replays
     letters: DeadLetters
-    judge: Callable[[Exception], Failure | None]
+    judge: Callable[[Exception], BatchFailure | None]
     told: Callable[[Exception], str]
     quiet: Callable[[], bool]
     wait: Callable[[float], bool]
     most: int = 100
-    say: Callable[[str], None] = lambda _line: None
+    state: Callable[[str | None], None] = lambda _line: None
+    excluded: Callable[[str], None] = lambda _line: None
 
 
 class Isolator:
@@ -104,7 +106,10 @@ class Isolator:
 
     def passed(self, committed: Committed) -> None:
         """A batch that `process` returned from was committed."""
+        failing = self.search.active or self.search.tries
         self.search = self.search.passed(_content(committed.rows))
+        if failing and not self.search.active:
+            self._ports.state(None)
 
     def failed(self, plan: BatchPlan, error: Exception) -> None:
         """Makes what follows ready: the same batch again, or less of it, or its only record in the dead letters.
@@ -127,7 +132,7 @@ class Isolator:
         if isinstance(step, Exclude):
             self._exclude(next(row for row in rows if row.records), before.evidence.failures + 1, failure.at, error)
             return
-        self._ports.say(_told(plan, content, step, failure))
+        self._ports.state(_told(plan, content, step, failure))
         if isinstance(step, Shorten):
             for row in rows:
                 self._shorten(row, min(row.records, step.keep.get(row.id, 0)))
@@ -153,7 +158,8 @@ class Isolator:
         self._ports.letters.write(letter)
         self._consumer.know(exclude(self._consumer.store, self._consumer.epoch, row))
         self._excluded.append(now)
-        self._ports.say(
+        self._ports.state(None)
+        self._ports.excluded(
             f"{row.id}: record {letter.sequence}/{letter.sub} failed {attempts} times; it is in the dead letters, and not in batch {row.batch}"
         )
 
@@ -193,7 +199,7 @@ def _content(rows: Sequence[ShardRow]) -> Content:
     return {row.id: row.records for row in rows if row.records}
 
 
-def _told(plan: BatchPlan, content: Content, step: Retry | Shorten, failure: Failure) -> str:
+def _told(plan: BatchPlan, content: Content, step: Retry | Shorten, failure: BatchFailure) -> str:
     count, shards = sum(content.values()), len(content)
     kept = sum(step.keep.values()) if isinstance(step, Shorten) else count
     what = f"the same {count}" if kept == count else f"{kept} of its {count}" if kept else f"others before its {count}"

@@ -15,7 +15,7 @@ Content = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class DoubtLimits:
     """For how many seconds a record has to fail alone where no other record passes in between.
 
     Attributes:
@@ -30,7 +30,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class BatchFailure:
     """`process` raised.
 
     Attributes:
@@ -89,7 +89,7 @@ class Evidence:
     between: bool = False
     refused: bool = False
 
-    def and_of(self, failure: Failure, *, alone: bool) -> Evidence:
+    def and_of(self, failure: BatchFailure, *, alone: bool) -> Evidence:
         """One failure more. Another error, or one of an outage, takes back what was known."""
         if failure.transient:
             return Evidence()
@@ -101,7 +101,7 @@ class Evidence:
         """Other records passed."""
         return replace(self, passed=self.failures > 0, between=self.alone > 0, refused=False)
 
-    def is_poison(self, attempts: int, patience: Patience, now: float) -> bool:
+    def is_poison(self, attempts: int, patience: DoubtLimits, now: float) -> bool:
         """Whether the only suspect is poison."""
         doubt = patience.refused if self.refused else patience.passed if self.passed else patience.nothing
         return self.failures >= attempts and self.alone >= ALONE and (self.between or now - self.since >= doubt)
@@ -121,7 +121,7 @@ class Search:
     """
 
     attempts: int
-    patience: Patience = field(default_factory=Patience)
+    patience: DoubtLimits = field(default_factory=DoubtLimits)
     suspects: Content = field(default_factory=dict)
     evidence: Evidence = field(default_factory=Evidence)
     tries: int = 0
@@ -144,7 +144,7 @@ class Search:
             return {self.control: 1}
         return half(self.suspects) if self.active else None
 
-    def failed(self, content: Content, failure: Failure, others: Sequence[str] = ()) -> tuple[Search, Step]:
+    def failed(self, content: Content, failure: BatchFailure, others: Sequence[str] = ()) -> tuple[Search, Step]:
         """A batch with this content failed.
 
         Args:

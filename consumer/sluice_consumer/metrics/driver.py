@@ -34,6 +34,7 @@ class Family:
 
 
 RECORDS = Family("sluice_records_total", "counter", "User records in committed batches; an aggregate counts as many as it holds")
+DEAD_LETTERS = Family("sluice_dead_letters_total", "counter", "User records that committed batches left to the dead letters")
 BYTES = Family("sluice_bytes_total", "counter", "Payload bytes in committed batches; an aggregate counts as it was sent")
 BATCHES = Family("sluice_batches_total", "counter", "Committed batches: new ones, and replays of those that an earlier epoch had begun", ("kind",))
 BATCH_SECONDS = Family("sluice_batch_seconds", "histogram", "Seconds that committed batches spent in each phase", ("phase",))
@@ -57,7 +58,7 @@ USED = Family(
 RETENTION = Family("sluice_retention_seconds", "gauge", "How long the stream keeps records")
 
 FAMILIES = (
-    RECORDS, BYTES, BATCHES, BATCH_SECONDS, WAITS, TAKE_OVERS, WARNINGS, CALLS, RETRIES,
+    RECORDS, DEAD_LETTERS, BYTES, BATCHES, BATCH_SECONDS, WAITS, TAKE_OVERS, WARNINGS, CALLS, RETRIES,
     GENERATION, COMMITTED, SHARDS, BEHIND, USED, RETENTION,
 )  # fmt: skip
 
@@ -69,8 +70,8 @@ class DriverMetrics:
         prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series beside every counter, which we do not need
         self.registry = CollectorRegistry()
         self._clock = clock
-        self._records, self._bytes, self._batches, self._waits, self._takes, self._warnings = (
-            Counter(f.name, f.help, f.labels, registry=self.registry) for f in (RECORDS, BYTES, BATCHES, WAITS, TAKE_OVERS, WARNINGS)
+        self._records, self._dead_letters, self._bytes, self._batches, self._waits, self._takes, self._warnings = (
+            Counter(f.name, f.help, f.labels, registry=self.registry) for f in (RECORDS, DEAD_LETTERS, BYTES, BATCHES, WAITS, TAKE_OVERS, WARNINGS)
         )
         self._seconds = Histogram(BATCH_SECONDS.name, BATCH_SECONDS.help, BATCH_SECONDS.labels, registry=self.registry, buckets=BUCKETS)
         self._spent: dict[str, float] = {}
@@ -90,6 +91,7 @@ class DriverMetrics:
         """A batch was committed."""
         self._records.inc(committed.records)
         self._bytes.inc(committed.bytes)
+        self._dead_letters.inc(committed.excluded)
         self._waits.inc(committed.waits)
         self._batches.labels("replay" if committed.replay else "new").inc()
         for phase, seconds in self._spent.items():

@@ -21,7 +21,7 @@ class BatchProgress:
     """Counts the batches of one epoch.
 
     Attributes:
-        near: the warning that retention is near, for as long as it is.
+        near: the warning that retention is near, for as long as it is. isolating: the one that a record is looked for, likewise.
     """
 
     def __init__(self, consumer: Consumer, generation: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -30,15 +30,17 @@ class BatchProgress:
         self._recent: deque[tuple[float, int]] = deque([(clock(), 0)], maxlen=WINDOW)
         self._warnings: deque[str] = deque(maxlen=WARNINGS)
         self.near: str | None = None
+        self.isolating: str | None = None
 
     def add(self, committed: Committed, seconds: float) -> str:
         """Counts a batch, and describes it in one line."""
         self._records += committed.records
         self._behind = committed.behind_millis
         self._recent.append((self._clock(), committed.records))
-        shards = len(committed.rows)
+        excluded = f", {committed.excluded} more in the dead letters" if committed.excluded else ""
         unread = f", {committed.unread} of them not read again" if committed.unread else ""
-        return f"batch {committed.number}: {committed.records} records of {shards} shards{unread} in {seconds:.3f} s, {self._behind} ms behind"
+        what = f"{committed.records} records of {len(committed.rows)} shards{unread}{excluded}"
+        return f"batch {committed.number}: {what} in {seconds:.3f} s, {self._behind} ms behind"
 
     def warn(self, warning: str) -> None:
         """Adds a warning, `"<reason>: <text>"`, to every further report."""
@@ -57,7 +59,7 @@ class BatchProgress:
             "millisBehindLatest": self._behind,
             "records": self._records,
             "recordsPerSecond": self._rate(),
-            "warnings": [*self._warnings, *([self.near] if self.near else [])],
+            "warnings": [*self._warnings, *filter(None, (self.near, self.isolating))],
         }
 
     def _rate(self) -> float:

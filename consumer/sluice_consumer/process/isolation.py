@@ -5,17 +5,15 @@ from __future__ import annotations
 import threading
 import time
 import traceback
-from collections.abc import Iterator
-
-from pyspark.sql import SparkSession
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from sluice_checkpoints.errors import SluiceError
-from sluice_consumer import logs
 from sluice_consumer.batches import failures
 from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.batches.failures import Raised
 from sluice_consumer.batches.isolating import IsolationPorts, Isolator
-from sluice_consumer.batches.isolation import Failure, Search
+from sluice_consumer.batches.isolation import BatchFailure, Search
 from sluice_consumer.batches.retention import Replays
 from sluice_consumer.config import OnErrorConfig
 from sluice_consumer.process.dead_letters import FileLetters
@@ -25,26 +23,44 @@ from sluice_consumer.spark.engine import SparkEngine
 LONGEST = 16_000  # characters of an exception in a dead letter
 
 
-def isolator(consumer: Consumer, engine: SparkEngine, how: OnErrorConfig, ports: tuple[SparkSession, Replays, threading.Event]) -> Isolator | None:
+@dataclass(frozen=True)
+class SessionParts:
+    """What a session has for it: its stream's reader, its drain, and where it says what goes on (`IsolationPorts`)."""
+
+    source: Replays
+    drain: threading.Event
+    state: Callable[[str | None], None]
+    excluded: Callable[[str], None]
+
+
+def isolator(consumer: Consumer, engine: SparkEngine, how: OnErrorConfig, here: SessionParts) -> Isolator | None:
     """What deals with batches that fail; None: nobody, as `onError.isolate` says.
 
     Raises:
         Refused: `onError.deadLetter.path` is on a file system that cannot keep letters.
     """
-    spark, source, drain = ports
     if not how.isolate or how.dead_letter is None:
         return None
-    letters = FileLetters(spark, how.dead_letter.path)
-    bound = IsolationPorts(source, letters, judged, told, engine.settled, drain.wait, how.max_excluded_per_hour, logs.say)
-    return Isolator(consumer, bound, Search(how.attempts))
+    ports = IsolationPorts(
+        source=here.source,
+        letters=FileLetters(engine.spark, how.dead_letter.path),
+        judge=judged,
+        told=told,
+        quiet=engine.settled,
+        wait=here.drain.wait,
+        most=how.max_excluded_per_hour,
+        state=here.state,
+        excluded=here.excluded,
+    )
+    return Isolator(consumer, ports, Search(how.attempts))
 
 
-def judged(error: Exception) -> Failure | None:
+def judged(error: Exception) -> BatchFailure | None:
     """A failure of `process`; None: of something else, which ends the epoch."""
     seen = raised(error)
     if isinstance(error, SluiceError) or failures.is_own(seen):
         return None
-    return Failure(failures.signature(seen), transient=failures.is_transient(seen), at=time.monotonic())
+    return BatchFailure(failures.signature(seen), transient=failures.is_transient(seen), at=time.monotonic())
 
 
 def raised(error: Exception) -> Raised:

@@ -132,7 +132,15 @@ class Session:
         if self._config.on_error is None:
             return None
         source = ShardReader(self.kinesis(), self.consumer.catalog, self.consumer.identify())
-        return isolation.isolator(self.consumer, engine, self._config.on_error, (engine.spark, source, self._drain))
+        here = isolation.SessionParts(source, self._drain, self._failing, lambda told: self._warn(f"PoisonExcluded: {told}"))
+        return isolation.isolator(self.consumer, engine, self._config.on_error, here)
+
+    def _failing(self, told: str | None) -> None:
+        """A batch comes again, or passed at last: said, and reported for as long as it is so."""
+        self._progress.isolating = f"Isolating: {told}" if told else None
+        if told:
+            logs.warn(f"Isolating: {told}")
+        self._reporter.update(**self._progress.report())
 
     def close(self) -> None:
         """Ends what a process would take with it."""

@@ -86,6 +86,7 @@ def driver_config(resource: Resource, wanted: DesiredSpec, driver: DriverStatus,
         "executors": spec.replicas,
         "force": driver.forced,
         "sparkConf": spark_settings(f"{resource.name}-{driver.attempt}", resource.namespace, wanted.spec, settings) | _labelled(resource),
+        **({"onError": spec.on_error.document()} if spec.on_error else {}),  # left out unless set: older drivers refuse an unknown setting
         **_accepted(resource.accept_loss),
         **({"metrics": {"port": settings.driver_metrics}} if settings.driver_metrics else {}),
     }

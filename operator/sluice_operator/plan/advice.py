@@ -56,6 +56,10 @@ FAILURES: dict[str, Advice] = {
     "Refused": Advice("tries again with backoff, up to spec.restart.maxBackoffSeconds", SPEC),
     "StreamNotFound": Advice("tries again with backoff", "Make the stream, or create the resource again: name and region of a stream are fixed"),
     "DataLost": Advice("tries again with backoff, and reads nothing", "Decide whether what is named may be lost, and go on as the message says"),
+    "TooMuchPoison": Advice(
+        "tries again with backoff, and excludes no more than spec.onError.maxExcludedPerHour",
+        "Find what is wrong with the records in the dead letters, or raise the limit",
+    ),
     "OOMKilled": Advice("starts the next attempt with backoff", "Raise the memory in spec.driver.resources"),
     "Failed": Advice("starts the next attempt with backoff", "Read what is named in the driver's log"),
     "Completed": Advice("starts the next attempt with backoff: the operator had not asked the driver to end", "Read why the driver ended in its log"),
@@ -65,6 +69,8 @@ FAILURES: dict[str, Advice] = {
     "Forced": Advice("removes the pod and its executors without waiting, and starts the next attempt, which watches the lease first"),
     "DataLossSuspected": Advice("goes on, and keeps the condition", "Find what is missing between the two positions that are named"),
     "SourceMoved": Advice("goes on, and keeps the condition", "Stop the old consumer: what it reads is read twice"),
+    "PoisonExcluded": Advice("goes on, and keeps the condition", "Look at the dead letters: these records are in no batch"),
+    "Isolating": Advice("waits: the driver looks for the record on which `process` raises", "Read the driver's log", late=True),
     "RetentionNear": Advice(
         "goes on; the condition goes when it is over", "Raise the stream's retention or spec.replicas, before unread records expire"
     ),

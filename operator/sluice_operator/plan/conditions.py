@@ -1,7 +1,7 @@
 """Conditions and phase, computed from the step that was decided. No action is decided here.
 
-Ready, Migrated, Draining, SpecValid and DriverHealthy are always present. Reconciling, Stalled, DataLossSuspected, SourceMoved
-and RetentionNear are present only while true; kstatus expects that of the first two.
+Ready, Migrated, Draining, SpecValid and DriverHealthy are always present. Reconciling, Stalled, DataLossSuspected, SourceMoved, PoisonExcluded,
+RetentionNear and Isolating are present only while true; kstatus expects that of the first two.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 LONGEST = 1024  # characters of a message; the log or the event has all of it
 # What a driver's report may warn of; each is a condition of its own.
-WARNINGS = ("DataLossSuspected", "SourceMoved")
-PASSING = "RetentionNear"  # a warning that ends when its cause ends
+WARNINGS = ("DataLossSuspected", "SourceMoved", "PoisonExcluded")
+PASSING = ("RetentionNear", "Isolating")  # warnings that end when their cause ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +146,17 @@ def warned(kind: str) -> Callable[[View, Step], ConditionValue | None]:
     return verdict
 
 
-def retention_near(view: View, _step: Step) -> ConditionValue | None:
-    """Present while the driver reports it. Without a report it stays: no record is read, so the retention gets nearer."""
-    said, before = _said(view, PASSING), view.status.condition(PASSING)
-    if said:
-        return ConditionValue("True", "Reported", said)
-    reporting = view.driver_pod is not None and view.driver_pod.report is not None
-    return ConditionValue("True", before.reason, before.message) if before and not reporting else None
+def passing(kind: str) -> Callable[[View, Step], ConditionValue | None]:
+    """Present while the driver reports it. Without a report it stays: no record is read, so the retention gets nearer, and no batch passes."""
+
+    def verdict(view: View, _step: Step) -> ConditionValue | None:
+        said, before = _said(view, kind), view.status.condition(kind)
+        if said:
+            return ConditionValue("True", "Reported", said)
+        reporting = view.driver_pod is not None and view.driver_pod.report is not None
+        return ConditionValue("True", before.reason, before.message) if before and not reporting else None
+
+    return verdict
 
 
 def _said(view: View, kind: str) -> str:
@@ -170,5 +174,5 @@ VERDICTS: tuple[tuple[str, Callable[[View, Step], ConditionValue | None]], ...] 
     ("SpecValid", spec_valid),
     ("DriverHealthy", driver_healthy),
     *((kind, warned(kind)) for kind in WARNINGS),
-    (PASSING, retention_near),
+    *((kind, passing(kind)) for kind in PASSING),
 )

@@ -56,6 +56,8 @@ class Reason(StrEnum):
     DATA_LOSS_SUSPECTED = "DataLossSuspected"
     SOURCE_MOVED = "SourceMoved"
     RETENTION_NEAR = "RetentionNear"
+    POISON_EXCLUDED = "PoisonExcluded"
+    ISOLATING = "Isolating"
     DELETED = "Deleted"
 
 
@@ -183,10 +185,11 @@ def _step(view: View, old: Status, step: Step) -> Iterator[EventToSend]:
 
 
 def _warnings(old: Status, new: Status) -> Iterator[EventToSend]:
-    for reason in (Reason.DATA_LOSS_SUSPECTED, Reason.SOURCE_MOVED):
+    for reason in (Reason.DATA_LOSS_SUSPECTED, Reason.SOURCE_MOVED, Reason.POISON_EXCLUDED):
         before, after = old.condition(reason), new.condition(reason)
         if after and (before is None or before.message != after.message):
             yield EventToSend(reason, after.message, warning=True)
-    near = new.condition(Reason.RETENTION_NEAR)
-    if near and old.condition(Reason.RETENTION_NEAR) is None:  # its message changes with every report
-        yield EventToSend(Reason.RETENTION_NEAR, near.message, warning=True)
+    for reason in (Reason.RETENTION_NEAR, Reason.ISOLATING):
+        begun = new.condition(reason)
+        if begun and old.condition(reason) is None:  # its message changes with every report
+            yield EventToSend(reason, begun.message, warning=True)

@@ -34,6 +34,7 @@ CHANGES = {
     "replicas": ChangeCost.SCALE,
     "pipeline": ChangeCost.RESTART,
     "batch": ChangeCost.RESTART,
+    "onError": ChangeCost.RESTART,
     "leaseDurationSeconds": ChangeCost.RESTART,
     "drainTimeoutSeconds": ChangeCost.RESTART,  # also the pod's grace period
     "restart": ChangeCost.IGNORE,

@@ -145,6 +145,32 @@ class BatchSpec(SpecPart):
     """Shards read side by side by one Spark task; default 8."""
 
 
+class DeadLetterSpec(SpecPart):
+    """Where dead letters go."""
+
+    path: str = Field(min_length=1, max_length=1024, pattern=r"^(s3a|hdfs|file)://\S+$")
+    """A folder: s3a://bucket/folder, hdfs:// or file:// (a volume of the driver's pod)."""
+
+
+class OnErrorSpec(SpecPart):
+    """What is done about a batch on which `process` raises. Without it the batch comes again until it passes, and nothing after it is read."""
+
+    attempts: Annotated[int, Field(ge=1, le=100)] = 3
+    """Failures of a batch before the record is looked for on which it fails; default 3."""
+    isolate: bool = True
+    """Whether a record is looked for, written to the dead letters and left out; default true."""
+    dead_letter: DeadLetterSpec | None = None
+    """Where such a record goes; needed unless isolate is false."""
+    max_excluded_per_hour: Annotated[int, Field(ge=0, le=1_000_000)] = 100
+    """One record more ends the driver, reason TooMuchPoison; default 100."""
+
+    @model_validator(mode="after")
+    def _somewhere(self) -> Self:
+        if self.isolate and self.dead_letter is None:
+            raise ValueError("deadLetter.path: required; a record that is left out has to go somewhere")
+        return self
+
+
 class RestartSpec(SpecPart):
     """Pause between a failed driver and the next: doubled with each failure up to the maximum."""
 
@@ -225,6 +251,7 @@ class Spec(SpecPart):
     """Executors; 0 means no driver at all."""
     pipeline: PipelineSpec
     batch: BatchSpec = Field(default_factory=BatchSpec)
+    on_error: OnErrorSpec | None = None
     lease_duration_seconds: Annotated[int, Field(ge=10, le=3600)] = 20
     """How long a lost driver's place is waited for before another works; default 20."""
     drain_timeout_seconds: Annotated[int, Field(ge=1, le=3600)] = 120

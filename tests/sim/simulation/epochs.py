@@ -19,7 +19,7 @@ from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer.batches import retention
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.isolating import DeadLetter, IsolationPorts, Isolator
-from sluice_consumer.batches.isolation import Failure, Patience, Search
+from sluice_consumer.batches.isolation import BatchFailure, DoubtLimits, Search
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.config import CheckpointsConfig, Config, MigrateFromConfig, PipelineConfig, StartConfig, StreamConfig
 from sluice_consumer.kinesis.memory import MemoryKinesis
@@ -32,7 +32,7 @@ from sluice_consumer.shards.probe import Probe
 if TYPE_CHECKING:
     from simulation.world import World
 
-PATIENCE = Patience(60, 70, 80)  # outages of this world last for 50 s
+PATIENCE = DoubtLimits(60, 70, 80)  # outages of this world last for 50 s
 EXPECTED = (SluiceError, JobFailed, JobsNotDone, ProcessRaised)
 
 
@@ -219,9 +219,9 @@ class SimulatedEpoch:
 
         return IsolationPorts(source, Letters(driver, self.world.ledger), self._judged, str, self.engine.quiet, wait)
 
-    def _judged(self, error: Exception) -> Failure | None:
+    def _judged(self, error: Exception) -> BatchFailure | None:
         """A lost executor is told from the user's code; an outage of the sink is not."""
-        return Failure("", transient=isinstance(error, JobFailed), at=self.clock()) if isinstance(error, ProcessRaised | JobFailed) else None
+        return BatchFailure("", transient=isinstance(error, JobFailed), at=self.clock()) if isinstance(error, ProcessRaised | JobFailed) else None
 
     def _news(self, driver: Process, consumer: Consumer) -> Callable[[Sequence[ShardRow]], bool]:
         """The real probes over the in-memory fake of the stream."""

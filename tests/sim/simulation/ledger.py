@@ -58,7 +58,8 @@ class Ledger(Rows):
     Attributes:
         owed: names of the user records that have to be delivered, by shard, in order.
         read_before: names of those that the system which this one replaces has read.
-        waived: batches that `process` declared dealt with although its sink does not hold all of them; `let_go`: names of what it let go so.
+        waived: batches that `process` declared dealt with although its sink does not hold all of them.
+        let_go: names of what it let go so, by batch.
         reported: the possible losses that some epoch has reported.
     """
 
@@ -67,7 +68,7 @@ class Ledger(Rows):
         self.owed: dict[str, list[str]] = {}
         self.read_before: set[str] = set()
         self.waived: set[tuple[str, int]] = set()
-        self.let_go: set[str] = set()
+        self.let_go: dict[tuple[str, int], set[str]] = defaultdict(set)
         self.reported: set[str] = set()
         self._noted: set[str] = set()
         self.sink = Sink()
@@ -87,7 +88,7 @@ class Ledger(Rows):
         for (shard, batch), contents in self.contents.items():
             if batch == number and kept.get(shard, ()) not in [content.names for content in contents]:
                 if (consumer, number) in self.waived and not kept.get(shard):
-                    self.let_go.update(contents[-1].names)
+                    self.let_go[consumer, number].update(contents[-1].names)
                 else:
                     self.breaks("no_record_lost", f"batch {number} is committed; {shard}: {contents[-1]} bound, the sink has {kept.get(shard)}")
         shards = {key.removeprefix("shard/"): row for key, row in self.rows.items() if key.startswith("shard/")}
@@ -116,15 +117,16 @@ class Ledger(Rows):
         """The sink keeps a batch, if it has none of this number."""
         if self.sink.has(pair):
             return
-        have = self._have() | self.read_before
+        late = self.let_go[pair]  # an epoch that stood still may write what a later one declared dealt with: it is in the sink once
+        have = (self._have() | self.read_before) - late
         if twice := have & {name for names in content.values() for name in names}:
             self.breaks("no_record_twice_in_an_idempotent_sink", f"batch {pair[1]} brings {sorted(twice)} again")
         for shard, names in content.items():
-            self._in_order(shard, names, have)
+            self._in_order(shard, tuple(name for name in names if name not in late), have)
         self.sink.batches[pair] = content
 
     def _have(self) -> set[str]:
-        return self.let_go | {name for shards in self.sink.batches.values() for names in shards.values() for name in names}
+        return set().union(*self.let_go.values()) | {name for shards in self.sink.batches.values() for names in shards.values() for name in names}
 
     def _in_order(self, shard: str, names: tuple[str, ...], have: set[str]) -> None:
         before = [name for name in self.owed.get(shard, ()) if name in have]

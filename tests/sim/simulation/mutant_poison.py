@@ -12,7 +12,7 @@ from sluice_checkpoints.errors import ServiceUnavailable
 from sluice_checkpoints.protocol.table import Equals
 from sluice_consumer.batches import isolating, isolation
 from sluice_consumer.batches.consumer import Consumer
-from sluice_consumer.batches.isolation import Failure
+from sluice_consumer.batches.isolation import BatchFailure
 from sluice_consumer.shards import reader
 
 
@@ -58,8 +58,8 @@ def isolates_after_the_sink(patch: Patch) -> None:
     """Whatever ends a batch counts as a failure of `process`: isolation commits the rest twice."""
     real = epochs.SimulatedEpoch._judged
 
-    def judged(self: Any, error: Exception) -> Failure | None:
-        return Failure("", transient=False, at=self.clock()) if isinstance(error, ServiceUnavailable) else real(self, error)
+    def judged(self: Any, error: Exception) -> BatchFailure | None:
+        return BatchFailure("", transient=False, at=self.clock()) if isinstance(error, ServiceUnavailable) else real(self, error)
 
     patch.setattr(epochs.SimulatedEpoch, "_judged", judged)
     patch.setattr(epochs.SimulatedEpoch, "ATTEMPTS", 1)
@@ -134,7 +134,7 @@ def letters_in_vain(patch: Patch) -> None:
 
 @mutant(
     "a record that failed alone is poison",
-    "Poison is: a record that failed alone twice since another batch with records passed",
+    "Poison: while a record of another shard passed in between",
     stories="an_outage_of_the_sink",
 )
 def no_evidence(patch: Patch) -> None:
