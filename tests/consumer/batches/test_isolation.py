@@ -14,10 +14,6 @@ from sluice_consumer.batches.isolation import BatchFailure, Content, DoubtLimits
 
 BAD, OTHER = BatchFailure("bad", transient=False, at=0.0), BatchFailure("other", transient=False, at=0.0)
 DOWN = BatchFailure("down", transient=True, at=0.0)
-    BatchFailure("bad", transient=False, at=0.0),
-    BatchFailure("other", transient=False, at=0.0),
-    BatchFailure("down", transient=True, at=0.0),
-)
 ONE = {"a": 1}
 
 
