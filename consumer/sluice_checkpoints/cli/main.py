@@ -10,6 +10,7 @@ import click
 from botocore.exceptions import BotoCoreError, ClientError
 
 from sluice_checkpoints.cli import adopt as cli_adopt
+from sluice_checkpoints.cli import dead_letters as cli_letters
 from sluice_checkpoints.cli import diagnose as cli_diagnose
 from sluice_checkpoints.cli import export as cli_export
 from sluice_checkpoints.cli import migrate as cli_migrate
@@ -19,6 +20,7 @@ from sluice_checkpoints.cli import show as cli_show
 from sluice_checkpoints.errors import Refused, SluiceError
 from sluice_checkpoints.formats.detect import AUTO, FORMATS
 from sluice_checkpoints.formats.writers import WRITERS
+from sluice_checkpoints.letters.folder import folder
 from sluice_checkpoints.migrate.placement import FROM_NOW, FROM_START
 
 Command = Callable[..., None]
@@ -138,6 +140,42 @@ def export(**options: Any) -> None:
     """Give a stream back: TO gets the positions of the consumer of TABLE, and its old system continues from there. No row of TO is lowered."""
     output = report.Output(as_json=options.pop("as_json"))
     sys.exit(_guarded(output, lambda: cli_export.run(cli_export.ExportOptions(**options), output)))
+
+
+@main.group("dead-letters")
+def dead_letters() -> None:
+    """Records on which `process` raised: what spec.onError left out (docs/dead-letters.md)."""
+
+
+def _letters(command: Command) -> Command:
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else there."),
+        click.option("--s3-endpoint", callback=cli_options.parse_url, metavar="URL", help="Another S3 than AWS's own."),
+        click.option("--region", help="AWS region of the bucket."),
+        click.option("--path", required=True, help="As in onError.deadLetter.path: s3a://bucket/folder, or a folder of this machine."),
+    ):
+        command = option(command)
+    return command
+
+
+@dead_letters.command("list")
+@click.option("--consumer", metavar="ID", help="Only those of this consumerId.")
+@_letters
+def list_letters(path: str, region: str | None, s3_endpoint: str | None, consumer: str | None, *, as_json: bool) -> None:
+    """A line a letter."""
+    output = report.Output(as_json=as_json)
+    listed = lambda: cli_letters.list_(folder(path, region, s3_endpoint), consumer, output)  # noqa: E731
+    sys.exit(_guarded(output, listed, terminal=False))
+
+
+@dead_letters.command("show")
+@click.argument("name")
+@_letters
+def show_letter(path: str, region: str | None, s3_endpoint: str | None, name: str, *, as_json: bool) -> None:
+    """One letter, by the name that `list` has: the record and its exception."""
+    output = report.Output(as_json=as_json)
+    shown = lambda: cli_letters.show(folder(path, region, s3_endpoint), name, output)  # noqa: E731
+    sys.exit(_guarded(output, shown, terminal=False))
 
 
 def _guarded(output: report.Output, command: Callable[[], None], *, terminal: bool = True) -> int:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.position import END, Position
 from sluice_checkpoints.protocol.isolation import RangeKept, exclude, shorten
 from sluice_checkpoints.protocol.rows import ShardRow
@@ -25,29 +26,6 @@ HOUR = 3600.0
 
 class TooMuchPoison(Refused):
     """More records were found on which `process` raises than `onError.maxExcludedPerHour` allows. This one is not excluded."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
-    """A record that `process` cannot deal with. Its key is (stream, shard, sequence, sub): a letter that is written twice is one.
-
-    Attributes:
-        sequence: of the Kinesis record; sub: its place in an aggregate.
-        arrival_millis: epoch milliseconds.
-        attempts: how often `process` failed with it. error: its exception, with the trace.
-    """
-
-    consumer: str
-    stream: str
-    shard: str
-    sequence: str
-    sub: int
-    arrival_millis: int
-    partition_key: str
-    data: bytes
-    batch: int
-    attempts: int
-    error: str
 
 
 class DeadLetters(Protocol):

@@ -13,12 +13,13 @@ from simulation.spark import Clock, Engine, JobFailed, JobsNotDone, ProcessRaise
 from simulation.turnstile import Process, Waiting
 
 from sluice_checkpoints.errors import ServiceUnavailable, SluiceError
+from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.protocol.lease import MARGIN, LeaseRequest, TakenLease, Watcher, take_over
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer.batches import retention
 from sluice_consumer.batches.consumer import Committed, Consumer
-from sluice_consumer.batches.isolating import DeadLetter, IsolationPorts, Isolator
+from sluice_consumer.batches.isolating import IsolationPorts, Isolator
 from sluice_consumer.batches.isolation import BatchFailure, DoubtLimits, Search
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.config import CheckpointsConfig, Config, MigrateFromConfig, PipelineConfig, StartConfig, StreamConfig

@@ -1,0 +1,103 @@
+"""Folders of dead letters, on a disk or on S3. They are only read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import boto3
+from botocore.exceptions import ClientError
+
+from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.letters.letter import DeadLetter
+
+
+class LetterFolder(Protocol):
+    """Where letters are."""
+
+    def names(self) -> Iterator[str]:
+        """Paths of all of them below the folder, in order."""
+        ...
+
+    def read(self, name: str) -> str:
+        """One of them.
+
+        Raises:
+            Refused: it is not there.
+        """
+        ...
+
+
+class DiskFolder:
+    """A folder of this machine."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def names(self) -> Iterator[str]:
+        """See `LetterFolder`.
+
+        Raises:
+            Refused: there is no such folder.
+        """
+        if not self._root.is_dir():
+            raise Refused(f"--path {self._root}: there is no such folder")
+        return (file.relative_to(self._root).as_posix() for file in sorted(self._root.glob("*/*/*.json")))
+
+    def read(self, name: str) -> str:
+        """See `LetterFolder`."""
+        try:
+            return (self._root / name).read_text(encoding="utf-8")
+        except OSError as error:
+            raise Refused(f"{name}: {error.strerror}") from error
+
+
+class S3Folder:
+    """A prefix of a bucket."""
+
+    def __init__(self, client: Any, bucket: str, prefix: str) -> None:
+        self._client, self._bucket, self._prefix = client, bucket, f"{prefix}/" if prefix else ""
+
+    def names(self) -> Iterator[str]:
+        """See `LetterFolder`.
+
+        Raises:
+            Refused: the bucket does not exist, or may not be read.
+        """
+        try:
+            for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=self._prefix):
+                for found in page.get("Contents", ()):
+                    if found["Key"].endswith(".json"):
+                        yield found["Key"].removeprefix(self._prefix)
+        except ClientError as error:
+            raise Refused(f"--path s3://{self._bucket}/{self._prefix}: {error}") from error
+
+    def read(self, name: str) -> str:
+        """See `LetterFolder`."""
+        try:
+            return str(self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)["Body"].read().decode())
+        except ClientError as error:
+            raise Refused(f"{name}: {error}") from error
+
+
+def folder(path: str, region: str | None, endpoint: str | None) -> LetterFolder:
+    """The folder of a path as `onError.deadLetter.path` has it: s3a://, s3://, file:// or of this machine.
+
+    Raises:
+        Refused: another scheme.
+    """
+    parts = urlsplit(path)
+    if parts.scheme in {"s3", "s3a"}:
+        return S3Folder(boto3.client("s3", region_name=region, endpoint_url=endpoint), parts.netloc, parts.path.strip("/"))
+    if parts.scheme in {"", "file"}:
+        return DiskFolder(Path(parts.path))
+    raise Refused(f"--path {path}: letters are read from s3a:// and file://, not from {parts.scheme}://")
+
+
+def letters(where: LetterFolder, consumer: str | None = None) -> Iterator[tuple[str, DeadLetter]]:
+    """All letters with their names, of one consumer or of all."""
+    for name in where.names():
+        if consumer is None or name.startswith(f"{consumer}/"):
+            yield name, DeadLetter.from_json(where.read(name), name)

@@ -1,0 +1,92 @@
+"""A dead letter, as value and as JSON (docs/dead-letters.md, "What is in a letter"). Pure."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sluice_checkpoints.errors import Refused
+
+FORMAT = "sluice-dead-letter/1"
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A record that `process` cannot deal with. Its key is (stream, shard, sequence, sub): a letter that is written twice is one.
+
+    Attributes:
+        sequence: of the Kinesis record; sub: its place in an aggregate.
+        arrival_millis: epoch milliseconds.
+        attempts: how often `process` failed with it. error: its exception, with the trace.
+    """
+
+    consumer: str
+    stream: str
+    shard: str
+    sequence: str
+    sub: int
+    arrival_millis: int
+    partition_key: str
+    data: bytes
+    batch: int
+    attempts: int
+    error: str
+
+    @property
+    def path(self) -> str:
+        """Where it is below the folder of all letters."""
+        return f"{self.consumer}/{self.shard}/{self.sequence}-{self.sub}.json"
+
+    @property
+    def cause(self) -> str:
+        """The last line of its exception."""
+        return self.error.strip().rpartition("\n")[2]
+
+    def to_json(self) -> str:
+        """The file's content."""
+        arrival = datetime.fromtimestamp(self.arrival_millis / 1000, UTC).isoformat(timespec="milliseconds")
+        values = {
+            "format": FORMAT,
+            "consumer": self.consumer,
+            "stream": self.stream,
+            "shardId": self.shard,
+            "sequenceNumber": self.sequence,
+            "subSequenceNumber": self.sub,
+            "approximateArrivalTimestamp": arrival,
+            "partitionKey": self.partition_key,
+            "data": base64.b64encode(self.data).decode(),
+            "batch": self.batch,
+            "attempts": self.attempts,
+            "error": self.error,
+        }
+        return json.dumps(values, ensure_ascii=False, indent=1) + "\n"
+
+    @staticmethod
+    def from_json(text: str, name: str) -> DeadLetter:
+        """Reads a file's content; `name` is the file's, for errors.
+
+        Raises:
+            Refused: it is no letter of this version's.
+        """
+        try:
+            values = json.loads(text)
+            if values.get("format") != FORMAT:
+                raise Refused(f"{name}: format {values.get('format')!r} is none that this version knows ({FORMAT})")
+            return DeadLetter(
+                consumer=values["consumer"],
+                stream=values["stream"],
+                shard=values["shardId"],
+                sequence=values["sequenceNumber"],
+                sub=int(values["subSequenceNumber"]),
+                arrival_millis=round(datetime.fromisoformat(values["approximateArrivalTimestamp"]).timestamp() * 1000),
+                partition_key=values["partitionKey"],
+                data=base64.b64decode(values["data"], validate=True),
+                batch=int(values["batch"]),
+                attempts=int(values["attempts"]),
+                error=values["error"],
+            )
+        except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
+            raise Refused(f"{name}: is no dead letter of Sluice ({type(error).__name__}: {error})") from error

@@ -1,0 +1,56 @@
+"""The form in which dead letters are kept."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.letters.letter import DeadLetter
+
+LETTER = DeadLetter("c-1", "orders", "shardId-000000000000", "49", 2, 1_700_000_000_123, "k", b"\xff{", 7, 3, "Traceback\n  x\nValueError: no")
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(st.binary(), TEXT, TEXT, st.integers(0, 2**41), st.integers(0, 10**6))
+def test_any_record_and_any_error_are_read_as_they_were_written(data: bytes, key: str, error: str, arrival: int, sub: int) -> None:
+    """Payloads are bytes of any kind, and so may the words of an exception be."""
+    letter = DeadLetter("c", "s", "shardId-1", "7", sub, arrival, key, data, 1, 1, error)
+    assert DeadLetter.from_json(letter.to_json(), "n") == letter
+
+
+def test_its_name_is_that_of_the_record() -> None:
+    """Written again, it is the same file."""
+    assert LETTER.path == "c-1/shardId-000000000000/49-2.json"
+
+
+def test_its_cause_is_the_last_line() -> None:
+    """For a list."""
+    assert LETTER.cause == "ValueError: no"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"format": "sluice-dead-letter/2"}, "format 'sluice-dead-letter/2' is none that this version knows"),
+        ({"data": "%"}, "is no dead letter of Sluice"),
+        ({"approximateArrivalTimestamp": "soon"}, "is no dead letter of Sluice"),
+        ({"subSequenceNumber": None}, "is no dead letter of Sluice"),
+    ],
+)
+def test_what_is_no_letter_is_refused_by_its_name(change: dict[str, Any], said: str) -> None:
+    """Anybody may put a file into the folder."""
+    text = json.dumps(json.loads(LETTER.to_json()) | change)
+    with pytest.raises(Refused, match=f"a/b.json: {said}"):
+        DeadLetter.from_json(text, "a/b.json")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "no"])
+def test_a_file_that_is_something_else_is_refused(text: str) -> None:
+    """By its name, too."""
+    with pytest.raises(Refused, match="n: "):
+        DeadLetter.from_json(text, "n")

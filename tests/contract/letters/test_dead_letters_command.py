@@ -1,0 +1,81 @@
+"""`python -m sluice_checkpoints dead-letters`: letters on a disk, and on a real S3 server."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
+
+import boto3
+import pytest
+from click.testing import CliRunner, Result
+
+from sluice_checkpoints.cli.main import main
+from sluice_checkpoints.letters.letter import DeadLetter
+
+LETTER = DeadLetter("c-1", "orders", "shardId-000000000000", "49", 0, 1_700_000_000_123, "k", b"\xff[red]{", 7, 3, "Traceback\nValueError: [no]")
+LETTERS = [LETTER, replace(LETTER, sequence="50", sub=2), replace(LETTER, consumer="c-2")]
+Run = Callable[..., Result]
+
+
+@pytest.fixture(params=["disk", "S3"])
+def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
+    """Runs the command on a folder with letters."""
+    if request.param == "disk":
+        where = [f"--path=file://{tmp_path}"]
+        for letter in LETTERS:
+            file = tmp_path / letter.path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(letter.to_json())
+    else:
+        request.getfixturevalue("credentials")
+        endpoint, bucket = request.getfixturevalue("s3_endpoint"), f"letters-{uuid4()}"
+        client = boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1")
+        client.create_bucket(Bucket=bucket)
+        for letter in LETTERS:
+            client.put_object(Bucket=bucket, Key=f"dead/{letter.path}", Body=letter.to_json())
+        where = [f"--path=s3a://{bucket}/dead/", f"--s3-endpoint={endpoint}", "--region=us-east-1"]
+    return lambda *arguments: CliRunner().invoke(main, ["dead-letters", *arguments, *where])
+
+
+def test_all_letters_are_listed_with_their_errors(run: Run) -> None:
+    """A line each."""
+    shown = run("list")
+    assert shown.exit_code == 0, shown.output
+    assert shown.output.count("ValueError: [no]") == len(LETTERS)
+    assert "3 dead letters" in shown.output
+
+
+def test_those_of_one_consumer_are_a_document(run: Run) -> None:
+    """For programs."""
+    shown = run("list", "--consumer", "c-2", "--json")
+    (letter,) = json.loads(shown.stdout)["letters"]
+    assert (letter["name"], letter["consumer"]) == (LETTERS[2].path, "c-2")
+
+
+def test_a_letter_is_shown_with_its_record(run: Run) -> None:
+    """Bytes that are no text are escaped; markup is not taken for such."""
+    shown = run("show", LETTERS[1].path)
+    assert "subSequenceNumber  2" in shown.output
+    assert "\\xff[red]{" in shown.output
+    assert "ValueError: [no]" in shown.output
+    document = json.loads(run("show", LETTERS[1].path, "--json").stdout)
+    assert base64.b64decode(document["data"]) == LETTER.data
+
+
+@pytest.mark.parametrize("name", ["c-1/none.json", "../c-1.json", "/etc/passwd"])
+def test_a_letter_that_is_not_there_is_refused(run: Run, name: str) -> None:
+    """By its name; nothing outside of the folder is read."""
+    shown = run("show", name)
+    assert shown.exit_code == 65
+    assert name in shown.output
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    """And a scheme that is not known."""
+    for path in (str(tmp_path / "none"), "ftp://x"):
+        shown = CliRunner().invoke(main, ["dead-letters", "list", "--path", path])
+        assert (shown.exit_code, path in shown.output.replace("\n", "")) == (65, True)
