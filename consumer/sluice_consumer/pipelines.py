@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from sluice_checkpoints.errors import Refused, SluiceError
+from sluice_checkpoints.letters.letter import DeadLetter, DeadLetters
 from sluice_consumer import folders
 
 
@@ -45,6 +46,47 @@ class BatchInfo:
     stream: str
     shards: tuple[str, ...]
     args: Mapping[str, Any] = field(default_factory=dict)
+
+    def reject(self, rows: DataFrame, reason: str) -> int:
+        """Keeps rows of the batch that cannot be dealt with as dead letters (docs/dead-letters.md).
+
+        To be called in the driver, before `process` returns. A row that is rejected again, in a replay, is the same letter. The function leaves the
+        rows out of its sink itself.
+
+        Args:
+            rows: with the columns of a batch; others are left out of the letters.
+            reason: what is wrong with them, for people.
+
+        Returns:
+            How many there were.
+
+        Raises:
+            Refused: there is no `onError.deadLetter`, or a column is missing. SinkUnavailable: the store did not take a letter.
+        """
+        if LETTERS.store is None:
+            raise Refused("info.reject: onError.deadLetter.path is not set, or this is no driver")
+        if missing := [name for name in OF_A_LETTER if name not in rows.columns]:
+            raise Refused(f"info.reject: the rows have no column {missing[0]}; keep the batch's own columns beside yours")
+        letters = [self._letter(row, reason) for row in rows.select(*OF_A_LETTER).collect()]
+        for letter in letters:
+            LETTERS.store.write(letter)
+        return len(letters)
+
+    def _letter(self, row: Row, reason: str) -> DeadLetter:
+        arrival = round(row.approximateArrivalTimestamp.timestamp() * 1000)
+        place = (row.shardId, row.sequenceNumber, row.subSequenceNumber)
+        return DeadLetter(self.consumer, self.stream, *place, arrival, row.partitionKey, bytes(row.data), self.batch, 1, reason)
+
+
+@dataclass
+class DriverLetters:
+    """The store of this process's driver. It is not part of `BatchInfo`, which travels to tasks."""
+
+    store: DeadLetters | None = None
+
+
+LETTERS = DriverLetters()
+OF_A_LETTER = ("shardId", "sequenceNumber", "subSequenceNumber", "approximateArrivalTimestamp", "partitionKey", "data")
 
 
 def console(batch: DataFrame, info: BatchInfo) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.config import BatchConfig, Config, MetricsConfig, StartConfig, parse
+from sluice_consumer.config import BatchConfig, Config, DeadLetterConfig, MetricsConfig, OnErrorConfig, StartConfig, parse
 
 LEAST: dict[str, Any] = {
     "stream": {"name": "orders", "region": "eu-central-1"},
@@ -48,6 +48,9 @@ def test_the_least_configuration_gets_the_defaults() -> None:
         ("force", True, lambda c: c.force),
         ("acceptLossOfBatch", 41, lambda c: c.accept_loss_of_batch == 41),
         ("acceptLossOfBatch", None, lambda c: c.accept_loss_of_batch is None),
+        ("onError", None, lambda c: c.on_error is None),
+        ("onError", {"isolate": False}, lambda c: c.on_error == OnErrorConfig(isolate=False)),
+        ("onError", {"attempts": 5, "deadLetter": {"path": "/l"}}, lambda c: c.on_error == OnErrorConfig(DeadLetterConfig("/l"), attempts=5)),
         ("metrics", {"port": 9404}, lambda c: c.metrics == MetricsConfig(9404)),
         ("metrics", {"port": 0, "address": "::1"}, lambda c: c.metrics == MetricsConfig(0, "::1")),
         ("sparkConf", {"spark.x": "1"}, lambda c: c.spark_conf == {"spark.x": "1"}),
@@ -106,6 +109,10 @@ def test_a_bad_setting_is_refused_by_its_key(path: str, value: object, key: str)
         ("executors", -1, "executors"),
         ("acceptLossOfBatch", 0, "acceptLossOfBatch: 0 is below 1"),
         ("acceptLossOfBatch", "41", "acceptLossOfBatch: '41' is not int"),
+        ("onError", {}, r"onError\.deadLetter\.path: missing"),
+        ("onError", {"deadLetter": {"path": ""}}, r"onError\.deadLetter\.path: missing"),
+        ("onError", {"isolate": False, "attempts": 0}, r"onError\.attempts: 0 is below 1"),
+        ("onError", {"isolate": False, "maxExcludedPerHour": -1}, r"onError\.maxExcludedPerHour: -1 is below 0"),
         ("metrics", {"port": -1}, r"metrics\.port: -1 is below 0"),
         ("metrics", {"port": 65_536}, r"metrics\.port: 65536 is above 65535"),
         ("metrics", {}, r"metrics\.port: missing"),

@@ -7,10 +7,19 @@ import binascii
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Protocol
 
 from sluice_checkpoints.errors import Refused
 
 FORMAT = "sluice-dead-letter/1"
+
+
+class DeadLetters(Protocol):
+    """Where dead letters are kept."""
+
+    def write(self, letter: DeadLetter) -> None:
+        """Returns once the letter is stored for good. Written again, it is the same letter."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.letters.letter import DeadLetter
+from sluice_checkpoints.letters.letter import DeadLetter, DeadLetters
 from sluice_checkpoints.position import END, Position
 from sluice_checkpoints.protocol.isolation import RangeKept, exclude, shorten
 from sluice_checkpoints.protocol.rows import ShardRow
@@ -26,14 +25,6 @@ HOUR = 3600.0
 
 class TooMuchPoison(Refused):
     """More records were found on which `process` raises than `onError.maxExcludedPerHour` allows. This one is not excluded."""
-
-
-class DeadLetters(Protocol):
-    """Where dead letters are kept."""
-
-    def write(self, letter: DeadLetter) -> None:
-        """Returns once the letter is stored for good. Written again, it is the same letter."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sluice_checkpoints.errors import SluiceError
+from sluice_consumer import pipelines
 from sluice_consumer.batches import failures
 from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.batches.failures import Raised
@@ -39,11 +40,12 @@ def isolator(consumer: Consumer, engine: SparkEngine, how: OnErrorConfig, here: 
     Raises:
         Refused: `onError.deadLetter.path` is on a file system that cannot keep letters.
     """
-    if not how.isolate or how.dead_letter is None:
+    letters = pipelines.LETTERS.store = FileLetters(engine.spark, how.dead_letter.path) if how.dead_letter else None
+    if not how.isolate or letters is None:
         return None
     ports = IsolationPorts(
         source=here.source,
-        letters=FileLetters(engine.spark, how.dead_letter.path),
+        letters=letters,
         judge=judged,
         told=told,
         quiet=engine.settled,

@@ -51,6 +51,17 @@ def in_tasks(batch: DataFrame, info: Any) -> None:
     _store(info, batch.rdd.mapPartitions(_checked).collect())
 
 
+def rejecting(batch: DataFrame, info: Any) -> None:
+    """Sorts bad rows out itself, and fails once after that: the replay rejects them again."""
+    bad = batch.filter("decode(data, 'UTF-8') LIKE 'poison%'")
+    rejected = info.reject(bad, "looks poisonous")
+    mark = Path(info.args["path"]) / "failed"
+    if rejected and not mark.exists():
+        mark.touch()
+        raise RuntimeError("once")
+    _store(info, [row for row in batch.collect() if not bytes(row.data).startswith(POISON)])
+
+
 def while_down(batch: DataFrame, info: Any) -> None:
     """Its sink is down for the first calls: a file counts them down."""
     left = Path(info.args["path"]) / "down"

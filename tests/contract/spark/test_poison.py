@@ -126,6 +126,23 @@ def test_a_sink_that_is_down_for_some_calls_excludes_nothing(stream: Put, tmp_pa
     assert sum(map(len, stored(tmp_path).values())) == 800
 
 
+def test_rows_that_process_rejects_are_letters_once(stream: Put, tmp_path: Path) -> None:
+    """Also those of a batch that came again."""
+    there = stream(800, {2: [5, 6], 7: [99]})
+    ended = run(there, tmp_path, "rejecting", isolate=False)
+    assert ended.returncode == 1, ended.stderr[-4000:]
+    assert len(letters(tmp_path)) == 3
+    ended = run(there, tmp_path, "rejecting", isolate=False)
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    found = letters(tmp_path)
+    assert sorted((base64.b64decode(letter["data"]).decode(), letter["error"]) for letter in found) == [
+        ("poison 2/5", "looks poisonous"),
+        ("poison 2/6", "looks poisonous"),
+        ("poison 7/99", "looks poisonous"),
+    ]
+    assert sum(map(len, stored(tmp_path).values())) == 797
+
+
 def test_more_poison_than_is_allowed_ends_the_driver(stream: Put, tmp_path: Path) -> None:
     """What was excluded by then has its letter; the next record stays owed."""
     ended = run(stream(800, {0: [3], 5: [9]}), tmp_path, "in_driver", maxExcludedPerHour=1)

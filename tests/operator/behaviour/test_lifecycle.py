@@ -149,6 +149,21 @@ def test_a_retention_that_is_near_is_a_condition_for_as_long_as_it_is_and_one_ev
     assert world.run(120, until=lambda: not world.condition("RetentionNear"))
 
 
+def test_a_record_that_is_looked_for_is_a_condition_until_it_is_found_and_what_was_left_out_stays() -> None:
+    """One event for the search, whatever its steps say; one for each record."""
+    world = started()
+    for step in ("batch 7 failed", "batch 8 failed"):
+        world.habits.warnings = [f"Isolating: {step}"]
+        assert world.run(30, until=lambda step=step: world.condition("Isolating").get("message") == f"Isolating: {step}")
+    world.habits.warnings = ["PoisonExcluded: record 1/0"]
+    assert world.run(30, until=lambda: not world.condition("Isolating"))
+    assert world.condition("PoisonExcluded")["message"] == "PoisonExcluded: record 1/0"
+    world.habits.warnings = []
+    world.run(30)
+    assert world.condition("PoisonExcluded")["status"] == "True"
+    assert [reason for reason in world.reasons() if reason in {"Isolating", "PoisonExcluded"}] == ["Isolating", "PoisonExcluded"]
+
+
 def test_a_foreign_pod_of_our_name_is_refused_and_named() -> None:
     """Create-or-adopt adopts only what is ours."""
     world = SimulatedCluster()

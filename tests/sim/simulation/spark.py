@@ -311,8 +311,15 @@ class Engine:
             return
         if error is None:
             attempt.job.results[attempt.partition] = dict(attempt.rows)
+            self._kill_others(attempt)
         else:
             self.again(attempt, f"{type(error).__name__}: {error}")
+
+    def _kill_others(self, winner: Attempt) -> None:
+        """Spark kills another attempt of a task that has succeeded; its worker may take a moment."""
+        for other in self.attempts:
+            if other.job is winner.job and other.partition == winner.partition and not other.lost:
+                other.lost, other.deadline, self._trouble = True, other.clock.after(self._lease / 3), True
 
     def lose(self, attempt: Attempt) -> None:
         """The driver gives an attempt up; its executor lives on until it notices."""
