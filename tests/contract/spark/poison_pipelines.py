@@ -39,7 +39,7 @@ def in_driver(batch: DataFrame, info: Any) -> None:
     _store(info, rows)
 
 
-def _checked(rows: Iterator[Any]) -> Iterator[Any]:
+def _checked(rows: Iterable[Any]) -> Iterator[Any]:
     for row in rows:
         if bytes(row.data).startswith(POISON):
             raise ValueError(f"cannot deal with {bytes(row.data).decode()}")

@@ -141,11 +141,17 @@ class Rows:
             self.told.update(record.name for record in self._expired(shard, row["start"]))
         if row["readers"]:  # a close has none: nobody looked
             self._looked_at.add(shard)
-        if row["readers"] and (row["records"] or row["end"]["at"] != "END" or row["start"]["at"] == "TIMESTAMP"):
+        timed = row["readers"] and (row["records"] or row["end"]["at"] != "END" or row["start"]["at"] == "TIMESTAMP")
+        if timed and not self._claims_the_tip(shard, row, bound):
             self._seen_open.add(shard)
         if silent := [record for record in passed if record.name not in self.told]:
             self.breaks("no_record_lost", f"{shard}: {row} passes over {silent}")
         self.contents[shard, row["batch"]] = [Content(tuple(record.name for record in bound), row["generation"])]
+
+    def _claims_the_tip(self, shard: str, row: Row, bound: list[UserRecord]) -> bool:
+        """Whether a shard that had been closed said once more that there is nothing to come yet: its children may be older than that."""
+        closed = row["end"]["at"] != "END" and shard not in self.stream.open_shards
+        return closed and not (bound and row["readTo"] <= bound[-1].arrival)
 
     @staticmethod
     def _begins_with_what_is_there(row: Row, at: str) -> bool:
