@@ -77,10 +77,17 @@ def into_a_lake(dynamodb: str) -> Table:
         for head in (f"{size} B: CPU-s per 1M", "x floor", "records/s", "x floor's time"):
             table.add_column(head, justify="right")
     for kind in into_lake.KINDS:
-        pairs = [into_lake.pair(kind, size, dynamodb) for size in SIZES]
+        pairs = [_said(kind, size, into_lake.pair(kind, size, dynamodb)) for size in SIZES]
         for which, name in enumerate((f"{kind}: Spark alone", f"{kind}: sluice")):
             table.add_row(name, *(cell for pair in pairs for cell in (*_cells(pair[which], pair[0]), f"{pair[which].wall / pair[0].wall:.2f}")))
     return table
+
+
+def _said(kind: str, size: int, pair: tuple[catch_up.Speed, catch_up.Speed]) -> tuple[catch_up.Speed, catch_up.Speed]:
+    """A line for each pair as it comes: all of them take a quarter of an hour."""
+    floor, consumer = pair
+    Console(stderr=True).print(f"{kind}, {size} B: {consumer.wall / floor.wall:.2f} x the time of Spark alone; {floor} {consumer}")
+    return pair
 
 
 def main() -> None:
