@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,9 @@ SETTINGS = {
 """What Delta asks of a session. They count when the session starts, and not later."""
 FASTER = {"spark.databricks.delta.snapshotPartitions": "2"}
 """Delta reads its log in so many tasks for every batch. Its default, 50, doubles the time of a small batch (measured)."""
+
+HALF_MADE = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
+MAKING_SECONDS = 10.0  # for which another driver may be making the table
 
 
 def require(spark: SparkSession) -> None:
@@ -70,13 +74,22 @@ class DeltaTable:
         return Refused(f"{self.field}: {self.place}: there is no such Delta table; set pipeline.args.create: true, or make it: {made}")
 
     def create(self, made: DataFrame, options: RowOptions) -> None:
-        """Makes it with the columns of the rows, if there is none. Of two drivers at once, one may be refused: the other has made it."""
-        spark = made.sparkSession
-        try:
-            spark.sql(self.statement(rows.columns(made), options))
-        except Exception:
-            if not self.exists(spark):
-                raise
+        """Makes it with the columns of the rows, if there is none. Of two drivers at once, one may be refused: the other has made it.
+
+        The other may still be at it: its folder is there, and no version of the table is. Then it is asked for again for some seconds.
+        """
+        spark, patience = made.sparkSession, time.monotonic() + MAKING_SECONDS
+        while True:
+            try:
+                spark.sql(self.statement(rows.columns(made), options))
+            except Exception as error:
+                if self.exists(spark):
+                    return
+                if HALF_MADE not in str(error) or time.monotonic() > patience:
+                    raise
+                time.sleep(MAKING_SECONDS / 50)
+            else:
+                return
 
     def statement(self, columns: str, options: RowOptions) -> str:
         """What makes it, with these columns (DDL)."""
