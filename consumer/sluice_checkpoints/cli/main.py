@@ -34,14 +34,29 @@ REFUSALS = {
 }
 
 
-def _shared(command: Command) -> Command:
-    for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else there."),
-        click.option("--dynamodb-endpoint", callback=cli_options.parse_url, metavar="URL", help="Another DynamoDB than AWS's own."),
-        click.option("--region", required=True, callback=cli_options.parse_region, help="AWS region of tables and stream."),
-    ):
-        command = option(command)
-    return command
+def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Several options as one decorator."""
+
+    def decorated(command: Command) -> Command:
+        for option in options:
+            command = option(command)
+        return command
+
+    return decorated
+
+
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else there.")
+_shared = _options(
+    AS_JSON,
+    click.option("--dynamodb-endpoint", callback=cli_options.parse_url, metavar="URL", help="Another DynamoDB than AWS's own."),
+    click.option("--region", required=True, callback=cli_options.parse_region, help="AWS region of tables and stream."),
+)
+_letters = _options(
+    AS_JSON,
+    click.option("--s3-endpoint", callback=cli_options.parse_url, metavar="URL", help="Another S3 than AWS's own."),
+    click.option("--region", help="AWS region of the bucket."),
+    click.option("--path", required=True, help="As in onError.deadLetter.path: s3a://bucket/folder, or a folder of this machine."),
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -147,25 +162,13 @@ def dead_letters() -> None:
     """Records on which `process` raised: what spec.onError left out (docs/dead-letters.md)."""
 
 
-def _letters(command: Command) -> Command:
-    for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else there."),
-        click.option("--s3-endpoint", callback=cli_options.parse_url, metavar="URL", help="Another S3 than AWS's own."),
-        click.option("--region", help="AWS region of the bucket."),
-        click.option("--path", required=True, help="As in onError.deadLetter.path: s3a://bucket/folder, or a folder of this machine."),
-    ):
-        command = option(command)
-    return command
-
-
 @dead_letters.command("list")
 @click.option("--consumer", metavar="ID", help="Only those of this consumerId.")
 @_letters
 def list_letters(path: str, region: str | None, s3_endpoint: str | None, consumer: str | None, *, as_json: bool) -> None:
     """A line a letter."""
     output = report.Output(as_json=as_json)
-    listed = lambda: cli_letters.list_(folder(path, region, s3_endpoint), consumer, output)  # noqa: E731
-    sys.exit(_guarded(output, listed, terminal=False))
+    sys.exit(_guarded(output, lambda: cli_letters.list_(folder(path, region, s3_endpoint), consumer, output), terminal=False))
 
 
 @dead_letters.command("show")
@@ -174,8 +177,7 @@ def list_letters(path: str, region: str | None, s3_endpoint: str | None, consume
 def show_letter(path: str, region: str | None, s3_endpoint: str | None, name: str, *, as_json: bool) -> None:
     """One letter, by the name that `list` has: the record and its exception."""
     output = report.Output(as_json=as_json)
-    shown = lambda: cli_letters.show(folder(path, region, s3_endpoint), name, output)  # noqa: E731
-    sys.exit(_guarded(output, shown, terminal=False))
+    sys.exit(_guarded(output, lambda: cli_letters.show(folder(path, region, s3_endpoint), name, output), terminal=False))
 
 
 def _guarded(output: report.Output, command: Callable[[], None], *, terminal: bool = True) -> int:

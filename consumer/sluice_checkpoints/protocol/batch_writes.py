@@ -174,8 +174,20 @@ class BatchSteps:
         Raises:
             Fenced: a later epoch took over. LostRace: a late task bound it after all; the batch may not be committed by this epoch.
         """
-        closed = replace(row, batch=batch, start=row.end, first=None, records=0, readers={}, replays=0, size=0, note=None, calls={}, iterator=None)
-        closed = replace(closed, excluded=0)
+        closed = replace(
+            row,
+            batch=batch,
+            start=row.end,
+            first=None,
+            records=0,
+            readers={},
+            replays=0,
+            size=0,
+            note=None,
+            calls={},
+            iterator=None,
+            excluded=0,
+        )
         outcome = self.table.write(
             Update(
                 row.key,

@@ -145,7 +145,7 @@ class Isolator:
         return DeadLetter(consumer, stream, row.id, sequence, sub, arrival, key, data, row.batch, attempts, self._ports.told(error))
 
     def _read(self, row: ShardRow) -> Fetched:
-        return self._ports.source.replay(BoundRange(row.id, row.start, row.end, row.first, row.records))
+        return self._ports.source.replay(BoundRange.of(row))
 
     def _wait(self, seconds: float, error: Exception) -> None:
         if seconds and self._ports.wait(seconds):

@@ -199,7 +199,7 @@ def holds_first(client: KinesisClient, row: ShardRow) -> bool:
 def _left(source: Replays, row: ShardRow) -> Fetched | None:
     """What is left of a range, or None when all of it is there after all."""
     try:
-        source.replay(BoundRange(row.id, row.start, row.end, row.first, row.records))
+        source.replay(BoundRange.of(row))
     except ReplayShort as short:
         left = short.left
         if left is not None and not (short.met or expired(row, left)):

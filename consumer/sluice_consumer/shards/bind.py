@@ -83,7 +83,7 @@ def _replay(store: CheckpointStore, source: ShardSource, task: Task, row: ShardR
     former = store.register(task.epoch, task.batch, row.id, task.reader)
     if former is not None:
         task.wait(task.lease_seconds)
-    return source.replay(BoundRange(row.id, row.start, row.end, row.first, row.records))
+    return source.replay(BoundRange.of(row))
 
 
 def _range(fetched: Fetched, row: ShardRow, calls: Counts) -> Range:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sluice_checkpoints.position import Position
-from sluice_checkpoints.protocol.rows import Child
+from sluice_checkpoints.protocol.rows import Child, ShardRow
 from sluice_consumer.shards.collect import RecordColumnSet
 
 
@@ -49,6 +49,11 @@ class BoundRange:
     end: Position
     first: str | None
     records: int
+
+    @staticmethod
+    def of(row: ShardRow) -> BoundRange:
+        """The range that a row has."""
+        return BoundRange(row.id, row.start, row.end, row.first, row.records)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,12 @@ def slow_stream(aws: StreamConfig) -> StreamConfig:
     return replace(aws, name=name)
 
 
+def stream_document(stream: StreamConfig) -> dict[str, str | None]:
+    """The stream, as a configuration file has it."""
+    names = {"name": stream.name, "region": stream.region}
+    return names | {"kinesisEndpoint": stream.kinesis_endpoint, "dynamodbEndpoint": stream.dynamodb_endpoint}
+
+
 def configuration(aws: StreamConfig, entrypoint: str, **batch: Any) -> Config:
     """A configuration with a table of its own."""
     table = CheckpointsConfig(f"spark-{uuid4()}")

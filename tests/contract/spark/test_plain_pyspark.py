@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import boto3
 import pytest
-from conftest_spark import configuration
+from conftest_spark import configuration, stream_document
 from pipelines_of_tests import seen
 from pyspark.sql import SparkSession
 
@@ -79,12 +79,7 @@ def document(config: Config, tmp_path: Path, **more: Any) -> Path:
     stream = config.stream
     path = tmp_path / "consumer.json"
     written = {
-        "stream": {
-            "name": stream.name,
-            "region": stream.region,
-            "kinesisEndpoint": stream.kinesis_endpoint,
-            "dynamodbEndpoint": stream.dynamodb_endpoint,
-        },
+        "stream": stream_document(stream),
         "checkpoints": {"table": config.checkpoints.table},
         "pipeline": {"entrypoint": "sluice_consumer.pipelines:parquet", "args": {"path": (tmp_path / "sink").as_uri()}},
         "batch": {"intervalSeconds": 0.2},

@@ -16,6 +16,7 @@ from uuid import uuid4
 
 import boto3
 import pytest
+from conftest_spark import stream_document
 
 from sluice_consumer.config import StreamConfig
 
@@ -52,12 +53,7 @@ def run(stream: StreamConfig, folder: Path, pipeline: str, **on_error: Any) -> s
     """Runs a consumer until the tip."""
     (folder / "sink").mkdir(exist_ok=True)
     document = {
-        "stream": {
-            "name": stream.name,
-            "region": stream.region,
-            "kinesisEndpoint": stream.kinesis_endpoint,
-            "dynamodbEndpoint": stream.dynamodb_endpoint,
-        },
+        "stream": stream_document(stream),
         "checkpoints": {"table": f"poison-{stream.name[-12:]}"},
         "pipeline": {"entrypoint": f"poison_pipelines:{pipeline}", "args": {"path": str(folder / "sink")}},
         "batch": {"intervalSeconds": 0.2, "maxRecordsPerShard": 1000},

@@ -20,6 +20,7 @@ from uuid import uuid4
 import pytest
 from conftest_spark import SLOW_RECORDS as RECORDS
 from conftest_spark import SLOW_SHARDS as SHARDS
+from conftest_spark import stream_document
 from pyspark.sql import SparkSession
 from streaming_app import ORDER
 
@@ -80,12 +81,7 @@ def stories(slow_stream: StreamConfig, tmp_path_factory: pytest.TempPathFactory)
     def story(sink: str, moments: tuple[str, ...]) -> Story:
         stream = slow_stream
         config = {
-            "stream": {
-                "name": stream.name,
-                "region": stream.region,
-                "kinesisEndpoint": stream.kinesis_endpoint,
-                "dynamodbEndpoint": stream.dynamodb_endpoint,
-            },
+            "stream": stream_document(stream),
             "checkpoints": {"table": f"deaths-{uuid4()}"},
             "pipeline": {"entrypoint": "unused:unused"},
             "batch": {"maxRecordsPerShard": 3},

@@ -14,6 +14,7 @@ from mutants import Apply, IgnoreConditions, Mutant, Patch, entering
 from simulation import world
 
 from sluice_checkpoints.protocol.store import CheckpointStore
+from sluice_checkpoints.protocol.table import Equals
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +67,16 @@ def without_condition(patch: Patch, method: str, drop: Callable[[Any], bool], ki
     """Takes conditions out of the writes that one method of a store makes."""
     real = getattr(kind, method)
     patch.setattr(kind, method, lambda self, *args: real(ignoring(self, drop), *args))
+
+
+def write_without(patch: Patch, module: Any, write: str, dropped: set[str]) -> None:
+    """Takes conditions on these attributes out of a write that a module calls: a function of a store."""
+    real = getattr(module, write)
+
+    def drops(condition: Any) -> bool:
+        return isinstance(condition, Equals) and condition.path[0] in dropped
+
+    patch.setattr(module, write, lambda store, *args: real(ignoring(store, drops), *args))
 
 
 def clock_of(patch: Patch) -> Callable[[], int]:

@@ -1,4 +1,4 @@
-"""Mutants of the one write that changes what a bound batch contains, and of what comes before it (docs/protocol.md, "Retention")."""
+"""Mutants of the write that accepts a loss, and of what comes before it (docs/protocol.md, "Retention")."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from simulation import habits
-from simulation.mutant import Patch, ignoring, mutant
+from simulation.mutant import Patch, mutant, write_without
 
 from sluice_checkpoints.protocol.rows import ShardRow
-from sluice_checkpoints.protocol.table import Equals
 from sluice_consumer.batches import planner, retention
 from sluice_consumer.batches.retention import Loss
 from sluice_consumer.shards import bind, reader
@@ -22,12 +21,7 @@ ONE_KIND: dict[str, Any] = {"processes": (habits.READ,), "limit": 3}
 
 def _forfeits(patch: Patch, dropped: set[str]) -> None:
     """Takes conditions out of the write that accepts a loss."""
-    real = retention.forfeit
-
-    def forfeit(store: Any, *args: Any) -> ShardRow:
-        return real(ignoring(store, lambda c: isinstance(c, Equals) and c.path[0] in dropped), *args)
-
-    patch.setattr(retention, "forfeit", forfeit)
+    write_without(patch, retention, "forfeit", dropped)
 
 
 @mutant("a loss is accepted by an epoch that was fenced", "Retention: forfeit, my generation", stories="a_late_acceptance_beside_another")

@@ -6,22 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from simulation import epochs
-from simulation.mutant import Patch, ignoring, mutant
+from simulation.mutant import Patch, mutant, write_without
 
 from sluice_checkpoints.errors import ServiceUnavailable
-from sluice_checkpoints.protocol.table import Equals
 from sluice_consumer.batches import isolating, isolation
 from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.batches.isolation import BatchFailure
 from sluice_consumer.shards import reader
-
-
-def _without(patch: Patch, write: str, dropped: set[str]) -> None:
-    """Takes conditions out of one of the two writes."""
-    real = getattr(isolating, write)
-    drops = lambda condition: isinstance(condition, Equals) and condition.path[0] in dropped  # noqa: E731
-    patch.setattr(isolating, write, lambda store, *args: real(ignoring(store, drops), *args))
-
 
 ALL = {"generation", "batch", "first", "records", "end"}
 
@@ -29,13 +20,13 @@ ALL = {"generation", "batch", "first", "records", "end"}
 @mutant("a batch is shortened by whoever comes late", "Poison: shorten, my generation", stories="a_late_shortening")
 def shorten_blindly(patch: Patch) -> None:
     """What a later batch contains is written over."""
-    _without(patch, "shorten", ALL)
+    write_without(patch, isolating, "shorten", ALL)
 
 
 @mutant("a record is excluded by whoever comes late", "Poison: exclude, my generation", stories="a_late_exclusion")
 def exclude_blindly(patch: Patch) -> None:
     """The owner finds another range than it has looked at, and cannot go on."""
-    _without(patch, "exclude", ALL)
+    write_without(patch, isolating, "exclude", ALL)
 
 
 @mutant(
