@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 
 from sluice_checkpoints.cli.main import main
 from sluice_checkpoints.letters.letter import DeadLetter
+from sluice_lab.aws.emulators import S3_ACCESS_KEY, S3_SECRET_KEY
 
 LETTER = DeadLetter("c-1", "orders", "shardId-000000000000", "49", 0, 1_700_000_000_123, "k", b"\xff[red]{", 7, 3, "Traceback\nValueError: [no]")
 LETTERS = [LETTER, replace(LETTER, sequence="50", sub=2), replace(LETTER, consumer="c-2")]
@@ -22,7 +23,7 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture(params=["disk", "S3"])
-def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
+def run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs the command on a folder with letters."""
     if request.param == "disk":
         where = [f"--path=file://{tmp_path}"]
@@ -31,7 +32,8 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(letter.to_json())
     else:
-        request.getfixturevalue("credentials")
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", S3_ACCESS_KEY)  # other tests of the process may have set others
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", S3_SECRET_KEY)
         endpoint, bucket = request.getfixturevalue("s3_endpoint"), f"letters-{uuid4()}"
         client = boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1")
         client.create_bucket(Bucket=bucket)
