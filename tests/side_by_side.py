@@ -14,6 +14,7 @@ from xdist.scheduler import LoadScopeScheduling
 GROUPS = {  # the first that fits; those above take longest, and are begun first
     "tests/contract/spark/test_streaming_deaths.py": "deaths",
     "tests/contract/spark/test_poison.py": "poison",
+    "tests/contract/spark/test_overdue.py": "overdue",
     "tests/contract/spark/test_ordinary_queries.py": "queries",
     "tests/contract/spark/": "spark",
     "tests/consumer/test_schema.py": "sinks",

@@ -18,6 +18,7 @@ Item = dict[str, Any]
 FORMAT = 1
 CONSUMER = "consumer"
 MIGRATION = "migration"
+ISOLATION = "isolation"
 SHARD_PREFIX = "shard/"
 BOOTSTRAP_PREFIX = "bootstrap/"
 

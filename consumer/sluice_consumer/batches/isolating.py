@@ -8,23 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.letters.letter import DeadLetter, DeadLetters
 from sluice_checkpoints.position import END, Position
-from sluice_checkpoints.protocol.isolation import RangeKept, exclude, shorten
+from sluice_checkpoints.protocol.isolation import RangeKept, shorten
+from sluice_checkpoints.protocol.isolation_note import noted
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches.consumer import Committed, Consumer
-from sluice_consumer.batches.isolation import BatchFailure, Content, Exclude, Retry, Search, Shorten
+from sluice_consumer.batches.excluding import ExclusionPorts, Exclusions
+from sluice_consumer.batches.isolation import BatchFailure, Content, Exclude, Retry, Search, Shorten, Step
+from sluice_consumer.batches.noted import restored, stored
 from sluice_consumer.batches.planner import BatchPlan
-from sluice_consumer.batches.retention import Replays
 from sluice_consumer.shards.ranges import BoundRange, Fetched
 
 POLL_SECONDS = 0.5
-HOUR = 3600.0
-
-
-class TooMuchPoison(Refused):
-    """More records were found on which `process` raises than `onError.maxExcludedPerHour` allows. This one is not excluded."""
 
 
 @dataclass(frozen=True)
@@ -32,24 +27,20 @@ class IsolationPorts:
     """What the driver brings.
 
     Attributes:
-        source: reads a bound range again.
-        letters: where dead letters go.
+        excluding: what excluding a record needs.
         judge: what an exception of `process` is; None: it is none of its own, and ends the epoch.
-        told: an exception in words, with its trace.
         quiet: whether no task of this epoch can be working.
         wait: sleeps so many seconds; True: the driver is to drain.
-        most: records excluded in an hour, by this epoch.
+        clock: monotonic seconds, those of failures.
         state: why a batch came again, each time that it does; None: it passed.
         excluded: which record was excluded.
     """
 
-    source: Replays
-    letters: DeadLetters
+    excluding: ExclusionPorts
     judge: Callable[[Exception], BatchFailure | None]
-    told: Callable[[Exception], str]
     quiet: Callable[[], bool]
     wait: Callable[[float], bool]
-    most: int = 100
+    clock: Callable[[], float]
     state: Callable[[str | None], None] = lambda _line: None
     excluded: Callable[[str], None] = lambda _line: None
 
@@ -58,9 +49,13 @@ class Isolator:
     """Deals with batches that fail, in one epoch."""
 
     def __init__(self, consumer: Consumer, ports: IsolationPorts, search: Search) -> None:
-        """`search`: as it begins, with nothing known."""
+        """`search`: as it begins, with nothing known. Reads what the driver before has noted of the batch that is open now."""
+        note = noted(consumer.store)
         self._consumer, self._ports, self.search = consumer, ports, search
-        self._excluded: list[float] = []  # when, monotonic seconds
+        self._exclusions = Exclusions(consumer, ports.excluding, note)
+        self._uncounted: str | None = None
+        if note.batch == consumer.view.committed + 1:
+            self.search, self._uncounted = restored(search, note.search, ports.clock()), note.failed
 
     def restricted(self, plan: BatchPlan) -> BatchPlan:
         """The part of a plan that the search wants. A batch that was begun stays as it is."""
@@ -91,65 +86,75 @@ class Isolator:
         if failure is None:
             raise error
         while not self._ports.quiet():
-            self._wait(POLL_SECONDS, error)
+            if self._ports.wait(POLL_SECONDS):
+                raise error
         rows = self._consumer.settled(plan)
-        content = _content(rows)
-        if not content:
+        if not _content(rows):
             raise error
-        before = self.search
-        self.search, step = self.search.failed(content, failure, self._others(content))
+        if self._take(plan, rows, failure):
+            raise error
+
+    def resumes(self, plan: BatchPlan) -> bool:
+        """Counts the failure that the driver before has noted of this batch, and makes what follows ready. False: there was none.
+
+        It is counted once: the note is written again without it, before anything follows from it.
+
+        Raises:
+            See `failed`.
+        """
+        error, self._uncounted = self._uncounted, None
+        if error is None:
+            return False
+        rows = self._consumer.settled(plan) if plan.replay else ()
+        if not _content(rows):
+            self._note(plan.number)
+            return False
+        self._take(plan, rows, BatchFailure(error, transient=False, at=self._ports.clock(), told=self._exclusions.note.told or error), noted=True)
+        return True
+
+    def overdue(self, number: int, error: str, told: str) -> None:
+        """Notes for the next driver that `process` did not end in a batch; this one is about to end.
+
+        Raises:
+            Fenced: a later epoch took over. ServiceUnavailable: nothing was noted.
+        """
+        self._note(number, failed=error, told=told)
+
+    def _take(self, plan: BatchPlan, rows: Sequence[ShardRow], failure: BatchFailure, *, noted: bool = False) -> bool:
+        """The next step of the search, and whether the driver is to drain instead of waiting."""
+        content, before = _content(rows), self.search
+        self.search, step = before.failed(content, failure, self._others(content))
+        if noted:
+            self._note(plan.number)
         if isinstance(step, Exclude):
-            self._exclude(next(row for row in rows if row.records), before.evidence.failures + 1, failure.at, error)
-            return
+            self._exclude(next(row for row in rows if row.records), before.evidence.failures + 1, failure.told)
+            return False
         self._ports.state(_told(plan, content, step, failure))
         if isinstance(step, Shorten):
             for row in rows:
                 self._shorten(row, min(row.records, step.keep.get(row.id, 0)))
-        self._wait(step.seconds, error)
+        return self._waits(step)
+
+    def _waits(self, step: Retry | Shorten) -> bool:
+        return bool(step.seconds) and self._ports.wait(step.seconds)
+
+    def _note(self, number: int, failed: str | None = None, told: str | None = None) -> None:
+        known = stored(self.search, self._ports.clock())
+        self._exclusions.write(replace(self._exclusions.note, batch=number, search=known, failed=failed, told=told))
 
     def _others(self, content: Content) -> list[str]:
         view = self._consumer.view
         return [row.id for row in view.rows.values() if row.end != END and row.joins <= view.number and row.id not in content]
 
-    def _exclude(self, row: ShardRow, attempts: int, now: float, error: Exception) -> None:
-        """The dead letter first; then the record is not read again.
-
-        Raises:
-            TooMuchPoison: the limit is reached.
-        """
-        self._excluded = [at for at in self._excluded if now - at < HOUR]
-        if len(self._excluded) >= self._ports.most:
-            raise TooMuchPoison(
-                f"onError.maxExcludedPerHour: {len(self._excluded)} records went to the dead letters within an hour, and {row.id} has another one at "
-                f"{row.first}; find out what is wrong with them, or raise the limit"
-            )
-        letter = self._letter(row, attempts, error)
-        self._ports.letters.write(letter)
-        self._consumer.know(exclude(self._consumer.store, self._consumer.epoch, row))
-        self._excluded.append(now)
+    def _exclude(self, row: ShardRow, attempts: int, told: str) -> None:
+        record = self._exclusions.exclude(row, attempts, told)
         self._ports.state(None)
-        self._ports.excluded(
-            f"{row.id}: record {letter.sequence}/{letter.sub} failed {attempts} times; it is in the dead letters, and not in batch {row.batch}"
-        )
+        self._ports.excluded(f"{row.id}: record {record} failed {attempts} times; it is in the dead letters, and not in batch {row.batch}")
 
     def _shorten(self, row: ShardRow, keep: int) -> None:
         if keep < row.records:
-            kept = part(self._read(row), row, keep)
+            kept = part(self._ports.excluding.source.replay(BoundRange.of(row)), row, keep)
             self._consumer.know(shorten(self._consumer.store, self._consumer.epoch, row, kept))
-
-    def _letter(self, row: ShardRow, attempts: int, error: Exception) -> DeadLetter:
-        assert self._consumer.row is not None  # noqa: S101 - begin() set it
-        assert self._consumer.identity is not None  # noqa: S101 - begin() set it
-        ((sequence, sub, key, data, arrival),) = self._read(row).columns.rows()
-        consumer, stream = self._consumer.row.consumer_id, self._consumer.identity.name
-        return DeadLetter(consumer, stream, row.id, sequence, sub, arrival, key, data, row.batch, attempts, self._ports.told(error))
-
-    def _read(self, row: ShardRow) -> Fetched:
-        return self._ports.source.replay(BoundRange.of(row))
-
-    def _wait(self, seconds: float, error: Exception) -> None:
-        if seconds and self._ports.wait(seconds):
-            raise error
 
 
 def part(fetched: Fetched, row: ShardRow, keep: int) -> RangeKept:
@@ -168,9 +173,10 @@ def _content(rows: Sequence[ShardRow]) -> Content:
     return {row.id: row.records for row in rows if row.records}
 
 
-def _told(plan: BatchPlan, content: Content, step: Retry | Shorten, failure: BatchFailure) -> str:
+def _told(plan: BatchPlan, content: Content, step: Step, failure: BatchFailure) -> str:
     count, shards = sum(content.values()), len(content)
     kept = sum(step.keep.values()) if isinstance(step, Shorten) else count
     what = f"the same {count}" if kept == count else f"{kept} of its {count}" if kept else f"others before its {count}"
     why = "it cannot be helped but by waiting" if failure.transient else failure.error
-    return f"batch {plan.number} failed ({why}); {what} records of {shards} shards come again in {step.seconds:g} s"
+    seconds = 0.0 if isinstance(step, Exclude) else step.seconds
+    return f"batch {plan.number} failed ({why}); {what} records of {shards} shards come again in {seconds:g} s"

@@ -37,11 +37,13 @@ class BatchFailure:
         error: what raised, so that two failures can be compared (`failures.signature`).
         transient: waiting is its cure (`failures.is_transient`).
         at: monotonic seconds.
+        told: the exception with its trace, for a dead letter.
     """
 
     error: str
     transient: bool
     at: float
+    told: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

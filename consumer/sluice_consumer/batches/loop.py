@@ -97,6 +97,8 @@ class Loop:
         """The batch as committed; None: it failed, and what follows is ready."""
         if self._isolator is None:
             return self._consumer.run(plan, self._engine)
+        if self._isolator.resumes(plan):
+            return None
         plan = self._isolator.restricted(plan)
         try:
             committed = self._consumer.run(plan, self._engine)

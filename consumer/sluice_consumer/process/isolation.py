@@ -12,6 +12,7 @@ from sluice_checkpoints.errors import SluiceError
 from sluice_consumer import pipelines
 from sluice_consumer.batches import failures
 from sluice_consumer.batches.consumer import Consumer
+from sluice_consumer.batches.excluding import ExclusionPorts
 from sluice_consumer.batches.failures import Raised
 from sluice_consumer.batches.isolating import IsolationPorts, Isolator
 from sluice_consumer.batches.isolation import BatchFailure, Search
@@ -44,13 +45,11 @@ def isolator(consumer: Consumer, engine: SparkEngine, how: OnErrorConfig, here: 
     if not how.isolate or letters is None:
         return None
     ports = IsolationPorts(
-        source=here.source,
-        letters=letters,
+        excluding=ExclusionPorts(here.source, letters, how.max_excluded_per_hour, hour=lambda: int(time.time() // 3600)),
         judge=judged,
-        told=told,
         quiet=engine.settled,
         wait=here.drain.wait,
-        most=how.max_excluded_per_hour,
+        clock=time.monotonic,
         state=here.state,
         excluded=here.excluded,
     )
@@ -62,7 +61,7 @@ def judged(error: Exception) -> BatchFailure | None:
     seen = raised(error)
     if isinstance(error, SluiceError) or failures.is_own(seen):
         return None
-    return BatchFailure(failures.signature(seen), transient=failures.is_transient(seen), at=time.monotonic())
+    return BatchFailure(failures.signature(seen), transient=failures.is_transient(seen), at=time.monotonic(), told=seen.trace)
 
 
 def raised(error: Exception) -> Raised:

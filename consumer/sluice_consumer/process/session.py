@@ -21,7 +21,7 @@ from sluice_checkpoints.protocol.store import Epoch
 from sluice_checkpoints.stream.model import StreamIdentity
 from sluice_consumer import logs
 from sluice_consumer.batches import planner, retention
-from sluice_consumer.batches.consumer import Committed, Consumer
+from sluice_consumer.batches.consumer import Committed, Consumer, Engine
 from sluice_consumer.batches.isolating import Isolator
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.config import Config
@@ -30,7 +30,8 @@ from sluice_consumer.metrics.driver import DriverMetrics
 from sluice_consumer.metrics.progress import Backfill, BatchProgress
 from sluice_consumer.metrics.requests import RequestFigures
 from sluice_consumer.metrics.rows import RowFigures
-from sluice_consumer.process import isolation, source_watch, wiring
+from sluice_consumer.process import isolation, overdue, source_watch, wiring
+from sluice_consumer.process.batch_watch import BatchWatch
 from sluice_consumer.process.pod import Reporter
 from sluice_consumer.shards.new_records import NewRecords
 from sluice_consumer.shards.probe import Probe
@@ -126,7 +127,17 @@ class Session:
             begun=lambda number: self._reporter.update(openBatch=number),
         )
         self._reporter.update(phase="Running", deadline=None, **self._progress.report())
-        Loop(self.consumer, engine, rhythm, self._drain, self._isolator(engine)).run()
+        isolator = self._isolator(engine)
+        Loop(self.consumer, self._watched(engine, isolator), rhythm, self._drain, isolator).run()
+
+    def _watched(self, engine: SparkEngine, isolator: Isolator | None) -> Engine:
+        """The engine, with an eye on how long a batch takes if the configuration sets a limit."""
+        limits = overdue.limits(self._config.batch)
+        if limits is None:
+            return engine
+        watch = BatchWatch(engine, limits, overdue.ports(engine.spark, isolator, self._say))
+        watch.start()
+        return watch
 
     def _isolator(self, engine: SparkEngine) -> Isolator | None:
         if self._config.on_error is None:

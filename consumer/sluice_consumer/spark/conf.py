@@ -76,7 +76,15 @@ def _defaults(config: Config) -> dict[str, str]:
         "spark.sql.shuffle.partitions": "4",
         "spark.driver.defaultJavaOptions": NO_BOUNDS_CHECKS,
         "spark.executor.defaultJavaOptions": NO_BOUNDS_CHECKS,
+        **_stacks(config),
     }
+
+
+def _stacks(config: Config) -> dict[str, str]:
+    """Python workers say where they stand, in time before a batch is overdue, and again."""
+    if config.batch.max_seconds is None:
+        return {}
+    return {"spark.python.worker.tracebackDumpIntervalSeconds": str(max(1, int(config.batch.max_seconds / 2)))}
 
 
 def _protocol() -> dict[str, str]:

@@ -121,6 +121,13 @@ class SparkStatus:
         latest = (self._store.lastStageAttempt(stage) for stage in stages(self._store, jobs))
         return any(stage.attemptId() or stage.numFailedTasks() or stage.numKilledTasks() for stage in latest)
 
+    def moved(self) -> tuple[int, ...]:
+        """Numbers that change when a job begins, a task ends or records move. Those of running tasks come with the executors' heartbeats."""
+        stages = list(each(self._store.activeStages()))
+        read = sum(s.inputRecords() + s.inputBytes() + s.shuffleReadRecords() for s in stages)
+        written = sum(s.outputRecords() + s.outputBytes() + s.shuffleWriteRecords() for s in stages)
+        return self.begun(), sum(s.stageId() + s.numCompleteTasks() for s in stages), int(read), int(written)
+
     # -- events --------------------------------------------------------------------------------------------------------------------
 
     def drained(self, seconds: float) -> bool:

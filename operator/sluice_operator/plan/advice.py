@@ -39,7 +39,10 @@ FAILURES: dict[str, Advice] = {
     "ExecutorsPending": Advice(
         "waits; Spark asks for executors again", "Read in the driver's log why Spark gets none: a quota, an admission policy", late=True
     ),
-    "BatchOverdue": Advice("waits: `process` may still end", "Read the driver's log; raise spec.progressDeadlineSeconds if such batches are wanted"),
+    "BatchOverdue": Advice(
+        "waits: `process` may still end; where spec.batch.maxSeconds ended the driver, starts the next attempt with backoff",
+        "Read in the driver's log where `process` stands; raise spec.progressDeadlineSeconds and spec.batch.maxSeconds if such batches are wanted",
+    ),
     "DriverStarting": Advice("waits", "Read the driver's log", late=True),
     "SpecChanged": Advice("waits until the driver before has ended its work", "Read the driver's log", late=True),
     "Migrating": Advice("waits for the Job", "Read the log of the Job's pod", late=True),

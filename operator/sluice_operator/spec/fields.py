@@ -143,6 +143,16 @@ class BatchSpec(SpecPart):
     """Bytes; default 8 MiB."""
     shards_per_task: Annotated[int, Field(ge=1, le=1000)] = 8
     """Shards read side by side by one Spark task; default 8."""
+    max_seconds: Annotated[int, Field(ge=10, le=86_400)] | None = None
+    """A batch that takes longer, and of which nothing moves, ends the driver: reason BatchOverdue. Default: no limit."""
+    max_seconds_moving: Annotated[int, Field(ge=10, le=604_800)] | None = None
+    """The same for a batch of which records still move; default four times maxSeconds."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.max_seconds_moving is not None and (self.max_seconds is None or self.max_seconds_moving < self.max_seconds):
+            raise ValueError("maxSecondsMoving: is for a batch that maxSeconds does not end; set both, this one not below the other")
+        return self
 
 
 class DeadLetterSpec(SpecPart):

@@ -8,5 +8,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from conftest_spark import aws, slow_stream
+from poison_program import stream
 
-__all__ = ["aws", "slow_stream"]
+__all__ = ["aws", "slow_stream", "stream"]

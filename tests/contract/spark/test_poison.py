@@ -6,80 +6,13 @@ import base64
 import json
 import math
 import os
-import subprocess
-import sys
-from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-from uuid import uuid4
 
-import boto3
 import pytest
-from conftest_spark import stream_document
-
-from sluice_consumer.config import StreamConfig
+from poison_program import ATTEMPTS, SHARDS, Put, letters, record, run, stored
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-SHARDS, ATTEMPTS = 8, 3
 MANY = int(os.environ.get("SLUICE_POISON_RECORDS", "20000"))
-HERE = Path(__file__).parent
-Put = Callable[[int, dict[int, list[int]]], StreamConfig]
-
-
-@pytest.fixture
-def stream(aws: StreamConfig) -> Put:
-    """Makes a stream of so many records, dealt to its shards in turn; some are poison: places within their shards, by shard."""
-
-    def put(records: int, poison: dict[int, list[int]]) -> StreamConfig:
-        client = boto3.client("kinesis", endpoint_url=aws.kinesis_endpoint, region_name=aws.region)
-        name = f"poison-{uuid4()}"
-        client.create_stream(StreamName=name, ShardCount=SHARDS)
-        client.get_waiter("stream_exists").wait(StreamName=name, WaiterConfig={"Delay": 1})
-        for n in range(0, records, 500):
-            client.put_records(StreamName=name, Records=[_record(i, poison) for i in range(n, min(n + 500, records))])
-        return StreamConfig(name, aws.region, aws.kinesis_endpoint, aws.dynamodb_endpoint)
-
-    return put
-
-
-def _record(i: int, poison: dict[int, list[int]]) -> dict[str, Any]:
-    shard, place = i % SHARDS, i // SHARDS
-    data = f"poison {shard}/{place}" if place in poison.get(shard, ()) else str(i)
-    return {"Data": data.encode(), "PartitionKey": "k", "ExplicitHashKey": str(shard * 2**128 // SHARDS + 1)}
-
-
-def run(stream: StreamConfig, folder: Path, pipeline: str, **on_error: Any) -> subprocess.CompletedProcess[str]:
-    """Runs a consumer until the tip."""
-    (folder / "sink").mkdir(exist_ok=True)
-    document = {
-        "stream": stream_document(stream),
-        "checkpoints": {"table": f"poison-{stream.name[-12:]}"},
-        "pipeline": {"entrypoint": f"poison_pipelines:{pipeline}", "args": {"path": str(folder / "sink")}},
-        "batch": {"intervalSeconds": 0.2, "maxRecordsPerShard": 1000},
-        "onError": {"attempts": ATTEMPTS, "deadLetter": {"path": (folder / "letters").as_uri()}} | on_error,
-        "leaseDurationSeconds": 4,
-    }
-    path = folder / "consumer.json"
-    path.write_text(json.dumps(document))
-    command = [sys.executable, "-m", "sluice_consumer", "--config", str(path), "--master", "local[2]", "--until-tip"]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE.parents[2] / "consumer"), str(HERE)])}
-    return subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, timeout=560, check=False)
-
-
-def stored(folder: Path) -> dict[str, list[str]]:
-    """Payloads in the sink by shard, in the order of the batches."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for file in sorted((folder / "sink").glob("*.jsonl")):
-        for line in file.read_text().splitlines():
-            shard, _, _, data = json.loads(line)
-            found[shard].append(data)
-    return found
-
-
-def letters(folder: Path) -> list[dict[str, Any]]:
-    """What is in the dead letters."""
-    return [json.loads(file.read_text()) for file in sorted((folder / "letters").glob("*/*/*.json"))]
 
 
 def test_poison_records_go_to_the_dead_letters_and_all_others_to_the_sink_once_and_in_order(stream: Put, tmp_path: Path) -> None:
@@ -87,7 +20,7 @@ def test_poison_records_go_to_the_dead_letters_and_all_others_to_the_sink_once_a
     poison = {1: [0], 4: [100, 101], 6: [7, MANY // SHARDS - 1]}
     ended = run(stream(MANY, poison), tmp_path, "in_driver")
     assert ended.returncode == 0, ended.stderr[-4000:]
-    expected = {s: [_record(s + SHARDS * n, poison)["Data"].decode() for n in range(MANY // SHARDS)] for s in range(SHARDS)}
+    expected = {s: [record(s + SHARDS * n, poison)["Data"].decode() for n in range(MANY // SHARDS)] for s in range(SHARDS)}
     good = [[data for data in datas if not data.startswith("poison")] for datas in expected.values()]
     assert sorted(stored(tmp_path).values()) == sorted(good)
     found = letters(tmp_path)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from simulation.ledger import Ledger
 from simulation.migration import SOURCE
 from simulation.ports import LOST, UNAVAILABLE, Catalog, Client, Source
-from simulation.spark import Clock, Engine, JobFailed, JobsNotDone, ProcessRaised
+from simulation.spark import BatchOverdue, Clock, Engine, JobFailed, JobsNotDone, ProcessRaised
 from simulation.turnstile import Process, Waiting
 
 from sluice_checkpoints.errors import ServiceUnavailable, SluiceError
@@ -19,6 +19,7 @@ from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer.batches import retention
 from sluice_consumer.batches.consumer import Committed, Consumer
+from sluice_consumer.batches.excluding import ExclusionPorts
 from sluice_consumer.batches.isolating import IsolationPorts, Isolator
 from sluice_consumer.batches.isolation import BatchFailure, DoubtLimits, Search
 from sluice_consumer.batches.loop import Loop, LoopTimings
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from simulation.world import World
 
 PATIENCE = DoubtLimits(60, 70, 80)  # outages of this world last for 50 s
-EXPECTED = (SluiceError, JobFailed, JobsNotDone, ProcessRaised)
+EXPECTED = (SluiceError, BatchOverdue, JobFailed, JobsNotDone, ProcessRaised)
 
 
 @dataclass(frozen=True)
@@ -155,9 +156,9 @@ class SimulatedEpoch:
 
     @property
     def looks_at(self) -> float | None:
-        """When its idle driver looks for news again; None: it does not idle."""
+        """When its idle driver looks for news again, or one whose batch hangs ends; None: it does neither."""
         driver = self.driver if self.working else None
-        return driver.waiting.wake if driver is not None and driver.at == "idle" and driver.waiting is not None else None
+        return driver.waiting.wake if driver is not None and driver.at in {"idle", "stuck"} and driver.waiting is not None else None
 
     # -- the supervisor ------------------------------------------------------------------------------------------------------------
 
@@ -208,6 +209,7 @@ class SimulatedEpoch:
             self.sleep(self.taken.wait_out_millis / 1000 * MARGIN, driver)
         rhythm = LoopTimings(0.0, None, self._news(driver, consumer), self._reported, self._rests, self.clock)
         isolator = Isolator(consumer, self._isolation(driver, source), Search(self.ATTEMPTS, PATIENCE)) if self.world.habits.isolates else None
+        self.engine.overdue = self._overdue(isolator)
         self.loop = Loop(consumer, self.engine, rhythm, cast("Any", Drain(self, driver)), isolator)
         self.loop.run()
 
@@ -218,7 +220,18 @@ class SimulatedEpoch:
             self.sleep(seconds, driver, at="idle")
             return self.draining
 
-        return IsolationPorts(source, Letters(driver, self.world.ledger), self._judged, str, self.engine.quiet, wait)
+        excluding = ExclusionPorts(source, Letters(driver, self.world.ledger))
+        return IsolationPorts(excluding, self._judged, self.engine.quiet, wait, self.clock)
+
+    def _overdue(self, isolator: Isolator | None) -> Callable[[int], None]:
+        """What the watch of a driver does about a batch that does not end."""
+
+        def overdue(number: int) -> None:
+            if isolator is not None:
+                isolator.overdue(number, "overdue", "overdue")
+            raise BatchOverdue
+
+        return overdue
 
     def _judged(self, error: Exception) -> BatchFailure | None:
         """A lost executor is told from the user's code; an outage of the sink is not."""

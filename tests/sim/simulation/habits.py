@@ -25,6 +25,7 @@ class Habits:
         end_with_records: the service ends a shard with its last records, or with an empty reply after them.
         rates: local seconds a second of true time, dealt to epochs and executors in turn (docs/protocol.md bears 1 %).
         isolates: the driver isolates records on which `process` raises, after two failures (docs/protocol.md, "Poison").
+        overdue: on a record on which it raised otherwise, and in an outage, it hangs, until its driver ends.
         only_close: the check of a batch's jobs is blind for failed jobs of shards that are not bound; only the close protects them.
     """
 
@@ -38,3 +39,4 @@ class Habits:
     rates: tuple[float, ...] = (1.0,)
     only_close: bool = False
     isolates: bool = False
+    overdue: bool = False

@@ -35,6 +35,7 @@ habits = st.builds(
     end_with_records=st.booleans(),
     only_close=st.booleans(),
     isolates=st.booleans(),
+    overdue=st.booleans(),
     rates=st.sampled_from([(1.0,), (0.99, 1.01), (1.01, 0.99), (1.01, 1.0, 0.99)]),
 ).map(lambda drawn: replace(drawn, looks_first=drawn.looks_first or drawn.only_close))  # who marks what it has not read must look first
 

@@ -9,7 +9,8 @@ from simulation import epochs
 from simulation.mutant import Patch, mutant, write_without
 
 from sluice_checkpoints.errors import ServiceUnavailable
-from sluice_consumer.batches import isolating, isolation
+from sluice_checkpoints.protocol.isolation_note import IsolationNote
+from sluice_consumer.batches import excluding, isolating, isolation
 from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.batches.isolation import BatchFailure
 from sluice_consumer.shards import reader
@@ -26,7 +27,7 @@ def shorten_blindly(patch: Patch) -> None:
 @mutant("a record is excluded by whoever comes late", "Poison: exclude, my generation", stories="a_late_exclusion")
 def exclude_blindly(patch: Patch) -> None:
     """The owner finds another range than it has looked at, and cannot go on."""
-    write_without(patch, isolating, "exclude", ALL)
+    write_without(patch, excluding, "exclude", ALL)
 
 
 @mutant(
@@ -95,14 +96,14 @@ def nothing_is_closed(patch: Patch) -> None:
 )
 def excluded_first(patch: Patch) -> None:
     """A crash between the two loses it."""
-    real = isolating.Isolator._letter
+    real = excluding.Exclusions._letter
 
-    def letter(self: Any, row: Any, attempts: int, error: Exception) -> Any:
-        made = real(self, row, attempts, error)
-        self._consumer.know(isolating.exclude(self._consumer.store, self._consumer.epoch, row))
+    def letter(self: Any, row: Any, attempts: int, told: str) -> Any:
+        made = real(self, row, attempts, told)
+        self._consumer.know(excluding.exclude(self._consumer.store, self._consumer.epoch, row))
         return made
 
-    patch.setattr(isolating.Isolator, "_letter", letter)
+    patch.setattr(excluding.Exclusions, "_letter", letter)
 
 
 @mutant(
@@ -131,6 +132,28 @@ def letters_in_vain(patch: Patch) -> None:
 def no_evidence(patch: Patch) -> None:
     """So does any record while the sink is down."""
     patch.setattr(isolation.Evidence, "is_poison", lambda self, attempts, *_: self.failures >= attempts)
+
+
+@mutant(
+    "a noted failure is counted again",
+    "Poison: the epoch that counts its failure writes the note again without the failure",
+    stories="a_crash_after_a_noted_failure_was_counted",
+)
+def counted_again(patch: Patch) -> None:
+    """A record is poison by failures of the batch that it was in."""
+    real = excluding.Exclusions.write
+
+    def write(self: Any, wanted: IsolationNote) -> None:
+        if wanted.failed is not None:
+            real(self, wanted)
+
+    patch.setattr(excluding.Exclusions, "write", write)
+
+
+@mutant("a failure is noted by whoever comes late", "Poison: note, the lease is mine", stories="a_late_note")
+def note_blindly(patch: Patch) -> None:
+    """It is counted, of a batch that is shorter by now."""
+    write_without(patch, excluding, "note", {"generation", "token"})
 
 
 @mutant(

@@ -27,6 +27,8 @@ from sluice_consumer.pipelines import NotNow
 from sluice_consumer.shards import bind
 from sluice_consumer.shards.ranges import Limits
 
+HANGS = 15.0  # seconds until a driver ends whose batch does not
+
 
 class JobFailed(Exception):
     """A Spark job failed: a task of it failed too often."""
@@ -38,6 +40,10 @@ class JobsNotDone(Exception):
 
 class ProcessRaised(Exception):
     """`process` raised an error of its own."""
+
+
+class BatchOverdue(Exception):
+    """`process` did not end in time: the driver ended."""
 
 
 class Cluster(Protocol):
@@ -126,6 +132,7 @@ class Engine:
         self.plan: BatchPlan | None = None
         self.troubled_at = float("-inf")
         self._trouble = False
+        self.overdue: Callable[[int], None] = lambda _number: None  # of the epoch's driver; raises
         self.late = False  # the driver stood still for long: nobody claims that what it issues now is silent
 
     # -- the driver's side ---------------------------------------------------------------------------------------------------------
@@ -175,6 +182,9 @@ class Engine:
         if kind == RAISE and plan.number % 2:
             raise ProcessRaised
         if self._cluster.outage or self._cluster.ledger.poison & {name for names in rows.values() for name in names}:
+            if self._cluster.habits.overdue:
+                self._driver.pause("stuck", Waiting(wake=self._clock.after(HANGS)))
+                self.overdue(plan.number)
             raise ProcessRaised  # by the same error: nothing else tells them apart
         self._driver.pause("sink")
         self._cluster.ledger.keep(pair, rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulation.epochs import Orders
+from simulation.epochs import Orders, SimulatedEpoch
 from simulation.habits import EARLY, Habits
 from simulation.ports import LOST, UNAVAILABLE
 from simulation.story import begin, beside, go, inherit, reach, story
@@ -214,6 +214,86 @@ def a_commit_that_fails_in_a_world_that_isolates() -> World:
     epoch = begin(world)
     world.step(*reach(world, epoch, "commit"), fault=UNAVAILABLE)
     world.work(epoch, calls=40)
+    return world
+
+
+HANGS = Habits(limit=8, isolates=True, overdue=True)
+
+
+@story
+def a_record_on_which_process_hangs() -> World:
+    """Each of its failures ends a driver; what is known outlives them."""
+    world = poisoned(records=2, poison=1, habits=HANGS)
+    world.work(begin(world), 12)
+    return world
+
+
+@story
+def a_note_that_is_not_written() -> World:
+    """The table is down when the driver ends: that failure does not count."""
+    world = poisoned(records=2, poison=1, habits=HANGS)
+    world.step(*reach(world, begin(world), "transact ['isolation']"), fault=UNAVAILABLE)
+    return world
+
+
+@story
+def a_note_whose_reply_was_lost() -> World:
+    """It counts, once."""
+    world = poisoned(records=2, poison=1, habits=HANGS)
+    world.step(*reach(world, begin(world), "transact ['isolation']"), fault=LOST)
+    return world
+
+
+def until_it_is_counted(world: World, epoch: SimulatedEpoch, failures: int) -> SimulatedEpoch:
+    """Epochs end, so many of them because `process` hangs; the one after them is about to count the last of these failures."""
+    for _ in range(failures):
+        world.work(epoch)
+        epoch = inherit(world)
+    return epoch
+
+
+def then_it_fails_once(world: World, epoch: SimulatedEpoch) -> None:
+    """A batch passes, of whatever the epoch tries now; the next one fails in a short outage."""
+    world.put(world.open_shards[1], 1)
+    world.step(*reach(world, epoch, "sink"))
+    reach(world, epoch, "next batch")
+    world.outage = True
+    world.work(epoch)
+    world.outage = False
+    world.work(inherit(world))
+
+
+@story
+def a_crash_after_a_noted_failure_was_counted() -> World:
+    """The batch was shortened to one record by then, which had not failed; it fails once afterwards, when another shard's has passed."""
+    world = World(2, HANGS)
+    world.put(world.open_shards[0], 2)
+    world.outage = True
+    epoch = until_it_is_counted(world, begin(world), 2)
+    world.step(*reach(world, epoch, "shorten"))
+    world.crash(epoch)
+    world.outage = False
+    then_it_fails_once(world, inherit(world))
+    return world
+
+
+@story
+def a_late_note() -> World:
+    """An epoch stands still before it notes a failure; when it goes on, the batch holds one record only, which had not failed."""
+    world = World(2, HANGS)
+    world.put(world.open_shards[0], 2)
+    world.outage = True
+    late = until_it_is_counted(world, begin(world), 1)
+    reach(world, late, "transact ['isolation']")
+    world.step(*reach(world, late, "next batch"))
+    process = reach(world, late, "transact ['isolation']")[1]
+    world.freeze_epoch(late)
+    epoch = until_it_is_counted(world, inherit(world), 1)
+    world.step(*reach(world, epoch, "shorten"))
+    world.crash(epoch)
+    world.outage = False
+    world.thaw(process, 1)
+    then_it_fails_once(world, inherit(world))
     return world
 
 

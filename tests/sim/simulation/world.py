@@ -12,6 +12,7 @@ from simulation.habits import Habits
 from simulation.ledger import Ledger
 from simulation.migration import Job, kcl_table
 from simulation.scheduler import MAX_STEPS, Scheduler
+from simulation.spark import BatchOverdue
 from simulation.stream import Stream, UserRecord
 from simulation.turnstile import Process
 
@@ -27,6 +28,7 @@ from sluice_consumer.shards.reader import ShardReader
 EPOCH = 1_700_000_000
 BOUND = 30.0  # seconds at the end that may bring nothing: whatever is there when faults have ended is delivered sooner
 PATIENCE = 600.0  # the same, where a record on which `process` raises has to be found; in doubt that takes minutes
+OVERDUE = 400  # epochs that a search takes for a record on which `process` hangs: each of its failures ends a driver
 ENDINGS = 8  # epochs at the end, each with a person's word on what the last one said
 
 
@@ -199,6 +201,7 @@ class World(Scheduler):
             if not isinstance(loss, DataLost):
                 break
             last = self._last(accept=loss)
+        last = self._after_overdue(last)
         self._judge(last)
         if not last.over and not self.ledger.missing():
             self._news(last)
@@ -207,6 +210,14 @@ class World(Scheduler):
                 self.thaw(process, MAX_STEPS)
         if not self.another_stream:  # else the refusal says that nothing more can be told of the one before
             self._accounted_for()
+
+    def _after_overdue(self, last: SimulatedEpoch) -> SimulatedEpoch:
+        """The first epoch that does not end because `process` hangs."""
+        for _ in range(OVERDUE):
+            if not (last.driver and isinstance(last.driver.error, BatchOverdue)):
+                break
+            last = self._last()
+        return last
 
     def _accounted_for(self) -> None:
         if unreported := self.ledger.unreported():

@@ -1,0 +1,36 @@
+"""Where the threads of this process stand: for the log and the last words of a driver whose batch does not end."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+import traceback
+from collections.abc import Mapping, Sequence
+from types import FrameType
+
+from sluice_consumer.batches.failures import LIBRARY
+
+OTHERS = re.compile(r"/lib/python3[^/]*/|/site-packages/|/dist-packages/|<frozen |<string>")  # Python's own, and packages
+CALLED = "_call"  # of the engine: what it calls is the user's
+
+
+def python_stacks(frames: Mapping[int, FrameType] | None = None) -> str:
+    """All threads of Python with their frames, the innermost last."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    found = (frames or sys._current_frames()).items()  # noqa: SLF001 - the documented way to see other threads
+    return "\n".join(f"thread {names.get(ident, ident)}:\n{''.join(traceback.format_stack(frame)).rstrip()}" for ident, frame in found)
+
+
+def main_stack() -> list[traceback.FrameSummary]:
+    """The frames of the main thread, which runs `process`; the innermost last."""
+    return list(traceback.extract_stack(sys._current_frames()[threading.main_thread().ident or 0]))  # noqa: SLF001
+
+
+def place(frames: Sequence[traceback.FrameSummary]) -> str:
+    """Where the user's code stands, as `file:line in function`: its innermost frame that is in no package. Without one: the innermost frame."""
+    called = [i for i, frame in enumerate(frames) if frame.name == CALLED and frame.filename.endswith("sluice_consumer/spark/engine.py")]
+    users = frames[called[-1] + 1 :] if called else ()
+    own = [frame for frame in users if not LIBRARY.search(frame.filename) and not OTHERS.search(frame.filename)]
+    at = own[-1] if own else frames[-1]
+    return f"{at.filename}:{at.lineno} in {at.name}"

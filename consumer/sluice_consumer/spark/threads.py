@@ -1,0 +1,56 @@
+"""Where the threads of the JVMs stand that work on a batch: tasks on executors, and calls of `process` into the driver's JVM."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from sluice_consumer.spark.status import each
+
+FRAMES = 12
+TASK = "Executor task launch worker"
+CALL, OURS = "py4j.commands", ("getExecutorThreadDump", "DAGScheduler.runJob")  # who waits for a job is where its tasks are
+PYTHON_WORKER = ("PythonRunner", "PythonWorker", "PythonArrowOutput", "BasePythonRunner")
+
+
+@dataclass(frozen=True, slots=True)
+class JavaThread:
+    """One thread: whose it is, what it is called, and its innermost frames, the innermost first."""
+
+    executor: str
+    name: str
+    frames: tuple[str, ...]
+
+    @property
+    def place(self) -> str:
+        """One line: which task it is, and what it waits for."""
+        waits = any(word in frame for frame in self.frames for word in PYTHON_WORKER)
+        return f"{self.name} on executor {self.executor} {'waits for its Python worker' if waits else f'is in {self.frames[0]}'}"
+
+    def __str__(self) -> str:
+        """All that is known of it."""
+        return f"{self.name} on executor {self.executor}:\n" + "\n".join(f"  at {frame}" for frame in self.frames)
+
+
+def working(spark: SparkSession) -> list[JavaThread]:
+    """Threads that work on a task, and those that the driver's Python has called. An executor that does not answer has none."""
+    scala: Any = spark.sparkContext._jsc.sc()  # noqa: SLF001 - PySpark shows none of this
+    found: list[JavaThread] = []
+    for one in each(scala.statusStore().executorList(True)):  # noqa: FBT003 - py4j has no keyword arguments
+        with contextlib.suppress(Py4JError):
+            found.extend(_of(scala, str(one.id())))
+    return found
+
+
+def _of(scala: Any, executor: str) -> Iterator[JavaThread]:
+    dump = scala.getExecutorThreadDump(executor)
+    for thread in list(dump.get()) if dump.isDefined() else ():
+        frames = tuple(str(frame).partition("\n")[0].strip() for frame in each(thread.stackTrace().elems()))
+        called = any(CALL in frame for frame in frames) and not any(word in frame for frame in frames for word in OURS)
+        if str(thread.threadName()).startswith(TASK) or called:
+            yield JavaThread(executor, str(thread.threadName()), frames[:FRAMES])

@@ -1,0 +1,106 @@
+"""When a batch is warned about, and when it ends its driver (docs/operations.md, "A batch that does not end")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from sluice_consumer.process.batch_watch import GRACE_SECONDS, BatchLimits, BatchWatch, Verdict, WatchPorts
+
+LIMITS = BatchLimits(300, 1200)
+TABLE: list[tuple[str, float, float, Verdict]] = [
+    ("a batch within its time", 299, 299, Verdict.WAIT),
+    ("one that stood still when its time was over", 300, 30, Verdict.END),
+    ("one that still moves", 300, 29, Verdict.WARN),
+    ("one that still moves after the second limit", 1200, 0, Verdict.END),
+]
+
+
+@pytest.mark.parametrize(("elapsed", "moved", "verdict"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
+def test_the_verdict(elapsed: float, moved: float, verdict: Verdict) -> None:
+    """What a batch deserves."""
+    assert LIMITS.verdict(elapsed, moved) == verdict
+
+
+@dataclass
+class World:
+    """A batch, its watch, and what came of it."""
+
+    at: float = 0.0
+    moves: Iterator[int] = field(default_factory=lambda: iter([]))
+    said: list[str] = field(default_factory=list)
+    inside: Any = None
+
+    def watch(self, limits: BatchLimits = LIMITS) -> BatchWatch:
+        """The watch of this batch."""
+        return BatchWatch(
+            cast("Any", self),
+            limits,
+            WatchPorts(
+                progress=lambda: (next(self.moves, 0),),
+                warn=lambda _plan, seconds: self.said.append(f"warned after {seconds:g}"),
+                end=lambda _plan, seconds: self.said.append(f"ended after {seconds:g}"),
+                clock=lambda: self.at,
+                arm=lambda seconds: self.said.append(f"armed for {seconds:g}"),
+                disarm=lambda: self.said.append("disarmed"),
+            ),
+        )
+
+    def run(self, _plan: object) -> None:
+        """See `Engine`."""
+        self.inside()
+
+
+def test_a_batch_that_moves_is_warned_about_once_and_ended_in_the_end() -> None:
+    """Each look finds another number, until the second limit."""
+    world = World(moves=iter(range(1, 99)))
+    watch = world.watch()
+
+    def inside() -> None:
+        for world.at in (100, 275, 299, 301, 330, 1199, 1200):
+            watch.look()
+
+    world.inside = inside
+    watch.run(cast("Any", object()))
+    assert world.said == [f"armed for {1200 + GRACE_SECONDS:g}", "warned after 301", "ended after 1200", "disarmed"]
+
+
+def test_a_batch_that_stops_moving_is_ended_soon() -> None:
+    """It moved until 290 s."""
+    world = World(moves=iter([1, 2, 3, 3, 3, 3]))
+    watch = world.watch()
+
+    def inside() -> None:
+        for world.at in (271, 280, 290, 300, 319, 320):
+            watch.look()
+
+    world.inside = inside
+    watch.run(cast("Any", object()))
+    assert world.said[1:-1] == ["warned after 300", "ended after 320"]
+
+
+def test_nobody_is_watched_between_batches() -> None:
+    """Isolation may wait for long there."""
+    world = World()
+    watch = world.watch()
+    world.inside = lambda: None
+    watch.run(cast("Any", object()))
+    world.at = 99_999
+    watch.look()
+    assert world.said == [f"armed for {1200 + GRACE_SECONDS:g}", "disarmed"]
+
+
+def test_a_batch_that_fails_is_not_watched_any_more() -> None:
+    """The timer is taken back."""
+    world = World()
+
+    def fails() -> None:
+        raise RuntimeError
+
+    world.inside = fails
+    with pytest.raises(RuntimeError):
+        world.watch().run(cast("Any", object()))
+    assert world.said[-1] == "disarmed"

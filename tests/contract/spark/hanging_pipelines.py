@@ -1,0 +1,62 @@
+"""Pipelines that do not end: each hangs somewhere else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from poison_pipelines import POISON, in_driver
+from pyspark.sql import DataFrame
+
+
+def in_python(batch: DataFrame, _info: Any) -> None:
+    """In the driver's Python."""
+    batch.collect()
+    while True:
+        time.sleep(3600)
+
+
+def in_jvm(batch: DataFrame, _info: Any) -> None:
+    """In a call into the driver's JVM."""
+    batch.collect()
+    jvm: Any = batch.sparkSession._jvm
+    jvm.java.lang.Thread.sleep(3_600_000)
+
+
+def in_socket(batch: DataFrame, _info: Any) -> None:
+    """In a sink that takes the connection, and never answers."""
+    batch.collect()
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as there:
+        there.recv(1)
+
+
+def _stopped(rows: Iterable[Any]) -> Iterator[Any]:
+    for row in rows:
+        os.kill(os.getpid(), signal.SIGSTOP)
+        yield row
+
+
+def in_stopped_worker(batch: DataFrame, info: Any) -> None:
+    """In a task whose Python worker is stopped; it leaves the worker's number, so that a test can end it."""
+    (Path(info.args["path"]) / "stopping").touch()
+    batch.rdd.mapPartitions(_stopped).collect()
+
+
+def moving(batch: DataFrame, info: Any) -> None:
+    """Not at all: one job a second goes on, and the batch ends after some of them."""
+    for _ in range(int(info.args["jobs"])):
+        time.sleep(1)
+        batch.sparkSession.range(1).count()
+    in_driver(batch, info)
+
+
+def on_poison(batch: DataFrame, info: Any) -> None:
+    """On a record that it cannot deal with."""
+    if any(bytes(row.data).startswith(POISON) for row in batch.collect()):
+        time.sleep(3600)
+    in_driver(batch, info)
