@@ -22,7 +22,7 @@ GRACE_SECONDS = 10.0  # for the driver to say where it is, and to end itself
 Progress = tuple[int, ...]
 
 
-class Verdict(Enum):
+class BatchVerdict(Enum):
     """What is to be done about a batch."""
 
     WAIT, WARN, END = "wait", "warn", "end"
@@ -35,7 +35,7 @@ class BatchLimits:
     still: float
     moving: float
 
-    def verdict(self, elapsed: float, moved: float) -> Verdict:
+    def verdict(self, elapsed: float, moved: float) -> BatchVerdict:
         """What a batch deserves.
 
         Args:
@@ -43,9 +43,9 @@ class BatchLimits:
             moved: seconds since a record or a task of it moved.
         """
         if elapsed < self.still:
-            return Verdict.WAIT
+            return BatchVerdict.WAIT
         still = moved >= min(STILL_SECONDS, self.still)
-        return Verdict.END if still or elapsed >= self.moving else Verdict.WARN
+        return BatchVerdict.END if still or elapsed >= self.moving else BatchVerdict.WARN
 
     def looks(self, elapsed: float) -> bool:
         """Whether it matters by now what moves."""
@@ -110,9 +110,9 @@ class BatchWatch:
         if self._limits.looks(now - began):
             self._note(now)
         verdict = self._limits.verdict(now - began, now - self._moved)
-        if verdict is Verdict.END and self._plan is plan:
+        if verdict is BatchVerdict.END and self._plan is plan:
             self._ports.end(plan, now - began)
-        elif verdict is Verdict.WARN and not self._warned:
+        elif verdict is BatchVerdict.WARN and not self._warned:
             self._warned = True
             self._ports.warn(plan, now - began)
 

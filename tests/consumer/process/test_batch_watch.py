@@ -8,19 +8,19 @@ from typing import Any, cast
 
 import pytest
 
-from sluice_consumer.process.batch_watch import GRACE_SECONDS, BatchLimits, BatchWatch, Verdict, WatchPorts
+from sluice_consumer.process.batch_watch import GRACE_SECONDS, BatchLimits, BatchWatch, BatchVerdict, WatchPorts
 
 LIMITS = BatchLimits(300, 1200)
-TABLE: list[tuple[str, float, float, Verdict]] = [
-    ("a batch within its time", 299, 299, Verdict.WAIT),
-    ("one that stood still when its time was over", 300, 30, Verdict.END),
-    ("one that still moves", 300, 29, Verdict.WARN),
-    ("one that still moves after the second limit", 1200, 0, Verdict.END),
+TABLE: list[tuple[str, float, float, BatchVerdict]] = [
+    ("a batch within its time", 299, 299, BatchVerdict.WAIT),
+    ("one that stood still when its time was over", 300, 30, BatchVerdict.END),
+    ("one that still moves", 300, 29, BatchVerdict.WARN),
+    ("one that still moves after the second limit", 1200, 0, BatchVerdict.END),
 ]
 
 
 @pytest.mark.parametrize(("elapsed", "moved", "verdict"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
-def test_the_verdict(elapsed: float, moved: float, verdict: Verdict) -> None:
+def test_the_verdict(elapsed: float, moved: float, verdict: BatchVerdict) -> None:
     """What a batch deserves."""
     assert LIMITS.verdict(elapsed, moved) == verdict
 
