@@ -13,7 +13,16 @@ from hypothesis import HealthCheck, settings
 
 sys.path.append(str(Path(__file__).parent))  # tests have no packages (importlib mode)
 
-from emulated import credentials, dynalite_endpoint, dynamodb_endpoint, kinesalite_endpoint, kinesis_local_endpoint, postgres_url, s3_endpoint
+from emulated import (
+    credentials,
+    dynalite_endpoint,
+    dynamodb_endpoint,
+    kinesalite_endpoint,
+    kinesis_local_endpoint,
+    moto_endpoint,
+    postgres_url,
+    s3_endpoint,
+)
 from one_spark import ENDED_EARLY, spark
 from side_by_side import Scheduler, rank, scheduler
 
@@ -23,6 +32,7 @@ __all__ = [
     "dynamodb_endpoint",
     "kinesalite_endpoint",
     "kinesis_local_endpoint",
+    "moto_endpoint",
     "postgres_url",
     "s3_endpoint",
     "spark",

@@ -69,3 +69,9 @@ def kinesis_local_endpoint() -> Iterator[str]:
 def kinesalite_endpoint() -> Iterator[str]:
     """kinesalite: no ChildShards, the end in a reply of its own, MillisBehindLatest always 0."""
     yield from running(emulators.kinesalite)
+
+
+@pytest.fixture(scope="session")
+def moto_endpoint() -> Iterator[str]:
+    """moto: SQS, and a Kinesis that knows ARNs."""
+    yield from running(emulators.moto)

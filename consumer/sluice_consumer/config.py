@@ -18,6 +18,8 @@ from sluice_checkpoints.errors import Refused
 
 T = TypeVar("T")
 TABLE_NAME = re.compile(r"[a-zA-Z0-9_.-]{3,255}")  # API reference, CreateTable
+QUEUE_URL = re.compile(r"https?://[^\s/]+/\S+")
+STREAM = re.compile(r"[a-zA-Z0-9_.-]{1,128}|arn:aws[a-z-]*:kinesis:[a-z0-9-]+:[0-9]{12}:stream/[a-zA-Z0-9_.-]{1,128}")
 MAX_PORT = 65_535
 START_POSITIONS = ("TRIM_HORIZON", "LATEST", "AT_TIMESTAMP")
 
@@ -100,9 +102,17 @@ class BatchConfig:
 
 @dataclass(frozen=True)
 class DeadLetterConfig:
-    """Where dead letters go: a folder on S3 (`s3a://`), HDFS or a disk."""
+    """Where dead letters go; one of the three is set.
 
-    path: str
+    Attributes:
+        path: a folder on S3 (`s3a://`), HDFS or a disk.
+        sqs: the URL of a queue.
+        kinesis: name or ARN of a stream.
+    """
+
+    path: str | None = None
+    sqs: str | None = None
+    kinesis: str | None = None
 
 
 @dataclass(frozen=True)
@@ -221,6 +231,7 @@ def _bounds(config: Config) -> None:
         raise Refused(f"pipeline.entrypoint: {config.pipeline.entrypoint!r} is not of the form module:function")
     if config.on_error:
         _on_error_bounds(config.on_error)
+        _dead_letter_bounds(config.on_error.dead_letter, config.stream)
     _ = config.start.millis  # refused here, not when the first batch starts
 
 
@@ -229,8 +240,22 @@ def _on_error_bounds(on_error: OnErrorConfig) -> None:
         raise Refused(f"onError.attempts: {on_error.attempts} is below 1")
     if on_error.max_excluded_per_hour < 0:
         raise Refused(f"onError.maxExcludedPerHour: {on_error.max_excluded_per_hour} is below 0")
-    if on_error.isolate and not (on_error.dead_letter and on_error.dead_letter.path):
-        raise Refused("onError.deadLetter.path: missing; a record that is excluded has to go somewhere")
+    if on_error.isolate and not on_error.dead_letter:
+        raise Refused("onError.deadLetter: missing; a record that is excluded has to go somewhere")
+
+
+def _dead_letter_bounds(where: DeadLetterConfig | None, stream: StreamConfig) -> None:
+    if where is None:
+        return
+    given = dataclasses.asdict(where)
+    if sum(map(bool, given.values())) != 1:
+        raise Refused(f"onError.deadLetter: has to have one of {', '.join(given)}, and only one")
+    if where.sqs and not QUEUE_URL.fullmatch(where.sqs):
+        raise Refused(f"onError.deadLetter.sqs: {where.sqs!r} is no URL of a queue, such as https://sqs.eu-west-1.amazonaws.com/123456789012/letters")
+    if where.kinesis and not STREAM.fullmatch(where.kinesis):
+        raise Refused(f"onError.deadLetter.kinesis: {where.kinesis!r} is neither name nor ARN of a stream")
+    if where.kinesis == stream.name:
+        raise Refused("onError.deadLetter.kinesis: is stream.name: its letters would come as records; name another stream")
 
 
 def _camel(name: str) -> str:

@@ -64,7 +64,7 @@ class BatchInfo:
             Refused: there is no `onError.deadLetter`, or a column is missing. SinkUnavailable: the store did not take a letter.
         """
         if LETTERS.store is None:
-            raise Refused("info.reject: onError.deadLetter.path is not set, or this is no driver")
+            raise Refused("info.reject: onError.deadLetter is not set, or this is no driver")
         if missing := [name for name in OF_A_LETTER if name not in rows.columns]:
             raise Refused(f"info.reject: the rows have no column {missing[0]}; keep the batch's own columns beside yours")
         letters = [self._letter(row, reason) for row in rows.select(*OF_A_LETTER).collect()]

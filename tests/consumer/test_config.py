@@ -8,6 +8,7 @@ import pytest
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.config import BatchConfig, Config, DeadLetterConfig, MetricsConfig, OnErrorConfig, StartConfig, parse
 
+QUEUE, STREAM = "https://sqs.eu-west-1.amazonaws.com/123456789012/letters", "arn:aws:kinesis:eu-west-1:123456789012:stream/orders"
 LEAST: dict[str, Any] = {
     "stream": {"name": "orders", "region": "eu-central-1"},
     "checkpoints": {"table": "orders-sluice"},
@@ -51,6 +52,9 @@ def test_the_least_configuration_gets_the_defaults() -> None:
         ("onError", None, lambda c: c.on_error is None),
         ("onError", {"isolate": False}, lambda c: c.on_error == OnErrorConfig(isolate=False)),
         ("onError", {"attempts": 5, "deadLetter": {"path": "/l"}}, lambda c: c.on_error == OnErrorConfig(DeadLetterConfig("/l"), attempts=5)),
+        ("onError.deadLetter", {"sqs": QUEUE}, lambda c: c.on_error.dead_letter == DeadLetterConfig(sqs=QUEUE)),
+        ("onError.deadLetter", {"kinesis": "letters"}, lambda c: c.on_error.dead_letter == DeadLetterConfig(kinesis="letters")),
+        ("onError.deadLetter", {"kinesis": STREAM, "sqs": None}, lambda c: c.on_error.dead_letter == DeadLetterConfig(kinesis=STREAM)),
         ("metrics", {"port": 9404}, lambda c: c.metrics == MetricsConfig(9404)),
         ("metrics", {"port": 0, "address": "::1"}, lambda c: c.metrics == MetricsConfig(0, "::1")),
         ("sparkConf", {"spark.x": "1"}, lambda c: c.spark_conf == {"spark.x": "1"}),
@@ -109,8 +113,13 @@ def test_a_bad_setting_is_refused_by_its_key(path: str, value: object, key: str)
         ("executors", -1, "executors"),
         ("acceptLossOfBatch", 0, "acceptLossOfBatch: 0 is below 1"),
         ("acceptLossOfBatch", "41", "acceptLossOfBatch: '41' is not int"),
-        ("onError", {}, r"onError\.deadLetter\.path: missing"),
-        ("onError", {"deadLetter": {"path": ""}}, r"onError\.deadLetter\.path: missing"),
+        ("onError", {}, r"onError\.deadLetter: missing"),
+        ("onError.deadLetter", {}, r"onError\.deadLetter: has to have one of path, sqs, kinesis, and only one"),
+        ("onError.deadLetter", {"path": ""}, r"onError\.deadLetter: has to have one of"),
+        ("onError.deadLetter", {"path": "/l", "sqs": QUEUE}, r"onError\.deadLetter: has to have one of"),
+        ("onError.deadLetter", {"sqs": "letters"}, r"onError\.deadLetter\.sqs: 'letters' is no URL of a queue"),
+        ("onError.deadLetter", {"kinesis": "arn:aws:sqs:us-east-1:123456789012:q"}, r"onError\.deadLetter\.kinesis: .* neither name nor ARN"),
+        ("onError.deadLetter", {"kinesis": "orders"}, r"onError\.deadLetter\.kinesis: is stream\.name"),
         ("onError", {"isolate": False, "attempts": 0}, r"onError\.attempts: 0 is below 1"),
         ("onError", {"isolate": False, "maxExcludedPerHour": -1}, r"onError\.maxExcludedPerHour: -1 is below 0"),
         ("metrics", {"port": -1}, r"metrics\.port: -1 is below 0"),

@@ -55,7 +55,7 @@ _letters = _options(
     AS_JSON,
     click.option("--s3-endpoint", callback=cli_options.parse_url, metavar="URL", help="Another S3 than AWS's own."),
     click.option("--region", help="AWS region of the bucket."),
-    click.option("--path", required=True, help="As in onError.deadLetter.path: s3a://bucket/folder, or a folder of this machine."),
+    click.option("--path", required=True, help="As in onError.deadLetter.path: s3a://bucket/folder, or a folder here. No queue, no stream."),
 )
 
 

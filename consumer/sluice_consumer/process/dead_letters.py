@@ -1,11 +1,15 @@
-"""Writes dead letters as files: one a record, made only if there is none (docs/dead-letters.md)."""
+"""Where dead letters go (docs/dead-letters.md): files, one a record and made only if there is none; or a queue or stream."""
 
 from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from sluice_checkpoints.letters.letter import DeadLetter
+from sluice_checkpoints.letters.letter import DeadLetter, DeadLetters
+from sluice_consumer.config import DeadLetterConfig
+from sluice_consumer.process.kinesis_letters import KinesisLetters
+from sluice_consumer.process.sqs_letters import SqsLetters
 from sluice_consumer.sinks import edge, stores
+from sluice_consumer.spark.engine import SparkEngine
 
 FIELD = "onError.deadLetter.path"
 
@@ -30,3 +34,17 @@ class FileLetters:
         """
         with edge.told(FIELD, self._path):
             self._store.create(f"{self._path}/{letter.path}", letter.to_json().encode())
+
+
+def letters_of(engine: SparkEngine, where: DeadLetterConfig) -> DeadLetters:
+    """The store that `onError.deadLetter` names.
+
+    Raises:
+        Refused: the file system cannot keep letters; the queue or stream does not exist, or is denied.
+    """
+    if where.sqs:
+        return SqsLetters(where.sqs, engine.stream.region)
+    if where.kinesis:
+        return KinesisLetters(where.kinesis, engine.stream, engine.identity)
+    assert where.path  # noqa: S101 - the configuration has one of the three
+    return FileLetters(engine.spark, where.path)

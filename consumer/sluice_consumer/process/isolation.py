@@ -18,7 +18,7 @@ from sluice_consumer.batches.isolating import IsolationPorts, Isolator
 from sluice_consumer.batches.isolation import BatchFailure, Search
 from sluice_consumer.batches.retention import Replays
 from sluice_consumer.config import OnErrorConfig
-from sluice_consumer.process.dead_letters import FileLetters
+from sluice_consumer.process.dead_letters import letters_of
 from sluice_consumer.sinks import edge
 from sluice_consumer.spark.engine import SparkEngine
 
@@ -39,9 +39,9 @@ def isolator(consumer: Consumer, engine: SparkEngine, how: OnErrorConfig, here: 
     """What deals with batches that fail; None: nobody, as `onError.isolate` says.
 
     Raises:
-        Refused: `onError.deadLetter.path` is on a file system that cannot keep letters.
+        Refused: see `letters_of`.
     """
-    letters = pipelines.LETTERS.store = FileLetters(engine.spark, how.dead_letter.path) if how.dead_letter else None
+    letters = pipelines.LETTERS.store = letters_of(engine, how.dead_letter) if how.dead_letter else None
     if not how.isolate or letters is None:
         return None
     ports = IsolationPorts(

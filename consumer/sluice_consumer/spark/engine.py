@@ -81,6 +81,7 @@ class SparkEngine:
 
     Attributes:
         spark: the session.
+        stream: where the stream and its services are.
         identity: the stream, in the form given to tasks; it also brings them a changed retention.
     """
 
@@ -91,6 +92,7 @@ class SparkEngine:
             Refused: there is no such function, or it does not take its arguments.
         """
         self.spark, self._config, self.identity, self._warm_up = spark, config, identity, warm_up
+        self.stream = config.stream
         self._generation, self._consumer_id = owner
         self._process = load(config.pipeline.entrypoint)
         getattr(self._process, "prepare", _unprepared)(spark, config.pipeline.args)

@@ -1,11 +1,12 @@
-"""Emulated DynamoDB, Kinesis and S3, each on a port of its own. They end with the program that started them.
+"""Emulated DynamoDB, Kinesis, SQS and S3, each on a port of its own. They end with the program that started them.
 
-`host` is an address of this machine: 127.0.0.1, or one that pods reach too (`cluster.host_address`). The Kinesis emulators and dynalite listen only
-there. DynamoDB Local has no such setting and listens on every address.
+`host` is an address of this machine: 127.0.0.1, or one that pods reach too (`cluster.host_address`). The Kinesis emulators, moto and dynalite listen
+only there. DynamoDB Local has no such setting and listens on every address.
 """
 
 import http.client
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -59,6 +60,12 @@ def dynalite(work: Path, host: str = LOOPBACK, port: int | None = None) -> Itera
 
 
 @contextmanager
+def moto(work: Path, host: str = LOOPBACK, port: int | None = None) -> Iterator[str]:
+    """Run moto's server while the block lasts; yields its endpoint. It is the only one here that has SQS."""
+    yield from _while(start_moto(work, host, port))
+
+
+@contextmanager
 def s3(work: Path, host: str = LOOPBACK, port: int | None = None) -> Iterator[str]:
     """Run an S3 server while the block lasts; yields its endpoint. What it holds goes with it."""
     emulator = start_s3(work, host, port)
@@ -108,6 +115,12 @@ def start_dynalite(work: Path, host: str = LOOPBACK, port: int | None = None) ->
     port = free_port(host, port)
     cli = str(downloads.dynalite_modules(work) / "dynalite" / "cli.js")
     return start(work, _node(f"dynalite-{port}", host, {}, cli, f"--port={port}", "--createTableMs=1000", "--deleteTableMs=60000"), host, port)
+
+
+def start_moto(work: Path, host: str = LOOPBACK, port: int | None = None) -> Emulator:
+    """Start moto's server: all services of AWS at one endpoint, without limits of throughput."""
+    port = free_port(host, port)
+    return start(work, Program(f"moto-{port}", (sys.executable, "-m", "moto.server", "-H", host, "-p", str(port))), host, port)
 
 
 def start_s3(work: Path, host: str = LOOPBACK, port: int | None = None) -> Emulator:

@@ -32,6 +32,12 @@ def aws_json(asked: str, throttled: bool) -> RefusedCall:  # noqa: FBT001 - see 
     return RefusedCall(400 if throttled else 500, kind, body, code)
 
 
+def sqs(asked: str, throttled: bool) -> RefusedCall:  # noqa: FBT001 - see `Refuse`
+    """As SQS, in JSON."""
+    code = "RequestThrottled" if throttled else "InternalError"
+    return RefusedCall(400 if throttled else 500, asked, json.dumps({"__type": f"com.amazonaws.sqs#{code}", "message": MESSAGE}).encode(), code)
+
+
 def s3(_: str, throttled: bool) -> RefusedCall:  # noqa: FBT001 - see `Refuse`
     """As S3."""
     code = "SlowDown" if throttled else "InternalError"

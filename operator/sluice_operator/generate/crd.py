@@ -30,6 +30,12 @@ SPEC_RULES = [
         "message": TABLE,
     },
 ]
+LETTER_RULES = [
+    {
+        "rule": "[has(self.path), has(self.sqs), has(self.kinesis)].exists_one(given, given)",
+        "message": "deadLetter has to have one of path, sqs and kinesis, and only one",
+    },
+]
 NAME_RULES = [
     {
         "rule": "self.metadata.name.size() <= 45 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
@@ -104,6 +110,7 @@ def _schema() -> Json:
     spec = structural(Spec.model_json_schema(by_alias=True))
     spec["properties"]["replicas"]["default"] = Spec.model_fields["replicas"].default
     spec["x-kubernetes-validations"] = SPEC_RULES
+    spec["properties"]["onError"]["properties"]["deadLetter"]["x-kubernetes-validations"] = LETTER_RULES
     status = structural(STATUS.json_schema(mode="serialization", by_alias=True))
     status["properties"]["conditions"] |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
     return {

@@ -18,6 +18,7 @@ from sluice_operator.spec import spark_conf as sparkconf
 from sluice_operator.spec.pod_template import template_problem
 from sluice_operator.spec.quantities import EXECUTOR, quantity, shares
 
+DEAD_LETTER_STREAM = r"^([a-zA-Z0-9_.-]{1,128}|arn:aws[a-z-]*:kinesis:[a-z0-9-]+:[0-9]{12}:stream/[a-zA-Z0-9_.-]{1,128})$"
 MAX_BYTES = 64 * 1024  # the driver's whole configuration travels in annotations, which hold 256 KiB together
 
 
@@ -156,10 +157,20 @@ class BatchSpec(SpecPart):
 
 
 class DeadLetterSpec(SpecPart):
-    """Where dead letters go."""
+    """Where dead letters go: exactly one of path, sqs and kinesis."""
 
-    path: str = Field(min_length=1, max_length=1024, pattern=r"^(s3a|hdfs|file)://\S+$")
+    path: str | None = Field(default=None, min_length=1, max_length=1024, pattern=r"^(s3a|hdfs|file)://\S+$")
     """A folder: s3a://bucket/folder, hdfs:// or file:// (a volume of the driver's pod)."""
+    sqs: str | None = Field(default=None, max_length=512, pattern=r"^https?://[^\s/]+/\S+$")
+    """URL of an SQS queue; FIFO if it ends with .fifo."""
+    kinesis: str | None = Field(default=None, max_length=256, pattern=DEAD_LETTER_STREAM)
+    """A Kinesis stream: its name, in the region of spec.stream, or its ARN. Not the stream that is consumed."""
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if len(self.document()) != 1:
+            raise ValueError("has to have one of path, sqs and kinesis, and only one")
+        return self
 
 
 class OnErrorSpec(SpecPart):
@@ -177,7 +188,7 @@ class OnErrorSpec(SpecPart):
     @model_validator(mode="after")
     def _somewhere(self) -> Self:
         if self.isolate and self.dead_letter is None:
-            raise ValueError("deadLetter.path: required; a record that is left out has to go somewhere")
+            raise ValueError("deadLetter: required; a record that is left out has to go somewhere")
         return self
 
 
@@ -290,6 +301,12 @@ class Spec(SpecPart):
     def _own_table(self) -> Self:
         if self.migrate_from and self.migrate_from.format != "Sluice" and self.migrate_from.table == self.checkpoints.table:
             raise ValueError("migrateFrom.table is checkpoints.table: a source is only read, never reused")
+        return self
+
+    @model_validator(mode="after")
+    def _letters_elsewhere(self) -> Self:
+        if self.on_error and self.on_error.dead_letter and self.on_error.dead_letter.kinesis == self.stream.name:
+            raise ValueError("onError.deadLetter.kinesis is stream.name: its letters would come as records")
         return self
 
 

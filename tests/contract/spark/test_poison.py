@@ -7,9 +7,14 @@ import json
 import math
 import os
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
+import boto3
 import pytest
 from poison_program import ATTEMPTS, SHARDS, Put, letters, record, run, stored
+
+from sluice_checkpoints.letters.letter import DeadLetter
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 MANY = int(os.environ.get("SLUICE_POISON_RECORDS", "20000"))
@@ -78,3 +83,30 @@ def test_more_poison_than_is_allowed_ends_the_driver(stream: Put, tmp_path: Path
     assert ended.returncode == 65, ended.stderr[-4000:]
     assert "TooMuchPoison: onError.maxExcludedPerHour: 1" in ended.stderr
     assert len(letters(tmp_path)) == 1
+
+
+@pytest.fixture
+def queue(moto_endpoint: str) -> tuple[Any, str]:
+    """A client and a FIFO queue."""
+    client = boto3.client("sqs", endpoint_url=moto_endpoint, region_name="us-east-1")
+    return client, client.create_queue(QueueName=f"poison-{uuid4()}.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
+
+
+def test_a_poison_record_goes_to_a_queue(stream: Put, tmp_path: Path, queue: tuple[Any, str]) -> None:
+    """With all that is needed to send it again."""
+    client, url = queue
+    there = stream(16, {0: [0]})
+    ended = run(there, tmp_path, "in_driver", attempts=1, deadLetter={"sqs": url})
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    (message,) = client.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]
+    letter = DeadLetter.from_json(message["Body"], "message")
+    assert (letter.data, letter.partition_key, letter.stream) == (b"poison 0/0", "k", there.name)
+    assert sum(map(len, stored(tmp_path).values())) == 15
+
+
+def test_a_queue_that_is_not_there_is_refused_before_a_record_is_read(stream: Put, tmp_path: Path, queue: tuple[Any, str]) -> None:
+    """And not at the first letter."""
+    ended = run(stream(80, {}), tmp_path, "in_driver", deadLetter={"sqs": queue[1].replace("poison-", "none-")})
+    assert ended.returncode == 65, ended.stderr[-4000:]
+    assert "Refused: onError.deadLetter.sqs: " in ended.stderr
+    assert stored(tmp_path) == {}

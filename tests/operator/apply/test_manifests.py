@@ -117,11 +117,11 @@ def test_an_accepted_loss_is_told_to_the_next_driver(said: str, told: object) ->
     assert manifests.driver_config(resource, wanted(), DriverStatus(attempt=4), SETTINGS)["acceptLossOfBatch"] == told
 
 
-def test_a_driver_hears_of_on_error_only_if_it_is_given() -> None:
-    """Older drivers refuse a setting that they do not know."""
-    path = {"path": "s3a://lake/letters"}
-    told = config(driver_pod(onError={"deadLetter": path}))
-    assert told["onError"] == {"attempts": 3, "isolate": True, "deadLetter": path, "maxExcludedPerHour": 100}
+@pytest.mark.parametrize("place", [{"path": "s3a://lake/letters"}, {"sqs": "https://sqs.eu-west-1.amazonaws.com/1/q"}, {"kinesis": "letters"}])
+def test_a_driver_hears_of_on_error_only_if_it_is_given(place: dict[str, str]) -> None:
+    """Older drivers refuse a setting that they do not know, also one of the other places."""
+    told = config(driver_pod(onError={"deadLetter": place}))
+    assert told["onError"] == {"attempts": 3, "isolate": True, "deadLetter": place, "maxExcludedPerHour": 100}
     assert "onError" not in config(driver_pod())
 
 

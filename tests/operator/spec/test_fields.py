@@ -16,11 +16,15 @@ from sluice_operator.spec.sizes import executor_settings
 
 Json = dict[str, Any]
 
+QUEUE = "https://sqs.eu-west-1.amazonaws.com/123456789012/letters.fifo"
 ACCEPTED: list[Json] = [
     {},
     {"start": {"position": "AT_TIMESTAMP", "timestamp": "2026-01-31T00:00:00Z"}},
     {"replicas": 0, "suspend": True},
     {"onError": {"deadLetter": {"path": "s3a://lake/letters"}}},
+    {"onError": {"deadLetter": {"sqs": QUEUE}}},
+    {"onError": {"deadLetter": {"kinesis": "letters", "path": None}}},
+    {"onError": {"deadLetter": {"kinesis": "arn:aws:kinesis:eu-west-1:123456789012:stream/letters"}}},
     {"onError": {"attempts": 1, "isolate": False}},
     {"pipeline": {"entrypoint": "a:b", "imagePullPolicy": "Always", "imagePullSecrets": ["registry"]}, "executor": {"serviceAccountName": "idle"}},
     {"checkpoints": {"table": None}, "migrateFrom": None},
@@ -36,8 +40,13 @@ REFUSED: list[tuple[Json, str]] = [
     ({"stream": {"name": "orders"}}, "spec.stream.region: required"),
     ({"drainTimeoutSeconds": "2m"}, "spec.drainTimeoutSeconds: input should be a valid integer"),
     ({"drainTimeoutSeconds": 0}, "spec.drainTimeoutSeconds: input should be greater than or equal to 1"),
-    ({"onError": {"attempts": 3}}, "spec.onError: deadLetter.path: required; a record that is left out has to go somewhere"),
+    ({"onError": {"attempts": 3}}, "spec.onError: deadLetter: required; a record that is left out has to go somewhere"),
     ({"onError": {"deadLetter": {"path": "lake/letters"}}}, "spec.onError.deadLetter.path: string should match"),
+    ({"onError": {"deadLetter": {}}}, "spec.onError.deadLetter: has to have one of path, sqs and kinesis, and only one"),
+    ({"onError": {"deadLetter": {"path": "s3a://lake/l", "sqs": QUEUE}}}, "spec.onError.deadLetter: has to have one of path, sqs and kinesis"),
+    ({"onError": {"deadLetter": {"sqs": "letters"}}}, "spec.onError.deadLetter.sqs: string should match"),
+    ({"onError": {"deadLetter": {"kinesis": "arn:aws:sqs:eu-west-1:123456789012:q"}}}, "spec.onError.deadLetter.kinesis: string should match"),
+    ({"onError": {"deadLetter": {"kinesis": SPEC["stream"]["name"]}}}, "spec: onError.deadLetter.kinesis is stream.name"),
     ({"onError": {"isolate": False, "attempts": 0}}, "spec.onError.attempts: input should be greater than or equal to 1"),
     ({"onError": {"isolate": False, "deadLetters": {}}}, "spec.onError.deadLetters: unknown field; did you mean deadLetter?"),
     ({"restart": {"backoffSeconds": 60, "maxBackoffSeconds": 30}}, "spec.restart: maxBackoffSeconds is shorter"),
