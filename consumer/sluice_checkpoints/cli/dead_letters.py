@@ -1,17 +1,21 @@
-"""`dead-letters list` and `dead-letters show` (docs/dead-letters.md)."""
+"""`dead-letters list`, `show` and `redrive` (docs/dead-letters.md)."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from rich.markup import escape
 from rich.table import Table as Grid
 
 from sluice_checkpoints.cli.report import Output, short
-from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.letters.folder import LetterFolder, letters
+from sluice_checkpoints.errors import Refused, SluiceError
+from sluice_checkpoints.letters.folder import LetterFolder, letters, redrives
 from sluice_checkpoints.letters.letter import DeadLetter
+from sluice_checkpoints.letters.redrives import RedriveLog
 from sluice_checkpoints.protocol.rows import Item
 
 
@@ -21,15 +25,15 @@ def list_(where: LetterFolder, consumer: str | None, output: Output) -> None:
     Raises:
         Refused: the folder cannot be read, or a file in it is no letter.
     """
-    found = list(letters(where, consumer))
+    found, logs = list(letters(where, consumer)), redrives(where)
     if output.as_json:
-        output.document({"letters": [{"name": name, **_document(letter)} for name, letter in found]})
+        output.document({"letters": [{"name": name, **_document(letter), "redriven": _redriven(logs, letter)} for name, letter in found]})
         return
-    grid = Grid("arrived", "shard", "record", "batch", "failed", "error", "name")
+    grid = Grid("arrived", "shard", "record", "batch", "failed", "redriven", "error", "name")
     for name, letter in found:
         arrived = datetime.fromtimestamp(letter.arrival_millis / 1000, UTC).isoformat(" ", "seconds")
         record = f"{short(letter.sequence)}/{letter.sub}"
-        grid.add_row(arrived, letter.shard, record, str(letter.batch), f"{letter.attempts} times", escape(letter.cause), name)
+        grid.add_row(arrived, letter.shard, record, str(letter.batch), f"{letter.attempts} times", _told(logs, letter), escape(letter.cause), name)
     output.out.print(grid if found else "no dead letters")
     if found:
         output.out.print(f"{len(found)} dead letters", highlight=False)
@@ -54,6 +58,49 @@ def show(where: LetterFolder, name: str, output: Output) -> None:
     output.out.print(escape(letter.data.decode(errors="backslashreplace")), soft_wrap=True)
     output.out.print("[bold]error[/]")
     output.out.print(escape(letter.error.strip()), soft_wrap=True)
+
+
+def redrive(arguments: Sequence[str], output: Output) -> None:
+    """Runs the program that gives letters to `process`; it needs Spark.
+
+    Raises:
+        RedriveFailed: it ended otherwise than with 0; it has said why.
+    """
+    command = [sys.executable, "-m", "sluice_consumer.process.redrive", *arguments]
+    ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if ended.returncode:
+        raise RedriveFailed(ended.returncode)
+    told: Item = json.loads(ended.stdout.strip().rpartition("\n")[2])
+    if output.as_json:
+        output.document(told)
+    elif "batch" not in told:
+        output.out.print("nothing to redrive")
+    else:
+        output.out.print(f"batch {told['batch']} of {told['consumer']} is {told['ended']}: {told['redriven']} letters redriven", highlight=False)
+        for name in told["rejected"]:
+            output.out.print(f"rejected again, and still a letter: {escape(name)}", highlight=False)
+
+
+class RedriveFailed(SluiceError):
+    """The program that redrives ended with this exit code; what was wrong is on its standard error."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__("the letters were not redriven; the lines above say why")
+        self.exit_code = code
+
+
+def _redriven(logs: Mapping[str, RedriveLog], letter: DeadLetter) -> int | None:
+    log = logs.get(letter.consumer)
+    one = log.of(letter.path.partition("/")[2]) if log else None
+    return one.number if one else None
+
+
+def _told(logs: Mapping[str, RedriveLog], letter: DeadLetter) -> str:
+    number = _redriven(logs, letter)
+    if number is None:
+        return ""
+    open_ = logs[letter.consumer].open
+    return f"in batch {number}, open" if open_ and open_.number == number else f"in batch {number}"
 
 
 def _document(letter: DeadLetter) -> Item:

@@ -180,6 +180,22 @@ def show_letter(path: str, region: str | None, s3_endpoint: str | None, name: st
     sys.exit(_guarded(output, lambda: cli_letters.show(folder(path, region, s3_endpoint), name, output), terminal=False))
 
 
+@dead_letters.command("redrive")
+@click.option("--config", required=True, metavar="FILE", help="The consumer's configuration: its pipeline, and the folder of its letters.")
+@click.option("--consumer", metavar="ID", help="Whose letters.  [default: those of the checkpoint table's consumer]")
+@click.option("--resume", "how", flag_value="resume", help="Go on with the redrive that has not ended: the same letters, the same number.")
+@click.option("--give-up", "how", flag_value="give-up", help="End it without `process`: its letters may be redriven again.")
+@click.option("--master", default="local[2]", show_default=True, help="Spark master.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+@click.argument("names", nargs=-1)
+def redrive_letters(config: str, consumer: str | None, how: str | None, master: str, names: tuple[str, ...], *, as_json: bool) -> None:
+    """Give letters to the pipeline's `process` again, as a batch of their own: those NAMES, or all. Each only once."""
+    output = report.Output(as_json=as_json)
+    whose = ["--consumer", consumer] if consumer else []
+    arguments = ["--config", config, *whose, "--how", how or "new", "--master", master, "--", *names]
+    sys.exit(_guarded(output, lambda: cli_letters.redrive(arguments, output), terminal=False))
+
+
 def _guarded(output: report.Output, command: Callable[[], None], *, terminal: bool = True) -> int:
     """Runs a command; errors become a document and an exit code here and nowhere else."""
     try:

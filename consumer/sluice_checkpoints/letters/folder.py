@@ -12,13 +12,16 @@ from botocore.exceptions import ClientError
 
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.letters.letter import DeadLetter
+from sluice_checkpoints.letters.redrives import BEGUN, ENDED, RedriveLog, log_of
+
+LETTER = ".json"
 
 
 class LetterFolder(Protocol):
     """Where letters are."""
 
-    def names(self) -> Iterator[str]:
-        """Paths of all of them below the folder, in order."""
+    def names(self, *suffixes: str) -> Iterator[str]:
+        """Paths of all files with one of these suffixes, three levels below the folder, in order."""
         ...
 
     def read(self, name: str) -> str:
@@ -36,7 +39,7 @@ class DiskFolder:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def names(self) -> Iterator[str]:
+    def names(self, *suffixes: str) -> Iterator[str]:
         """See `LetterFolder`.
 
         Raises:
@@ -44,7 +47,7 @@ class DiskFolder:
         """
         if not self._root.is_dir():
             raise Refused(f"--path {self._root}: there is no such folder")
-        return (file.relative_to(self._root).as_posix() for file in sorted(self._root.glob("*/*/*.json")))
+        return (file.relative_to(self._root).as_posix() for file in sorted(self._root.glob("*/*/*")) if file.name.endswith(suffixes))
 
     def read(self, name: str) -> str:
         """See `LetterFolder`."""
@@ -60,7 +63,7 @@ class S3Folder:
     def __init__(self, client: Any, bucket: str, prefix: str) -> None:
         self._client, self._bucket, self._prefix = client, bucket, f"{prefix}/" if prefix else ""
 
-    def names(self) -> Iterator[str]:
+    def names(self, *suffixes: str) -> Iterator[str]:
         """See `LetterFolder`.
 
         Raises:
@@ -69,7 +72,7 @@ class S3Folder:
         try:
             for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=self._prefix):
                 for found in page.get("Contents", ()):
-                    if found["Key"].endswith(".json"):
+                    if found["Key"].endswith(suffixes):
                         yield found["Key"].removeprefix(self._prefix)
         except ClientError as error:
             raise Refused(f"--path s3://{self._bucket}/{self._prefix}: {error}") from error
@@ -98,6 +101,19 @@ def folder(path: str, region: str | None, endpoint: str | None) -> LetterFolder:
 
 def letters(where: LetterFolder, consumer: str | None = None) -> Iterator[tuple[str, DeadLetter]]:
     """All letters with their names, of one consumer or of all."""
-    for name in where.names():
+    for name in where.names(LETTER):
         if consumer is None or name.startswith(f"{consumer}/"):
             yield name, DeadLetter.from_json(where.read(name), name)
+
+
+def redrives(where: LetterFolder) -> dict[str, RedriveLog]:
+    """What was redriven, by consumer.
+
+    Raises:
+        Refused: see `log_of`.
+    """
+    files: dict[str, list[tuple[str, str]]] = {}
+    for name in where.names(BEGUN, ENDED):
+        consumer, _, rest = name.partition("/")
+        files.setdefault(consumer, []).append((rest, where.read(name)))
+    return {consumer: log_of(found) for consumer, found in files.items()}

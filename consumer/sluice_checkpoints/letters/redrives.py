@@ -1,0 +1,125 @@
+"""Which dead letters went through `process` again (docs/dead-letters.md, "Redrive"): a log of two small files a redrive. Pure.
+
+A redrive is *begun* by a file that names its letters, created only if there is none of its number. It is *ended* by another one. Numbers follow one
+another: the next begins when the last has ended, so a letter is in one redrive at a time, and a sink sees them in order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sluice_checkpoints.errors import Refused
+
+FORMAT = "sluice-redrive/1"
+FOLDER, BEGUN, ENDED = "redrives", ".begun", ".ended"
+
+
+@dataclass(frozen=True, slots=True)
+class Redrive:
+    """One batch of letters.
+
+    Attributes:
+        number: of the batch, from 1.
+        letters: their names, in the order of the batch.
+        by: who began it, and when; for people.
+        ended: `process` returned, or a person gave it up. None: neither is known.
+        rejected: letters that `process` rejected again.
+    """
+
+    number: int
+    letters: tuple[str, ...]
+    by: str
+    ended: str | None = None
+    rejected: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Of its files, below the consumer's folder and without what follows the dot."""
+        return f"{FOLDER}/{self.number:06d}"
+
+    @property
+    def processed(self) -> tuple[str, ...]:
+        """What is dealt with, or may be."""
+        return () if self.ended == GIVEN_UP else tuple(name for name in self.letters if name not in self.rejected)
+
+    def begun_json(self) -> str:
+        """The content of the file that begins it."""
+        return json.dumps({"format": FORMAT, "letters": list(self.letters), "by": self.by}, indent=1) + "\n"
+
+    def ended_json(self) -> str:
+        """The content of the file that ends it."""
+        return json.dumps({"format": FORMAT, "ended": self.ended, "rejected": list(self.rejected)}, indent=1) + "\n"
+
+
+PROCESSED, GIVEN_UP = "processed", "given up"
+
+
+@dataclass(frozen=True, slots=True)
+class RedriveLog:
+    """All redrives of one consumer, in the order of their numbers."""
+
+    redrives: tuple[Redrive, ...] = ()
+
+    @property
+    def open(self) -> Redrive | None:
+        """The one that has not ended."""
+        return next((one for one in self.redrives if one.ended is None), None)
+
+    def of(self, letter: str) -> Redrive | None:
+        """The redrive that dealt with a letter, or may have."""
+        return next((one for one in self.redrives if letter in one.processed), None)
+
+    def next(self, wanted: Sequence[str], by: str) -> Redrive:
+        """The next redrive, of these letters.
+
+        Raises:
+            Refused: another one has not ended, or one of the letters was redriven.
+        """
+        if self.open is not None:
+            raise Refused(
+                f"redrive {self.open.number} was begun by {self.open.by} and has not ended. If it runs no more: --resume gives its letters to "
+                "`process` again, under the same number; --give-up leaves them as they were"
+            )
+        for name in wanted:
+            if (former := self.of(name)) is not None:
+                raise Refused(f"{name}: was redriven as batch {former.number}, begun by {former.by}; a letter is redriven once")
+        return Redrive(len(self.redrives) + 1, tuple(wanted), by)
+
+
+def log_of(files: Iterable[tuple[str, str]]) -> RedriveLog:
+    """Reads the log of a consumer.
+
+    Args:
+        files: names below the consumer's folder, and contents.
+
+    Raises:
+        Refused: a file is none of this version's, or one is missing.
+    """
+    found = dict(files)
+    begun = sorted(name for name in found if name.endswith(BEGUN))
+    return RedriveLog(tuple(_read(found, name, number) for number, name in enumerate(begun, 1)))
+
+
+def _read(files: dict[str, str], name: str, number: int) -> Redrive:
+    told = _document(files[name], name)
+    one = Redrive(number, tuple(told["letters"]), told["by"])
+    if name != one.name + BEGUN:
+        raise Refused(f"{name}: there is no {one.name}{BEGUN} before it; files of redrives are never deleted")
+    if (end := files.get(one.name + ENDED)) is None:
+        return one
+    told = _document(end, one.name + ENDED)
+    return replace(one, ended=told["ended"], rejected=tuple(told["rejected"]))
+
+
+def _document(text: str, name: str) -> dict[str, Any]:
+    try:
+        told = json.loads(text)
+        known = told["format"] == FORMAT
+    except (ValueError, KeyError, TypeError) as error:
+        raise Refused(f"{name}: is no file of a redrive ({type(error).__name__}: {error})") from error
+    if not known:
+        raise Refused(f"{name}: format {told['format']!r} is none that this version knows ({FORMAT})")
+    return dict(told)

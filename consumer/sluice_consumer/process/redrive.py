@@ -1,0 +1,228 @@
+"""`dead-letters redrive`: gives dead letters to `process` again, as a batch of their own (docs/dead-letters.md, "Redrive").
+
+It needs no lease: its batches are those of another consumer, `<consumerId>-redrive`, so that no number of the stream's is used.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import socket
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import click
+from pyspark.sql import DataFrame, SparkSession
+
+from sluice_checkpoints.errors import Refused, SluiceError
+from sluice_checkpoints.letters.letter import DeadLetter
+from sluice_checkpoints.letters.redrives import BEGUN, ENDED, FOLDER, GIVEN_UP, PROCESSED, Redrive, RedriveLog, log_of
+from sluice_consumer import logs, pipelines
+from sluice_consumer.config import Config, configuration
+from sluice_consumer.pipelines import BatchInfo
+from sluice_consumer.process import driver, wiring
+from sluice_consumer.process.dead_letters import FIELD
+from sluice_consumer.process.ending import ending_of, report
+from sluice_consumer.sinks import edge, stores
+from sluice_consumer.sinks.stores import HadoopStore
+from sluice_consumer.spark.engine import load
+from sluice_consumer.spark.jobs import Jobs
+from sluice_consumer.spark.schema import SCHEMA
+from sluice_consumer.spark.status import SparkStatus
+
+MOST = 10_000  # letters of a batch: the driver holds them
+
+
+@dataclass
+class RejectedAgain:
+    """Stands for the store of dead letters meanwhile: a letter that is rejected again stays one. Implements `DeadLetters`."""
+
+    paths: list[str] = field(default_factory=list)
+
+    def write(self, letter: DeadLetter) -> None:
+        """See `DeadLetters`."""
+        self.paths.append(letter.path.partition("/")[2])
+
+
+@dataclass(frozen=True)
+class ConsumerLetters:
+    """The letters of one consumer, and the log of its redrives."""
+
+    store: HadoopStore
+    root: str
+    consumer: str
+
+    def names(self) -> list[str]:
+        """Of all letters, below the consumer's folder."""
+        return sorted(path for path, _ in self.store.files(self._path("")) if path.endswith(".json"))
+
+    def letter(self, name: str) -> DeadLetter:
+        """One of them.
+
+        Raises:
+            Refused: it is not there, or no letter.
+        """
+        if ".." in name.split("/") or not self.store.exists(self._path(name)):
+            raise Refused(f"{name}: there is no such letter of {self.consumer}; `dead-letters list` has them")
+        return DeadLetter.from_json(self.store.read(self._path(name)).decode(), name)
+
+    def log(self) -> RedriveLog:
+        """What was redriven.
+
+        Raises:
+            Refused: see `log_of`.
+        """
+        files = (f"{FOLDER}/{path}" for path, _ in self.store.files(self._path(FOLDER)) if path.endswith((BEGUN, ENDED)))
+        return log_of((name, self.store.read(self._path(name)).decode()) for name in files)
+
+    def begin(self, one: Redrive) -> None:
+        """Fixes what a redrive contains.
+
+        Raises:
+            Refused: somebody else began one at the same time.
+        """
+        if not self.store.create(self._path(one.name + BEGUN), one.begun_json().encode()):
+            raise Refused(f"another redrive was begun at the same time: look at it with `dead-letters list`, and run this again ({one.name}{BEGUN})")
+
+    def end(self, one: Redrive) -> None:
+        """Says how it ended.
+
+        Raises:
+            Refused: it was ended otherwise meanwhile.
+        """
+        path, content = self._path(one.name + ENDED), one.ended_json()
+        if not self.store.create(path, content.encode()) and self.store.read(path).decode() != content:
+            raise Refused(f"redrive {one.number} is {one.ended}, but somebody has ended it otherwise meanwhile: {path}")
+
+    def _path(self, name: str) -> str:
+        return f"{self.root}/{self.consumer}/{name}".rstrip("/")
+
+
+def chosen(letters: ConsumerLetters, log: RedriveLog, names: Sequence[str]) -> list[str]:
+    """The letters to redrive: those that are named, or all that were not redriven."""
+    if names:
+        return sorted({name.removeprefix(f"{letters.consumer}/") for name in names})
+    return [name for name in letters.names() if log.of(name) is None][:MOST]
+
+
+def run(spark: SparkSession, config: Config, letters: ConsumerLetters, one: Redrive, *, replay: bool) -> Redrive:
+    """Gives the letters to `process`, and returns the redrive as ended.
+
+    Raises:
+        JobsNotDone, or whatever `process` raises: the redrive has not ended.
+    """
+    found = [letters.letter(name) for name in one.letters]
+    process, rejected, jobs = load(config.pipeline.entrypoint), RejectedAgain(), Jobs(SparkStatus(spark))
+    getattr(process, "prepare", lambda *_: None)(spark, config.pipeline.args)
+    shards = tuple(sorted({letter.shard for letter in found}))
+    info = BatchInfo(f"{letters.consumer}-redrive", one.number, replay, config.stream.name, shards, config.pipeline.args)
+    pipelines.LETTERS.store = rejected
+    process(frame(spark, found), info)
+    jobs.check()
+    return replace(one, ended=PROCESSED, rejected=tuple(sorted(set(rejected.paths))))
+
+
+def frame(spark: SparkSession, letters: Sequence[DeadLetter]) -> DataFrame:
+    """The records of letters, as a batch has them: in the order of each shard."""
+    return spark.createDataFrame(list(_rows(letters)), SCHEMA)
+
+
+def _rows(letters: Sequence[DeadLetter]) -> Iterator[tuple[Any, ...]]:
+    for one in sorted(letters, key=lambda letter: (letter.shard, int(letter.sequence), letter.sub)):
+        arrival = datetime.datetime.fromtimestamp(one.arrival_millis / 1000, datetime.UTC)
+        yield (one.partition_key, bytearray(one.data), one.stream, one.shard, one.sequence, one.sub, arrival)
+
+
+def _folder(config: Config) -> str:
+    where = config.on_error.dead_letter if config.on_error else None
+    if where is None or not where.path:
+        raise Refused(f"{FIELD}: missing; letters are redriven from a folder. A queue or a stream has consumers of its own")
+    return where.path.rstrip("/")
+
+
+def _consumer_id(config: Config) -> str:
+    row = wiring.store(config).consumer()
+    if row is None:
+        raise Refused(f"checkpoints.table: {config.checkpoints.table} holds no consumer; name one with --consumer")
+    return row.consumer_id
+
+
+def redrive(spark: SparkSession, config: Config, consumer: str | None, names: Sequence[str], how: str = "new") -> dict[str, Any]:
+    """One redrive, and what is told of it.
+
+    Args:
+        spark: a session with what the pipeline needs.
+        config: of the consumer.
+        consumer: whose letters; None: those of the checkpoint table's consumer.
+        names: of letters; none: all that were not redriven.
+        how: "new", "resume" or "give-up".
+
+    Raises:
+        Refused: see `RedriveLog.next`; or nothing is open that could be resumed. SinkUnavailable: the folder does not answer.
+        Else what `process` raises.
+    """
+    root, owner = _folder(config), consumer or _consumer_id(config)
+    with edge.told(FIELD, root):
+        letters = ConsumerLetters(stores.of(spark, root, FIELD), root, owner)
+        log = letters.log()
+        one = log.open if how != "new" else _next(letters, log, names)
+        if how != "new" and one is None:
+            raise Refused(f"no redrive of {owner} is open: there is nothing to --{how}")
+        if one is None:
+            return {"redriven": 0}
+        if how == "new":
+            letters.begin(one)
+    ended = replace(one, ended=GIVEN_UP) if how == "give-up" else _run(spark, config, letters, one, replay=how == "resume")
+    with edge.told(FIELD, root):
+        letters.end(ended)
+    return {"consumer": f"{owner}-redrive", "batch": ended.number, "ended": ended.ended, "redriven": len(ended.processed), "rejected": ended.rejected}
+
+
+def _next(letters: ConsumerLetters, log: RedriveLog, names: Sequence[str]) -> Redrive | None:
+    wanted = chosen(letters, log, names)
+    by = f"{socket.gethostname()}/{os.getpid()} at {datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds')}"
+    one = log.next(wanted, by)  # refuses what is open, too
+    for name in wanted:
+        letters.letter(name)  # all of them are there, and are letters, before anything is begun
+    return one if wanted else None
+
+
+def _run(spark: SparkSession, config: Config, letters: ConsumerLetters, one: Redrive, *, replay: bool) -> Redrive:
+    logs.say(f"redrive {one.number}: {len(one.letters)} letters of {letters.consumer} go through process")
+    try:
+        return run(spark, config, letters, one, replay=replay)
+    except Exception:
+        logs.warn(f"redrive {one.number} failed, and is open: --resume gives its letters to process again, --give-up leaves them as they were")
+        raise
+
+
+@click.command()
+@click.option("--config", "path", type=click.Path(path_type=Path), required=True)
+@click.option("--consumer")
+@click.option("--how", type=click.Choice(["new", "resume", "give-up"]), default="new")
+@click.option("--master", default="local[2]")
+@click.argument("names", nargs=-1)
+def main(path: Path, consumer: str | None, how: str, master: str, names: tuple[str, ...]) -> None:
+    """The program behind `python -m sluice_checkpoints dead-letters redrive`; prints a document."""
+    logs.configure()
+    try:
+        config = configuration(path)
+        _folder(config)  # refused before Spark starts
+        told = redrive(driver.session(config, None, master), config, consumer, names, how)
+    except SluiceError as error:
+        report(ending_of(error))
+        sys.exit(error.exit_code)
+    except Exception as error:  # noqa: BLE001 - whatever `process` raised
+        logs.log.exception("process failed")
+        report(ending_of(error))
+        sys.exit(1)
+    print(json.dumps(told), flush=True)  # noqa: T201 - what this program is for
+    os._exit(0)  # Spark has nothing left to say
+
+
+if __name__ == "__main__":
+    main()

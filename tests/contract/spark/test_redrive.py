@@ -1,0 +1,176 @@
+"""Dead letters go through `process` again, once: real Spark, letters in a folder (docs/dead-letters.md, "Redrive")."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import DataFrame, SparkSession
+
+from sluice_checkpoints.cli.main import main
+from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.letters.letter import DeadLetter
+from sluice_consumer import pipelines
+from sluice_consumer.config import CheckpointsConfig, Config, DeadLetterConfig, OnErrorConfig, PipelineConfig, StreamConfig
+from sluice_consumer.pipelines import BatchInfo
+from sluice_consumer.process import redrive
+from sluice_consumer.process.redrive import ConsumerLetters
+
+pytestmark = pytest.mark.spark
+FIRST = DeadLetter("c", "orders", "shardId-000000000000", "9", 0, 1_700_000_000_123, "k", b"one", 7, 3, "ValueError: no")
+LETTERS = [FIRST, replace(FIRST, sequence="10", sub=2, data=b"two"), replace(FIRST, shard="shardId-000000000001", data=b"three")]
+
+
+@dataclass
+class Sink:
+    """What a pipeline was given: number, replay, and payloads by batch. `error` is raised after it stored; `bad` is rejected."""
+
+    runs: list[tuple[str, int, bool]] = field(default_factory=list)
+    batches: dict[tuple[str, int], list[bytes]] = field(default_factory=dict)
+    error: BaseException | None = None
+    bad: str = "false"
+
+    def __call__(self, batch: DataFrame, info: BatchInfo) -> None:
+        """Stores a batch that it does not have."""
+        self.runs.append((info.consumer, info.batch, info.replay))
+        info.reject(batch.filter(self.bad), "still bad")
+        self.batches.setdefault((info.consumer, info.batch), [bytes(row.data) for row in batch.filter(f"NOT ({self.bad})").collect()])
+        if self.error is not None:
+            raise self.error
+
+
+@pytest.fixture
+def sink(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sink]:
+    """The pipeline of every configuration here."""
+    made = Sink()
+    monkeypatch.setattr(redrive, "load", lambda _entrypoint: made)
+    before = pipelines.LETTERS.store
+    yield made
+    pipelines.LETTERS.store = before
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    """A consumer with three letters."""
+    for letter in LETTERS:
+        file = tmp_path / letter.path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(letter.to_json())
+    where = OnErrorConfig(DeadLetterConfig(tmp_path.as_uri()))
+    return Config(StreamConfig("orders", "us-east-1"), CheckpointsConfig("orders"), PipelineConfig("m:f"), on_error=where)
+
+
+Go = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def go(spark: SparkSession, config: Config) -> Go:
+    """One run of the command."""
+    return lambda *names, how="new": redrive.redrive(spark, config, "c", names, how)
+
+
+def test_all_letters_are_a_batch_of_their_own_consumer(go: Go, sink: Sink) -> None:
+    """In the order of each shard; its numbers are none of the stream's."""
+    assert go() == {"consumer": "c-redrive", "batch": 1, "ended": "processed", "redriven": 3, "rejected": ()}
+    assert sink.runs == [("c-redrive", 1, False)]
+    assert sink.batches == {("c-redrive", 1): [b"one", b"two", b"three"]}
+
+
+def test_a_letter_that_was_redriven_is_refused_and_left_out(go: Go, sink: Sink) -> None:
+    """By its name; without names the others go."""
+    go(FIRST.path)
+    with pytest.raises(Refused, match="was redriven as batch 1"):
+        go(FIRST.path)
+    assert go()["redriven"] == 2
+    assert go() == {"redriven": 0}
+    assert list(sink.batches.values()) == [[b"one"], [b"two", b"three"]]
+
+
+def test_a_redrive_that_died_after_its_sink_had_it_is_resumed_with_the_same_number(go: Go, sink: Sink) -> None:
+    """Nothing else begins meanwhile; the sink knows the batch."""
+    sink.error = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        go(FIRST.path)
+    sink.error = None
+    with pytest.raises(Refused, match="has not ended"):
+        go()
+    assert go(how="resume")["redriven"] == 1
+    assert sink.runs == [("c-redrive", 1, False), ("c-redrive", 1, True)]
+    assert go()["batch"] == 2
+
+
+def test_a_redrive_that_failed_is_given_up_and_its_letters_stay(go: Go, sink: Sink) -> None:
+    """They are redriven later, under another number."""
+    sink.error = ValueError("still no")
+    with pytest.raises(ValueError, match="still no"):
+        go(FIRST.path)
+    assert go(how="give-up")["ended"] == "given up"
+    sink.error = None
+    assert (go(FIRST.path)["batch"], list(sink.batches)) == (2, [("c-redrive", 1), ("c-redrive", 2)])
+
+
+def test_rows_that_process_rejects_again_stay_letters(go: Go, sink: Sink) -> None:
+    """As they were: with the error that they had first."""
+    sink.bad = "decode(data, 'UTF-8') = 'two'"
+    assert go()["rejected"] == (LETTERS[1].path.partition("/")[2],)
+    sink.bad = "false"
+    assert go()["redriven"] == 1
+    assert list(sink.batches.values()) == [[b"one", b"three"], [b"two"]]
+
+
+@pytest.mark.parametrize("how", ["resume", "give-up"])
+def test_nothing_is_resumed_that_is_not_open(go: Go, sink: Sink, how: str) -> None:  # noqa: ARG001 - replaces the pipeline
+    """It says so."""
+    with pytest.raises(Refused, match="no redrive of c is open"):
+        go(how=how)
+
+
+@pytest.mark.parametrize("name", ["c/shardId-000000000000/11-0.json", "../other/secret.json"])
+def test_a_letter_that_is_not_there_is_refused_before_anything_begins(go: Go, sink: Sink, name: str) -> None:
+    """And so is a path that leads elsewhere."""
+    with pytest.raises(Refused, match="there is no such letter"):
+        go(name)
+    assert sink.runs == []
+    assert go()["batch"] == 1
+
+
+def test_two_that_begin_at_the_same_time_do_not_both(go: Go, sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file that begins a redrive is created only if there is none."""
+    real = ConsumerLetters.begin
+
+    def late(self: ConsumerLetters, one: Any) -> None:
+        monkeypatch.setattr(ConsumerLetters, "begin", real)
+        go()
+        real(self, one)
+
+    monkeypatch.setattr(ConsumerLetters, "begin", late)
+    with pytest.raises(Refused, match="begun at the same time"):
+        go()
+    assert len(sink.runs) == 1
+
+
+@pytest.mark.slow
+def test_the_command_redrives_and_lists(config: Config, tmp_path: Path) -> None:
+    """The whole program: the built-in pipeline writes the letters."""
+    (tmp_path / "sink").mkdir()
+    document = {
+        "stream": {"name": "orders", "region": "us-east-1"},
+        "checkpoints": {"table": "orders"},
+        "pipeline": {"entrypoint": "sluice_consumer.sinks:parquet", "args": {"path": (tmp_path / "sink").as_uri()}},
+        "onError": {"deadLetter": {"path": config.on_error.dead_letter.path}},  # type: ignore[union-attr]  # set above
+    }
+    file = tmp_path / "consumer.json"
+    file.write_text(json.dumps(document))
+    done = CliRunner().invoke(main, ["dead-letters", "redrive", "--config", str(file), "--consumer", "c"])
+    assert done.exit_code == 0, done.output
+    assert "batch 1 of c-redrive is processed: 3 letters redriven" in done.output
+    assert list((tmp_path / "sink" / "c-redrive").rglob("*.parquet"))
+    listed = CliRunner().invoke(main, ["dead-letters", "list", "--path", str(tmp_path), "--json"])
+    assert [letter["redriven"] for letter in json.loads(listed.stdout)["letters"]] == [1, 1, 1]
+    again = CliRunner().invoke(main, ["dead-letters", "redrive", "--config", str(file), "--consumer", "c", FIRST.path])
+    assert again.exit_code == 65
