@@ -21,7 +21,7 @@ from typing import Any
 import click
 from pyspark.sql import SparkSession
 
-from sluice_checkpoints.errors import Refused, ServiceUnavailable, SluiceError
+from sluice_checkpoints.errors import ServiceUnavailable, SluiceError
 from sluice_checkpoints.protocol.store import Epoch
 from sluice_consumer import logs, sinks
 from sluice_consumer.config import Config, configuration
@@ -115,7 +115,7 @@ class Driver:
         return Ending(0, "", "", quiet)
 
     def ending(self, error: Exception) -> Ending:
-        """How it ends. Where an error's own words are not all that a person needs to know, the last words are more."""
+        """How it ends. A refusal's own words are all that a person needs to know; of a failure the last words say more."""
         try:
             return self._last_words(error)
         except Exception as other:  # noqa: BLE001 - a JVM that is gone does not say what its exception was
@@ -124,13 +124,13 @@ class Driver:
 
     def _last_words(self, error: Exception) -> Ending:
         ending = ending_of(error)
-        if ending.code not in {1, Refused.exit_code}:
+        if ending.code != 1:
             return ending
         failure = failure_of(error, self._config.pipeline.entrypoint.partition(":")[0].partition(".")[0], java_words(error))
         batch = self.work.open_batch(ask=failure.kind != ServiceUnavailable.__name__) if self.work else None
         if isinstance(error, SluiceError) and batch is None:
             return ending
-        words = LastWords(failure, batch, in_pod=self._here is not None, refused=ending.code == Refused.exit_code)
+        words = LastWords(failure, batch, in_pod=self._here is not None)
         return dataclasses.replace(ending, reason=failure.kind, message=words.line, screen="\n".join(words.lines))
 
     def stop(self) -> bool:

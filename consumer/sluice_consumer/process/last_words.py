@@ -58,18 +58,16 @@ class OpenBatch:
 
 @dataclass(frozen=True)
 class LastWords:
-    """All that is known when a driver ends by itself.
+    """All that is known when a driver fails.
 
     Attributes:
         batch: the one that was open.
         in_pod: an operator starts the next driver.
-        refused: exit code 65: what was refused stays so until a person acts.
     """
 
     failure: UserFailure
     batch: OpenBatch | None
     in_pod: bool
-    refused: bool = False
 
     @property
     def lines(self) -> list[str]:
@@ -102,9 +100,6 @@ class LastWords:
     def _next(self) -> str:
         same = ", with the same records" if self.batch and any(row.records for row in self.batch.rows or ()) else ""
         again = f"batch {self.batch.number} comes again{same}" if self.batch else ""
-        if self.refused:
-            who = "every driver ends so" if self.in_pod else "every run ends so"
-            return f"{who} until what is named is put right" + (f"; then {again}" if again else "")
         begins = "the operator starts a driver after a pause" if self.in_pod else "run it again"
         return begins + (f"; {again}" if again else "")
 

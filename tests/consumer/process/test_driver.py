@@ -196,7 +196,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: Exception, batch: OpenBatch 
 BATCH = OpenBatch(7, "orders", "orders", ())
 
 
-@pytest.mark.parametrize("error", [ValueError("bad"), Refused("sink: no such table"), JobsNotDone("job 3 failed")])
+@pytest.mark.parametrize("error", [ValueError("bad"), JobsNotDone("job 3 failed")])
 def test_a_driver_with_an_open_batch_ends_with_which_one_it_is_and_what_happens_next(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     """On the screen in lines, in the termination message in one."""
     ending, _ = failing(monkeypatch, error, BATCH)
@@ -210,9 +210,8 @@ def test_a_driver_with_an_open_batch_ends_with_which_one_it_is_and_what_happens_
 
 @pytest.mark.parametrize("error", [Refused("no such stream"), Fenced("a later epoch took over"), NotNow("later")])
 def test_an_error_whose_words_say_it_all_is_told_in_them(error: SluiceError, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before there is a batch, or where the operator goes on by itself."""
-    batch = None if isinstance(error, Refused) else BATCH
-    assert failing(monkeypatch, error, batch)[0] == Ending(error.exit_code, type(error).__name__, str(error), quiet=True)
+    """A refusal ends with what a person has to do; after the others the operator goes on by itself."""
+    assert failing(monkeypatch, error, BATCH)[0] == Ending(error.exit_code, type(error).__name__, str(error), quiet=True)
 
 
 def test_a_table_that_did_not_answer_is_not_asked_for_the_batchs_content(monkeypatch: pytest.MonkeyPatch) -> None:

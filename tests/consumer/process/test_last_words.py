@@ -62,13 +62,10 @@ def test_a_batch_whose_content_is_not_known_is_named_all_the_same() -> None:
     ]
 
 
-def test_what_happens_next_depends_on_who_starts_the_next_driver_and_on_what_stays_as_it_is() -> None:
-    """A refusal does not pass by itself."""
-    nothing = replace(BATCH, rows=())
+def test_what_happens_next_depends_on_who_starts_the_next_driver() -> None:
+    """On a laptop a person does."""
     assert LastWords(FAILURE, None, in_pod=True).lines[-1] == "next: the operator starts a driver after a pause"
     assert LastWords(FAILURE, None, in_pod=False).lines[-1] == "next: run it again"
-    refused = LastWords(FAILURE, nothing, in_pod=True, refused=True).lines[-1]
-    assert refused == "next: every driver ends so until what is named is put right; then batch 7 comes again"
 
 
 def test_the_longest_words_fit_a_screen_and_a_condition() -> None:
