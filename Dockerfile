@@ -128,7 +128,7 @@ COPY --from=jars /jars /opt/venv/lib/python3.11/site-packages/pyspark/jars/
 COPY --from=log-store /log-store /opt/venv/lib/python3.11/site-packages/pyspark/jars/
 COPY consumer/image/root/ /opt/sluice/
 RUN ln -s /opt/venv/lib/python3.11/site-packages/pyspark /opt/sluice/spark
-COPY consumer/image/conf/ /opt/sluice/spark/conf/
+COPY consumer/image/conf/ consumer/sluice_consumer/spark/log4j2.properties /opt/sluice/spark/conf/
 ENV SPARK_HOME=/opt/sluice/spark PYSPARK_PYTHON=/opt/venv/bin/python PYTHONPATH=/opt/sluice/app HOME=/tmp
 
 

@@ -8,9 +8,10 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 log = logging.getLogger("sluice")
+LEVEL = "SLUICE_LOG_LEVEL"
 
 
 class JsonLines(logging.Formatter):
@@ -28,13 +29,23 @@ class JsonLines(logging.Formatter):
 
 
 def configure() -> None:
-    """Sends all logs to stderr. `SLUICE_LOG=json|text` overrides what the terminal suggests."""
+    """Sends all logs to stderr. `SLUICE_LOG=json|text` overrides what the terminal suggests; `SLUICE_LOG_LEVEL=debug` shows full traces."""
     handler = logging.StreamHandler(sys.stderr)
     text = os.environ.get("SLUICE_LOG", "text" if sys.stderr.isatty() else "json") == "text"
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S") if text else JsonLines())
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    logging.basicConfig(level=level(), handlers=[handler], force=True)
     for noisy in ("py4j", "botocore", "urllib3", "kubernetes"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+def level(environment: Mapping[str, str] = os.environ) -> int:
+    """What `SLUICE_LOG_LEVEL` names; INFO where it names none."""
+    return logging.getLevelNamesMapping().get(environment.get(LEVEL, "").upper(), logging.INFO)
+
+
+def debugging(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether somebody wants to see everything."""
+    return level(environment) <= logging.DEBUG
 
 
 class _Saying(logging.Handler):

@@ -34,3 +34,12 @@ def test_lines_go_to_whoever_asks_and_for_that_time_to_nobody_else(caplog: pytes
     assert [line.split(" ", 1)[1] for line in told] == ["batch 1", "careful"]
     assert caplog.messages == ["afterwards"]
     assert (logs.log.level, logs.log.propagate, list(logs.log.handlers)) == before
+
+
+@pytest.mark.parametrize(("told", "level"), [("debug", logging.DEBUG), ("WARNING", logging.WARNING), ("", logging.INFO), ("loud", logging.INFO)])
+def test_a_level_is_that_of_the_environment_if_it_names_one(told: str, level: int) -> None:
+    """Full traces are lines of DEBUG."""
+    environment = {logs.LEVEL: told}
+    assert logs.level(environment) == level
+    assert logs.debugging(environment) == (level == logging.DEBUG)
+    assert logs.level({}) == logging.INFO

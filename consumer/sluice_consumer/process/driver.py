@@ -21,19 +21,21 @@ from typing import Any
 import click
 from pyspark.sql import SparkSession
 
-from sluice_checkpoints.errors import SluiceError
+from sluice_checkpoints.errors import ServiceUnavailable, SluiceError
 from sluice_checkpoints.protocol.store import Epoch
 from sluice_consumer import logs, sinks
 from sluice_consumer.config import Config, configuration
 from sluice_consumer.pipelines import NotNow
 from sluice_consumer.process import pod
 from sluice_consumer.process.child_process import die_with_parent
-from sluice_consumer.process.ending import Ending, Interrupted, ending_of, report
+from sluice_consumer.process.ending import Ending, Interrupted, ending_of, java_words, report
+from sluice_consumer.process.failure import failure_of
+from sluice_consumer.process.last_words import LastWords
 from sluice_consumer.process.lease_handoff import Guard, LeaseHandoff, standard_input
 from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.sigterm import set_on_term
 from sluice_consumer.process.supervisor import STOP_SECONDS
-from sluice_consumer.spark import conf, warmup_source
+from sluice_consumer.spark import conf, spark_logs, warmup_source
 from sluice_consumer.spark.engine import SparkEngine
 from sluice_consumer.spark.executors import ExecutorTarget, SparkBackend, described
 from sluice_consumer.spark.warmup import SparkWarmUps, WarmUp
@@ -45,6 +47,8 @@ SPARK_SECONDS = STOP_SECONDS - 5  # for Spark to stop; the rest is the superviso
 def session(config: Config, here: conf.PodAddress | None, master: str | None) -> SparkSession:
     """Starts Spark; in a pod, executors come while the driver goes on."""
     settings = conf.settings(config, here, master, sinks.settings(config.pipeline.entrypoint, config.pipeline.args))
+    settings = spark_logs.folded(settings)
+    spark_logs.fold_queries()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     logs.say(f"starting Spark on {settings['spark.master']}")
     return SparkSession.builder.config(map=dict[str, Any](settings)).getOrCreate()
@@ -110,6 +114,25 @@ class Driver:
             return dataclasses.replace(ending_of(Interrupted("stopped before the tip was reached; run it again to continue from there")), quiet=quiet)
         return Ending(0, "", "", quiet)
 
+    def ending(self, error: Exception) -> Ending:
+        """How it ends. A refusal's own words are all that a person needs to know; of a failure the last words say more."""
+        try:
+            return self._last_words(error)
+        except Exception as other:  # noqa: BLE001 - a JVM that is gone does not say what its exception was
+            log.warning("the last words could not be found: %r", other)
+            return Ending(getattr(error, "exit_code", 1), type(error).__name__, repr(error.args))
+
+    def _last_words(self, error: Exception) -> Ending:
+        ending = ending_of(error)
+        if ending.code != 1:
+            return ending
+        failure = failure_of(error, self._config.pipeline.entrypoint.partition(":")[0].partition(".")[0], java_words(error))
+        batch = self.work.open_batch(ask=failure.kind != ServiceUnavailable.__name__) if self.work else None
+        if isinstance(error, SluiceError) and batch is None:
+            return ending
+        words = LastWords(failure, batch, in_pod=self._here is not None)
+        return dataclasses.replace(ending, reason=failure.kind, message=words.line, screen="\n".join(words.lines))
+
     def stop(self) -> bool:
         """Stops Spark, and says whether it stopped in time. It asks executors and the cluster's API, and may wait for them for ever."""
         self._reporter.update(phase="Draining")
@@ -158,13 +181,11 @@ def attempt(driver: Driver) -> Ending:
     """Runs a driver and turns whatever it raised into an ending. Before its first job no task can be working."""
     try:
         return driver.run()
-    except SluiceError as error:
-        ending = ending_of(_why(driver, error) if error.exit_code == 1 else error)
     except SystemExit as error:  # of the user's code, or before there were orders: no drain, whatever its code says
         ending = Ending(1, "SystemExit", f"the driver's own code called for its exit: {error.code}")
     except Exception as error:
-        log.exception("the batch failed; it will come again, with the same content, in the next epoch")
-        ending = ending_of(_why(driver, error))
+        log.debug("the driver failed", exc_info=True)
+        ending = driver.ending(error if isinstance(error, SluiceError) and error.exit_code != 1 else _why(driver, error))
     return dataclasses.replace(ending, quiet=not driver.worked)
 
 

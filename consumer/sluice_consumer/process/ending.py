@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from sluice_checkpoints import termination_log
 from sluice_checkpoints.errors import SluiceError
+from sluice_consumer.sinks import edge
 
 COLUMNS = 150  # of a line of the last words
 UNCLEAN = 10  # driver to supervisor only: drained, but a task may still be working; do not release
@@ -26,12 +27,14 @@ class Ending:
 
     Attributes:
         quiet: no process of this epoch can still be working, so that its lease may be released.
+        screen: the same for a screen, in lines; "" where reason and message say it.
     """
 
     code: int
     reason: str
     message: str
     quiet: bool = False
+    screen: str = ""
 
     @property
     def status(self) -> int:
@@ -56,9 +59,15 @@ def ending_of(error: BaseException) -> Ending:
     return Ending(1, type(error).__name__, str(error if cause is None else cause.toString()))
 
 
+def java_words(error: BaseException) -> tuple[tuple[str, str], ...]:
+    """Class and message of the exceptions of Java that an error stands for, the outermost first."""
+    of_java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    return tuple((thrown.name, thrown.message) for thrown in edge.chain(error)) if of_java is not None else ()
+
+
 def report(ending: Ending) -> None:
     """Writes the message to stderr and, in a container, to its termination log. A failure to write that log is only said."""
-    print(folded(f"{ending.reason}: {ending.message}"), file=sys.stderr, flush=True)  # noqa: T201 - the last words of a program
+    print(folded(ending.screen or f"{ending.reason}: {ending.message}"), file=sys.stderr, flush=True)  # noqa: T201 - the last words of a program
     if problem := termination_log.write({"reason": ending.reason, "message": ending.message}):
         print(f"no termination message was left: {problem}", file=sys.stderr, flush=True)  # noqa: T201
 

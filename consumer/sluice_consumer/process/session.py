@@ -32,6 +32,7 @@ from sluice_consumer.metrics.requests import RequestFigures
 from sluice_consumer.metrics.rows import RowFigures
 from sluice_consumer.process import isolation, overdue, source_watch, wiring
 from sluice_consumer.process.batch_watch import BatchWatch
+from sluice_consumer.process.last_words import OpenBatch
 from sluice_consumer.process.pod import Reporter
 from sluice_consumer.shards.new_records import NewRecords
 from sluice_consumer.shards.probe import Probe
@@ -75,6 +76,7 @@ class Session:
         self._service_time = retention.ServiceTime()
         self._metrics = DriverMetrics()
         self._backfill: Backfill | None = None
+        self._open: int | None = None
         self._calls = RequestFigures()
         self._kinesis = self._calls.tally.listener(KINESIS)
         store, catalog = wiring.store(config, self._calls.tally.listener(DYNAMODB)), wiring.catalog(config, self._kinesis)
@@ -124,7 +126,7 @@ class Session:
             news=NewRecords(lambda row: Probe(self.kinesis(), row.id, row.end), lambda: self.consumer.listed_millis),
             on_progress=lambda committed, seconds: self.report_progress(engine, committed, seconds),
             rest=engine.rest,
-            begun=lambda number: self._reporter.update(openBatch=number),
+            begun=self._begun,
         )
         self._reporter.update(phase="Running", deadline=None, **self._progress.report())
         isolator = self._isolator(engine)
@@ -138,6 +140,18 @@ class Session:
         watch = BatchWatch(engine, limits, overdue.ports(engine.spark, isolator, self._say))
         watch.start()
         return watch
+
+    def _begun(self, number: int) -> None:
+        self._open = number
+        self._reporter.update(openBatch=number)
+
+    def open_batch(self, *, ask: bool) -> OpenBatch | None:
+        """The batch that was begun and is not committed, for last words; its content, if the table may be asked and answers."""
+        rows = None
+        if self._open is not None and ask:
+            with contextlib.suppress(Exception):
+                rows = [row for row in self.consumer.store.shards().values() if row.batch == self._open]
+        return None if self._open is None else OpenBatch(self._open, self._config.name, self._config.stream.name, rows)
 
     def _isolator(self, engine: SparkEngine) -> Isolator | None:
         if self._config.on_error is None:
@@ -174,6 +188,7 @@ class Session:
 
     def report_progress(self, engine: ReadSettings, committed: Committed | None, seconds: float) -> None:
         """A batch was committed that took so many seconds, or there is nothing to read: lines, metrics, report."""
+        self._open = None
         engine.identity = self.consumer.identity or engine.identity  # the last audit may have found another retention
         if committed is not None:
             self._calls.carried(committed.rows)

@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sluice_consumer.config import Config
+from sluice_consumer.spark import python_workers
 
 HEARTBEAT_FAILURES = 2
+LOG_LEVEL = "WARN"
 # A no-op script in the image: the signal decommissions, and Spark insists on a file for its preStop hook.
 DECOMMISSION_SCRIPT = "/opt/sluice/decommission"
 # In the image: Spark's classes as a JVM maps them, and the class path that they belong to (consumer/image/training).
@@ -64,12 +66,14 @@ def _of_sink(sink: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str
 def _defaults(config: Config) -> dict[str, str]:
     return {
         "spark.app.name": config.name,
-        "spark.log.level": "WARN",
+        "spark.log.level": LOG_LEVEL,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         # 40 ms of every Python task are spent waiting on loopback TCP otherwise (measured: docs/architecture.md).
         "spark.python.unix.domain.socket.enabled": "true",
+        # Workers that Spark hangs up on say nothing of it.
+        "spark.python.daemon.module": python_workers.MODULE,
         # Else no batch is planned until four executors of five are there, or half a minute is over; planning the first one takes seconds, too.
         "spark.scheduler.minRegisteredResourcesRatio": "0",
         # Spark's 200 tasks a shuffle are meant for gigabytes; a task costs 40 ms of CPU.

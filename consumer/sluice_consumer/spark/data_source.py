@@ -6,7 +6,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from sluice_consumer.columns import DDL
-from sluice_consumer.spark import stream_reader
+from sluice_consumer.spark import python_workers, stream_reader
 from sluice_consumer.spark.batch_reader import BatchRead, BatchReader, freeze
 
 OPTION = "batch"
@@ -22,14 +22,20 @@ class SluiceDataSource(DataSource):
 
     def schema(self) -> str:
         """The columns, as DDL."""
-        freeze("imported")
+        _began()
         return str(DDL)
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the schema is always ours
         """The reader of one batch."""
-        freeze("imported")
+        _began()
         return BatchReader(BatchRead.from_json(self.options[OPTION]))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - as above; Spark's name
         """The reader of all batches (docs/structured-streaming.md)."""
         return stream_reader.of(self.options)
+
+
+def _began() -> None:
+    """Sets up a worker that has imported all this."""
+    python_workers.fold_hang_ups()
+    freeze("imported")

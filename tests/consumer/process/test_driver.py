@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -17,13 +18,15 @@ import pytest
 from click.testing import CliRunner
 
 from sluice_checkpoints import termination_log
-from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.errors import Fenced, Refused, ServiceUnavailable, SluiceError
 from sluice_consumer import __main__ as main_module
 from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
 from sluice_consumer.pipelines import NotNow
 from sluice_consumer.process import child_process, driver, supervisor
 from sluice_consumer.process.driver import Driver, attempt, finish
 from sluice_consumer.process.ending import Ending, decoded
+from sluice_consumer.process.last_words import OpenBatch
+from sluice_consumer.spark.jobs import JobsNotDone
 
 CONFIG = Config(StreamConfig("s", "r"), CheckpointsConfig("t"), PipelineConfig("m:f"))
 
@@ -175,3 +178,64 @@ def test_a_run_that_is_stopped_before_it_began_has_not_reached_the_tip(
     stream = {"name": "s", "region": "r"}
     path.write_text(json.dumps({"stream": stream, "checkpoints": {"table": "abc"}, "pipeline": {"entrypoint": "m:f"}}))
     assert CliRunner().invoke(main_module.main, ["--config", str(path), *more]).exit_code == code
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, error: Exception, batch: OpenBatch | None) -> tuple[Ending, list[bool]]:
+    """How a driver ends that raises while this batch is open, and whether the table was asked for its content."""
+    asked = list[bool]()
+
+    def raise_it(self: Driver) -> Ending:
+        self.work = cast("Any", SimpleNamespace(consumer=None, open_batch=lambda *, ask: asked.append(ask) or batch))
+        raise error
+
+    monkeypatch.setattr(Driver, "run", raise_it)
+    monkeypatch.setattr(driver, "root_cause", lambda _consumer, raised: raised)
+    return attempt(made()), asked
+
+
+BATCH = OpenBatch(7, "orders", "orders", ())
+
+
+@pytest.mark.parametrize("error", [ValueError("bad"), JobsNotDone("job 3 failed")])
+def test_a_driver_with_an_open_batch_ends_with_which_one_it_is_and_what_happens_next(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the screen in lines, in the termination message in one."""
+    ending, _ = failing(monkeypatch, error, BATCH)
+    assert ending.reason == type(error).__name__
+    assert ending.screen.splitlines()[0] == f"{type(error).__name__}: {error}"
+    assert ending.message.startswith(f"{type(error).__name__}: {error}")
+    for said in (ending.screen, ending.message):
+        assert "batch 7 of orders: no record of it was read" in said
+        assert "batch 7 comes again" in said.rpartition("next: ")[2]
+
+
+@pytest.mark.parametrize("error", [Refused("no such stream"), Fenced("a later epoch took over"), NotNow("later")])
+def test_an_error_whose_words_say_it_all_is_told_in_them(error: SluiceError, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refusal ends with what a person has to do; after the others the operator goes on by itself."""
+    assert failing(monkeypatch, error, BATCH)[0] == Ending(error.exit_code, type(error).__name__, str(error), quiet=True)
+
+
+def test_a_table_that_did_not_answer_is_not_asked_for_the_batchs_content(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be waited for once more, for as long."""
+    assert failing(monkeypatch, ServiceUnavailable("no answer"), BATCH)[1] == [False]
+    assert failing(monkeypatch, ValueError("bad"), BATCH)[1] == [True]
+
+
+def test_a_driver_ends_with_the_error_itself_where_nothing_more_can_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception of a JVM that is gone cannot even say what it was."""
+
+    class Gone(Exception):
+        """Of a JVM that ended."""
+
+        def __str__(self) -> str:
+            raise OSError("Connection refused")
+
+    ending, _ = failing(monkeypatch, Gone("o92"), BATCH)
+    assert (ending.code, ending.reason, ending.message) == (1, "Gone", "('o92',)")
+
+
+def test_the_full_trace_is_a_line_of_debug(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """`SLUICE_LOG_LEVEL=debug` shows it."""
+    caplog.set_level(logging.DEBUG)
+    failing(monkeypatch, ValueError("bad"), BATCH)
+    (record,) = (record for record in caplog.records if record.exc_info)
+    assert record.levelno == logging.DEBUG

@@ -212,6 +212,31 @@ def test_an_open_batch_that_expired_ends_an_epoch_before_it_begins(world: World)
     assert world.store.consumer().committed == 0  # type: ignore[union-attr]  # it is there
 
 
+def test_the_batch_that_is_open_when_an_epoch_fails_is_known_with_what_it_holds(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And none is after a commit."""
+    world.put(0, b"a", b"b", b"c")
+    epoch = world.epoch()
+    epoch.begin(in_pod=False)
+    assert epoch.open_batch(ask=True) is None
+
+    def die() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        epoch.loop(cast("SparkEngine", world.engine(epoch, die)), until_tip=True)
+    found = epoch.open_batch(ask=True)
+    assert found is not None
+    assert (found.number, sum(row.records for row in found.rows or ())) == (1, 3)
+    assert epoch.open_batch(ask=False) == replace(found, rows=None)
+    with monkeypatch.context() as patch:
+        patch.setattr(epoch.consumer.store, "shards", lambda: 1 // 0)
+        assert epoch.open_batch(ask=True) == replace(found, rows=None)
+    heir = world.epoch()
+    heir.begin(in_pod=False)
+    heir.loop(cast("SparkEngine", world.engine(heir)), until_tip=True)
+    assert heir.open_batch(ask=True) is None
+
+
 def test_an_accepted_loss_is_reported_and_counted(world: World) -> None:
     """In the log, the report and the metrics."""
     world.put(0, b"a", b"b", b"c")

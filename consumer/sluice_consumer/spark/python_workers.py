@@ -1,0 +1,50 @@
+"""Python workers that print nothing when Spark has hung up on them.
+
+Spark closes the sockets of workers that are idle when it stops, and of those whose task is over. PySpark's daemon, from which each was forked,
+prints a stack for each of them, below the last words of a driver. For tasks this module is Spark's daemon (`spark.python.daemon.module`): it may
+import nothing that starts a thread. Workers that plan a query have PySpark's own, always; the data source calls `fold_hang_ups` there.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import traceback
+from types import SimpleNamespace
+from typing import Any
+
+from sluice_consumer import logs
+
+MODULE = "sluice_consumer.spark.python_workers"
+DAEMON = "pyspark.daemon"
+
+
+@functools.cache
+def fold_hang_ups() -> None:
+    """In a worker of PySpark's own daemon, once. Elsewhere nothing."""
+    program = sys.modules["__main__"]
+    if getattr(getattr(program, "__spec__", None), "name", None) == DAEMON:
+        _fold(program)
+
+
+def print_exc() -> None:
+    """`traceback.print_exc`, unless the exception that is handled only says that Spark has hung up."""
+    if not isinstance(sys.exc_info()[1], BrokenPipeError | ConnectionResetError):
+        traceback.print_exc()
+
+
+def _fold(daemon: Any) -> None:
+    if not logs.debugging():
+        daemon.traceback = SimpleNamespace(print_exc=print_exc, format_exc=traceback.format_exc)
+
+
+def main() -> None:
+    """PySpark's daemon, until Spark ends it."""
+    from pyspark import daemon  # noqa: PLC0415 - workers that only call `fold_hang_ups` have it as their program
+
+    _fold(daemon)
+    daemon.manager()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""What workers print that Spark has hung up on. With PySpark's own daemon: tests/contract/spark/test_last_words.py."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
+from sluice_consumer.spark import conf, python_workers
+
+
+@pytest.mark.parametrize(("error", "said"), [(BrokenPipeError(32, "Broken pipe"), False), (ConnectionResetError(), False), (ValueError("bad"), True)])
+def test_a_worker_says_what_it_raised_but_not_that_spark_has_hung_up(error: Exception, said: bool, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: FBT001
+    """The one is a fault, the other the end of every worker."""
+    try:
+        raise error  # noqa: TRY301 - it is handled where a worker's is
+    except Exception:  # noqa: BLE001 - as PySpark's daemon does
+        python_workers.print_exc()
+    assert ("Traceback" in capsys.readouterr().err) == said
+
+
+@pytest.mark.parametrize(("program", "level", "folded"), [("pyspark.daemon", "", True), ("pyspark.daemon", "debug", False), ("pytest", "", False)])
+def test_only_a_worker_of_pysparks_daemon_is_changed_and_not_for_whoever_debugs(
+    program: str,
+    level: str,
+    folded: bool,  # noqa: FBT001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A driver's own tracebacks are its own."""
+    main = SimpleNamespace(__spec__=SimpleNamespace(name=program), traceback="Python's")
+    monkeypatch.setitem(sys.modules, "__main__", main)  # type: ignore[arg-type]
+    monkeypatch.setenv("SLUICE_LOG_LEVEL", level)
+    python_workers.fold_hang_ups.cache_clear()
+    python_workers.fold_hang_ups()
+    assert (main.traceback != "Python's") == folded
+    python_workers.fold_hang_ups.cache_clear()
+
+
+def test_spark_runs_it_unless_the_user_names_another_daemon() -> None:
+    """Spark's setting is the name of a module."""
+    config = Config(StreamConfig("s", "r"), CheckpointsConfig("t"), PipelineConfig("m:f"))
+    key = "spark.python.daemon.module"
+    assert conf.settings(config, None)[key] == python_workers.__name__
+    theirs = Config(StreamConfig("s", "r"), CheckpointsConfig("t"), PipelineConfig("m:f"), spark_conf={key: "theirs"})
+    assert conf.settings(theirs, None)[key] == "theirs"
+
+
+def test_a_daemon_that_workers_are_forked_from_starts_no_thread_and_imports_no_library() -> None:
+    """PySpark asks that of it: pandas and pyarrow start threads."""
+    look = "import sys, threading; import sluice_consumer.spark.python_workers; from pyspark import daemon; "
+    look += "print(threading.active_count(), [name for name in ('numpy', 'pandas', 'pyarrow', 'boto3') if name in sys.modules])"
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3] / "consumer")}
+    assert subprocess.run([sys.executable, "-c", look], env=environment, check=True, capture_output=True, text=True).stdout == "1 []\n"
