@@ -70,8 +70,8 @@ demo-local: venv ## the same scenario in a minute: Spark in local mode, no clust
 demo-clean: venv ## remove all that the demo made
 	@$(BIN)/python -m sluice_lab.demo --clean
 
-nemesis: venv ## minutes of faults on a real cluster, and a timeline; SEED=7 replays a schedule, DURATION=600 (seconds), SINK=iceberg|delta|parquet
-	@$(BIN)/python -m sluice_lab.nemesis $(if $(SEED),--seed=$(SEED)) $(if $(DURATION),--seconds=$(DURATION)) $(if $(SINK),--sink=$(SINK))
+nemesis: venv ## minutes of faults on a real cluster, and a timeline; SEED=7 replays a schedule, DURATION=600 (seconds), SINK=iceberg|delta|parquet, POISON=1
+	@$(BIN)/python -m sluice_lab.nemesis $(if $(SEED),--seed=$(SEED)) $(if $(DURATION),--seconds=$(DURATION)) $(if $(SINK),--sink=$(SINK)) $(if $(POISON),--poison)
 
 bench: venv ## measure beside peers (20 minutes); prints, asserts nothing
 	@$(BIN)/python tests/bench/bench.py

@@ -18,12 +18,13 @@ SECONDS = 300.0
 @click.option("--seed", type=int, help="Which schedule; any, and printed, by default.")
 @click.option("--seconds", default=SECONDS, show_default=True, help="How long faults are injected.")
 @click.option("--sink", type=click.Choice([str(kind) for kind in SinkKind]), default="files", show_default=True, help="Which sink is tried.")
+@click.option("--poison", is_flag=True, help="Records come on which the pipeline raises, and its sink is down at times.")
 @click.option("--plan", is_flag=True, help="Print the schedule, and inject nothing.")
 @click.option("--cluster", "name", default="sluice", show_default=True, help="Name of the kind cluster.")
-def main(seed: int | None, seconds: float, sink: str, plan: bool, name: str) -> None:  # noqa: FBT001 - click passes flags so
+def main(seed: int | None, seconds: float, sink: str, poison: bool, plan: bool, name: str) -> None:  # noqa: FBT001 - click passes flags so
     """Run a consumer on a real cluster, and inject a seeded schedule of faults into it."""
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
-    trial = NemesisRun(seed, seconds, SinkKind(sink))
+    trial = NemesisRun(seed, seconds, SinkKind(sink), poison)
     console.print(f"seed {seed}")
     if plan:
         for fault in trial.faults():

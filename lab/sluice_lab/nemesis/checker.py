@@ -1,7 +1,8 @@
 """Checks everything that must hold after an experiment, and reports the measurements. Pure, except `show`."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich import box
@@ -17,6 +18,21 @@ NAMED = 5  # problems of each sort that are named; the rest is counted
 
 
 @dataclass(frozen=True)
+class PoisonAccount:
+    """The records on which the pipeline raises, as they were put, and what is in the dead letters."""
+
+    put: tuple[str, ...] = ()
+    letters: tuple[str, ...] = ()
+
+    @property
+    def problems(self) -> list[str]:
+        """Each has to be a letter, once, and nothing else."""
+        missing, more = Counter(self.put) - Counter(self.letters), Counter(self.letters) - Counter(self.put)
+        told = [f"poison without a letter: {', '.join(missing)}"] if missing else []
+        return told + ([f"letters of what is no poison, or twice: {', '.join(more)}"] if more else [])
+
+
+@dataclass(frozen=True)
 class Observations:
     """What the checker reads; `lease` in seconds."""
 
@@ -25,6 +41,7 @@ class Observations:
     samples: Sequence[Sample]
     windows: Mapping[str, Window]
     lease: float
+    poison: PoisonAccount = field(default_factory=PoisonAccount)
 
 
 @dataclass(frozen=True)
@@ -48,12 +65,14 @@ class CheckResult:
     smallest_gaps: Mapping[str, float]
     epochs: int
     rereads: int
+    poison: PoisonAccount = field(default_factory=PoisonAccount)
 
     @property
     def problems(self) -> list[str]:
         """Every check that failed; empty if all held."""
         return [
             *self._in_the_sinks(),
+            *self.poison.problems,
             *(f"{pause.name}: {pause.seconds:.1f} s, more than {pause.needed}" for pause in self.pauses if not pause.right),
         ]
 
@@ -79,6 +98,7 @@ def check(found: Observations) -> CheckResult:
         smallest_gaps=history.smallest_gaps(reads, released, found.lease),
         epochs=len({read.epoch for read in reads}),
         rereads=history.rereads(reads),
+        poison=found.poison,
     )
 
 
@@ -111,6 +131,7 @@ def verdict(result: CheckResult) -> str:
     """The result in one paragraph."""
     gaps = ", ".join(f"{why} {gap:.1f} s" for why, gap in sorted(result.smallest_gaps.items())) or "none"
     counts = f"{result.account.total.produced:,} records, {result.epochs} epochs, {result.rereads} rereads of a shard"
+    counts += f", {len(result.poison.letters)} dead letters" if result.poison.put else ""
     numbers = f"{counts}; smallest gaps: {gaps}"
     if result.problems:
         return "\n".join([f"✗ {numbers}", *(f"  {problem}" for problem in result.problems)])

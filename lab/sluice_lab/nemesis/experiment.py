@@ -10,6 +10,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from sluice_checkpoints.letters import folder
+from sluice_checkpoints.letters.folder import DiskFolder
 from sluice_lab import places
 from sluice_lab.aws import emulators
 from sluice_lab.aws.proxy import Upstream, proxy
@@ -18,7 +20,7 @@ from sluice_lab.machine import cluster as clusters
 from sluice_lab.machine import processes
 from sluice_lab.machine.cluster import KindCluster
 from sluice_lab.nemesis import checker, history, injector, lake_sinks, manifest, measuring, timeline
-from sluice_lab.nemesis.checker import CheckResult, Observations
+from sluice_lab.nemesis.checker import CheckResult, Observations, PoisonAccount
 from sluice_lab.nemesis.injector import Injector
 from sluice_lab.nemesis.lake_sinks import LakeSink
 from sluice_lab.nemesis.runner import Runner
@@ -40,6 +42,7 @@ SHARDS = 8
 NAMESPACE = installing.NAMESPACE
 SINK = "/var/local/sluice-nemesis"  # on the node
 TIMEOUT, POLL = 240.0, 0.25  # seconds
+POISON_TIMEOUT = 900.0
 
 
 @dataclass
@@ -131,14 +134,14 @@ def _set_up(found: KindCluster, trial: NemesisRun) -> Iterator[Experiment]:
         stream, producer = Stream(aws.kinesis, manifest.STREAM), Producer(aws.kinesis, manifest.STREAM)
         stream.create(SHARDS)
         reader = ResourceReader(found.kubeconfig, NAMESPACE, manifest.NAME)
-        yield _start(found, aws, Injector(found, manifest.NAME, stream, proxies, reader.read, SINK), producer, lake)
+        yield _start(found, aws, Injector(found, manifest.NAME, stream, proxies, reader.read, SINK), producer, lake, poison=trial.poison)
 
 
-def _start(found: KindCluster, aws: Aws, injecting: Injector, producer: Producer, lake: LakeSink | None) -> Experiment:
+def _start(found: KindCluster, aws: Aws, injecting: Injector, producer: Producer, lake: LakeSink | None, *, poison: bool) -> Experiment:
     if lake:
         injecting.proxies, injecting.maintain = {**injecting.proxies, **lake.proxies}, lake.maintain
     table = f"sluice_{NAMESPACE}_{manifest.NAME}"  # the operator's default
-    injecting.on_node(f"rm -rf {SINK} && install --directory --mode=0777 {SINK} {SINK}/seen {SINK}/stored")
+    injecting.on_node(f"rm -rf {SINK} && install --directory --mode=0777 {SINK} {SINK}/seen {SINK}/stored {SINK}/{manifest.LETTERS}")
     injecting.pace(injector.PACE)
     view = LiveView(injecting.observe, lambda: len(producer.produced))
     injecting.observe = view.refresh  # after a failed read the last snapshot stays
@@ -149,10 +152,14 @@ def _start(found: KindCluster, aws: Aws, injecting: Injector, producer: Producer
     )
     path = places.made(places.work() / "nemesis") / "manifest.json"
     kinesis, dynamodb = (injecting.proxies[name].endpoint for name in (ProxiedService.KINESIS, ProxiedService.DYNAMODB))
-    addresses = manifest.Addresses(kinesis, dynamodb, SINK, lake.args if lake else {}, lake.spark_conf if lake else {})
+    addresses = manifest.Addresses(kinesis, dynamodb, SINK, lake.args if lake else {}, lake.spark_conf if lake else {}, poison)
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [manifest.pipeline(), manifest.consumer(addresses)]}))
     found.kubectl(f"--namespace={NAMESPACE}", "apply", f"--filename={path}")
     return experiment
+
+
+def _letters_on_node(experiment: Experiment) -> list[str]:
+    return experiment.injector.on_node(f"find {SINK}/{manifest.LETTERS} -name '*.json'").split()
 
 
 def _print(injection: Injection) -> None:
@@ -169,6 +176,9 @@ def _execute(experiment: Experiment, trial: NemesisRun) -> None:
         measuring.measure(experiment)
         with experiment.view.step(f"{trial.seconds:.0f} s of nemesis, seed {trial.seed}"):
             experiment.runner.run(trial.faults())
+        if trial.poison:
+            with experiment.view.step("every poison record in the dead letters"):
+                experiment.until("a letter for each", lambda: len(_letters_on_node(experiment)) >= len(experiment.injector.poison), POISON_TIMEOUT)
         _drain(experiment)
 
 
@@ -209,4 +219,6 @@ def _check(experiment: Experiment, title: str, home: Path) -> CheckResult:
     deliveries = AccountInput(experiment.producer.produced, {}, stored, experiment.stream.parents())
     drawn = Timeline(title, experiment.runner.injections, samples, found.reads, Counter(record.batch for record in stored))
     (home / "timeline.svg").write_text(timeline.draw(drawn))
-    return checker.check(Observations(account.compare(deliveries), found, samples, experiment.windows, manifest.LEASE_SECONDS))
+    letters = [letter.data.decode() for _, letter in folder.letters(DiskFolder(home / "sink" / manifest.LETTERS))]
+    poison = PoisonAccount(tuple(experiment.injector.poison), tuple(letters))
+    return checker.check(Observations(account.compare(deliveries), found, samples, experiment.windows, manifest.LEASE_SECONDS, poison))

@@ -5,7 +5,7 @@ Each injection returns its victim, or `NO_TARGET` if there was none. If the faul
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from sluice_lab import places
@@ -20,6 +20,7 @@ from sluice_lab.scenario.observed import ConsumerSnapshot
 from sluice_lab.scenario.topology import Stream, StreamShard, short
 
 NO_TARGET = "no target"
+POISON, DOWN = "poison", "down"  # what a poison record begins with; a file of the sink's folder (sink.py)
 PACE, SLOW_PACE = 0.02, 0.4  # seconds per piece of a shard's records (sink.PIECES)
 FEW, MANY = 6, 12  # open shards: with `FEW` or less a merge becomes a split, with `MANY` or more a split becomes a merge
 # SIGKILL to all processes of a container at once. The node finds them by a line of their environment, where lines end with NUL: `-z`.
@@ -42,6 +43,7 @@ class Injector:
         observe: returns a snapshot of the consumer now.
         sink: its folder on the node.
         maintain: does to the table of the lake what its owners do; says what.
+        poison: the records that were put on which the pipeline raises.
     """
 
     cluster: KindCluster
@@ -51,6 +53,7 @@ class Injector:
     observe: Callable[[], ConsumerSnapshot]
     sink: str
     maintain: Callable[[], str] = lambda: NO_TARGET
+    poison: list[str] = field(default_factory=list)
 
     def inject(self, fault: Fault) -> tuple[str, Callable[[], None] | None]:
         """Inject a fault; returns its victim, and how to undo it if it lasts."""
@@ -59,6 +62,9 @@ class Injector:
         if fault.kind is FaultKind.SLOW:
             self.pace(SLOW_PACE)
             return "", lambda: self.pace(PACE)
+        if fault.kind is FaultKind.DOWN:
+            self.on_node(f"touch {self.sink}/{DOWN}")
+            return "", self._up
         return self._cut_off(fault) if fault.kind in {FaultKind.ZOMBIE, FaultKind.CUT_DRIVER} else self._service(fault)
 
     def _once(self, fault: Fault) -> Callable[[], str] | None:
@@ -73,7 +79,18 @@ class Injector:
             FaultKind.MERGE: lambda: self._reshard(fault),
             FaultKind.SCALE: lambda: self.scale(fault.count),
             FaultKind.MAINTAIN: self.maintain,
+            FaultKind.POISON: lambda: self._poison(fault),
         }.get(fault.kind)
+
+    def _poison(self, fault: Fault) -> str:
+        shards = sorted(shard.id for shard in self.stream.shards().values() if not shard.closed)
+        shard, data = chosen(shards, fault.pick), f"{POISON}-{len(self.poison)}"
+        self.stream.put(shard, data.encode())
+        self.poison.append(data)
+        return f"{data} in {short(shard)}"
+
+    def _up(self) -> None:
+        self.on_node(f"rm -f {self.sink}/{DOWN}")
 
     # -- pods ----------------------------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ NAME = "nemesis"
 MODULE = "nemesis_sink"
 LEASE_SECONDS = 10
 HOME = "/data"  # of the sinks, in pods
+LETTERS = "letters"  # the folder of the dead letters in it
 APP = "/opt/sluice/app"  # where the image looks for the user's code
 
 
@@ -21,6 +22,7 @@ class Addresses:
     Attributes:
         args: of the pipeline, beside `home`: which sink of the lake is tried.
         spark_conf: of that sink.
+        poison: whether records come on which the pipeline raises.
     """
 
     kinesis: str
@@ -28,6 +30,7 @@ class Addresses:
     sink: str
     args: dict[str, Any] = field(default_factory=dict)
     spark_conf: dict[str, str] = field(default_factory=dict)
+    poison: bool = False
 
 
 def pipeline() -> dict[str, Any]:
@@ -51,7 +54,8 @@ def consumer(addresses: Addresses) -> dict[str, Any]:
             },
             "start": {"position": "TRIM_HORIZON"},
             "replicas": 1,
-            "pipeline": {"entrypoint": f"{MODULE}:process", "args": {"home": HOME} | addresses.args},
+            "pipeline": {"entrypoint": f"{MODULE}:process", "args": {"home": HOME, "poison": addresses.poison} | addresses.args},
+            **({"onError": {"attempts": 2, "deadLetter": {"path": f"file://{HOME}/{LETTERS}"}}} if addresses.poison else {}),
             "batch": {"intervalSeconds": 1},
             "leaseDurationSeconds": LEASE_SECONDS,
             "drainTimeoutSeconds": 30,

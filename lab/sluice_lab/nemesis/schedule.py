@@ -12,6 +12,7 @@ QUIET_END = 20.0  # seconds at the end in which no fault begins
 OUTAGE = 30.0  # seconds that a fault of a service lasts
 SLOW_BEFORE = 2.0  # seconds from the beginning of slow work until a zombie is made
 SCALES = (4, 2)
+POISON_APART, POISON_IN_A_ROW = (35.0, 70.0), 2  # seconds until the next; so many before the sink is down
 LIGHT, HEAVY = (4.0, 9.0), (20.0, 28.0)  # seconds until the next fault: after one that hardly delays a consumer, and after one that does
 
 
@@ -35,6 +36,8 @@ class FaultKind(StrEnum):
     CUT_DRIVER = "cut driver off"  # from DynamoDB
     SLOW = "slow work"  # tasks take seconds, so that a later fault interrupts one
     MAINTAIN = "maintain table"  # snapshots expire, and another writer appends
+    POISON = "poison record"  # one on which the pipeline raises
+    DOWN = "sink down"  # the pipeline raises on everything, by the same error
 
 
 class ProxiedService(StrEnum):
@@ -101,10 +104,12 @@ class NemesisRun:
     seed: int
     seconds: float
     sink: SinkKind = SinkKind.FILES
+    poison: bool = False
 
     def faults(self) -> tuple[Fault, ...]:
-        """The schedule."""
-        return schedule(self.seed, self.seconds, self.sink.services)
+        """The schedule; with `poison` there are records beside it on which the pipeline raises, and times when its sink is down."""
+        faults = schedule(self.seed, self.seconds, self.sink.services)
+        return tuple(sorted((*faults, *poisoned(self.seed, self.seconds)), key=lambda fault: fault.at)) if self.poison else faults
 
 
 Generator = Callable[[random.Random, float, Services], tuple[Fault, ...]]
@@ -128,6 +133,17 @@ def schedule(seed: int, seconds: float, services: Services = ALWAYS) -> tuple[Fa
         faults += generate(rng, round(at, 1), services)
         at += rng.uniform(*(LIGHT if light else HEAVY))
     return tuple(sorted(faults, key=lambda fault: fault.at))
+
+
+def poisoned(seed: int, seconds: float) -> Iterator[Fault]:
+    """Poison records one after the other, and the sink down each time that a few have come; nothing in the last third, for each takes minutes."""
+    rng = random.Random(f"poison {seed}")  # noqa: S311 - replayable, not secret
+    at, turn = rng.uniform(*LIGHT), 0
+    while at < seconds * 2 / 3:
+        down = turn % (POISON_IN_A_ROW + 1) == POISON_IN_A_ROW
+        kind = FaultKind.DOWN if down else FaultKind.POISON
+        yield Fault(round(at, 1), kind, OUTAGE if down else 0.0, pick=round(rng.random(), 3))
+        at, turn = at + rng.uniform(*POISON_APART), turn + 1
 
 
 def _rounds(rng: random.Random, services: Services) -> Iterator[tuple[bool, Generator]]:

@@ -25,6 +25,7 @@ from sluice_consumer.pipelines import BatchInfo
 PIECES = 4  # of one shard's records in one batch
 COLUMNS = ("data", "shardId", "sequenceNumber", "subSequenceNumber")  # that a table of the lake gets, beside `batch`
 PACE = "pace"  # a file with the seconds that a piece takes
+DOWN = "down"  # a file that is there while the sink is down
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,21 @@ def process(batch: DataFrame, info: BatchInfo) -> None:
     home, origin = Path(info.args["home"]), Origin(os.environ["SLUICE_POD_NAME"], info.batch)
     log = home / "seen" / f"{origin.epoch}.driver.jsonl"
     _append(log, asdict(origin) | {"invoked": time.time(), "began": began()})
+    if info.args.get("poison"):
+        _refuse(batch, home)
     seen = batch.mapInArrow(partial(_record, home, origin), batch.schema)
     if name := info.args.get("sink"):
         rows = seen.select(*COLUMNS, functions.lit(info.batch).cast("long").alias("batch"))
         getattr(sinks, name)(rows, info, **info.args["into"])
     else:
         pipelines.parquet(seen, replace(info, args={"path": f"file://{home}/stored"}))
+
+
+def _refuse(batch: DataFrame, home: Path) -> None:
+    """By one error for a record and for a sink that is down: only what happens next tells them apart."""
+    bad = batch.filter(functions.decode("data", "UTF-8").startswith("poison"))
+    if (home / DOWN).exists() or not bad.isEmpty():
+        raise ValueError("the sink does not take this batch")
 
 
 def began() -> float:

@@ -57,6 +57,11 @@ class Stream:
         """The parents of each shard."""
         return {shard.id: shard.parents for shard in self.shards().values()}
 
+    def put(self, shard: str, data: bytes) -> None:
+        """Put one record into an open shard."""
+        low = self.shards()[shard].low
+        self.kinesis.put_record(StreamName=self.name, Data=data, PartitionKey="put", ExplicitHashKey=str(low))
+
     def split(self, number: int) -> tuple[str, ...]:
         """Split a shard in the middle; returns its children."""
         parent = self.shards()[shard_id(number)]

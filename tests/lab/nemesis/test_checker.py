@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sluice_lab.nemesis import checker, takeover
-from sluice_lab.nemesis.checker import Observations
+from sluice_lab.nemesis.checker import Observations, PoisonAccount
 from sluice_lab.nemesis.history import History, Invocation, ShardRead
 from sluice_lab.nemesis.takeover import Sample, Window
 from sluice_lab.scenario.account import Account, RecordPosition, ShardAccount
@@ -87,3 +87,18 @@ def test_many_of_one_sort_are_counted() -> None:
     """Five are named."""
     crowd = history(*({"attempt": n, "first": 2.5 + n / 100, "last": 3.0} for n in range(1, 9)))
     assert any("… and 31 more" in problem for problem in checker.check(replace(RIGHT, history=crowd)).problems)
+
+
+@pytest.mark.parametrize(
+    ("letters", "said"),
+    [
+        (("poison-0", "poison-1"), []),
+        (("poison-0",), ["poison without a letter: poison-1"]),
+        (("poison-0", "poison-1", "poison-1"), ["letters of what is no poison, or twice: poison-1"]),
+        (("poison-0", "poison-1", "17"), ["letters of what is no poison, or twice: 17"]),
+    ],
+    ids=["each once", "one is missing", "one twice", "a good record"],
+)
+def test_each_poison_record_and_nothing_else_is_a_letter_once(letters: tuple[str, ...], said: list[str]) -> None:
+    """Whatever else went wrong meanwhile."""
+    assert PoisonAccount(("poison-0", "poison-1"), letters).problems == said

@@ -7,7 +7,8 @@ import pytest
 from sluice_lab.nemesis.schedule import HEAVY, QUIET_END, FaultKind, NemesisRun, SinkKind, schedule
 
 OF_A_CATALOG = {FaultKind.MAINTAIN}
-ASKED_FOR = set(FaultKind) - OF_A_CATALOG - {FaultKind.EVICT_DRIVER, FaultKind.CUT, FaultKind.LOSE}  # the other three come in longer ones
+OF_POISON = {FaultKind.POISON, FaultKind.DOWN}
+ASKED_FOR = set(FaultKind) - OF_A_CATALOG - OF_POISON - {FaultKind.EVICT_DRIVER, FaultKind.CUT, FaultKind.LOSE}  # the other three come in longer ones
 SEEDS = range(200)
 
 
@@ -24,7 +25,7 @@ def test_five_minutes_hold_every_kind_that_was_asked_for() -> None:
 
 def test_a_longer_one_holds_every_kind() -> None:
     """Lost replies, cut connections and an evicted driver too."""
-    assert [seed for seed in SEEDS if set(FaultKind) - OF_A_CATALOG - {fault.kind for fault in schedule(seed, 600)}] == []
+    assert [seed for seed in SEEDS if set(FaultKind) - OF_A_CATALOG - OF_POISON - {fault.kind for fault in schedule(seed, 600)}] == []
 
 
 def test_a_sink_brings_its_services_and_a_catalog_its_maintenance() -> None:
@@ -33,6 +34,18 @@ def test_a_sink_brings_its_services_and_a_catalog_its_maintenance() -> None:
         faults = [fault for seed in SEEDS for fault in NemesisRun(seed, 600, kind).faults()]
         assert {fault.service for fault in faults if fault.service} == set(kind.services)
         assert (FaultKind.MAINTAIN in {fault.kind for fault in faults}) == (kind is SinkKind.ICEBERG)
+
+
+def test_poison_comes_beside_the_other_faults_and_the_sink_is_down_at_times() -> None:
+    """The others stay as they are; nothing of it comes in the last third."""
+    for seed in SEEDS:
+        both, others = NemesisRun(seed, 600, poison=True).faults(), NemesisRun(seed, 600).faults()
+        more = [fault for fault in both if fault.kind in OF_POISON]
+        assert [fault for fault in both if fault not in more] == list(others)
+        assert [fault.at for fault in both] == sorted(fault.at for fault in both)
+        assert {fault.kind for fault in more} == OF_POISON
+        assert 4 <= sum(fault.kind is FaultKind.POISON for fault in more) <= 10
+        assert all(fault.at + fault.seconds < 450 for fault in more)
 
 
 @pytest.mark.parametrize("seconds", [90.0, 300.0])
