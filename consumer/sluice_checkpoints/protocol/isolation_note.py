@@ -20,7 +20,7 @@ class IsolationNote:
         batch: of which it is. While another batch is open, only `hour` and `excluded` say something.
         search: what was known, as `sluice_consumer.batches.noted` writes it.
         failed: the error of a failure that nobody has counted yet. told: the same with its stacks, for people.
-        hour: hours since 1970; excluded: how many records were excluded in it.
+        hour: hours since 1970; excluded: how many records were excluded in it. ever: how many ever were.
     """
 
     batch: int = 0
@@ -29,16 +29,18 @@ class IsolationNote:
     told: str | None = None
     hour: int = 0
     excluded: int = 0
+    ever: int = 0
 
     def to_item(self) -> Item:
         """The stored form; what is None is left out."""
-        item: Item = {"id": ISOLATION, "batch": self.batch, "search": dict(self.search), "hour": self.hour, "excluded": self.excluded}
+        counts = {"batch": self.batch, "hour": self.hour, "excluded": self.excluded, "ever": self.ever}
+        item: Item = {"id": ISOLATION, "search": dict(self.search), **counts}
         return item | {key: value for key, value in {"failed": self.failed, "told": self.told}.items() if value is not None}
 
     @staticmethod
     def from_item(item: Mapping[str, Any]) -> IsolationNote:
         """Reads the stored form."""
-        return IsolationNote(item["batch"], item["search"], item.get("failed"), item.get("told"), item["hour"], item["excluded"])
+        return IsolationNote(item["batch"], item["search"], item.get("failed"), item.get("told"), item["hour"], item["excluded"], item["ever"])
 
 
 def noted(store: CheckpointStore) -> IsolationNote:

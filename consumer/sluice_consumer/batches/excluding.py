@@ -81,7 +81,7 @@ class Exclusions:
                 f"onError.maxExcludedPerHour: {before} records went to the dead letters within an hour, and {row.id} has another one at "
                 f"{row.first}; find out what is wrong with them, or raise the limit"
             )
-        return replace(self.note, hour=hour, excluded=before + 1)
+        return replace(self.note, hour=hour, excluded=before + 1, ever=self.note.ever + 1)
 
     def _letter(self, row: ShardRow, attempts: int, told: str) -> DeadLetter:
         assert self._consumer.row is not None  # noqa: S101 - begin() set it

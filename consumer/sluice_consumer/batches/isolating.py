@@ -57,6 +57,11 @@ class Isolator:
         if note.batch == consumer.view.committed + 1:
             self.search, self._uncounted = restored(search, note.search, ports.clock()), note.failed
 
+    @property
+    def excluded(self) -> int:
+        """How many records this consumer ever excluded."""
+        return self._exclusions.note.ever
+
     def restricted(self, plan: BatchPlan) -> BatchPlan:
         """The part of a plan that the search wants. A batch that was begun stays as it is."""
         wanted = self.search.wanted()

@@ -22,6 +22,7 @@ class BatchProgress:
 
     Attributes:
         near: the warning that retention is near, for as long as it is. isolating: the one that a record is looked for, likewise.
+        dead_letters: how many records were ever excluded; None: nobody excludes any.
     """
 
     def __init__(self, consumer: Consumer, generation: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -31,6 +32,7 @@ class BatchProgress:
         self._warnings: deque[str] = deque(maxlen=WARNINGS)
         self.near: str | None = None
         self.isolating: str | None = None
+        self.dead_letters: Callable[[], int | None] = lambda: None
 
     def add(self, committed: Committed, seconds: float) -> str:
         """Counts a batch, and describes it in one line."""
@@ -59,6 +61,7 @@ class BatchProgress:
             "millisBehindLatest": self._behind,
             "records": self._records,
             "recordsPerSecond": self._rate(),
+            "deadLetters": self.dead_letters(),
             "warnings": [*self._warnings, *filter(None, (self.near, self.isolating))],
         }
 

@@ -128,8 +128,8 @@ class Session:
             rest=engine.rest,
             begun=self._begun,
         )
-        self._reporter.update(phase="Running", deadline=None, **self._progress.report())
         isolator = self._isolator(engine)
+        self._reporter.update(phase="Running", deadline=None, **self._progress.report())
         Loop(self.consumer, self._watched(engine, isolator), rhythm, self._drain, isolator).run()
 
     def _watched(self, engine: SparkEngine, isolator: Isolator | None) -> Engine:
@@ -158,7 +158,10 @@ class Session:
             return None
         source = ShardReader(self.kinesis(), self.consumer.catalog, self.consumer.identify())
         here = isolation.SessionParts(source, self._drain, self._failing, lambda told: self._warn(f"PoisonExcluded: {told}"))
-        return isolation.isolator(self.consumer, engine, self._config.on_error, here)
+        isolator = isolation.isolator(self.consumer, engine, self._config.on_error, here)
+        if isolator is not None:
+            self._progress.dead_letters = lambda: isolator.excluded
+        return isolator
 
     def _failing(self, told: str | None) -> None:
         """A batch comes again, or passed at last: said, and reported for as long as it is so."""

@@ -128,6 +128,7 @@ def _figures(report: Report, before: StreamStatus | None, heard: datetime) -> St
         millis_behind_latest=report.millis_behind_latest,
         records_per_second=report.records_per_second,
         records=report.records,
+        dead_letters=report.dead_letters,
         reported_at=heard,
     )
 

@@ -55,6 +55,7 @@ class Report(CamelCase):
     millis_behind_latest: int | None = None
     records_per_second: float | None = None
     records: int | None = None
+    dead_letters: int | None = None
     warnings: tuple[str, ...] = ()
 
     @property
@@ -65,7 +66,7 @@ class Report(CamelCase):
     @property
     def without_figures(self) -> Report:
         """What a plan may depend on."""
-        return replace(self, number=0, batch=0, open_batch=None, millis_behind_latest=None, records_per_second=None, records=None)
+        return replace(self, number=0, batch=0, open_batch=None, millis_behind_latest=None, records_per_second=None, records=None, dead_letters=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -120,7 +120,8 @@ class DrainStatus(CamelCase):
 class StreamStatus(CamelCase):
     """Figures of the driver's last report; `reported_at` is the operator's time of seeing its `number` first.
 
-    `open_batch` is the batch that is being processed, `batch_at` the operator's time of seeing it first.
+    `open_batch` is the batch that is being processed, `batch_at` the operator's time of seeing it first. `dead_letters` counts the records that
+    were ever left out, over all drivers.
     """
 
     number: int = 0
@@ -133,6 +134,7 @@ class StreamStatus(CamelCase):
     millis_behind_latest: int | None = None
     records_per_second: float | None = None
     records: int | None = None
+    dead_letters: int | None = None
     reported_at: datetime
 
 

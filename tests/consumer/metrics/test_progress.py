@@ -128,3 +128,11 @@ def test_a_backfill_promises_nothing_that_it_does_not_know() -> None:
         "2 of 3 shards done, 0:00:02 of the stream to go",
         "3 of 3 shards done",
     ]
+
+
+def test_records_that_were_left_out_are_counted_where_somebody_leaves_any_out() -> None:
+    """Without `onError` there is no count."""
+    bench = Bench()
+    assert bench.report("deadLetters") == (None,)
+    bench.progress.dead_letters = lambda: 3
+    assert bench.report("deadLetters") == (3,)

@@ -14,6 +14,7 @@ import pytest
 from sluice_checkpoints.letters.folder import DiskFolder, letters
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.memory.stream import MemoryStream
+from sluice_checkpoints.protocol.isolation_note import noted
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
 from sluice_checkpoints.protocol.table import Outcome, Table, Transaction, Update
 from sluice_consumer.batches import bootstrap
@@ -225,6 +226,7 @@ def test_the_isolation_makes_these_writes(table: Table, tmp_path: Path, hangs: b
     assert set(crashes.seen) == {"shorten", "letter", "note", "exclude"}
     assert crashes.seen.index("letter") < crashes.seen.index("exclude")
     assert len(crashes.seen) == WRITES[hangs]
+    assert noted(CheckpointStore(table)).ever == 1
 
 
 @pytest.mark.parametrize("when", [BEFORE, AFTER])

@@ -14,7 +14,7 @@ from sluice_checkpoints.protocol.table import Put, Table
 
 EPOCH = Epoch(4, "t4")
 ROW = ConsumerRow("c", "arn", 1, generation=4, token="t4", committed=7)
-NOTE = IsolationNote(8, {"evidence": {"error": "e", "failures": 2, "passed": True}, "controls": 0}, "e", "told", hour=5, excluded=3)
+NOTE = IsolationNote(8, {"evidence": {"error": "e", "failures": 2, "passed": True}, "controls": 0}, "e", "told", hour=5, excluded=3, ever=9)
 
 
 @pytest.fixture

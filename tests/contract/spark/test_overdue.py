@@ -12,8 +12,8 @@ import pytest
 from poison_program import Put, last_words, letters, run, stored
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-LIMIT = 6
-STARTING = 40.0  # seconds that Spark and the first batch's begin may take on a busy machine
+LIMIT = 20  # a cold Spark plans its first batch for 10 s on a busy machine
+STARTING = 60.0  # seconds that Spark and the first batch's begin may take on a busy machine
 
 
 @pytest.fixture
@@ -63,15 +63,15 @@ def test_a_batch_of_which_something_moves_is_warned_about_until_the_second_limit
 
 def test_a_record_on_which_process_hangs_is_found_by_one_driver_after_the_other(stream: Put, tmp_path: Path) -> None:
     """Each of its failures ends a driver; the others are delivered, once."""
-    there = stream(8, {3: [0]})
+    there = stream(2, {0: [0]})
     for drivers in range(20):  # noqa: B007 - told below
         ended = run(there, tmp_path, "hanging_pipelines:on_poison", batch={"maxSeconds": LIMIT}, attempts=1)
         if ended.returncode == 0:
             break
         assert last_words(tmp_path)["reason"] == "BatchOverdue", ended.stderr[-4000:]
     (letter,) = letters(tmp_path)
-    assert base64.b64decode(letter["data"]) == b"poison 3/0"
+    assert base64.b64decode(letter["data"]) == b"poison 0/0"
     assert "BatchOverdue" in letter["error"]
     assert "in on_poison" in letter["error"]
-    assert sum(map(len, stored(tmp_path).values())) == 7
-    assert drivers <= 6
+    assert sum(map(len, stored(tmp_path).values())) == 1
+    assert drivers == 3

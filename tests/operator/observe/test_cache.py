@@ -120,7 +120,7 @@ def reporting(**report: Any) -> dict[str, Any]:
     return {"kind": "Pod", "metadata": {**meta, "creationTimestamp": "2026-01-01T00:00:00Z"}, "status": {"phase": "Running"}}
 
 
-FIGURES = {"number": 2, "batch": 7, "millisBehindLatest": 900, "recordsPerSecond": 1.5, "records": 12}
+FIGURES = {"number": 2, "batch": 7, "millisBehindLatest": 900, "recordsPerSecond": 1.5, "records": 12, "deadLetters": 1}
 
 
 @pytest.mark.parametrize(
