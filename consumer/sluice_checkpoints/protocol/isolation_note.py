@@ -40,7 +40,7 @@ class IsolationNote:
     @staticmethod
     def from_item(item: Mapping[str, Any]) -> IsolationNote:
         """Reads the stored form."""
-        return IsolationNote(item["batch"], item["search"], item.get("failed"), item.get("told"), item["hour"], item["excluded"], item["ever"])
+        return IsolationNote(item["batch"], item["search"], item.get("failed"), item.get("told"), item["hour"], item["excluded"], item.get("ever", 0))
 
 
 def noted(store: CheckpointStore) -> IsolationNote:

@@ -28,9 +28,11 @@ def main_stack() -> list[traceback.FrameSummary]:
 
 
 def place(frames: Sequence[traceback.FrameSummary]) -> str:
-    """Where the user's code stands, as `file:line in function`: its innermost frame that is in no package. Without one: the innermost frame."""
+    """Where the user's code stands, as `file:line in function`: its innermost frame that is in no package. Without one: that Spark plans the batch."""
     called = [i for i, frame in enumerate(frames) if frame.name == CALLED and frame.filename.endswith("sluice_consumer/spark/engine.py")]
     users = frames[called[-1] + 1 :] if called else ()
     own = [frame for frame in users if not LIBRARY.search(frame.filename) and not OTHERS.search(frame.filename)]
-    at = own[-1] if own else frames[-1]
+    if not users:
+        return "nowhere yet: Spark plans the batch"
+    at = own[-1] if own else users[-1]
     return f"{at.filename}:{at.lineno} in {at.name}"

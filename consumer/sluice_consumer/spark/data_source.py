@@ -10,6 +10,7 @@ from sluice_consumer.spark import python_workers, stream_reader
 from sluice_consumer.spark.batch_reader import BatchRead, BatchReader, freeze
 
 OPTION = "batch"
+python_workers.fold_hang_ups()  # of a worker that plans a query; some only read what another one pickled, and call nothing of it
 
 
 class SluiceDataSource(DataSource):
@@ -37,5 +38,4 @@ class SluiceDataSource(DataSource):
 
 def _began() -> None:
     """Sets up a worker that has imported all this."""
-    python_workers.fold_hang_ups()
     freeze("imported")
