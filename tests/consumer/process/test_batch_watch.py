@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from sluice_consumer.process.batch_watch import GRACE_SECONDS, BatchLimits, BatchWatch, BatchVerdict, WatchPorts
+from sluice_consumer.process.batch_watch import GRACE_SECONDS, BatchLimits, BatchVerdict, BatchWatch, WatchPorts
 
 LIMITS = BatchLimits(300, 1200)
 TABLE: list[tuple[str, float, float, BatchVerdict]] = [
