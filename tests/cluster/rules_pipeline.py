@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -22,7 +23,30 @@ from sluice_consumer.pipelines import BatchInfo
 def keep(batch: DataFrame, info: BatchInfo) -> None:
     """Keeps the numbers of a batch's records. `args.hold`: seconds that a task takes whose first record has a number up to `args.held` (any)."""
     held = batch.mapInArrow(partial(_hold, float(info.args.get("hold", 0)), info.args.get("held")), batch.schema)
-    numbers = [json.loads(bytes(row.data))["n"] for row in held.select("data").collect()]
+    _store(_numbers(held), info)
+
+
+def refuse(batch: DataFrame, info: BatchInfo) -> None:
+    """Keeps as `keep` does. Raises on a batch with the number `args.poison`, and keeps nothing of it."""
+    numbers = _numbers(batch)
+    if info.args["poison"] in numbers:
+        raise ValueError(f"record {info.args['poison']} has no temperature")
+    _store(numbers, info)
+
+
+def hang(batch: DataFrame, info: BatchInfo) -> None:
+    """Keeps as `keep` does, but a consumer's first driver never comes to it."""
+    numbers = _numbers(batch)
+    if numbers and os.environ["SLUICE_POD_NAME"].endswith("-driver-1"):
+        threading.Event().wait()
+    _store(numbers, info)
+
+
+def _numbers(batch: DataFrame) -> list[int]:
+    return [json.loads(bytes(row.data))["n"] for row in batch.select("data").collect()]
+
+
+def _store(numbers: list[int], info: BatchInfo) -> None:
     if numbers:
         row = {"numbers": numbers, "by": os.environ["SLUICE_POD_NAME"], "label": info.args.get("label")}
         item = {"id": {"S": f"{info.consumer}/{info.batch}"}, "row": {"S": json.dumps(row)}}

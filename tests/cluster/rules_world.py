@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +189,15 @@ class World:
 def table(name: str) -> str:
     """A consumer's checkpoint table, as the operator names it."""
     return f"sluice_{NAMESPACE}_{name}"
+
+
+def pause(status: Mapping[str, Any], failures: int) -> float | None:
+    """Seconds from the end of a driver to the beginning of the next, as announced after so many failures; None: nothing is announced."""
+    restarts, end = status.get("restarts") or {}, status.get("driver", {}).get("exit")
+    if restarts.get("count", 0) < failures or not restarts.get("nextAt") or not end:
+        return None
+    assert restarts["count"] == failures
+    return (datetime.fromisoformat(restarts["nextAt"]) - datetime.fromisoformat(end["at"])).total_seconds()
 
 
 @contextmanager

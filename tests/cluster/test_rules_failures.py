@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from datetime import datetime
-from typing import Any
 
 import pytest
 from cluster_bench import Bench
 from operating import kill, taken_over
-from rules_world import Subject, World, world
+from rules_world import Subject, World, pause, world
 
 pytestmark = pytest.mark.cluster
 
@@ -95,7 +93,7 @@ def test_a_driver_that_fails_again_and_again_is_tried_with_growing_pauses(alone:
     crash, subject = alone.manifest(CRASH, restart={"backoffSeconds": FIRST_PAUSE, "maxBackoffSeconds": 60}), alone.subject(CRASH)
     crash["spec"]["driver"]["podTemplate"]["spec"]["containers"][0]["env"][-1] = BAD_OPTION  # in place of rules_world.JVM
     alone.bench.apply(crash)
-    pauses = [pause(subject, number) for number in (1, 2, 3)]
+    pauses = [alone.bench.until(f"failure {number}", lambda number=number: pause(subject.status, number)) for number in (1, 2, 3)]
     died = kill(alone.bench)
     assert says(subject, "PySparkRuntimeError", "Java gateway process exited")
     for number, seconds in enumerate(pauses):
@@ -104,17 +102,3 @@ def test_a_driver_that_fails_again_and_again_is_tried_with_growing_pauses(alone:
     alone.bench.until("a fourth driver", lambda: subject.uids("driver"))
     assert list(subject.uids("driver")) == [f"{CRASH}-driver-4"]
     assert (subject.attempts(), subject.status["restarts"]["count"]) == (4, 3)
-
-
-def pause(subject: Subject, failures: int) -> float:
-    """Seconds from the end of a driver to the beginning of the next, as announced after so many failures."""
-
-    def announced() -> dict[str, Any] | None:
-        status = subject.status
-        restarts = status.get("restarts") or {}
-        return status if restarts.get("count", 0) >= failures and restarts.get("nextAt") and status["driver"].get("exit") else None
-
-    status: dict[str, Any] = subject.bench.until(f"failure {failures} of {subject.name}", announced)
-    assert status["restarts"]["count"] == failures
-    due, end = status["restarts"]["nextAt"], status["driver"]["exit"]["at"]
-    return (datetime.fromisoformat(due) - datetime.fromisoformat(end)).total_seconds()

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from sluice_consumer.spark.status import each
 
 FRAMES = 12
-TASK = "Executor task launch worker"
+TASK, IDLE = "Executor task launch worker", "ThreadPoolExecutor.getTask"  # a worker keeps the name of its last task
 CALL, OURS = "py4j.commands", ("getExecutorThreadDump", "DAGScheduler.runJob")  # who waits for a job is where its tasks are
 PYTHON_WORKER = ("PythonRunner", "PythonWorker", "PythonArrowOutput", "BasePythonRunner")
 
@@ -52,5 +52,6 @@ def _of(scala: Any, executor: str) -> Iterator[JavaThread]:
     for thread in list(dump.get()) if dump.isDefined() else ():
         frames = tuple(str(frame).partition("\n")[0].strip() for frame in each(thread.stackTrace().elems()))
         called = any(CALL in frame for frame in frames) and not any(word in frame for frame in frames for word in OURS)
-        if str(thread.threadName()).startswith(TASK) or called:
+        at_work = str(thread.threadName()).startswith(TASK) and not any(IDLE in frame for frame in frames)
+        if at_work or called:
             yield JavaThread(executor, str(thread.threadName()), frames[:FRAMES])

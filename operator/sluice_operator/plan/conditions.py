@@ -124,7 +124,7 @@ def driver_healthy(view: View, step: Step) -> ConditionValue:
     pod, end = view.driver_pod, view.driver.exit
     if pod is not None and pod.trouble:
         return ConditionValue("False", pod.trouble.reason, pod.trouble.message)
-    if step.reason in {"ReportStale", "BatchOverdue"}:
+    if pod is not None and pod.exit is None and step.reason in {"ReportStale", "BatchOverdue"}:
         return ConditionValue("Unknown", step.reason, step.message)
     if pod is not None and pod.report is not None and pod.report.holds_all and pod.exit is None and not pod.deleting and not view.driver.stopping:
         return ConditionValue("True", "Reporting")
@@ -162,7 +162,7 @@ def passing(kind: str) -> Callable[[View, Step], ConditionValue | None]:
 def _said(view: View, kind: str) -> str:
     pod = view.driver_pod
     warnings = pod.report.warnings if pod and pod.report else ()
-    return "; ".join(text for text in warnings if text.startswith(kind))
+    return "; ".join(text.removeprefix(f"{kind}: ") for text in warnings if text.startswith(kind))
 
 
 VERDICTS: tuple[tuple[str, Callable[[View, Step], ConditionValue | None]], ...] = (

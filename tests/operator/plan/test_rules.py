@@ -14,6 +14,7 @@ from plan.views import (
     EXECUTORS,
     HASH,
     MIGRATING,
+    NOW,
     REPORT,
     RESOURCE,
     attempt,
@@ -31,7 +32,8 @@ from plan.views import (
 from sluice_operator.plan import rules
 from sluice_operator.state.actions import AddFinalizer, CreateDriver, CreateJob, DeleteJob, DeletePod, RemoveFinalizer, Retarget
 from sluice_operator.state.objects import Observed, Trouble
-from sluice_operator.state.status import Leaving, MigrationState, Phase, RestartStatus, Status
+from sluice_operator.state.status import Exit, Leaving, MigrationState, Phase, RestartStatus, Status, StreamStatus
+from sluice_operator.state.view import View
 
 OVERDUE = (
     "orders-driver-1 should be gone; is its node lost? To go on without it, annotate this resource: sluice.dev/force=driver-1. "
@@ -313,6 +315,14 @@ row(
     health=STUCK,
 )
 
+HUNG = "process stands at pipeline.py:17 in write"
+LONG = Status(observed_generation=1, driver=attempt(), stream=StreamStatus(reported_at=NOW, open_batch=8, batch_at=seconds(-700)))
+CUT = Status(
+    observed_generation=1,
+    driver=gone(exit=Exit(code=1, reason="BatchOverdue", message=HUNG, at=NOW)),
+    restarts=replace(FAILED, reason="BatchOverdue", message=HUNG),
+)
+
 RULES = [rule.__name__ for rule in rules.RULES]
 AMENDMENTS = ["refused_by_api", "refused_by_driver", "limited"]  # they change the step of a rule
 
@@ -321,6 +331,21 @@ AMENDMENTS = ["refused_by_api", "refused_by_driver", "limited"]  # they change t
 def test_a_view_has_this_plan(expected: Row) -> None:
     """Phase, reason, message, actions, Ready, Reconciling and Stalled."""
     assert shown(expected.view) == expected.plan
+
+
+@pytest.mark.parametrize(
+    ("overdue", "status", "words"),
+    [
+        (view(status=LONG, observed=Observed(drivers=(driver(report=replace(REPORT, open_batch=8)),), executors=EXECUTORS)), "Unknown", "batch 8"),
+        (view(status=CUT, observed=NOTHING), "False", f"exit 1: {HUNG}"),
+    ],
+    ids=["a driver that works on one batch for too long", "a driver that has ended for that"],
+)
+def test_a_batch_that_does_not_end_leaves_the_driver_in_doubt_until_it_has_ended(overdue: View, status: str, words: str) -> None:
+    """The condition DriverHealthy. Both have one reason."""
+    found = rules.plan(overdue).status.condition("DriverHealthy")
+    assert found is not None
+    assert (found.status, found.reason, words in found.message) == (status, "BatchOverdue", True)
 
 
 def test_every_rule_has_a_row_in_the_order_of_the_rules() -> None:
