@@ -17,7 +17,7 @@ from sluice_consumer.batches.consumer import Engine
 from sluice_consumer.batches.planner import BatchPlan
 
 LOOK_SECONDS = 1.0
-STILL_SECONDS = 30.0  # a batch moves if something of it moved so lately
+STILL_SECONDS = 10.0  # a batch moves if something of it moved so lately
 GRACE_SECONDS = 10.0  # for the driver to say where it is, and to end itself
 Progress = tuple[int, ...]
 
@@ -57,6 +57,7 @@ class WatchPorts:
     """What the driver brings.
 
     Attributes:
+        called: whether `process` was called. What comes before it, Spark's planning, counts as moving: a cold Spark takes its time.
         progress: numbers that change when something of the batch moves; it may fail.
         warn: called once a batch, with the batch and its seconds.
         end: the same when it is overdue; it does not return.
@@ -64,6 +65,7 @@ class WatchPorts:
         arm: ends the process after so many seconds, without Python. disarm: takes that back.
     """
 
+    called: Callable[[], bool]
     progress: Callable[[], Progress]
     warn: Callable[[BatchPlan, float], None]
     end: Callable[[BatchPlan, float], None]
@@ -107,7 +109,9 @@ class BatchWatch:
         if plan is None:
             return
         now = self._ports.clock()
-        if self._limits.looks(now - began):
+        if not self._ports.called():
+            self._moved = now
+        elif self._limits.looks(now - began):
             self._note(now)
         verdict = self._limits.verdict(now - began, now - self._moved)
         if verdict is BatchVerdict.END and self._plan is plan:

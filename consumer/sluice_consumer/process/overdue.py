@@ -23,6 +23,7 @@ from sluice_consumer.process import stacks
 from sluice_consumer.process.batch_watch import BatchLimits, WatchPorts
 from sluice_consumer.process.ending import Ending, report
 from sluice_consumer.spark import threads
+from sluice_consumer.spark.engine import SparkEngine
 from sluice_consumer.spark.status import SparkStatus
 from sluice_consumer.spark.threads import JavaThread
 
@@ -39,14 +40,14 @@ def limits(batch: BatchConfig) -> BatchLimits | None:
     return BatchLimits(batch.max_seconds, batch.max_seconds_moving or 4 * batch.max_seconds)
 
 
-def ports(spark: SparkSession, isolator: Isolator | None, warn: Callable[[str], None]) -> WatchPorts:
+def ports(engine: SparkEngine, isolator: Isolator | None, warn: Callable[[str], None]) -> WatchPorts:
     """What a watch needs of a driver."""
-    status = SparkStatus(spark)
+    status = SparkStatus(engine.spark)
 
     def slow(plan: BatchPlan, seconds: float) -> None:
         warn(f"BatchSlow: batch {plan.number} has taken {seconds:.0f} s, longer than batch.maxSeconds; its records still move")
 
-    return WatchPorts(progress=status.moved, warn=slow, end=OverdueBatch(spark, isolator).end)
+    return WatchPorts(called=lambda: engine.called, progress=status.moved, warn=slow, end=OverdueBatch(engine.spark, isolator).end)
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class OverdueBatch:
         place = stacks.place(frames)
         log.error("batch %d has not ended for %.0f s; Python's threads:\n%s", plan.number, seconds, stacks.python_stacks())
         looking = _aside(lambda: java.extend(threads.working(self.spark)))
-        message = f"batch {plan.number} of {len(plan.rows)} shards did not end within {seconds:.0f} s (batch.maxSeconds): process stands at {place}"
+        message = f"batch {plan.number} of {len(plan.rows)} shards has not ended after {seconds:.0f} s (batch.maxSeconds): process stands at {place}"
         told = f"{message}\n{''.join(traceback.format_list(frames))}BatchOverdue: process stands at {place}"
         noting = _aside(lambda: self._note(plan, place, told))
         looking.join(ANSWER_SECONDS)

@@ -137,7 +137,7 @@ class Session:
         limits = overdue.limits(self._config.batch)
         if limits is None:
             return engine
-        watch = BatchWatch(engine, limits, overdue.ports(engine.spark, isolator, self._say))
+        watch = BatchWatch(engine, limits, overdue.ports(engine, isolator, self._say))
         watch.start()
         return watch
 

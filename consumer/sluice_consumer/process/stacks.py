@@ -28,7 +28,7 @@ def main_stack() -> list[traceback.FrameSummary]:
 
 
 def place(frames: Sequence[traceback.FrameSummary]) -> str:
-    """Where the user's code stands, as `file:line in function`: its innermost frame that is in no package. Without one: that Spark plans the batch."""
+    """Where the user's code stands, as `file:line in function`: its innermost frame in no package. Before it is called: that Spark plans."""
     called = [i for i, frame in enumerate(frames) if frame.name == CALLED and frame.filename.endswith("sluice_consumer/spark/engine.py")]
     users = frames[called[-1] + 1 :] if called else ()
     own = [frame for frame in users if not LIBRARY.search(frame.filename) and not OTHERS.search(frame.filename)]

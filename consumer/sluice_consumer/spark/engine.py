@@ -83,6 +83,7 @@ class SparkEngine:
         spark: the session.
         stream: where the stream and its services are.
         identity: the stream, in the form given to tasks; it also brings them a changed retention.
+        called: whether `process` was called with the batch that runs.
     """
 
     def __init__(self, spark: SparkSession, config: Config, identity: StreamIdentity, owner: tuple[int, str], warm_up: WarmUp | None = None) -> None:
@@ -94,6 +95,7 @@ class SparkEngine:
         self.spark, self._config, self.identity, self._warm_up = spark, config, identity, warm_up
         self.stream = config.stream
         self._generation, self._consumer_id = owner
+        self.called = False
         self._process = load(config.pipeline.entrypoint)
         getattr(self._process, "prepare", _unprepared)(spark, config.pipeline.args)
         self._jobs = Jobs(SparkStatus(spark))
@@ -114,10 +116,12 @@ class SparkEngine:
             self._call(self._frame(plan), self._info(plan))
             self._jobs.check()
         finally:
+            self.called = False
             self._jobs.look()
 
     def _call(self, batch: DataFrame, info: BatchInfo) -> None:
         """An interrupt (Ctrl-C, a notebook's stop button) passes: it is no answer of the function."""
+        self.called = True
         try:
             self._process(batch, info)
         except SystemExit as error:

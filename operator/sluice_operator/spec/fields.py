@@ -144,9 +144,9 @@ class BatchSpec(SpecPart):
     """Bytes; default 8 MiB."""
     shards_per_task: Annotated[int, Field(ge=1, le=1000)] = 8
     """Shards read side by side by one Spark task; default 8."""
-    max_seconds: Annotated[int, Field(ge=10, le=86_400)] | None = None
+    max_seconds: Annotated[int, Field(ge=30, le=86_400)] | None = None
     """A batch that takes longer, and of which nothing moves, ends the driver: reason BatchOverdue. Default: no limit."""
-    max_seconds_moving: Annotated[int, Field(ge=10, le=604_800)] | None = None
+    max_seconds_moving: Annotated[int, Field(ge=30, le=604_800)] | None = None
     """The same for a batch of which records still move; default four times maxSeconds."""
 
     @model_validator(mode="after")

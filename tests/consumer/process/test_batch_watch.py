@@ -13,8 +13,8 @@ from sluice_consumer.process.batch_watch import GRACE_SECONDS, BatchLimits, Batc
 LIMITS = BatchLimits(300, 1200)
 TABLE: list[tuple[str, float, float, BatchVerdict]] = [
     ("a batch within its time", 299, 299, BatchVerdict.WAIT),
-    ("one that stood still when its time was over", 300, 30, BatchVerdict.END),
-    ("one that still moves", 300, 29, BatchVerdict.WARN),
+    ("one that stood still when its time was over", 300, 10, BatchVerdict.END),
+    ("one that still moves", 300, 9, BatchVerdict.WARN),
     ("one that still moves after the second limit", 1200, 0, BatchVerdict.END),
 ]
 
@@ -33,6 +33,7 @@ class World:
     moves: Iterator[int] = field(default_factory=lambda: iter([]))
     said: list[str] = field(default_factory=list)
     inside: Any = None
+    called: float = 0.0
 
     def watch(self, limits: BatchLimits = LIMITS) -> BatchWatch:
         """The watch of this batch."""
@@ -40,6 +41,7 @@ class World:
             cast("Any", self),
             limits,
             WatchPorts(
+                called=lambda: self.at >= self.called,
                 progress=lambda: (next(self.moves, 0),),
                 warn=lambda _plan, seconds: self.said.append(f"warned after {seconds:g}"),
                 end=lambda _plan, seconds: self.said.append(f"ended after {seconds:g}"),
@@ -60,7 +62,7 @@ def test_a_batch_that_moves_is_warned_about_once_and_ended_in_the_end() -> None:
     watch = world.watch()
 
     def inside() -> None:
-        for world.at in (100, 275, 299, 301, 330, 1199, 1200):
+        for world.at in (100, 292, 299, 301, 310, 1199, 1200):
             watch.look()
 
     world.inside = inside
@@ -69,17 +71,31 @@ def test_a_batch_that_moves_is_warned_about_once_and_ended_in_the_end() -> None:
 
 
 def test_a_batch_that_stops_moving_is_ended_soon() -> None:
-    """It moved until 290 s."""
+    """It moved until 297 s."""
     world = World(moves=iter([1, 2, 3, 3, 3, 3]))
     watch = world.watch()
 
     def inside() -> None:
-        for world.at in (271, 280, 290, 300, 319, 320):
+        for world.at in (291, 293, 297, 300, 306, 307):
             watch.look()
 
     world.inside = inside
     watch.run(cast("Any", object()))
-    assert world.said[1:-1] == ["warned after 300", "ended after 320"]
+    assert world.said[1:-1] == ["warned after 300", "ended after 307"]
+
+
+def test_a_batch_that_spark_plans_is_not_ended_before_the_second_limit() -> None:
+    """A cold Spark takes its time; once `process` was called, what stands still is ended."""
+    world = World(called=400.0)
+    watch = world.watch()
+
+    def inside() -> None:
+        for world.at in (300, 350, 399, 400, 408, 409):
+            watch.look()
+
+    world.inside = inside
+    watch.run(cast("Any", object()))
+    assert world.said[1:-1] == ["warned after 300", "ended after 409"]
 
 
 def test_nobody_is_watched_between_batches() -> None:

@@ -44,11 +44,11 @@ def test_a_batch_that_does_not_end_ends_its_driver_and_says_where_it_hangs(strea
     assert ended.returncode == 1, ended.stderr[-4000:]
     words = last_words(folder)
     assert words["reason"] == "BatchOverdue"
-    assert "batch 1 of 8 shards did not end within" in words["message"]
+    assert "batch 1 of 8 shards has not ended after" in words["message"]
     assert "hanging_pipelines.py" in words["message"]
     assert named in words["message"]
-    took = float(words["message"].partition("within ")[2].partition(" s")[0])
-    assert LIMIT <= took <= LIMIT + 10
+    took = float(words["message"].partition("after ")[2].partition(" s")[0])
+    assert LIMIT <= took <= LIMIT + 12  # it looks once a second
     assert ended.seconds < STARTING + LIMIT + 10
 
 
