@@ -7,30 +7,26 @@ import signal
 import socket
 import time
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 from poison_pipelines import POISON, in_driver
 from pyspark.sql import DataFrame
 
 
-def in_python(batch: DataFrame, _info: Any) -> None:
+def in_python(_batch: DataFrame, _info: Any) -> None:
     """In the driver's Python."""
-    batch.collect()
     while True:
         time.sleep(3600)
 
 
 def in_jvm(batch: DataFrame, _info: Any) -> None:
     """In a call into the driver's JVM."""
-    batch.collect()
     jvm: Any = batch.sparkSession._jvm
     jvm.java.lang.Thread.sleep(3_600_000)
 
 
-def in_socket(batch: DataFrame, _info: Any) -> None:
+def in_socket(_batch: DataFrame, _info: Any) -> None:
     """In a sink that takes the connection, and never answers."""
-    batch.collect()
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as there:
         there.recv(1)
 
@@ -41,14 +37,14 @@ def _stopped(rows: Iterable[Any]) -> Iterator[Any]:
         yield row
 
 
-def in_stopped_worker(batch: DataFrame, info: Any) -> None:
-    """In a task whose Python worker is stopped; it leaves the worker's number, so that a test can end it."""
-    (Path(info.args["path"]) / "stopping").touch()
+def in_stopped_worker(batch: DataFrame, _info: Any) -> None:
+    """In a task whose Python worker is stopped."""
     batch.rdd.mapPartitions(_stopped).collect()
 
 
 def moving(batch: DataFrame, info: Any) -> None:
     """Not at all: one job a second goes on, and the batch ends after some of them."""
+    batch.collect()
     for _ in range(int(info.args["jobs"])):
         time.sleep(1)
         batch.sparkSession.range(1).count()
