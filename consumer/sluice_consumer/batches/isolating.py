@@ -184,4 +184,9 @@ def _told(plan: BatchPlan, content: Content, step: Step, failure: BatchFailure) 
     what = f"the same {count}" if kept == count else f"{kept} of its {count}" if kept else f"others before its {count}"
     why = "it cannot be helped but by waiting" if failure.transient else failure.error
     seconds = 0.0 if isinstance(step, Exclude) else step.seconds
-    return f"batch {plan.number} failed ({why}); {what} records of {shards} shards come again in {seconds:g} s"
+    when = f"in {seconds:g} s" if seconds else "at once"
+    return f"batch {plan.number} failed ({why}); {what} record{_s(count)} of {shards} shard{_s(shards)} come again {when}"
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"
