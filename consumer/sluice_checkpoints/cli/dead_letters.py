@@ -27,7 +27,7 @@ def list_(where: LetterFolder, consumer: str | None, output: Output) -> None:
     """
     found, logs = list(letters(where, consumer)), redrives(where)
     if output.as_json:
-        output.document({"letters": [{"name": name, **_document(letter), "redriven": _redriven(logs, letter)} for name, letter in found]})
+        output.document({"letters": [{"name": name, **letter.document(), "redriven": _redriven(logs, letter)} for name, letter in found]})
         return
     grid = Grid("arrived", "shard", "record", "batch", "failed", "redriven", "error", "name")
     for name, letter in found:
@@ -49,9 +49,9 @@ def show(where: LetterFolder, name: str, output: Output) -> None:
         raise Refused(f"{name}: no name of a letter; `dead-letters list` has them")
     letter = DeadLetter.from_json(where.read(name), name)
     if output.as_json:
-        output.document({"name": name, **_document(letter)})
+        output.document({"name": name, **letter.document()})
         return
-    for key, value in _document(letter).items():
+    for key, value in letter.document().items():
         if key not in {"data", "error", "format"}:
             output.out.print(f"[bold]{key}[/]  {escape(str(value))}", soft_wrap=True)
     output.out.print("[bold]data[/]")
@@ -91,7 +91,7 @@ class RedriveFailed(SluiceError):
 
 def _redriven(logs: Mapping[str, RedriveLog], letter: DeadLetter) -> int | None:
     log = logs.get(letter.consumer)
-    one = log.of(letter.path.partition("/")[2]) if log else None
+    one = log.of(letter.name) if log else None
     return one.number if one else None
 
 
@@ -101,8 +101,3 @@ def _told(logs: Mapping[str, RedriveLog], letter: DeadLetter) -> str:
         return ""
     open_ = logs[letter.consumer].open
     return f"in batch {number}, open" if open_ and open_.number == number else f"in batch {number}"
-
-
-def _document(letter: DeadLetter) -> Item:
-    values: Item = json.loads(letter.to_json())
-    return values

@@ -7,7 +7,7 @@ import binascii
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from sluice_checkpoints.errors import Refused
 
@@ -47,17 +47,22 @@ class DeadLetter:
     @property
     def path(self) -> str:
         """Where it is below the folder of all letters."""
-        return f"{self.consumer}/{self.shard}/{self.sequence}-{self.sub}.json"
+        return f"{self.consumer}/{self.name}"
+
+    @property
+    def name(self) -> str:
+        """Where it is below its consumer's folder."""
+        return f"{self.shard}/{self.sequence}-{self.sub}.json"
 
     @property
     def cause(self) -> str:
         """The last line of its exception."""
         return self.error.strip().rpartition("\n")[2]
 
-    def to_json(self) -> str:
-        """The file's content."""
+    def document(self) -> dict[str, Any]:
+        """What is in it, by the names of docs/dead-letters.md."""
         arrival = datetime.fromtimestamp(self.arrival_millis / 1000, UTC).isoformat(timespec="milliseconds")
-        values = {
+        return {
             "format": FORMAT,
             "consumer": self.consumer,
             "stream": self.stream,
@@ -71,7 +76,10 @@ class DeadLetter:
             "attempts": self.attempts,
             "error": self.error,
         }
-        return json.dumps(values, ensure_ascii=False, indent=1) + "\n"
+
+    def to_json(self) -> str:
+        """The file's content."""
+        return json.dumps(self.document(), ensure_ascii=False, indent=1) + "\n"
 
     @staticmethod
     def from_json(text: str, name: str) -> DeadLetter:

@@ -11,17 +11,10 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    HTTPClientError,
-)
-from botocore.exceptions import (
-    ConnectionError as BotoConnectionError,
-)
+from botocore.exceptions import ClientError
 
-from sluice_checkpoints.aws.credentials import unavailable
-from sluice_checkpoints.aws.retry import EXPIRED_ADVICE, EXPIRED_TOKEN, KINESIS_TRANSIENT, Again, Patience
+from sluice_checkpoints.aws.boto_calls import attempted, passing
+from sluice_checkpoints.aws.retry import KINESIS_TRANSIENT, Patience
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.stream.model import Shard, ShardList, ShardPlace, StreamIdentity, StreamNotFound
 
@@ -105,21 +98,18 @@ class BotoStreamCatalog:
         """
 
         def attempt() -> Any:
-            try:
-                return getattr(self._client, method)(**ask)
-            except ClientError as error:
-                raise unavailable(error) or self._named(what, error) from error
-            except (BotoConnectionError, HTTPClientError) as error:
-                raise Again(str(error)) from error
-            except BotoCoreError as error:  # no credentials, no region, a bad endpoint
-                raise unavailable(error) or Refused(f"{what} of stream {self.name}: {error}") from error
+            return attempted(
+                lambda: getattr(self._client, method)(**ask),
+                named=lambda error: self._named(what, error),
+                refused=lambda error: Refused(f"{what} of stream {self.name}: {error}"),
+            )
 
         return self.patience.call(f"{what} of stream {self.name}", attempt)
 
     def _named(self, what: str, error: ClientError) -> Exception:
+        if again := passing(error, KINESIS_TRANSIENT):
+            return again
         code, message = error.response["Error"].get("Code", ""), error.response["Error"].get("Message", "")
-        if code in KINESIS_TRANSIENT or error.response["ResponseMetadata"].get("HTTPStatusCode", 0) >= 500:
-            return Again(f"{code}: {message}" + (f"; {EXPIRED_ADVICE}" if code == EXPIRED_TOKEN else ""), cause=code)
         if code == "ExpiredNextTokenException":
             return _TokenExpired()
         if code == "ResourceNotFoundException":

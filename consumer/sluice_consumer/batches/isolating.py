@@ -14,7 +14,7 @@ from sluice_checkpoints.protocol.isolation_note import noted
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.excluding import ExclusionPorts, Exclusions
-from sluice_consumer.batches.isolation import BatchFailure, Content, Exclude, Retry, Search, Shorten, Step
+from sluice_consumer.batches.isolation import BatchFailure, Content, Exclude, Retry, Search, Shorten
 from sluice_consumer.batches.noted import restored, stored
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.shards.ranges import BoundRange, Fetched
@@ -138,9 +138,6 @@ class Isolator:
         if isinstance(step, Shorten):
             for row in rows:
                 self._shorten(row, min(row.records, step.keep.get(row.id, 0)))
-        return self._waits(step)
-
-    def _waits(self, step: Retry | Shorten) -> bool:
         return bool(step.seconds) and self._ports.wait(step.seconds)
 
     def _note(self, number: int, failed: str | None = None, told: str | None = None) -> None:
@@ -178,13 +175,12 @@ def _content(rows: Sequence[ShardRow]) -> Content:
     return {row.id: row.records for row in rows if row.records}
 
 
-def _told(plan: BatchPlan, content: Content, step: Step, failure: BatchFailure) -> str:
+def _told(plan: BatchPlan, content: Content, step: Retry | Shorten, failure: BatchFailure) -> str:
     count, shards = sum(content.values()), len(content)
     kept = sum(step.keep.values()) if isinstance(step, Shorten) else count
     what = f"the same {count}" if kept == count else f"{kept} of its {count}" if kept else f"others before its {count}"
     why = "it cannot be helped but by waiting" if failure.transient else failure.error
-    seconds = 0.0 if isinstance(step, Exclude) else step.seconds
-    when = f"in {seconds:g} s" if seconds else "at once"
+    when = f"in {step.seconds:g} s" if step.seconds else "at once"
     return f"batch {plan.number} failed ({why}); {what} record{_s(count)} of {shards} shard{_s(shards)} come again {when}"
 
 

@@ -82,12 +82,12 @@ def failure_of(error: BaseException, package: str, java: tuple[tuple[str, str], 
     if TRACEBACK in text:
         worker = _of_worker(text)
         calls = (*(frame for frame in here if frame not in worker.frames), *worker.frames)
-        return UserFailure(worker.kind, _short(worker.words), _users(calls, package), worker.cause)
+        return UserFailure(worker.kind, _short(worker.words), users(calls, package), worker.cause)
     kind = type(error).__name__
     words = java[0][1] if java else text
     if java and kind in UNTOLD:
         kind = java[0][0]
-    return UserFailure(kind, _short(_first(words)), _users(here, package), _cause(error, words, java))
+    return UserFailure(kind, _short(_first(words)), users(here, package), _cause(error, words, java))
 
 
 def _of_worker(text: str) -> UserFailure:
@@ -125,9 +125,14 @@ def _cause(error: BaseException, words: str, java: tuple[tuple[str, str], ...]) 
     return "" if cause is None else f"{type(cause).__name__}: {_first(str(cause))}"
 
 
-def _users(calls: Iterable[Frame], package: str) -> tuple[Frame, ...]:
-    """The user's frames, the innermost first; if none is, those of libraries."""
+def users(calls: Iterable[Frame], package: str) -> tuple[Frame, ...]:
+    """The user's frames, the innermost first; if none is, those of libraries.
+
+    Args:
+        calls: the outermost first.
+        package: the pipeline's, or "".
+    """
     outside = [frame for frame in calls if not MACHINERY.search(frame.file)]
     of_package = re.compile(rf"/{re.escape(package)}(/|\.py$)")
-    own = [frame for frame in outside if of_package.search(frame.file) or not INSTALLED.search(frame.file)]
+    own = [frame for frame in outside if (package and of_package.search(frame.file)) or not INSTALLED.search(frame.file)]
     return tuple(reversed(own or outside))

@@ -10,11 +10,10 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
-from botocore.exceptions import ConnectionError as BotoConnectionError
+from botocore.exceptions import ClientError
 
-from sluice_checkpoints.aws.credentials import unavailable
-from sluice_checkpoints.aws.retry import EXPIRED_ADVICE, EXPIRED_TOKEN, KINESIS_TRANSIENT, Again, Patience
+from sluice_checkpoints.aws.boto_calls import attempted, passing
+from sluice_checkpoints.aws.retry import EXPIRED_TOKEN, KINESIS_TRANSIENT, Patience
 from sluice_checkpoints.errors import Refused, ServiceUnavailable
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_consumer.sinks.edge import SinkUnavailable
@@ -100,19 +99,16 @@ class LetterService:
         return Refused(f"{self.setting}: {self.place}: {why}")
 
     def _attempt(self, action: str, method: str, ask: Mapping[str, Any]) -> Any:
-        try:
-            return getattr(self.client, method)(**ask)
-        except ClientError as error:
-            raise unavailable(error) or self._named(action, error) from error
-        except (BotoConnectionError, HTTPClientError) as error:
-            raise Again(str(error)) from error
-        except BotoCoreError as error:  # no credentials, a bad endpoint
-            raise unavailable(error) or self.refused(f"{action}: {error}") from error
+        return attempted(
+            lambda: getattr(self.client, method)(**ask),
+            named=lambda error: self._named(action, error),
+            refused=lambda error: self.refused(f"{action}: {error}"),
+        )
 
     def _named(self, action: str, error: ClientError) -> Exception:
+        if again := passing(error, TRANSIENT, EXPIRED):
+            return again
         code, message = error.response["Error"].get("Code", ""), error.response["Error"].get("Message", "")
-        if code in TRANSIENT | EXPIRED or error.response["ResponseMetadata"].get("HTTPStatusCode", 0) >= 500:
-            return Again(f"{code}: {message}" + (f"; {EXPIRED_ADVICE}" if code in EXPIRED else ""), cause=code)
         if code in MISSING:
             return self.refused(f"it does not exist ({message}); make it, or name another one")
         if code in DENIED:
@@ -128,4 +124,4 @@ def client(service: str, region: str, endpoint: str | None) -> Any:
 
 def document(letter: DeadLetter) -> str:
     """A letter's JSON on one line, in ASCII: SQS takes not every character."""
-    return json.dumps(json.loads(letter.to_json()), separators=(",", ":"))
+    return json.dumps(letter.document(), separators=(",", ":"))

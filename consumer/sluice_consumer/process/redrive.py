@@ -29,7 +29,7 @@ from sluice_consumer.process.dead_letters import FIELD
 from sluice_consumer.process.ending import ending_of, report
 from sluice_consumer.sinks import edge, stores
 from sluice_consumer.sinks.stores import HadoopStore
-from sluice_consumer.spark.engine import load
+from sluice_consumer.spark.engine import load, prepare
 from sluice_consumer.spark.jobs import Jobs
 from sluice_consumer.spark.schema import SCHEMA
 from sluice_consumer.spark.status import SparkStatus
@@ -41,11 +41,11 @@ MOST = 10_000  # letters of a batch: the driver holds them
 class RejectedAgain:
     """Stands for the store of dead letters meanwhile: a letter that is rejected again stays one. Implements `DeadLetters`."""
 
-    paths: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
 
     def write(self, letter: DeadLetter) -> None:
         """See `DeadLetters`."""
-        self.paths.append(letter.path.partition("/")[2])
+        self.names.append(letter.name)
 
 
 @dataclass(frozen=True)
@@ -117,13 +117,13 @@ def run(spark: SparkSession, config: Config, letters: ConsumerLetters, one: Redr
     """
     found = [letters.letter(name) for name in one.letters]
     process, rejected, jobs = load(config.pipeline.entrypoint), RejectedAgain(), Jobs(SparkStatus(spark))
-    getattr(process, "prepare", lambda *_: None)(spark, config.pipeline.args)
+    prepare(process, spark, config.pipeline.args)
     shards = tuple(sorted({letter.shard for letter in found}))
     info = BatchInfo(f"{letters.consumer}-redrive", one.number, replay, config.stream.name, shards, config.pipeline.args)
     pipelines.LETTERS.store = rejected
     process(frame(spark, found), info)
     jobs.check()
-    return replace(one, ended=PROCESSED, rejected=tuple(sorted(set(rejected.paths))))
+    return replace(one, ended=PROCESSED, rejected=tuple(sorted(set(rejected.names))))
 
 
 def frame(spark: SparkSession, letters: Sequence[DeadLetter]) -> DataFrame:

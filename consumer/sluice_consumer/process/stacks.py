@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import threading
 import traceback
 from collections.abc import Mapping, Sequence
 from types import FrameType
 
-from sluice_consumer.batches.failures import LIBRARY
+from sluice_consumer.process.failure import Frame, users
 
-OTHERS = re.compile(r"/lib/python3[^/]*/|/site-packages/|/dist-packages/|<frozen |<string>")  # Python's own, and packages
 CALLED = "_call"  # of the engine: what it calls is the user's
 
 
@@ -30,9 +28,7 @@ def main_stack() -> list[traceback.FrameSummary]:
 def place(frames: Sequence[traceback.FrameSummary]) -> str:
     """Where the user's code stands, as `file:line in function`: its innermost frame in no package. Before it is called: that Spark plans."""
     called = [i for i, frame in enumerate(frames) if frame.name == CALLED and frame.filename.endswith("sluice_consumer/spark/engine.py")]
-    users = frames[called[-1] + 1 :] if called else ()
-    own = [frame for frame in users if not LIBRARY.search(frame.filename) and not OTHERS.search(frame.filename)]
-    if not users:
+    calls = [Frame(at.filename, at.lineno or 0, at.name) for at in frames[called[-1] + 1 :]] if called else []
+    if not calls:
         return "nowhere yet: Spark plans the batch"
-    at = own[-1] if own else users[-1]
-    return f"{at.filename}:{at.lineno} in {at.name}"
+    return (users(calls, "") or calls[::-1])[0].place

@@ -54,8 +54,9 @@ def _module(entrypoint: str, module: str) -> ModuleType:
         raise Refused(f"pipeline.entrypoint: {entrypoint}: module {module} cannot be imported: {type(error).__name__}: {error}") from error
 
 
-def _unprepared(_spark: SparkSession, _args: Mapping[str, Any]) -> None:
-    """Of a function that has no `prepare` (docs/interfaces.md)."""
+def prepare(process: Process, spark: SparkSession, args: Mapping[str, Any]) -> None:
+    """Calls the function's own `prepare`, if it has one (docs/interfaces.md)."""
+    getattr(process, "prepare", lambda *_: None)(spark, args)
 
 
 def reading(config: Config, identity: StreamIdentity, generation: int, plan: BatchPlan, cores: int) -> BatchRead:
@@ -97,7 +98,7 @@ class SparkEngine:
         self._generation, self._consumer_id = owner
         self.called = False
         self._process = load(config.pipeline.entrypoint)
-        getattr(self._process, "prepare", _unprepared)(spark, config.pipeline.args)
+        prepare(self._process, spark, config.pipeline.args)
         self._jobs = Jobs(SparkStatus(spark))
         spark.dataSource.register(SluiceDataSource)
 

@@ -51,6 +51,17 @@ class World:
             ),
         )
 
+    def looks_at(self, *moments: float) -> None:
+        """Runs a batch that is looked at so often."""
+        watch = self.watch()
+
+        def inside() -> None:
+            for self.at in moments:
+                watch.look()
+
+        self.inside = inside
+        watch.run(cast("Any", object()))
+
     def run(self, _plan: object) -> None:
         """See `Engine`."""
         self.inside()
@@ -59,42 +70,21 @@ class World:
 def test_a_batch_that_moves_is_warned_about_once_and_ended_in_the_end() -> None:
     """Each look finds another number, until the second limit."""
     world = World(moves=iter(range(1, 99)))
-    watch = world.watch()
-
-    def inside() -> None:
-        for world.at in (100, 292, 299, 301, 310, 1199, 1200):
-            watch.look()
-
-    world.inside = inside
-    watch.run(cast("Any", object()))
+    world.looks_at(100, 292, 299, 301, 310, 1199, 1200)
     assert world.said == [f"armed for {1200 + GRACE_SECONDS:g}", "warned after 301", "ended after 1200", "disarmed"]
 
 
 def test_a_batch_that_stops_moving_is_ended_soon() -> None:
     """It moved until 297 s."""
     world = World(moves=iter([1, 2, 3, 3, 3, 3]))
-    watch = world.watch()
-
-    def inside() -> None:
-        for world.at in (291, 293, 297, 300, 306, 307):
-            watch.look()
-
-    world.inside = inside
-    watch.run(cast("Any", object()))
+    world.looks_at(291, 293, 297, 300, 306, 307)
     assert world.said[1:-1] == ["warned after 300", "ended after 307"]
 
 
 def test_a_batch_that_spark_plans_is_not_ended_before_the_second_limit() -> None:
     """A cold Spark takes its time; once `process` was called, what stands still is ended."""
     world = World(called=400.0)
-    watch = world.watch()
-
-    def inside() -> None:
-        for world.at in (300, 350, 399, 400, 408, 409):
-            watch.look()
-
-    world.inside = inside
-    watch.run(cast("Any", object()))
+    world.looks_at(300, 350, 399, 400, 408, 409)
     assert world.said[1:-1] == ["warned after 300", "ended after 409"]
 
 

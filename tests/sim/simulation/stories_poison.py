@@ -244,6 +244,21 @@ def a_note_whose_reply_was_lost() -> World:
     return world
 
 
+def in_an_outage() -> World:
+    """Two records of one shard, and `process` hangs on everything."""
+    world = World(2, HANGS)
+    world.put(world.open_shards[0], 2)
+    world.outage = True
+    return world
+
+
+def crash_when_shortened(world: World, epoch: SimulatedEpoch) -> None:
+    """Once the batch holds one record; the outage is over."""
+    world.step(*reach(world, epoch, "shorten"))
+    world.crash(epoch)
+    world.outage = False
+
+
 def until_it_is_counted(world: World, epoch: SimulatedEpoch, failures: int) -> SimulatedEpoch:
     """Epochs end, so many of them because `process` hangs; the one after them is about to count the last of these failures."""
     for _ in range(failures):
@@ -266,13 +281,9 @@ def then_it_fails_once(world: World, epoch: SimulatedEpoch) -> None:
 @story
 def a_crash_after_a_noted_failure_was_counted() -> World:
     """The batch was shortened to one record by then, which had not failed; it fails once afterwards, when another shard's has passed."""
-    world = World(2, HANGS)
-    world.put(world.open_shards[0], 2)
-    world.outage = True
+    world = in_an_outage()
     epoch = until_it_is_counted(world, begin(world), 2)
-    world.step(*reach(world, epoch, "shorten"))
-    world.crash(epoch)
-    world.outage = False
+    crash_when_shortened(world, epoch)
     then_it_fails_once(world, inherit(world))
     return world
 
@@ -280,18 +291,14 @@ def a_crash_after_a_noted_failure_was_counted() -> World:
 @story
 def a_late_note() -> World:
     """An epoch stands still before it notes a failure; when it goes on, the batch holds one record only, which had not failed."""
-    world = World(2, HANGS)
-    world.put(world.open_shards[0], 2)
-    world.outage = True
+    world = in_an_outage()
     late = until_it_is_counted(world, begin(world), 1)
     reach(world, late, "transact ['isolation']")
     world.step(*reach(world, late, "next batch"))
     process = reach(world, late, "transact ['isolation']")[1]
     world.freeze_epoch(late)
     epoch = until_it_is_counted(world, inherit(world), 1)
-    world.step(*reach(world, epoch, "shorten"))
-    world.crash(epoch)
-    world.outage = False
+    crash_when_shortened(world, epoch)
     world.thaw(process, 1)
     then_it_fails_once(world, inherit(world))
     return world
