@@ -57,13 +57,20 @@ def redeploy(view: View) -> Step | None:
 
 
 def await_executors(view: View) -> Step | None:
-    """Executors of the last driver may still work: wait. The garbage collector deletes them with the driver's pod."""
+    """Executors of the last driver may still work: wait. The garbage collector deletes them with the driver's pod.
+
+    If that driver failed, reason and message go on saying why.
+    """
     if view.driver_pod is not None or not view.observed.executors:
         return None
-    step, end = _restarting(view, leaving(view, view.observed.executors, "ExecutorsLeaving")), view.driver.exit
+    step, end, restarts = _restarting(view, leaving(view, view.observed.executors, "ExecutorsLeaving")), view.driver.exit, view.status.restarts
     if end is None or end.reason == "Drained":
         return step
-    return replace(step, phase=Phase.STARTING if view.status.restarts.next_at is None else Phase.BACKING_OFF)
+    if restarts.next_at is None:
+        return replace(step, phase=Phase.STARTING)
+    if restarts.reason is None or step.reason == OVERDUE:
+        return replace(step, phase=Phase.BACKING_OFF)
+    return replace(step, phase=Phase.BACKING_OFF, reason=restarts.reason, message=f"{restarts.message or ''}; {step.message}")
 
 
 def confirm(view: View) -> Step | None:

@@ -230,6 +230,19 @@ row(
     (Phase.DRAINING, "ExecutorsLeaving", "waiting until orders-exec-1 is gone. If their node is lost for good, delete the Node."),
 )
 row(
+    "await_executors",
+    "while executors of a driver that failed are waited for, its failure is what is told",
+    view(
+        status=Status(
+            observed_generation=1,
+            driver=gone(exit=Exit(code=1, reason="Failed", message="sink is full", at=NOW)),
+            restarts=replace(FAILED, reason="Failed", message="sink is full"),
+        ),
+        observed=Observed(executors=(executor(1),)),
+    ),
+    (Phase.BACKING_OFF, "Failed", "sink is full; waiting until orders-exec-1 is gone. Read what is named in the driver's log."),
+)
+row(
     "confirm",
     "a driver that the status names and that was never created is created",
     view(status=Status(observed_generation=1, driver=attempt(uid=None)), observed=NOTHING),
