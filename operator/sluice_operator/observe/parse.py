@@ -64,6 +64,7 @@ def resource(raw: Json) -> Resource:
         finalizers=tuple(meta.get("finalizers") or ()),
         paused=notes.get("sluice.dev/paused", "false") != "false",
         retry=_note(notes, "sluice.dev/retry"),
+        restart=_note(notes, "sluice.dev/restart"),
         force=_note(notes, "sluice.dev/force"),
         accept_loss=_note(notes, "sluice.dev/accept-loss"),
     )

@@ -45,6 +45,7 @@ FAILURES: dict[str, Advice] = {
     ),
     "DriverStarting": Advice("waits", "Read the driver's log", late=True),
     "SpecChanged": Advice("waits until the driver before has ended its work", "Read the driver's log", late=True),
+    "RestartRequested": Advice("waits until the driver before has ended its work", "Read the driver's log", late=True),
     "Migrating": Advice("waits for the Job", "Read the log of the Job's pod", late=True),
     "DriverOverdue": Advice("waits: a driver that cannot be seen may still work", "If its node is lost for good, give the pod up by the annotation"),
     "StrayDriver": Advice("ends a driver that its status does not name, and starts none before it is gone"),

@@ -41,16 +41,15 @@ def await_leaving(view: View) -> Step | None:
     step = replace(leaving(view, (pod,), left.why), actions=ends(view, (pod,)))
     if view.wanted is None or view.wanted.spec.suspend or not view.wanted.spec.replicas:
         return step
-    outdated = view.driver.spec_hash != view.wanted.driver_hash
-    return _restarting(view, replace(step, driver=replace(following(view), leaving=left) if outdated else None))
+    return _restarting(view, replace(step, driver=replace(following(view), leaving=left) if view.outdated else None))
 
 
 def redeploy(view: View) -> Step | None:
-    """The spec changed in a way that needs a restart: drain the driver, and name the next one, with the new spec."""
-    pod = view.driver_pod
-    if pod is None or view.wanted is None or view.driver.spec_hash == view.wanted.driver_hash:
+    """The spec changed in a way that needs a restart, or the user asked for one: drain the driver, and name the next one, with the present spec."""
+    pod, why = view.driver_pod, view.outdated
+    if pod is None or why is None:
         return None
-    left = Leaving(attempt=view.driver.attempt, pod=pod.name, uid=pod.uid, why="SpecChanged")
+    left = Leaving(attempt=view.driver.attempt, pod=pod.name, uid=pod.uid, why=why)
     driver = replace(following(view), leaving=left)
     step = progress(Phase.STARTING, left.why, "", DeletePod(pod.name, pod.uid))
     return replace(_restarting(view.with_status(replace(view.status, driver=driver)), step), driver=driver)
@@ -77,7 +76,7 @@ def confirm(view: View) -> Step | None:
     """The status names a driver that was not seen: create it. If the spec changed meanwhile, name and create another one."""
     if view.wanted is None or view.driver.pod is None or view.driver_pod is not None:
         return None
-    if view.driver.spec_hash != view.wanted.driver_hash:
+    if view.outdated:
         return make(following(view))
     driver = replace(view.driver, forced=view.driver.forced or _given_up(view))
     return _restarting(view, make(driver))
@@ -97,6 +96,7 @@ def following(view: View) -> DriverStatus:
         attempt=attempt,
         pod=f"{view.resource.name}-driver-{attempt}",
         spec_hash=view.wanted.driver_hash if view.wanted else None,
+        restart=view.resource.restart or view.driver.restart,
         forced=_given_up(view),
         generation=view.driver.generation,
     )

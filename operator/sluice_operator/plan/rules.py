@@ -166,11 +166,11 @@ def quiesce(view: View, why: str) -> Step | None:
 
 
 def back_off(view: View) -> Step | None:
-    """The last driver failed: wait until `restarts.nextAt`. A changed spec is tried at once."""
+    """The last driver failed: wait until `restarts.nextAt`. A changed spec, or a restart that is asked for, is tried at once."""
     due = view.status.restarts.next_at
     if view.wanted is None or view.driver.pod is not None or due is None or view.now >= due:
         return None
-    if view.driver.spec_hash != view.wanted.driver_hash:
+    if view.outdated:
         return None
     text = f"{view.status.restarts.message or ''}; attempt {view.driver.attempt + 1} at {due:%H:%M:%S}Z"
     return replace(progress(Phase.BACKING_OFF, view.status.restarts.reason or "DriverFailed", text), wake=due)
@@ -199,7 +199,7 @@ RULES: tuple[Rule, ...] = (
     suspend,
     migration.migrate,  # no driver before its migration
     scale_to_zero,
-    redeploy,  # RESTART changes
+    redeploy,  # RESTART changes, and the user's annotation
     await_executors,  # no executor of the last driver runs any more
     confirm,  # a driver named in the status, not yet seen
     back_off,

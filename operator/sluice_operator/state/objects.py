@@ -25,6 +25,7 @@ class Resource:
     finalizers: tuple[str, ...] = ()
     paused: bool = False
     retry: str | None = None
+    restart: str | None = None
     force: str | None = None
     accept_loss: str | None = None
 

@@ -71,12 +71,14 @@ class DriverStatus(CamelCase):
     """The present attempt (`pod` set) or the last one (`pod` None). `uid` is None until the pod was seen, `leaving` from then on.
 
     `generation` is the newest that any attempt has reported: with it there is a checkpoint table, which no driver may make again.
+    `restart` is the honoured annotation.
     """
 
     attempt: int = 0
     pod: str | None = None
     uid: str | None = None
     spec_hash: str | None = None
+    restart: str | None = None
     forced: bool = False
     stopping: str | None = None
     started_at: datetime | None = None

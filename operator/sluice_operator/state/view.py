@@ -68,6 +68,15 @@ class View:
         return same_pod and self.driver.uid in {None, pod.uid}
 
     @property
+    def outdated(self) -> str | None:
+        """Why another driver is wanted than the one that the status names: the spec changed, or a restart is asked for. None if it is the same."""
+        if self.wanted is None:
+            return None
+        if self.driver.spec_hash != self.wanted.driver_hash:
+            return "SpecChanged"
+        return "RestartRequested" if self.resource.restart not in {None, self.driver.restart} else None
+
+    @property
     def migrated(self) -> bool:
         """Whether the migration is complete. That is final."""
         return self.status.migration is not None and self.status.migration.state is MigrationState.COMPLETE

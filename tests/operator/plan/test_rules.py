@@ -224,6 +224,13 @@ row(
     DeletePod("orders-driver-1", "driver-1"),
 )
 row(
+    "redeploy",
+    "a restart that is asked for names the next driver, which honours it, and drains the present one",
+    view(resource=replace(RESOURCE, restart="monday")),
+    (Phase.STARTING, "RestartRequested", "orders-driver-1 ends its work, then the next driver starts"),
+    DeletePod("orders-driver-1", "driver-1"),
+)
+row(
     "await_executors",
     "executors of the last driver are waited for before the next one starts",
     view(status=Status(observed_generation=1, driver=gone()), observed=Observed(executors=(executor(1),))),
@@ -266,6 +273,17 @@ row(
     CreateDriver(),
 )
 row(
+    "start",
+    "a restart that is asked for ends the pause after a failure",
+    view(
+        resource=replace(RESOURCE, restart="monday"),
+        status=Status(observed_generation=1, driver=gone(), restarts=replace(FAILED, reason="Failed", message="sink is full")),
+        observed=NOTHING,
+    ),
+    (Phase.STARTING, "DriverStarting", "orders-driver-2 has not reported yet"),
+    CreateDriver(),
+)
+row(
     "rescale",
     "a SCALE change is written to the driver pod",
     view(spec=wanted(replicas=5)),
@@ -277,6 +295,22 @@ row(
     "running",
     "a driver that holds every shard is ready",
     view(),
+    (Phase.RUNNING, "Consuming", "4 open shards, 2 executors"),
+    ready="True",
+    health=SETTLED,
+)
+row(
+    "running",
+    "a restart that the driver honours already is not made again",
+    view(resource=replace(RESOURCE, restart="monday"), status=Status(observed_generation=1, driver=attempt(restart="monday"))),
+    (Phase.RUNNING, "Consuming", "4 open shards, 2 executors"),
+    ready="True",
+    health=SETTLED,
+)
+row(
+    "running",
+    "an annotation that is taken away restarts nothing",
+    view(status=Status(observed_generation=1, driver=attempt(restart="monday"))),
     (Phase.RUNNING, "Consuming", "4 open shards, 2 executors"),
     ready="True",
     health=SETTLED,

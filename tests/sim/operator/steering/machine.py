@@ -116,12 +116,14 @@ class Operating(Stranger, RuleBasedStateMachine):
             self.world.twin.remove("Job", meta["namespace"], meta["name"], meta["uid"])
         self.world.run(seconds)
 
-    @rule(what=st.sampled_from(["retry", "force"]), number=st.integers(0, 9))
+    @rule(what=st.sampled_from(["retry", "restart", "force"]), number=st.integers(0, 9))
     def ask(self, what: str, number: int) -> None:
-        """A new try of the migration; or a driver is given up."""
+        """A new try of the migration, or a restart; or a driver is given up."""
         drivers = self.world.drivers()
         if what == "retry":
             self.world.annotate(retry=str(number))
+        elif what == "restart":
+            self.world.ask_restart()
         elif drivers:
             self.world.annotate(force=drivers[number % len(drivers)]["metadata"]["uid"])
 

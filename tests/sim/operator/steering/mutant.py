@@ -178,6 +178,20 @@ def no_redeploy(patch: Patch) -> None:
     _without(patch, plan.redeploy)
 
 
+@mutant("a restart that is asked for is not made", "health_is_true", do("ask", what="restart", number=0))
+def no_restart(patch: Patch) -> None:
+    """Only a changed spec restarts a driver."""
+    real = vars(View)["outdated"].fget
+    patch.setattr(View, "outdated", property(lambda view: real(view) if real(view) == "SpecChanged" else None))
+
+
+@mutant("a restart that was made is not remembered", "no_hot_loop", do("ask", what="restart", number=0))
+def restart_forgotten(patch: Patch) -> None:
+    """The next driver is asked to end, too, and so on."""
+    real = driver_succession.following
+    patch.setattr(driver_succession, "following", lambda view: replace(real(view), restart=None))
+
+
 @mutant("a driver that is named is made beside the one before it", "one_driver", do("edit", edit="batch 9", seconds=5), run=2)
 def no_await_leaving(patch: Patch) -> None:
     """It has no executors yet, so nobody else is waited for; both read."""

@@ -38,7 +38,7 @@ class Person:
             return
         notes = body["metadata"].get("annotations") or {}
         problem, paused = undone(world, body), "sluice.dev/paused" in notes
-        meta, asked = body["metadata"], (notes.get("sluice.dev/retry"), notes.get("sluice.dev/force"))
+        meta, asked = body["metadata"], [notes.get(f"sluice.dev/{name}") for name in ("retry", "restart", "force")]
         about = (meta["uid"], meta["generation"], paused, asked, problem if problem in {None, HANGS} else "", self._migrated())
         if about != self.about:
             self.about, self.since = about, world.now
@@ -89,6 +89,8 @@ def _working(world: World, driver: Json, wanted: DesiredSpec) -> str | None:
     said_at, report = world.ledger.reports.get(meta["uid"], (None, {}))
     if meta["annotations"]["sluice.dev/spec-hash"] != wanted.driver_hash:
         return "the driver has another spec"
+    if world.restart_asked_at and datetime.fromisoformat(meta["creationTimestamp"]) < world.restart_asked_at:
+        return "the driver is older than the restart that was asked for"
     if said_at is None or world.now - said_at > HEARD or not world.ledger.runs(meta["uid"]):
         return "the driver is silent"
     if report["phase"] not in {"Running", "Idle"} or report["heldShards"] < report["openShards"] or report["draining"]:

@@ -54,6 +54,7 @@ class World:
         guards = Guards(self.ledger.judge, self.admission)
         self.leaders = [Leader(self.twin, KEY, lambda: self.now, guards, self.equipped) for _ in range(leaders)]
         self.stalled: Leader | None = None
+        self.restart_asked_at: datetime | None = None
 
     def _program(self, pod: Json) -> Program:
         uid, role = pod["metadata"]["uid"], pod["metadata"]["labels"]["sluice.dev/role"]
@@ -90,6 +91,11 @@ class World:
         if (present := self.resource()) is not None:
             self.twin.edit(present, {"metadata": {"annotations": {f"sluice.dev/{key}": value for key, value in notes.items()}}})
             self.ledger.given_up |= {notes["force"] or ""} if "force" in notes else set()
+
+    def ask_restart(self) -> None:
+        """`kubectl sluice restart`: a value that was never there before."""
+        self.restart_asked_at = self.now
+        self.annotate(restart=self.now.isoformat())
 
     def delete(self, *, cascade: str = "background") -> None:
         """`kubectl delete --cascade=…`."""
