@@ -6,7 +6,7 @@ BIN := .venv/bin
 WORKERS ?= 4
 BESIDE = -n $(WORKERS) --dist loadscope --no-loadscope-reorder  # tests/side_by_side.py says who shares a process
 
-.PHONY: help venv generate hashes format lint quick check test test-spark test-lake test-deep demo demo-local demo-clean nemesis bench bench-operator clean
+.PHONY: help venv generate hashes format lint quick check test test-spark test-lake test-gitops test-deep demo demo-local demo-clean nemesis bench bench-operator clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ test-spark: venv ## what depends on Spark, without a cluster, on another line of
 
 test-lake: venv ## the sinks under kills and outages, bad input of whole programs, and the examples, on the image's line of Spark (15 minutes)
 	@WORKERS=2 $(BIN)/python -m sluice_lab.spark_lines lake
+
+test-gitops: venv ## the real Argo CD, built here the first time (10 minutes of a core), over a real cluster (15 minutes)
+	@SLUICE_GITOPS=1 $(BIN)/pytest tests/cluster/test_argocd.py
 
 test-deep: venv ## everything, with 10,000 random schedules a simulation, all depths of crashes, and the nemesis (hours)
 	@SLUICE_SIM=deep SLUICE_NEMESIS=1 SLUICE_KILLS=50 $(BIN)/pytest --durations=20

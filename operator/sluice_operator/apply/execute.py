@@ -67,7 +67,7 @@ def _create_driver(context: ActionContext, _action: CreateDriver) -> None:
     view = context.view
     if view.wanted is None:
         raise ValueError("no driver without a spec")
-    if view.wanted.spec.executor.pod_template:
+    if view.wanted.spec.executor_template:
         context.cluster.check(manifests.executor_sample(view.resource, view.wanted, context.settings))
     _create(context.cluster, manifests.driver_pod(view.resource, view.wanted, view.driver, context.settings))
 

@@ -66,7 +66,7 @@ def driver_pod(resource: Resource, wanted: DesiredSpec, driver: DriverStatus, se
             "volumes": [{"name": "sluice-config", "downwardAPI": {"items": [_file(*item) for item in FILES.items()]}}, *SCRATCH_VOLUMES],
         },
     }
-    return lay_under(spec.driver.pod_template, pod, "driver")
+    return lay_under(spec.driver_template, pod, "driver")
 
 
 def driver_config(resource: Resource, wanted: DesiredSpec, driver: DriverStatus, settings: Settings) -> Json:
@@ -122,7 +122,7 @@ def executor_template(resource: Resource, wanted: DesiredSpec, settings: Setting
             "volumes": list(SCRATCH_VOLUMES),
         },
     }
-    return lay_under(wanted.spec.executor.pod_template, pod, "executor")
+    return lay_under(wanted.spec.executor_template, pod, "executor")
 
 
 def executor_sample(resource: Resource, wanted: DesiredSpec, settings: Settings) -> Json:
@@ -159,7 +159,7 @@ def migration_job(resource: Resource, wanted: DesiredSpec, migration: MigrationS
             "backoffLimit": 0,
             "podReplacementPolicy": "Failed",
             "podFailurePolicy": {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]},
-            "template": lay_under(spec.driver.pod_template, pod, "migrate"),
+            "template": lay_under(spec.driver_template, pod, "migrate"),
         },
     }
 

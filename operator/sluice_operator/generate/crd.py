@@ -1,12 +1,13 @@
 """The CRD, generated from the models: `python -m sluice_operator.generate.crd [FILE…]` writes it (default: standard output).
 
-The API server keeps unknown fields: a kept typo makes SpecValid False with the field's name, a pruned one would vanish in silence.
-There are no defaults except `replicas`, see `spec.changes`.
+The API server refuses a field that the schema does not have (`kubectl apply` asks it to), and writes defaults out. Two places stay open: arguments
+of the pipeline, and what is Kubernetes' own, such as a pod template, which the API server sees when a pod is made.
 """
 
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ Json = dict[str, Any]
 
 KEEP = {"helm.sh/resource-policy": "keep"}  # uninstalling the chart must not delete every consumer of the cluster
 OPEN = "x-kubernetes-preserve-unknown-fields"
+UNDEFAULTED = {"serviceAccountName"}  # whether it was written decides what the executors run as
 TABLE = "checkpoints.table is immutable, also when it was left out: the positions are in the old table"
 SPEC_RULES = [
     {"rule": "self.stream.name == oldSelf.stream.name", "message": "stream.name is immutable"},
@@ -51,9 +53,11 @@ def _condition(kind: str, part: str = "status") -> str:
 COLUMNS = [
     ("Phase", "string", ".status.phase", 0),
     ("Ready", "string", _condition("Ready"), 0),
+    ("Stream", "string", ".spec.stream.name", 0),
     ("Replicas", "integer", ".status.replicas", 0),
     ("Desired", "integer", ".spec.replicas", 0),
-    ("Lag", "integer", ".status.stream.millisBehindLatest", 0),
+    ("Rate", "number", ".status.stream.recordsPerSecond", 0),
+    ("Lag", "string", ".status.stream.lag", 0),
     ("Migrated", "string", _condition("Migrated"), 0),
     ("Age", "date", ".metadata.creationTimestamp", 0),
     ("Batch", "integer", ".status.stream.batch", 1),
@@ -107,8 +111,7 @@ def _version() -> Json:
 
 
 def _schema() -> Json:
-    spec = structural(Spec.model_json_schema(by_alias=True))
-    spec["properties"]["replicas"]["default"] = Spec.model_fields["replicas"].default
+    spec = structural(Spec.model_json_schema(by_alias=True), defaults=True)
     spec["x-kubernetes-validations"] = SPEC_RULES
     spec["properties"]["onError"]["properties"]["deadLetter"]["x-kubernetes-validations"] = LETTER_RULES
     status = structural(STATUS.json_schema(mode="serialization", by_alias=True))
@@ -128,23 +131,36 @@ def _schema() -> Json:
     }
 
 
-def structural(schema: Json) -> Json:
-    """A JSON schema as pydantic writes it, in the structural form that Kubernetes takes: no $ref, title, anyOf null."""
-    return _node(schema, schema.get("$defs", {}))
+def structural(schema: Json, *, defaults: bool = False) -> Json:
+    """A JSON schema as pydantic writes it, in the structural form that Kubernetes takes: no $ref, title, anyOf null.
+
+    With `defaults`, an object that may be left out and has a field with a default gets the default {}: the API server fills in the field.
+    """
+    return _node(schema, _Source(schema.get("$defs", {}), defaults=defaults))
 
 
-def _node(node: Json, named: Json) -> Json:
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """The schemas that a $ref names, and whether defaults are wanted."""
+
+    named: Json
+    defaults: bool
+
+
+def _node(node: Json, source: _Source) -> Json:
     if "$ref" in node:
-        found = named[node["$ref"].rsplit("/", 1)[-1]]
-        return _node({**found, **{key: value for key, value in node.items() if key != "$ref"}}, named)
+        found = source.named[node["$ref"].rsplit("/", 1)[-1]]
+        return _node({**found, **{key: value for key, value in node.items() if key != "$ref"}}, source)
     if "anyOf" in node:
-        return _choice(node, named)
+        return _choice(node, source)
     kept = {key: value for key, value in node.items() if key in PASSED_ON}
     if "const" in node:
         kept["enum"] = [node["const"]]
     if "items" in node:
-        kept["items"] = _node(node["items"], named)
-    return kept | _object(node, named) if node.get("type") == "object" else kept
+        kept["items"] = _node(node["items"], source)
+    if source.defaults and node.get("default") is not None:
+        kept["default"] = node["default"]
+    return kept | _object(node, source) if node.get("type") == "object" else kept
 
 
 PASSED_ON = {
@@ -154,19 +170,27 @@ PASSED_ON = {
 }  # fmt: skip
 
 
-def _choice(node: Json, named: Json) -> Json:
+def _choice(node: Json, source: _Source) -> Json:
     if node.get("x-kubernetes-int-or-string"):
         return {key: value for key, value in node.items() if key in PASSED_ON}
     real = next(option for option in node["anyOf"] if option.get("type") != "null")
-    return _node({**real, **{key: value for key, value in node.items() if key != "anyOf"}}, named)
+    return _node({**real, **{key: value for key, value in node.items() if key != "anyOf"}}, source)
 
 
-def _object(node: Json, named: Json) -> Json:
+def _object(node: Json, source: _Source) -> Json:
     if "properties" in node:
-        properties = {name: _node(each, named) for name, each in node["properties"].items()}
-        return {"properties": properties} | ({OPEN: True} if node.get("additionalProperties") is False else {})
+        required = {*node.get("required", ()), *(name for name, each in node["properties"].items() if "anyOf" in each)}
+        found = {name: _node(each, source) for name, each in node["properties"].items()}
+        return {"properties": {name: each if name in required else _made(name, each) for name, each in found.items()}}
     values = node.get("additionalProperties")
-    return {"additionalProperties": _node(values, named)} if isinstance(values, dict) and values else {OPEN: True}
+    return {"additionalProperties": _node(values, source)} if isinstance(values, dict) and values else {OPEN: True}
+
+
+def _made(name: str, node: Json) -> Json:
+    """A field that may be left out. As an object it is made, if a field in it has a default."""
+    if name in UNDEFAULTED:
+        return {key: value for key, value in node.items() if key != "default"}
+    return {**node, "default": {}} if any("default" in each for each in node.get("properties", {}).values()) else node
 
 
 def render() -> str:

@@ -89,4 +89,5 @@ def advised(reason: str, message: str, *, stalled: bool = False) -> str:
     if not advice.do or advice.do in message or (advice.late and not stalled):
         return message
     words = message[:WORDS].rstrip(" .")
-    return f"{words}. {advice.do}." if words else f"{advice.do}."
+    end = "" if words.endswith(("?", "!")) else "."
+    return f"{words}{end} {advice.do}." if words else f"{advice.do}."

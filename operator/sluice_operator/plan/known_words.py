@@ -21,7 +21,18 @@ OF_PROGRAMS = frozenset({
 """The reasons that drivers and migrations of Sluice give; a pipeline may give others."""
 CAUSES = OF_PROGRAMS | DISRUPTIONS | {"OOMKilled"}
 OTHER = "Other"
-STEPS = {"SpecChanged", "RestartRequested", "Deleted", "Suspended", "ScaledToZero", "DriverDeleted", "TakingOver", "Consuming", "CaughtUp", "NoDriver"}
+STEPS = {
+    "SpecChanged",
+    "RestartRequested",
+    "Deleted",
+    "Suspended",
+    "ScaledToZero",
+    "DriverDeleted",
+    "TakingOver",
+    "Consuming",
+    "CaughtUp",
+    "NoDriver",
+}
 RESERVED = (frozenset(FAILURES) | {str(reason) for reason in Reason} | STEPS | CAUSES) - OF_PROGRAMS
 
 

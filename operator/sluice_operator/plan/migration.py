@@ -193,11 +193,15 @@ def _running(view: View, migration: MigrationStatus) -> Step:
 
 
 def _wait(view: View, migration: MigrationStatus) -> Step:
-    if migration.next_at is None or view.now >= migration.next_at:
+    if migration.next_at is None or view.now >= migration.next_at or _asked(view, migration):
         return _new_try(view, migration.hash)
     reason = "SourceActive" if migration.state is MigrationState.SOURCE_ACTIVE else "MigrationLost"
     text = f"{migration.message}; next try at {migration.next_at:%H:%M:%S}Z"
     return replace(progress(Phase.MIGRATING, reason, text), wake=migration.next_at)
+
+
+def _asked(view: View, migration: MigrationStatus) -> bool:
+    return view.resource.retry not in {None, migration.retry}
 
 
 def _again(view: View, migration: MigrationStatus) -> Step:
@@ -205,7 +209,7 @@ def _again(view: View, migration: MigrationStatus) -> Step:
 
 
 def _failed(view: View, migration: MigrationStatus) -> Step:
-    if view.resource.retry not in {None, migration.retry}:
+    if _asked(view, migration):
         return _new_try(view, migration.hash)
     return Step(phase=Phase.FAILED, reason="MigrationFailed", message=migration.message, stalled=True)
 

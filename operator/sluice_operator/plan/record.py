@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from sluice_operator.names import lasting
 from sluice_operator.plan import migration
 from sluice_operator.state.status import Exit, RestartStatus, Status, StreamStatus
 
@@ -126,6 +127,7 @@ def _figures(report: Report, before: StreamStatus | None, heard: datetime) -> St
         held_shards=report.held_shards,
         batch=report.batch,
         millis_behind_latest=report.millis_behind_latest,
+        lag=None if report.millis_behind_latest is None else lasting(report.millis_behind_latest),
         records_per_second=report.records_per_second,
         records=report.records,
         dead_letters=report.dead_letters,

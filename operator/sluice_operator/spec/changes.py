@@ -1,7 +1,7 @@
 """What a change of each spec field costs, and the hashes by which a change is noticed.
 
-Hashes cover fields as the user wrote them, never defaults: a new default, or a new operator, restarts nothing. Therefore the
-CRD has no defaults except `replicas`. Pure.
+Hashes cover what differs from the defaults of the schema. The API server writes those out, so an absent field and its default are the same. A new
+field with a default, or a new operator, restarts nothing. Pure.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sluice_operator.spec.fields import Spec
 
 Json = dict[str, Any]
@@ -45,6 +47,15 @@ CHANGES = {
     "executor": ChangeCost.RESTART,
     "sparkConf": ChangeCost.RESTART,
 }
+DEFAULTS: Json = {
+    "batch": {"intervalSeconds": 5, "maxRecordsPerShard": 10_000, "maxBytesPerShard": 8_388_608, "shardsPerTask": 8},
+    "onError": {"attempts": 3, "isolate": True, "maxExcludedPerHour": 100},
+    "leaseDurationSeconds": 20,
+    "drainTimeoutSeconds": 120,
+    "executor": {"cores": 1},
+    "migrateFrom": {"format": "Auto", "unstarted": "TrimHorizon"},
+}
+"""The schema's defaults of the fields that a hash covers. If one changes, it stays here as it was: stored resources have the old one written out."""
 MIGRATION_FIELDS = ("stream", "checkpoints", "migrateFrom", "pipeline", "serviceAccountName", "driver")
 
 
@@ -58,12 +69,25 @@ class DesiredSpec:
     @property
     def driver_hash(self) -> str:
         """12 hex digits over the RESTART fields."""
-        return digest({key: self.raw.get(key) for key, change in CHANGES.items() if change is ChangeCost.RESTART}, 12)
+        return digest(_chosen(self.raw, [key for key, change in CHANGES.items() if change is ChangeCost.RESTART]), 12)
 
     @property
     def job_hash(self) -> str:
         """12 hex digits over all the migration Job would run: editing it lets a failed or waiting migration try again."""
-        return digest({key: self.raw.get(key) for key in MIGRATION_FIELDS}, 12)
+        return digest(_chosen(self.raw, MIGRATION_FIELDS), 12)
+
+
+def _chosen(raw: Json, keys: Iterable[str]) -> Json:
+    """These fields, without what is as the schema's defaults have it."""
+    return {key: kept for key in keys if (kept := _without_default(raw.get(key), DEFAULTS.get(key))) is not None}
+
+
+def _without_default(value: Any, default: Any) -> Any:
+    """None for the default. Of an object that has defaults inside, what differs from them; None if nothing does."""
+    if isinstance(value, dict) and isinstance(default, dict):
+        kept = {key: left for key, each in value.items() if (left := _without_default(each, default.get(key))) is not None}
+        return kept or None
+    return None if value == default and type(value) is type(default) else value
 
 
 def digest(value: object, digits: int) -> str:
@@ -84,9 +108,9 @@ def table_name(namespace: str, name: str, spec: Spec) -> str:
 
 
 def migration_hash(namespace: str, name: str, wanted: DesiredSpec) -> str | None:
-    """6 hex digits over source table, format as written and target table; None without migrateFrom."""
+    """6 hex digits over source table, format and target table; None without migrateFrom."""
     source = wanted.spec.migrate_from
     if source is None:
         return None
-    written = (wanted.raw.get("migrateFrom") or {}).get("format")
+    written = _chosen(wanted.raw, ["migrateFrom"])["migrateFrom"].get("format")
     return digest([source.table, written, table_name(namespace, name, wanted.spec)], 6)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import difflib
 import json
-from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
-from sluice_operator.names import camel
 from sluice_operator.spec import spark_conf as sparkconf
-from sluice_operator.spec.pod_template import template_problem
-from sluice_operator.spec.quantities import EXECUTOR, quantity, shares
+from sluice_operator.spec.part import Account, Quantity, Seconds, SpecPart, Table, Time, Url
+from sluice_operator.spec.pipeline import PipelineSpec
+from sluice_operator.spec.pod_template import template_problem, with_shared
+from sluice_operator.spec.quantities import EXECUTOR, shares
 
 DEAD_LETTER_STREAM = r"^([a-zA-Z0-9_.-]{1,128}|arn:aws[a-z-]*:kinesis:[a-z0-9-]+:[0-9]{12}:stream/[a-zA-Z0-9_.-]{1,128})$"
 MAX_BYTES = 64 * 1024  # the driver's whole configuration travels in annotations, which hold 256 KiB together
@@ -24,48 +24,6 @@ MAX_BYTES = 64 * 1024  # the driver's whole configuration travels in annotations
 
 class InvalidSpec(ValueError):
     """The spec cannot be carried out; the message names each field and what to do."""
-
-
-def _zoned(text: str) -> str:
-    if datetime.fromisoformat(text).tzinfo is None:
-        raise ValueError("needs a time zone, such as 2026-01-31T00:00:00Z")
-    return text
-
-
-def _quantity(value: str | int) -> str | int:
-    try:
-        quantity(value)
-    except ValueError:
-        raise ValueError(f"{value!r} is no quantity such as 500m or 2Gi") from None
-    return value
-
-
-Seconds = Annotated[int, Field(ge=1, le=86_400)]
-Time = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"}), AfterValidator(_zoned)]
-Account = Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")]
-Table = Annotated[str, Field(min_length=3, max_length=255, pattern=r"^[a-zA-Z0-9_.-]+$")]
-Url = Annotated[str, Field(max_length=512, pattern=r"^https?://[^\s/]+\S*$")]
-Quantity = Annotated[
-    str | int,
-    Field(json_schema_extra={"x-kubernetes-int-or-string": True}, union_mode="left_to_right"),
-    AfterValidator(_quantity),
-]
-
-
-class SpecPart(BaseModel):
-    """Base of the models: camelCase on the wire, frozen, unknown fields refused, `"5"` is not 5."""
-
-    model_config = ConfigDict(
-        alias_generator=camel,
-        extra="forbid",
-        frozen=True,
-        strict=True,
-        use_attribute_docstrings=True,
-    )
-
-    def document(self) -> dict[str, Any]:
-        """JSON with names as on the wire, defaults filled in, without nulls."""
-        return self.model_dump(by_alias=True, exclude_none=True)
 
 
 class StreamSpec(SpecPart):
@@ -116,21 +74,6 @@ class MigrateFromSpec(SpecPart):
     """How long the source must be unchanged to count as stopped; default by format."""
     timestamp: Time | None = None
     """For rows that say AT_TIMESTAMP without a time."""
-
-
-class PipelineSpec(SpecPart):
-    """The user's code."""
-
-    image: str | None = Field(default=None, min_length=1, max_length=512)
-    """Image of driver, executors and migration; default: the operator's consumer image."""
-    image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
-    """Of driver, executors and migration; default: Always for a tag latest, IfNotPresent otherwise."""
-    image_pull_secrets: Annotated[list[Account], Field(max_length=16)] = Field(default_factory=list)
-    """Names of Secrets in the namespace, for pulling the image; beside those of the service accounts."""
-    entrypoint: str = Field(max_length=256, pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
-    """`module:function`, called as function(batch, info) once a batch."""
-    args: dict[str, Any] = Field(default_factory=dict)
-    """Handed to the function as info.args."""
 
 
 class BatchSpec(SpecPart):
@@ -289,6 +232,16 @@ class Spec(SpecPart):
     spark_conf: dict[str, str] = Field(default_factory=dict)
     """Spark settings; those that belong to the operator or the protocol are refused."""
 
+    @property
+    def driver_template(self) -> dict[str, Any]:
+        """The template of the driver's pod and the migration's: spec.driver.podTemplate, and what all pods share under it."""
+        return with_shared(self.driver.pod_template, "driver", self.pipeline.shared)
+
+    @property
+    def executor_template(self) -> dict[str, Any]:
+        """The template of executor pods."""
+        return with_shared(self.executor.pod_template, "executor", self.pipeline.shared)
+
     @field_validator("spark_conf")
     @classmethod
     def _allowed(cls, value: dict[str, str]) -> dict[str, str]:
@@ -331,12 +284,12 @@ def _sentence(error: dict[str, Any]) -> str:
     if error["type"] == "missing":
         return f"{where}: required"
     message = error["msg"].removeprefix("Value error, ")
-    return f"{where}: {message[:1].lower()}{message[1:]}"
+    return f"{where}: {message if message[:2].isupper() else message[:1].lower() + message[1:]}"
 
 
 def _suggestion(loc: tuple[Any, ...]) -> str:
     part: Any = Spec
-    for name in loc[:-1]:
+    for name in (each for each in loc[:-1] if isinstance(each, str)):
         found = next((item for item in part.model_fields.values() if item.alias == name), None)
         part = _model_of(found.annotation) if found else None
         if part is None:

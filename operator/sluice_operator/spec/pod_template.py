@@ -12,6 +12,7 @@ OURS = {"serviceAccountName", "serviceAccount", "restartPolicy", "terminationGra
 OURS_IN_CONTAINER = {"image", "command", "args", "terminationMessagePath", "terminationMessagePolicy", "ports"}
 OUR_KEYS = ("sluice.dev/", "app.kubernetes.io/managed-by", "argocd.argoproj.io/")
 RESERVED_ENV = "SLUICE_"
+THEIRS = {"SLUICE_LOG_LEVEL"}  # may be set all the same
 SCRATCH = {"sluice-tmp": "/tmp", "sluice-work": "/opt/sluice/work"}  # noqa: S108 - the pods' own
 """Volumes that the containers write to, by name, and their folders: the root file system is read-only."""
 
@@ -61,8 +62,25 @@ def _container_problem(container: Json) -> str | None:
     if taken := next((key for key in container if key in OURS_IN_CONTAINER), None):
         return f"{taken}: is set by the operator"
     names = (str(item.get("name", "")) for item in container.get("env") or [] if isinstance(item, dict))
-    taken = next((name for name in names if name.startswith(RESERVED_ENV)), None)
+    taken = next((name for name in names if name.startswith(RESERVED_ENV) and name not in THEIRS), None)
     return f"env.{taken}: names starting with {RESERVED_ENV} belong to the operator" if taken else None
+
+
+def reserved_problem(env: list[Json]) -> str | None:
+    """Why a variable is refused: its name is the operator's. None if all may be set."""
+    return _container_problem({"env": env})
+
+
+def with_shared(template: Json, container: str, shared: Json) -> Json:
+    """The template with what all pods of a pipeline share (env, envFrom, volumeMounts, volumes): before its own, so that its own win."""
+    volumes, parts = shared.get("volumes"), {key: value for key, value in shared.items() if key != "volumes"}
+    spec = template.get("spec", {})
+    if volumes:
+        spec = {**spec, "volumes": [*volumes, *(spec.get("volumes") or [])]}
+    if parts:
+        theirs = their_container(template) or {"name": container}
+        spec = {**spec, "containers": [{**theirs, **{key: [*value, *(theirs.get(key) or [])] for key, value in parts.items()}}]}
+    return {**template, "spec": spec} if volumes or parts else template
 
 
 def their_container(template: Json) -> Json:

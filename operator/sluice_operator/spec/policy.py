@@ -52,6 +52,8 @@ def _accounts(spec: Spec, namespace: str, policy: Policy) -> Iterator[str]:
 
 
 def _templates(spec: Spec, policy: Policy) -> Iterator[str]:
+    if not policy.privileged_pods and (why := privilege_problem({"spec": {"volumes": spec.pipeline.volumes}})):
+        yield f"spec.pipeline.{why.removeprefix('spec.')}{OPEN}"
     for field, template in (("driver", spec.driver.pod_template), ("executor", spec.executor.pod_template)):
         if why := automount_problem(template):
             yield f"spec.{field}.podTemplate: {why}"

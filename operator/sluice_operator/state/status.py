@@ -123,7 +123,7 @@ class StreamStatus(CamelCase):
     """Figures of the driver's last report; `reported_at` is the operator's time of seeing its `number` first.
 
     `open_batch` is the batch that is being processed, `batch_at` the operator's time of seeing it first. `dead_letters` counts the records that
-    were ever left out, over all drivers.
+    were ever left out, over all drivers. `lag` is `millis_behind_latest` for people, such as 2m13s.
     """
 
     number: int = 0
@@ -134,6 +134,7 @@ class StreamStatus(CamelCase):
     open_batch: int | None = None
     batch_at: datetime | None = None
     millis_behind_latest: int | None = None
+    lag: str | None = None
     records_per_second: float | None = None
     records: int | None = None
     dead_letters: int | None = None

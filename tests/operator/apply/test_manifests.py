@@ -76,6 +76,40 @@ def test_a_pod_template_is_laid_under_and_joined() -> None:
     assert pod["spec"]["initContainers"][0]["name"] == "proxy"
 
 
+SHARED = {
+    "env": [{"name": "AWS_PROFILE", "value": "shared"}, {"name": "LAKE", "valueFrom": {"secretKeyRef": {"name": "lake", "key": "url"}}}],
+    "envFrom": [{"secretRef": {"name": "lake"}}],
+    "volumes": [{"name": "code", "configMap": {"name": "orders"}}],
+    "volumeMounts": [{"name": "code", "mountPath": "/code", "readOnly": True}],
+}
+
+
+def test_driver_executors_and_migration_share_what_the_pipeline_names() -> None:
+    """Variables and volumes, beside ours."""
+    spec = wanted(pipeline={**SPEC["pipeline"], **SHARED}, migrateFrom={"table": "orders-kcl"})
+    migration = MigrationStatus(job="orders-migrate-1", hash="h", spec_hash="s", tries=1)
+    pods = (
+        manifests.driver_pod(RESOURCE, spec, DRIVER, SETTINGS),
+        manifests.executor_template(RESOURCE, spec, SETTINGS),
+        manifests.migration_job(RESOURCE, spec, migration, SETTINGS)["spec"]["template"],
+    )
+    for pod in pods:
+        (container,) = pod["spec"]["containers"]
+        assert container.get("env", [])[-2:] == SHARED["env"]
+        assert container["envFrom"] == SHARED["envFrom"]
+        assert SHARED["volumeMounts"][0] in container["volumeMounts"]
+        assert SHARED["volumes"][0] in pod["spec"]["volumes"]
+        assert {"name": "sluice-tmp", "mountPath": "/tmp"} in container["volumeMounts"]  # noqa: S108
+    assert "AWS_PROFILE" in pods[0]["metadata"]["annotations"]["sluice.dev/executor-template"]
+
+
+def test_a_pod_template_wins_over_what_is_shared() -> None:
+    """Of two variables with one name Kubernetes takes the last."""
+    pod = driver_pod(pipeline={**SPEC["pipeline"], **SHARED}, driver={"podTemplate": TEMPLATE})
+    found = [item["value"] for item in pod["spec"]["containers"][0]["env"] if item["name"] == "AWS_PROFILE"]
+    assert found == ["shared", "x"]
+
+
 def test_the_executor_template_is_restricted_and_labelled() -> None:
     """Spark fills in the rest."""
     template = json.loads(driver_pod()["metadata"]["annotations"]["sluice.dev/executor-template"])

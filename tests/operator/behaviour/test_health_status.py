@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from argo_health import argo_health
+from argo_lua import argo_health
 from kstatus import CURRENT, FAILED, IN_PROGRESS, TERMINATING, kstatus
 from simulated_cluster import MIGRATING, SPEC, SimulatedCluster
 

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from sluice_operator.generate import crd
+from sluice_operator.spec.changes import CHANGES, DEFAULTS, MIGRATION_FIELDS, ChangeCost
+from sluice_operator.spec.fields import parse
 
 Json = dict[str, Any]
 
@@ -47,11 +49,46 @@ def test_the_schema_is_structural() -> None:
         assert not ("additionalProperties" in node and "properties" in node)
 
 
-def test_only_replicas_has_a_default() -> None:
-    """A default in the schema would look like something the user wrote."""
-    spec = crd.definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
-    assert [node["default"] for node in nodes(spec) if "default" in node] == [1]
-    assert spec["properties"]["replicas"]["default"] == 1
+def schema_of(part: str) -> Json:
+    """The schema of spec or status."""
+    found: Json = crd.definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"][part]
+    return found
+
+
+def defaults(schema: Json) -> Any:
+    """What the API server fills in where nothing was written, or where an object was made that needs some field."""
+    inner = {name: found for name, each in schema.get("properties", {}).items() if (found := defaults(each)) is not None}
+    return inner or schema.get("default")
+
+
+def test_hashes_pass_over_what_the_api_server_fills_in() -> None:
+    """Else a CRD with a new default would restart every driver."""
+    hashed = {*MIGRATION_FIELDS, *(key for key, change in CHANGES.items() if change is ChangeCost.RESTART)}
+    assert {key: value for key, value in defaults(schema_of("spec")).items() if key in hashed} == DEFAULTS
+
+
+def test_the_schema_has_the_defaults_of_the_models() -> None:
+    """`kubectl get -o yaml` shows what is in force."""
+    bare = {"stream": {"name": "orders", "region": "eu-west-1"}, "pipeline": {"entrypoint": "a:b"}}
+    filled = {key: value for key, value in defaults(schema_of("spec")).items() if key not in {"onError", "migrateFrom"}}
+    assert parse({**bare, **filled}) == parse(bare)
+    assert filled["replicas"] == 1
+    assert not [node for node in nodes(schema_of("status")) if "default" in node]
+
+
+def test_a_field_that_the_schema_does_not_know_is_refused() -> None:
+    """Open are only the pipeline's arguments, what is Kubernetes' own, and the last good spec."""
+    theirs = {"env[].valueFrom", "envFrom[].configMapRef", "envFrom[].secretRef", "volumes[]", "args"}
+    pods = {"spec.driver.podTemplate", "spec.executor.podTemplate"}
+    assert set(opened("spec", schema_of("spec"))) == {f"spec.pipeline.{field}" for field in theirs} | pods
+    assert set(opened("status", schema_of("status"))) == {"status.lastGoodSpec"}
+
+
+def opened(path: str, schema: Json) -> list[str]:
+    """Where unknown fields are kept."""
+    here = [path] if schema.get(crd.OPEN) else []
+    below = [found for name, each in schema.get("properties", {}).items() for found in opened(f"{path}.{name}", each)]
+    return [*here, *below, *(opened(f"{path}[]", schema["items"]) if "items" in schema else [])]
 
 
 def test_the_crd_is_small_enough_for_client_side_apply() -> None:

@@ -202,6 +202,18 @@ row(
     health=STUCK,
 )
 row(
+    "migrate",
+    "a new try that is asked for ends the pause while the source is active",
+    view(
+        spec=MIGRATING,
+        resource=replace(RESOURCE, retry="monday"),
+        status=replace(FRESH, migration=migration(state=MigrationState.SOURCE_ACTIVE, message="worker 1 wrote just now", next_at=seconds(60))),
+        observed=NOTHING,
+    ),
+    (Phase.MIGRATING, "Migrating", f"Job orders-migrate-{HASH}-2 takes over the source's positions"),
+    CreateJob(),
+)
+row(
     "scale_to_zero",
     "replicas 0 drains the driver",
     view(spec=wanted(replicas=0)),

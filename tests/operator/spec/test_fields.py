@@ -27,6 +27,7 @@ ACCEPTED: list[Json] = [
     {"onError": {"deadLetter": {"kinesis": "arn:aws:kinesis:eu-west-1:123456789012:stream/letters"}}},
     {"onError": {"attempts": 1, "isolate": False}},
     {"pipeline": {"entrypoint": "a:b", "imagePullPolicy": "Always", "imagePullSecrets": ["registry"]}, "executor": {"serviceAccountName": "idle"}},
+    {"pipeline": {"entrypoint": "a:b", "env": [{"name": "SLUICE_LOG_LEVEL", "value": "debug"}], "envFrom": [{"secretRef": {"name": "lake"}}]}},
     {"checkpoints": {"table": None}, "migrateFrom": None},
     {"executor": {"cores": 2, "resources": {"requests": {"cpu": "500m", "memory": "2Gi"}, "limits": {"memory": 3_000_000_000}}}},
     {"sparkConf": {"spark.sql.shuffle.partitions": "8", "spark.speculation": "false"}},
@@ -62,6 +63,9 @@ REFUSED: list[tuple[Json, str]] = [
     ({"sparkConf": {"spark.kubernetes.authenticate.executor.serviceAccountName": "a"}}, "use serviceAccountName and executor.serviceAccountName"),
     ({"pipeline": {"entrypoint": "a:b", "imagePullPolicy": "Sometimes"}}, "spec.pipeline.imagePullPolicy: input should be 'Always'"),
     ({"pipeline": {"entrypoint": "a:b", "imagePullSecrets": [{"name": "a"}]}}, "spec.pipeline.imagePullSecrets.0: input should be a valid string"),
+    ({"pipeline": {"entrypoint": "a:b", "env": [{"name": "SLUICE_POD_IP"}]}}, "spec.pipeline.env: SLUICE_POD_IP: names starting with SLUICE_"),
+    ({"pipeline": {"entrypoint": "a:b", "env": [{"name": "A", "vlaue": "b"}]}}, "spec.pipeline.env.0.vlaue: unknown field; did you mean value?"),
+    ({"pipeline": {"entrypoint": "a:b", "volumeMounts": [{"name": "a"}]}}, "spec.pipeline.volumeMounts.0.mountPath: required"),
     ({"executor": {"serviceAccountName": "A"}}, "spec.executor.serviceAccountName: string should match"),
     ({"sparkConf": {"spark.speculation": "true"}}, "spec.sparkConf: spark.speculation runs a task twice"),
     ({"sparkConf": {"spark.executor.decommission.signal": "KILL"}}, "the protocol depends on it"),
@@ -139,29 +143,32 @@ def hashed(**change: Any) -> str:
         {"restart": {"backoffSeconds": 9}},
         {"migrateFrom": {"table": "abc"}},
         {"stream": {**SPEC["stream"], "kinesisEndpoint": None}},
+        {"batch": {"intervalSeconds": 5, "maxRecordsPerShard": 10_000}, "executor": {"cores": 1}, "leaseDurationSeconds": 20},
     ],
 )
 def test_what_the_driver_does_not_read_restarts_nothing(change: Json) -> None:
-    """Nor does a null where nothing was."""
+    """Nor does a null where nothing was, or a default that the API server or the user writes out."""
     assert hashed(**change) == hashed()
 
 
 def test_what_the_driver_reads_restarts_it() -> None:
-    """Written defaults count as written."""
+    """Whatever differs from a default, and one more field beside it."""
     pulled = {**SPEC["pipeline"], "imagePullPolicy": "Always"}
     others = (hashed(pipeline=pulled), hashed(executor={"serviceAccountName": "idle"}))
-    assert len({hashed(), hashed(batch={"intervalSeconds": 5}), hashed(sparkConf={"spark.a": "1"}), *others}) == 5
+    assert len({hashed(), hashed(batch={"intervalSeconds": 6}), hashed(sparkConf={"spark.a": "1"}), *others}) == 5
+    assert hashed(batch={"intervalSeconds": 6, "shardsPerTask": 8}) == hashed(batch={"intervalSeconds": 6}) != hashed(batch={"shardsPerTask": 6})
 
 
 def test_the_migration_is_named_by_source_format_and_target() -> None:
-    """Not by image, nonce or anything with a default."""
+    """Not by image, nonce, or the default of a field."""
 
     def name(**change: Any) -> str | None:
         raw = {**SPEC, "migrateFrom": {"table": "old"}, **change}
         return migration_hash("default", "orders", DesiredSpec(parse(raw), raw))
 
-    same = {name(), name(pipeline={"entrypoint": "a:b", "image": "x"}), name(migrateFrom={"table": "old", "quietSeconds": 3})}
-    others = {name(migrateFrom={"table": "older"}), name(migrateFrom={"table": "old", "format": "Auto"}), name(checkpoints={"table": "t-1"})}
+    written_out = name(migrateFrom={"table": "old", "format": "Auto", "unstarted": "TrimHorizon"})
+    same = {name(), written_out, name(pipeline={"entrypoint": "a:b", "image": "x"}), name(migrateFrom={"table": "old", "quietSeconds": 3})}
+    others = {name(migrateFrom={"table": "older"}), name(migrateFrom={"table": "old", "format": "KCL"}), name(checkpoints={"table": "t-1"})}
     assert len(same) == 1
     assert len(same | others) == 4
     assert name(migrateFrom=None) is None

@@ -32,6 +32,10 @@ def security(role: str = "executor", kind: str = "containers", **asked: Any) -> 
 
 PRIVILEGED: dict[str, tuple[Json, str]] = {
     "a folder of the node": (template(volumes=[{"name": "root", "hostPath": {"path": "/"}}]), "spec.driver.podTemplate: spec.volumes.root: hostPath"),
+    "a folder of the node, shared": (
+        {"pipeline": {**SPEC["pipeline"], "volumes": [{"name": "root", "hostPath": {"path": "/"}}]}},
+        "spec.pipeline.volumes.root: hostPath mounts a folder of the node",
+    ),
     "processes of the node": (template("executor", hostPID=True), "spec.executor.podTemplate: spec.hostPID: shares what belongs to the node"),
     "the network of the node": (template(hostNetwork=True), "spec.driver.podTemplate: spec.hostNetwork"),
     "memory of the node": (template(hostIPC=True), "spec.driver.podTemplate: spec.hostIPC"),

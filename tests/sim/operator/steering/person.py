@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from argo_health import argo_health
+from argo_lua import argo_health
 from kstatus import CURRENT, FAILED, IN_PROGRESS, kstatus
 from steering.ledger import BELIEVED, HEARD, claim
 

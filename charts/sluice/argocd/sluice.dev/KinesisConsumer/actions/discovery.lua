@@ -1,0 +1,22 @@
+-- Which actions a person may take on a sluice.dev/KinesisConsumer in Argo CD. One that would change nothing is disabled.
+local actions = {
+  pause = {disabled = true, displayName = "Pause: hands off, the driver runs on", iconClass = "fa fa-fw fa-hand-paper"},
+  resume = {disabled = true, displayName = "Resume after pause or drain", iconClass = "fa fa-fw fa-play-circle"},
+  retry = {disabled = true, displayName = "Retry the migration", iconClass = "fa fa-fw fa-redo"},
+  restart = {disabled = true, displayName = "Restart the driver", iconClass = "fa fa-fw fa-sync"},
+  drain = {disabled = true, displayName = "Drain: end the batch, then stop", iconClass = "fa fa-fw fa-pause-circle"},
+}
+if obj.metadata.deletionTimestamp ~= nil then
+  return actions
+end
+local note = (obj.metadata.annotations or {})["sluice.dev/paused"]
+local paused = note ~= nil and note ~= "false"
+local suspended = obj.spec.suspend == true
+local status = obj.status or {}
+local migration = (status.migration or {}).state
+actions.pause.disabled = paused
+actions.resume.disabled = not (paused or suspended)
+actions.drain.disabled = suspended
+actions.restart.disabled = paused or suspended or (status.driver or {}).attempt == nil or status.driver.attempt == 0 or obj.spec.replicas == 0
+actions.retry.disabled = paused or suspended or not (migration == "Failed" or migration == "SourceActive" or migration == "Lost")
+return actions

@@ -1,0 +1,7 @@
+-- The driver drains, then the next one starts. The operator honours each value once.
+local os = require("os")
+if obj.metadata.annotations == nil then
+  obj.metadata.annotations = {}
+end
+obj.metadata.annotations["sluice.dev/restart"] = os.date("!%Y-%m-%dT%H:%M:%SZ")
+return obj

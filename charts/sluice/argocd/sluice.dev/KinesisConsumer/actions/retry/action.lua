@@ -1,0 +1,7 @@
+-- A migration that failed is tried again. The operator honours each value once.
+local os = require("os")
+if obj.metadata.annotations == nil then
+  obj.metadata.annotations = {}
+end
+obj.metadata.annotations["sluice.dev/retry"] = os.date("!%Y-%m-%dT%H:%M:%SZ")
+return obj

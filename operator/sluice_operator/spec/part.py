@@ -1,0 +1,53 @@
+"""What the models of the spec are made of: their base, and types of fields that more than one of them has. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from sluice_operator.names import camel
+from sluice_operator.spec.quantities import quantity
+
+
+def _zoned(text: str) -> str:
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError("needs a time zone, such as 2026-01-31T00:00:00Z")
+    return text
+
+
+def _quantity(value: str | int) -> str | int:
+    try:
+        quantity(value)
+    except ValueError:
+        raise ValueError(f"{value!r} is no quantity such as 500m or 2Gi") from None
+    return value
+
+
+Seconds = Annotated[int, Field(ge=1, le=86_400)]
+Time = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"}), AfterValidator(_zoned)]
+Account = Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")]
+Table = Annotated[str, Field(min_length=3, max_length=255, pattern=r"^[a-zA-Z0-9_.-]+$")]
+Url = Annotated[str, Field(max_length=512, pattern=r"^https?://[^\s/]+\S*$")]
+Quantity = Annotated[
+    str | int,
+    Field(json_schema_extra={"x-kubernetes-int-or-string": True}, union_mode="left_to_right"),
+    AfterValidator(_quantity),
+]
+
+
+class SpecPart(BaseModel):
+    """Base of the models: camelCase on the wire, frozen, unknown fields refused, `"5"` is not 5."""
+
+    model_config = ConfigDict(
+        alias_generator=camel,
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        use_attribute_docstrings=True,
+    )
+
+    def document(self) -> dict[str, Any]:
+        """JSON with names as on the wire, defaults filled in, without nulls."""
+        return self.model_dump(by_alias=True, exclude_none=True)
