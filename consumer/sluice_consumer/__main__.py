@@ -14,7 +14,7 @@ from sluice_checkpoints.errors import SluiceError
 from sluice_checkpoints.protocol.lease import Watcher
 from sluice_consumer import logs
 from sluice_consumer.config import Config, configuration
-from sluice_consumer.process import child_process, entrypoint_check, pod, supervisor, wiring
+from sluice_consumer.process import child_process, entrypoint_check, pod, source, supervisor, wiring
 from sluice_consumer.process.ending import Interrupted, ending_of
 from sluice_consumer.process.supervisor import Stopped, Supervisor
 
@@ -75,6 +75,7 @@ def consume(path: Path, master: str | None, *, until_tip: bool) -> None:
     logs.configure()
     arguments = ["--config", str(path), *(["--master", master] if master else []), *(["--until-tip"] if until_tip else [])]
     try:
+        source.take(os.environ)
         code = supervise(configuration(path), arguments)
     except SluiceError as error:
         unfinished = until_tip and isinstance(error, Stopped)

@@ -12,11 +12,11 @@ from sluice_lab import places
 from sluice_lab.aws import emulators
 from sluice_lab.errors import LabError
 from sluice_lab.machine import cluster, docker, images, processes, pruning
+from sluice_lab.machine.cluster import KindCluster
 from sluice_lab.machine.listening import LOOPBACK
 from sluice_lab.steps import console, step
 
-DEFAULT_CLUSTER = "sluice"
-_name = click.option("--cluster", "name", default=DEFAULT_CLUSTER, show_default=True, help="Name of the cluster.")
+_name = click.option("--cluster", "name", default=cluster.default_name, show_default="one a checkout", help="Name of the cluster.")
 
 
 @click.group()
@@ -64,7 +64,7 @@ def prune(name: str) -> None:
 @main.command()
 @_name
 def status(name: str) -> None:
-    """Show which parts exist and which run."""
+    """Show which parts exist and which run. This starts and builds nothing."""
     work = places.work()
     table = Table("part", "state", "where", box=None, pad_edge=False)
     answering = docker.answering()
@@ -100,9 +100,11 @@ def run_emulators(host: str | None, dynamodb_port: int, kinesis_port: int, name:
 
 
 def _cluster_row(name: str, work: Path) -> tuple[str, str, str]:
-    found = cluster.find(name, work)
-    if found is None:
+    found = KindCluster(name, work / f"{name}.kubeconfig", work)
+    if not cluster.exists(name):
         return f"cluster {name}", "none", ""
+    if not found.kubeconfig.exists():
+        return f"cluster {name}", "not of this checkout", ""
     return f"cluster {name}", "ready" if cluster.healthy(found) else "not ready", str(found.kubeconfig)
 
 

@@ -1,7 +1,7 @@
 """Prints one line for each step, with its duration: `✓ kind cluster  15 s`.
 
-A terminal shows the seconds while a step lasts. Elsewhere only finished steps are printed. A step that takes long prints a line with `…` first, so
-that the log of a CI run shows the current step.
+A terminal shows seconds and progress while a step lasts. Elsewhere only finished steps are printed. A step that takes long prints a line with `…`
+first, and one more every half minute if it has progress. So the log of a CI run shows that it moves.
 """
 
 import threading
@@ -16,16 +16,18 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 QUIET_SECONDS = 10.0
+AGAIN_SECONDS = 30.0
 console = Console(highlight=False)
 
 
 @dataclass
 class ProgressStep:
-    """A step under way; `note` adds a result to its line."""
+    """A step under way. `note` adds a result to its line; `progress` says how far it is, e.g. `412 of 1290 packages`."""
 
     title: str
     began: float = field(default_factory=time.monotonic)
     remark: str = ""
+    progress: str = ""
 
     def note(self, remark: str) -> None:
         """Set the result of the step, e.g. `already there`."""
@@ -40,7 +42,9 @@ class ProgressStep:
 
     def __rich__(self) -> Text:
         """The line of the step under way."""
-        return Text.assemble(self.title, (f"  {time.monotonic() - self.began:.0f} s", "dim"))
+        return Text.assemble(
+            self.title, (f"  {self.progress}" if self.progress else "", "cyan"), (f"  {duration(time.monotonic() - self.began)}", "dim")
+        )
 
 
 def duration(seconds: float) -> str:
@@ -72,10 +76,21 @@ def _live(current: ProgressStep) -> Iterator[None]:
 
 @contextmanager
 def _plain(current: ProgressStep) -> Iterator[None]:
-    timer = threading.Timer(QUIET_SECONDS, lambda: console.print(f"… {current.title}", soft_wrap=True))
-    timer.daemon = True
-    timer.start()
+    over = threading.Event()
+    thread = threading.Thread(target=_report, args=(current, over), daemon=True)
+    thread.start()
     try:
         yield
     finally:
-        timer.cancel()
+        over.set()
+        thread.join()
+
+
+def _report(current: ProgressStep, over: threading.Event) -> None:
+    """Print the step when it takes long, and its progress whenever that has changed."""
+    shown, wait = None, QUIET_SECONDS
+    while not over.wait(wait):
+        if shown != current.progress:
+            shown = current.progress
+            console.print(Text.assemble("… ", current.__rich__()), soft_wrap=True) if shown else console.print(f"… {current.title}", soft_wrap=True)
+        wait = AGAIN_SECONDS

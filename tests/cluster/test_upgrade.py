@@ -19,6 +19,7 @@ from sluice_lab import places
 from sluice_lab.machine import cluster as clusters
 from sluice_lab.machine import images
 from sluice_lab.scenario import kcl_table
+from sluice_lab.steps import step
 
 pytestmark = pytest.mark.cluster
 
@@ -55,7 +56,8 @@ def released(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Path:
         tar.extractall(folder, filter="data")
     if bundle := images.own_authority():
         shutil.copy(bundle, folder / "ca.crt")
-    images.build_image(folder, "operator", TAG)
+    with step(f"image {TAG}") as current:
+        images.build_image(current, folder, "operator", TAG)
     clusters.load_image(bench.cluster, TAG)
     return folder
 

@@ -14,7 +14,8 @@ from chart import NAMESPACE, RELEASE
 from simulated_cluster import SPEC
 
 from sluice_lab.machine import apiserver
-from sluice_operator.apply.manifests import driver_pod, executor_template, migration_job
+from sluice_operator.apply.manifests import driver_pod, executor_template
+from sluice_operator.apply.migration_job import migration_job
 from sluice_operator.settings import Settings
 from sluice_operator.spec.changes import DesiredSpec
 from sluice_operator.spec.fields import parse

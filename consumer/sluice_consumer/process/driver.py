@@ -26,7 +26,7 @@ from sluice_checkpoints.protocol.store import Epoch
 from sluice_consumer import logs, sinks
 from sluice_consumer.config import Config, configuration
 from sluice_consumer.pipelines import NotNow
-from sluice_consumer.process import pod
+from sluice_consumer.process import pod, source
 from sluice_consumer.process.child_process import die_with_parent
 from sluice_consumer.process.ending import Ending, Interrupted, ending_of, java_words, report
 from sluice_consumer.process.failure import failure_of
@@ -37,7 +37,7 @@ from sluice_consumer.process.sigterm import set_on_term
 from sluice_consumer.process.supervisor import STOP_SECONDS
 from sluice_consumer.spark import conf, spark_logs, warmup_source
 from sluice_consumer.spark.engine import SparkEngine
-from sluice_consumer.spark.executors import ExecutorTarget, SparkBackend, described
+from sluice_consumer.spark.executors import ExecutorTarget, OwnProcess, SparkBackend, described
 from sluice_consumer.spark.warmup import SparkWarmUps, WarmUp
 
 log = logging.getLogger(__name__)
@@ -51,7 +51,10 @@ def session(config: Config, here: conf.PodAddress | None, master: str | None) ->
     spark_logs.fold_queries()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     logs.say(f"starting Spark on {settings['spark.master']}")
-    return SparkSession.builder.config(map=dict[str, Any](settings)).getOrCreate()
+    spark = SparkSession.builder.config(map=dict[str, Any](settings)).getOrCreate()
+    for module in source.modules(os.environ):
+        spark.sparkContext.addPyFile(str(module))
+    return spark
 
 
 def _warm_up(spark: SparkSession, config: Config) -> WarmUp | None:
@@ -159,12 +162,16 @@ class Driver:
     def _start_following(self, spark: SparkSession, work: Session) -> None:
         if self._annotations is None or self._here is None:
             return
-        initial = self._config.executors or 0
-        target = ExecutorTarget(SparkBackend(spark.sparkContext), initial, self._config.drain_timeout_seconds, time.monotonic)
+        target = self._target(spark)
         prefix = spark.conf.get("spark.kubernetes.executor.podNamePrefix", self._here.name) or self._here.name
         threading.Thread(target=self._follow, args=(target, prefix, work), name="executors", daemon=True).start()
 
-    def _follow(self, target: ExecutorTarget, prefix: str, work: Session) -> None:
+    def _target(self, spark: SparkSession) -> ExecutorTarget | OwnProcess:
+        if conf.is_local(str(spark.sparkContext.master)):
+            return OwnProcess()
+        return ExecutorTarget(SparkBackend(spark.sparkContext), self._config.executors or 0, self._config.drain_timeout_seconds, time.monotonic)
+
+    def _follow(self, target: ExecutorTarget | OwnProcess, prefix: str, work: Session) -> None:
         """Keeps the executors at the operator's target, and the report fresh."""
         while True:
             wanted = pod.wanted_executors(self._annotations) if self._annotations else None

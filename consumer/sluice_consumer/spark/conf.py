@@ -46,10 +46,9 @@ def settings(config: Config, pod: PodAddress | None, master: str | None = None, 
         sink: what the sink asks of the session (`sinks.settings`). `sparkConf` overrides it, but an extension of the sink's is added to its own.
     """
     where = {"spark.master": master or config.spark_conf.get("spark.master", "local[2]")}
-    ours = _protocol() | (_cluster(pod) if pod else {})
-    if not is_local(where["spark.master"]):
-        ours |= cut_off(config)
-    executors = {} if config.executors is None or pod is None else {"spark.executor.instances": str(config.executors)}
+    alone = is_local(where["spark.master"])
+    ours = _protocol() | ({} if alone else cut_off(config)) | (_cluster(pod) if pod and not alone else {})
+    executors = {} if config.executors is None or pod is None or alone else {"spark.executor.instances": str(config.executors)}
     image = {"spark.driver.extraClassPath": CLASS_PATH, "spark.driver.defaultJavaOptions": f"{SHARED_CLASSES} {NO_BOUNDS_CHECKS}"} if pod else {}
     asked = _of_sink(sink or {}, config.spark_conf)
     return {**_defaults(config), **image, **config.spark_conf, **asked, **executors, **ours, **where}

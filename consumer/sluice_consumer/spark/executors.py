@@ -83,6 +83,17 @@ class ExecutorTarget:
             self.draining[executor] = Draining(executor, now, now + self._drain_seconds)
 
 
+class OwnProcess:
+    """In local mode the driver's own process runs the tasks: one executor, which can be neither asked for nor sent away."""
+
+    def __init__(self) -> None:
+        self.total = self.live = 1
+        self.draining: dict[str, Draining] = {}
+
+    def apply(self, target: int) -> None:
+        """Nothing: the operator stops the driver where the target is 0."""
+
+
 class SparkBackend:
     """Over py4j; the calls were tried on a real cluster (facts in docs/architecture.md)."""
 

@@ -6,13 +6,14 @@ import time
 import click
 
 from sluice_lab.errors import LabError
+from sluice_lab.machine import cluster
 from sluice_lab.steps import console, duration
 
 
 @click.command()
 @click.option("--local", "where", flag_value="local", help="Spark in local mode, no cluster: about a minute.")
 @click.option("--clean", "where", flag_value="clean", help="Remove all that the demo made.")
-@click.option("--cluster", "name", default="sluice", show_default=True, help="Name of the kind cluster.")
+@click.option("--cluster", "name", default=cluster.default_name, show_default="one a checkout", help="Name of the kind cluster.")
 def main(where: str | None, name: str) -> None:
     """Sluice takes over from a KCL application. It loses and repeats no record, whatever happens to it."""
     began = time.monotonic()

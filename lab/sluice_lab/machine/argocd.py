@@ -21,7 +21,7 @@ import yaml
 
 from sluice_lab import places
 from sluice_lab.errors import LabError
-from sluice_lab.machine import docker, processes, tools
+from sluice_lab.machine import building, docker, processes, tools
 from sluice_lab.machine.cluster import KindCluster
 from sluice_lab.machine.downloads import required
 from sluice_lab.machine.listening import LOOPBACK
@@ -47,9 +47,9 @@ def build(work: Path) -> Path:
     program = binary(work)
     if not program.exists():
         required("go", "Go (https://go.dev/doc/install)")
-        with places.lock(work / "argocd.lock"), step(f"Argo CD {VERSION} (go build, 10 minutes the first time)"):
+        with places.lock(work / "argocd.lock"), step(f"Argo CD {VERSION} (go build, 10 minutes the first time)") as current:
             new = program.with_suffix(".new")
-            run("go", "build", "-trimpath", "-ldflags=-s -w", "-o", str(new), "./cmd", cwd=_module(work), env=tools.go_environment(), seconds=3600)
+            building.go_build(current, ("./cmd",), ("-trimpath", "-ldflags=-s -w"), str(new), cwd=_module(work), env=tools.go_environment())
             new.rename(program)
     return program
 

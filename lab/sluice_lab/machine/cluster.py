@@ -1,6 +1,7 @@
 """A Kubernetes cluster of kind. Its node image is the published one if a registry answers, else one built here."""
 
 import contextlib
+import hashlib
 import json
 import os
 import socket
@@ -53,6 +54,17 @@ class HostAddress:
     pods: str
 
 
+def default_name() -> str:
+    """`sluice-` and four digits that tell this checkout's work folder from another's. So two checkouts never share a cluster."""
+    return f"sluice-{hashlib.sha256(str(places.work()).encode()).hexdigest()[:4]}"
+
+
+def exists(name: str) -> bool:
+    """Whether there is a cluster of that name, in any state. This asks Docker alone; it needs no other program."""
+    label = f"label=io.x-k8s.kind.cluster={name}"
+    return bool(run("docker", "ps", "--all", "--quiet", "--filter", label).strip())
+
+
 def create(name: str, workers: int = 0) -> KindCluster:
     """Ensure a cluster of one control plane and `workers` workers. An existing cluster of that name that answers is used as it is."""
     work = places.work()
@@ -62,7 +74,7 @@ def create(name: str, workers: int = 0) -> KindCluster:
 
 def find(name: str, work: Path) -> KindCluster | None:
     """The cluster of that name, in any state; None if there is none."""
-    if name not in _kind(work, "get", "clusters").split():
+    if not exists(name):
         return None
     cluster = KindCluster(name, work / f"{name}.kubeconfig", work)
     with contextlib.suppress(CommandFailedError):  # its containers may be stopped

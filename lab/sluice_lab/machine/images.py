@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sluice_lab import places
-from sluice_lab.machine import docker
+from sluice_lab.machine import building, docker
 from sluice_lab.machine.processes import answers, pipe, run
-from sluice_lab.steps import step
+from sluice_lab.steps import ProgressStep, step
 
 BASE = "debian:bookworm-slim"
 INPUTS = (
@@ -63,11 +63,11 @@ def build(work: Path) -> Images:
         return _build(work)
 
 
-def build_image(context: Path, target: str, tag: str, labels: Mapping[str, str] | None = None) -> None:
+def build_image(current: ProgressStep, context: Path, target: str, tag: str, labels: Mapping[str, str] | None = None) -> None:
     """Build one target of the Dockerfile in a folder. It uses the host's network, whose name servers work."""
     named = [f"--label={name}={value}" for name, value in (labels or {}).items()]
-    command = ("docker", "build", "--quiet", "--network=host", f"--target={target}", f"--tag={tag}", *named)
-    run(*command, str(context), env=docker.build_environment())
+    arguments = ("--network=host", f"--target={target}", *named, str(context))
+    building.docker_build(current, arguments, tag, docker.build_environment())
 
 
 def own_authority() -> Path | None:
@@ -81,7 +81,8 @@ def _build(work: Path) -> Images:
     below, whole = _digest(context, without=CODE), _digest(context)
     code = f"sluice-code:{whole}"
     if not docker.has_image(code):
-        build_image(context, "code-layer", code)
+        with step(f"image {code}") as current:
+            build_image(current, context, "code-layer", code)
     tags = []
     for target in ("operator", "consumer"):
         tag, base_tag = f"sluice-{target}:{whole}", f"sluice-{target}-base:{below}"
@@ -90,8 +91,8 @@ def _build(work: Path) -> Images:
             if docker.has_image(tag):
                 current.note("already there")
                 continue
-            build_image(context, f"{target}-base", base_tag)
-            build_image(context, target, tag, {docker.BASE_LABEL: base_tag, docker.CODE_LABEL: code})
+            build_image(current, context, f"{target}-base", base_tag)
+            build_image(current, context, target, tag, {docker.BASE_LABEL: base_tag, docker.CODE_LABEL: code})
             current.note(f"{docker.megabytes(tag)} MB")
     return Images(*tags)
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from sluice_lab import places
 from sluice_lab.errors import LabError
-from sluice_lab.machine import docker, processes
+from sluice_lab.machine import building, docker, processes
 from sluice_lab.machine.processes import run
 from sluice_lab.machine.tools import KIND_VERSION, go_environment
-from sluice_lab.steps import step
+from sluice_lab.steps import ProgressStep, step
 
 KUBERNETES = "v1.34.4"  # as in lab/kind/go/go.mod
 IMAGE = f"kindest/node:{KUBERNETES}"
@@ -31,8 +31,8 @@ def ensure(work: Path) -> str:
     """Build the node image if any of its inputs has changed. A first build takes 5 minutes on two cores."""
     context = programs(work).parents[1]
     _copy_files(context)
-    with step("node image: parts"):
-        ids = [_part(target, context) for target in ("base", "component", "pause")]
+    with step("node image: parts") as current:
+        ids = [_part(target, context, current) for target in ("base", "component", "pause")]
     with step(f"node image: {IMAGE}") as current:
         if _inputs() == " ".join(ids):
             current.note("already there")
@@ -46,19 +46,19 @@ def programs(work: Path) -> Path:
     """Compile hyperkube and pause; returns the path of hyperkube, which needs neither Docker nor root."""
     context = places.made(work / "kind" / "context")
     with step("Kubernetes' programs") as current, places.lock(work / "kind" / "programs.lock"):
-        _compile(context)
+        _compile(context, current)
         hyperkube = context / "bin" / "hyperkube"
         current.note(f"hyperkube {hyperkube.stat().st_size // 10**6} MB")
     return hyperkube
 
 
-def _compile(context: Path) -> None:
+def _compile(context: Path, current: ProgressStep) -> None:
     package, minor = "k8s.io/component-base/version", KUBERNETES.split(".")[1]
     facts = {"gitVersion": KUBERNETES, "gitMajor": "1", "gitMinor": minor, "gitTreeState": "clean"}
     flags = " ".join(["-s -w", *(f"-X {package}.{name}={value}" for name, value in facts.items())])
     target = f"{places.made(context / 'bin')}/"
-    command = ("go", "build", "-trimpath", "-o", target, "-ldflags", flags, "./hyperkube", "./pause")
-    run(*command, cwd=places.KIND / "go", env=go_environment())
+    packages = ("./hyperkube", "./pause")
+    building.go_build(current, packages, ("-trimpath", "-ldflags", flags), target, cwd=places.KIND / "go", env=go_environment())
 
 
 def _copy_files(context: Path) -> None:
@@ -87,11 +87,11 @@ def _copy_writable(source: str, target: str) -> None:
     Path(target).chmod(0o644)
 
 
-def _part(target: str, context: Path) -> str:
+def _part(target: str, context: Path, current: ProgressStep) -> str:
     """Build one stage of the node's Dockerfile; returns the image's id."""
     dockerfile = str(places.KIND / "node" / "Dockerfile")
-    command = ("docker", "build", "--quiet", "--network=host", f"--target={target}", f"--tag=kind-{target}")
-    return run(*command, "--file", dockerfile, str(context), env=docker.build_environment()).strip()
+    arguments = ("--network=host", f"--target={target}", "--file", dockerfile, str(context))
+    return building.docker_build(current, arguments, f"kind-{target}", docker.build_environment())
 
 
 def _inputs() -> str:

@@ -5,10 +5,13 @@
 
 import json
 import os
+import queue
 import shutil
 import signal
 import subprocess
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -133,6 +136,52 @@ def run(*argv: str, cwd: Path | None = None, env: Mapping[str, str] | None = Non
     if done.returncode != 0:
         raise CommandFailedError(f"{' '.join(argv[:6])}: exit {done.returncode}\n{tail(done.stdout + done.stderr)}")
     return done.stdout
+
+
+def watch(argv: Sequence[str], said: Callable[[str], None], *, silent: float, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> None:
+    """Run a program to its end, however long it takes. `said` is called with each line of its output as it comes.
+
+    Raises:
+        CommandFailedError: it ended with an error, or printed nothing for `silent` seconds.
+        LabError: the program does not exist.
+    """
+    environment = {**os.environ, **(env or {})}
+    try:
+        process = subprocess.Popen(
+            argv, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+            start_new_session=True,
+        )  # fmt: skip
+    except FileNotFoundError as error:
+        raise LabError(f"{argv[0]} is not installed: {error}") from error
+    try:
+        last = _read_lines(process, said, silent)
+    except queue.Empty:
+        raise CommandFailedError(f"{' '.join(argv[:4])} … printed nothing for {silent:.0f} s, and was ended") from None
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    if process.returncode != 0:
+        raise CommandFailedError(f"{' '.join(argv[:6])}: exit {process.returncode}\n{tail(''.join(last))}")
+
+
+def _read_lines(process: subprocess.Popen[str], said: Callable[[str], None], silent: float) -> Sequence[str]:
+    """Read until the program ends; returns its last lines. Raises queue.Empty if it is silent for that long."""
+    lines: queue.Queue[str | None] = queue.Queue()
+    output = process.stdout
+
+    def read() -> None:
+        for line in output or ():
+            lines.put(line)
+        lines.put(None)
+
+    threading.Thread(target=read, daemon=True).start()
+    last: deque[str] = deque(maxlen=40)
+    while (line := lines.get(timeout=silent)) is not None:
+        last.append(line)
+        said(line.rstrip())
+    process.wait()
+    return last
 
 
 def pipe(source: Sequence[str], sink: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sluice_lab import places
 from sluice_lab.errors import LabError
+from sluice_lab.machine import building
 from sluice_lab.machine.downloads import required
 from sluice_lab.machine.processes import run
 from sluice_lab.steps import step
@@ -60,6 +61,6 @@ def _installed(work: Path, name: str, module: str) -> str:
     if found := shutil.which(name, path=path(work)):
         return found
     required("go", f"{name}, or Go (https://go.dev/doc/install) to build it with,")
-    with places.lock(work / "bin.lock"), step(f"{name} (go install)"):
-        run("go", "install", "-ldflags=-s -w", module, env={"GOBIN": str(work / "bin"), **go_environment()})
+    with places.lock(work / "bin.lock"), step(f"{name} (go install)") as current:
+        building.go_install(current, module, {"GOBIN": str(work / "bin"), **go_environment()})
     return str(work / "bin" / name)

@@ -7,6 +7,7 @@ import click
 
 from sluice_lab import places
 from sluice_lab.errors import LabError
+from sluice_lab.machine import cluster
 from sluice_lab.nemesis.schedule import NemesisRun, SinkKind
 from sluice_lab.scenario.scenario_run import exclusive
 from sluice_lab.steps import console
@@ -20,7 +21,7 @@ SECONDS = 300.0
 @click.option("--sink", type=click.Choice([str(kind) for kind in SinkKind]), default="files", show_default=True, help="Which sink is tried.")
 @click.option("--poison", is_flag=True, help="Records come on which the pipeline raises, and its sink is down at times.")
 @click.option("--plan", is_flag=True, help="Print the schedule, and inject nothing.")
-@click.option("--cluster", "name", default="sluice", show_default=True, help="Name of the kind cluster.")
+@click.option("--cluster", "name", default=cluster.default_name, show_default="one a checkout", help="Name of the kind cluster.")
 def main(seed: int | None, seconds: float, sink: str, poison: bool, plan: bool, name: str) -> None:  # noqa: FBT001 - click passes flags so
     """Run a consumer on a real cluster, and inject a seeded schedule of faults into it."""
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sluice_operator.apply import manifests
+from sluice_operator.apply import manifests, migration_job
 from sluice_operator.cluster.port import CONSUMER_KIND, Exists, Rejected, Unavailable
 from sluice_operator.names import FINALIZER
 from sluice_operator.observe.parse import SPEC_HASH, TARGET
@@ -67,7 +67,7 @@ def _create_driver(context: ActionContext, _action: CreateDriver) -> None:
     view = context.view
     if view.wanted is None:
         raise ValueError("no driver without a spec")
-    if view.wanted.spec.executor_template:
+    if view.wanted.spec.executor_template and not view.wanted.spec.executor.in_driver:
         context.cluster.check(manifests.executor_sample(view.resource, view.wanted, context.settings))
     _create(context.cluster, manifests.driver_pod(view.resource, view.wanted, view.driver, context.settings))
 
@@ -76,8 +76,8 @@ def _create_job(context: ActionContext, _action: CreateJob) -> None:
     view = context.view
     if view.wanted is None or view.status.migration is None:
         raise ValueError("no Job without a spec and a migration")
-    job = manifests.migration_job(view.resource, view.wanted, view.status.migration, context.settings)
-    context.cluster.check(manifests.pod_of(job))  # the Job controller would report a refusal in events only
+    job = migration_job.migration_job(view.resource, view.wanted, view.status.migration, context.settings)
+    context.cluster.check(migration_job.pod_of(job))  # the Job controller would report a refusal in events only
     _create(context.cluster, job)
 
 

@@ -1,4 +1,4 @@
-"""The objects that the operator creates: driver pod, executor template, migration Job. Pure; the contract is docs/interfaces.md.
+"""The objects of a driver: its pod with its configuration, and the template of its executors. Pure; the contract is docs/interfaces.md.
 
 The driver's configuration is in annotations of its pod, which the downward API mounts as files. So there is no second object to
 create, lose or leak.
@@ -7,26 +7,32 @@ create, lose or leak.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sluice_operator.apply.spark_settings import executor_account, grace_seconds, idle_account, spark_settings
-from sluice_operator.cluster.port import CONSUMER_KIND
-from sluice_operator.observe.parse import ATTEMPT, CONSUMER, ROLE, SPEC_HASH, TARGET
+from sluice_operator.apply.pod_parts import (
+    ARGO,
+    CONTAINER_SECURITY,
+    SCRATCH_MOUNTS,
+    SCRATCH_VOLUMES,
+    TERMINATION_ENV,
+    Json,
+    container_part,
+    labels,
+    metadata,
+    owner,
+    pod_spec,
+)
+from sluice_operator.apply.spark_settings import executor_account, grace_seconds, spark_settings
+from sluice_operator.observe.parse import ATTEMPT, SPEC_HASH, TARGET
 from sluice_operator.spec.changes import DesiredSpec, table_name
-from sluice_operator.spec.pod_template import SCRATCH, lay_under
+from sluice_operator.spec.pod_template import lay_under
 
 if TYPE_CHECKING:
     from sluice_operator.settings import Settings
+    from sluice_operator.spec.fields import Spec
     from sluice_operator.state.objects import Resource
-    from sluice_operator.state.status import DriverStatus, MigrationStatus
+    from sluice_operator.state.status import DriverStatus
 
-Json = dict[str, Any]
-
-ARGO = {"argocd.argoproj.io/ignore-restart-policy": "true"}
-POD_SECURITY = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
-CONTAINER_SECURITY = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True}
-SCRATCH_MOUNTS = [{"name": name, "mountPath": path} for name, path in SCRATCH.items()]
-SCRATCH_VOLUMES = [{"name": name, "emptyDir": {}} for name in SCRATCH]
 FILES = {"config.json": "sluice.dev/config", "executor.yaml": "sluice.dev/executor-template"}
 FIELDS = {
     "SLUICE_POD_NAME": "metadata.name",
@@ -34,36 +40,40 @@ FIELDS = {
     "SLUICE_POD_UID": "metadata.uid",
     "SLUICE_POD_IP": "status.podIP",
 }
-TERMINATION_LOG = "/dev/termination-log"
+SOURCE = "sluice-source"
 
 
 def driver_pod(resource: Resource, wanted: DesiredSpec, driver: DriverStatus, settings: Settings) -> Json:
     """The pod that `driver` (from the status) names."""
     spec = wanted.spec
     config = driver_config(resource, wanted, driver, settings)
-    notes = {
-        "sluice.dev/config": json.dumps(config, sort_keys=True),
-        "sluice.dev/executor-template": json.dumps(executor_template(resource, wanted, settings), sort_keys=True),
-        TARGET: str(spec.replicas),
-        SPEC_HASH: driver.spec_hash or "",
-    }
+    notes = {"sluice.dev/config": json.dumps(config, sort_keys=True), TARGET: str(spec.replicas), SPEC_HASH: driver.spec_hash or ""}
+    files = dict(FILES)
+    if spec.executor.in_driver:
+        del files["executor.yaml"]
+    else:
+        notes["sluice.dev/executor-template"] = json.dumps(executor_template(resource, wanted, settings), sort_keys=True)
     container = {
-        **_container("driver", wanted, settings),
+        **container_part("driver", wanted, settings),
         "args": ["python", "-m", "sluice_consumer", "--config", "/etc/sluice/config.json"],
-        "env": [*(_field(name, path) for name, path in FIELDS.items()), _TERMINATION_ENV, *_table_made(driver)],
+        "env": [*(_field(name, path) for name, path in FIELDS.items()), TERMINATION_ENV, *_table_made(driver), *_source_env(spec)],
         "resources": spec.driver.resources.document(),
-        "volumeMounts": [{"name": "sluice-config", "mountPath": "/etc/sluice", "readOnly": True}, *SCRATCH_MOUNTS],
+        "volumeMounts": [{"name": "sluice-config", "mountPath": "/etc/sluice", "readOnly": True}, *_source_mount(spec), *SCRATCH_MOUNTS],
         "ports": [{"name": "metrics", "containerPort": settings.driver_metrics}] if settings.driver_metrics else [],
     }
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": _metadata(resource, driver.pod or "", "driver", {ATTEMPT: str(driver.attempt)}, notes),
+        "metadata": metadata(resource, driver.pod or "", "driver", {ATTEMPT: str(driver.attempt)}, notes),
         "spec": {
-            **_pod_spec(spec.service_account_name, wanted, container),
+            **pod_spec(spec.service_account_name, wanted, container),
             "automountServiceAccountToken": True,
             "terminationGracePeriodSeconds": grace_seconds(spec),
-            "volumes": [{"name": "sluice-config", "downwardAPI": {"items": [_file(*item) for item in FILES.items()]}}, *SCRATCH_VOLUMES],
+            "volumes": [
+                {"name": "sluice-config", "downwardAPI": {"items": [_file(*item) for item in files.items()]}},
+                *_source_volume(spec),
+                *SCRATCH_VOLUMES,
+            ],
         },
     }
     return lay_under(spec.driver_template, pod, "driver")
@@ -85,11 +95,32 @@ def driver_config(resource: Resource, wanted: DesiredSpec, driver: DriverStatus,
         "drainTimeoutSeconds": spec.drain_timeout_seconds,
         "executors": spec.replicas,
         "force": driver.forced,
-        "sparkConf": spark_settings(f"{resource.name}-{driver.attempt}", resource.namespace, wanted.spec, settings) | _labelled(resource),
+        "sparkConf": _spark_conf(resource, wanted, driver, settings),
         **({"onError": spec.on_error.document()} if spec.on_error else {}),  # left out unless set: older drivers refuse an unknown setting
         **_accepted(resource.accept_loss),
         **({"metrics": {"port": settings.driver_metrics}} if settings.driver_metrics else {}),
     }
+
+
+def _source_env(spec: Spec) -> list[Json]:
+    """The driver refuses a ConfigMap that is not there, by this name. It is a variable: older drivers refuse an unknown setting."""
+    return [{"name": "SLUICE_SOURCE", "value": spec.pipeline.source.config_map}] if spec.pipeline.source else []
+
+
+def _source_mount(spec: Spec) -> list[Json]:
+    return [{"name": SOURCE, "mountPath": "/opt/sluice/source", "readOnly": True}] if spec.pipeline.source else []
+
+
+def _source_volume(spec: Spec) -> list[Json]:
+    """Optional, for else a pod without its ConfigMap only waits, and says why in an event alone."""
+    if spec.pipeline.source is None:
+        return []
+    return [{"name": SOURCE, "configMap": {"name": spec.pipeline.source.config_map, "optional": True}}]
+
+
+def _spark_conf(resource: Resource, wanted: DesiredSpec, driver: DriverStatus, settings: Settings) -> dict[str, str]:
+    found = spark_settings(f"{resource.name}-{driver.attempt}", resource.namespace, wanted.spec, settings)
+    return found if wanted.spec.executor.in_driver else found | _labelled(resource)
 
 
 def _table_made(driver: DriverStatus) -> list[Json]:
@@ -116,7 +147,7 @@ def executor_template(resource: Resource, wanted: DesiredSpec, settings: Setting
         "kind": "Pod",
         "metadata": {"labels": labels(resource, "executor"), "annotations": dict(ARGO)},
         "spec": {
-            **_pod_spec(executor_account(wanted.spec, settings), wanted, container),
+            **pod_spec(executor_account(wanted.spec, settings), wanted, container),
             "automountServiceAccountToken": False,
             "terminationGracePeriodSeconds": grace_seconds(wanted.spec),
             "volumes": list(SCRATCH_VOLUMES),
@@ -133,122 +164,6 @@ def executor_sample(resource: Resource, wanted: DesiredSpec, settings: Settings)
     others = [one for one in pod["spec"]["containers"] if one["name"] != "executor"]
     image = {"image": wanted.spec.pipeline.image or settings.image}
     return {**pod, "metadata": meta, "spec": {**pod["spec"], "containers": [*({**one, **image} for one in own), *others]}}
-
-
-def migration_job(resource: Resource, wanted: DesiredSpec, migration: MigrationStatus, settings: Settings) -> Json:
-    """The Job of one try: one pod, once, but for pods that the cluster took away."""
-    spec = wanted.spec
-    extra = {"sluice.dev/migration": migration.hash}
-    container = {
-        **_container("migrate", wanted, settings),
-        "args": migration_arguments(resource, wanted),
-        "env": [_TERMINATION_ENV],
-        "resources": spec.driver.resources.document(),
-        "volumeMounts": list(SCRATCH_MOUNTS),
-    }
-    base = _pod_spec(idle_account(spec, settings), wanted, container)
-    pod = {
-        "metadata": {"labels": labels(resource, "migration") | extra, "annotations": dict(ARGO)},
-        "spec": {**base, "automountServiceAccountToken": False, "volumes": list(SCRATCH_VOLUMES)},
-    }
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": _metadata(resource, migration.job, "migration", extra, {SPEC_HASH: migration.spec_hash}),
-        "spec": {
-            "backoffLimit": 0,
-            "podReplacementPolicy": "Failed",
-            "podFailurePolicy": {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]},
-            "template": lay_under(spec.driver_template, pod, "migrate"),
-        },
-    }
-
-
-def pod_of(job: Json) -> Json:
-    """A pod as the Job would make it."""
-    template, meta = job["spec"]["template"], job["metadata"]
-    head = {**template["metadata"], "name": meta["name"], "namespace": meta["namespace"]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": head, "spec": template["spec"]}
-
-
-def migration_arguments(resource: Resource, wanted: DesiredSpec) -> list[str]:
-    """The migrator's command line; spec.format `VmwareGoKcl` is `vmware-go-kcl` there.
-
-    Raises:
-        ValueError: there is no migrateFrom.
-    """
-    spec, source = wanted.spec, wanted.spec.migrate_from
-    if source is None:
-        raise ValueError("no migrateFrom, so no migration")
-    options = {
-        "--source": source.table,
-        "--stream": spec.stream.name,
-        "--target": table_name(resource.namespace, resource.name, spec),
-        "--region": spec.stream.region,
-        "--format": FORMATS[source.format],
-        "--unstarted": "now" if source.unstarted == "Now" else "trim-horizon",
-        "--quiet-seconds": source.quiet_seconds,
-        "--timestamp": source.timestamp,
-        "--kinesis-endpoint": spec.stream.kinesis_endpoint,
-        "--dynamodb-endpoint": spec.stream.dynamodb_endpoint,
-    }
-    given = [[option, str(value)] for option, value in options.items() if value is not None]
-    return ["python", "-m", "sluice_checkpoints", "migrate", *(word for pair in given for word in pair), "--json"]
-
-
-FORMATS = {
-    "Auto": "auto",
-    "KCL": "kcl",
-    "NiFi": "nifi",
-    "VmwareGoKcl": "vmware-go-kcl",
-    "Kinsumer": "kinsumer",
-    "Sluice": "sluice",
-}
-_TERMINATION_ENV = {"name": "SLUICE_TERMINATION_LOG", "value": TERMINATION_LOG}
-
-
-def labels(resource: Resource, role: str) -> dict[str, str]:
-    """What every pod and Job of ours carries; nothing of the resource's own labels is handed down."""
-    return {"app.kubernetes.io/managed-by": "sluice", CONSUMER: resource.name, ROLE: role}
-
-
-def owner(resource: Resource) -> Json:
-    """The resource as controller."""
-    ref = {"apiVersion": "sluice.dev/v1alpha1", "kind": CONSUMER_KIND, "name": resource.name, "uid": resource.uid}
-    return {**ref, "controller": True, "blockOwnerDeletion": True}
-
-
-def _metadata(resource: Resource, name: str, role: str, extra: dict[str, str], notes: dict[str, str]) -> Json:
-    return {
-        "name": name,
-        "namespace": resource.namespace,
-        "labels": labels(resource, role) | extra,
-        "annotations": notes | ARGO,
-        "ownerReferences": [owner(resource)],
-    }
-
-
-def _container(name: str, wanted: DesiredSpec, settings: Settings) -> Json:
-    pipeline = wanted.spec.pipeline
-    return {
-        "name": name,
-        "image": pipeline.image or settings.image,
-        **({"imagePullPolicy": pipeline.image_pull_policy} if pipeline.image_pull_policy else {}),
-        "securityContext": dict(CONTAINER_SECURITY),
-        "terminationMessagePath": TERMINATION_LOG,
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-    }
-
-
-def _pod_spec(account: str, wanted: DesiredSpec, container: Json) -> Json:
-    secrets = [{"name": name} for name in wanted.spec.pipeline.image_pull_secrets]
-    return {
-        "serviceAccountName": account,
-        "restartPolicy": "Never",
-        "securityContext": dict(POD_SECURITY),
-        **({"imagePullSecrets": secrets} if secrets else {}),
-        "containers": [container],
-    }
 
 
 def _field(name: str, path: str) -> Json:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from sluice_operator.spec.fields import Spec
 
 MARGIN = 30  # seconds after the drain timeout, for Spark to stop and the lease to be released
+ATTEMPTS = 4  # of a task, as on executors; Spark has one in local mode
 POLICIES = ("Always", "IfNotPresent", "Never")
 UNNEEDED = {
     # What these would need rights for (tests/operator/helm/test_driver_rights.py). The user may set them, with rights of their own.
@@ -24,13 +25,23 @@ UNNEEDED = {
 
 def spark_settings(epoch: str, namespace: str, spec: Spec, settings: Settings) -> dict[str, str]:
     """The user's settings over sizes and defaults, under what the cluster dictates. `epoch` names the driver's attempt, and its executors."""
-    image = spec.pipeline.image or settings.image
+    if spec.executor.in_driver:
+        alone = {"spark.master": f"local[{spec.executor.cores},{ATTEMPTS}]", "spark.app.id": epoch}
+        return {**driver_settings(spec.driver), **spec.spark_conf, **alone}
     return {
         "spark.authenticate": "true",  # Spark makes the secret, and hands it to the executors that it makes
         **UNNEEDED,
         **driver_settings(spec.driver),
         **executor_settings(spec.executor),
         **spec.spark_conf,
+        **_kubernetes(epoch, namespace, spec, settings),
+    }
+
+
+def _kubernetes(epoch: str, namespace: str, spec: Spec, settings: Settings) -> dict[str, str]:
+    """How Spark makes executor pods."""
+    image = spec.pipeline.image or settings.image
+    return {
         "spark.master": "k8s://https://kubernetes.default.svc",
         "spark.app.id": epoch,
         "spark.kubernetes.namespace": namespace,

@@ -102,8 +102,13 @@ def note_stability(view: View) -> Status:
 
 
 def note_pods(view: View) -> Status:
-    """The number of executors that are not being deleted, and the selector that finds them (a string: HPA reads it)."""
-    count = sum(1 for pod in view.observed.executors if not pod.deleting and not pod.finished)
+    """The number of executors that are not being deleted, and the selector that finds them (a string: HPA reads it).
+
+    With `executor.inDriver` a driver that runs is the one executor.
+    """
+    alone = view.wanted is not None and view.wanted.spec.executor.in_driver
+    places = view.observed.drivers if alone else view.observed.executors
+    count = sum(1 for pod in places if not pod.deleting and not pod.finished)
     selector = f"sluice.dev/consumer={view.resource.name},sluice.dev/role=executor"
     return replace(view.status, replicas=count, selector=selector)
 

@@ -111,7 +111,8 @@ def _consuming(view: View, report: Report) -> Step:
     have, trouble = report.executors, _trouble(view)
     if have != target or view.status.replicas != target:
         return replace(step, message=_short(have, target, trouble), reason=trouble.reason if trouble else step.reason, progressing=True)
-    return replace(step, message=f"{counted(report.open_shards, 'open shard')}, {counted(have, 'executor')}")
+    alone = view.wanted is not None and view.wanted.spec.executor.in_driver
+    return replace(step, message=f"{counted(report.open_shards, 'open shard')}, {'tasks in the driver' if alone else counted(have, 'executor')}")
 
 
 def _short(have: int, target: int, trouble: Trouble | None) -> str:

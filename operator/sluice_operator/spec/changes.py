@@ -52,7 +52,7 @@ DEFAULTS: Json = {
     "onError": {"attempts": 3, "isolate": True, "maxExcludedPerHour": 100},
     "leaseDurationSeconds": 20,
     "drainTimeoutSeconds": 120,
-    "executor": {"cores": 1},
+    "executor": {"cores": 1, "inDriver": False},
     "migrateFrom": {"format": "Auto", "unstarted": "TrimHorizon"},
 }
 """The schema's defaults of the fields that a hash covers. If one changes, it stays here as it was: stored resources have the old one written out."""

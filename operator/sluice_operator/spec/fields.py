@@ -13,10 +13,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from sluice_operator.spec import spark_conf as sparkconf
-from sluice_operator.spec.part import Account, Quantity, Seconds, SpecPart, Table, Time, Url
+from sluice_operator.spec.part import Account, Seconds, SpecPart, Table, Time, Url
 from sluice_operator.spec.pipeline import PipelineSpec
-from sluice_operator.spec.pod_template import template_problem, with_shared
-from sluice_operator.spec.quantities import EXECUTOR, shares
+from sluice_operator.spec.pod_template import with_shared
+from sluice_operator.spec.pods import DriverSpec, ExecutorSpec
 
 DEAD_LETTER_STREAM = r"^([a-zA-Z0-9_.-]{1,128}|arn:aws[a-z-]*:kinesis:[a-z0-9-]+:[0-9]{12}:stream/[a-zA-Z0-9_.-]{1,128})$"
 MAX_BYTES = 64 * 1024  # the driver's whole configuration travels in annotations, which hold 256 KiB together
@@ -152,58 +152,6 @@ class RestartSpec(SpecPart):
         return self
 
 
-class Resources(SpecPart):
-    """As a container's resources."""
-
-    requests: dict[str, Quantity] = Field(default_factory=dict)
-    """Such as {cpu: 500m, memory: 2Gi}."""
-    limits: dict[str, Quantity] = Field(default_factory=dict)
-    """Such as {memory: 2Gi}."""
-
-
-class DriverSpec(SpecPart):
-    """The driver's pod."""
-
-    resources: Resources = Field(default_factory=Resources)
-    """Of the driver's container."""
-    pod_template: dict[str, Any] = Field(default_factory=dict)
-    """metadata and spec to build on; the container is named `driver`. The migration Job's pod uses it too."""
-
-    @field_validator("pod_template")
-    @classmethod
-    def _template(cls, value: dict[str, Any]) -> dict[str, Any]:
-        if problem := template_problem(value, "driver"):
-            raise ValueError(problem)
-        return value
-
-
-class ExecutorSpec(SpecPart):
-    """The executors' pods."""
-
-    service_account_name: Account | None = None
-    """Account of executors, which get no API token; default: spec.serviceAccountName if that is given, else the operator's account for executors."""
-    cores: Annotated[int, Field(ge=1, le=256)] = 1
-    """Tasks at a time per executor; default 1."""
-    resources: Resources = Field(default_factory=Resources)
-    """cpu and memory of the whole pod; Spark's heap is derived from memory."""
-    pod_template: dict[str, Any] = Field(default_factory=dict)
-    """metadata and spec to build on; the container is named `executor`."""
-
-    @field_validator("pod_template")
-    @classmethod
-    def _template(cls, value: dict[str, Any]) -> dict[str, Any]:
-        if problem := template_problem(value, "executor"):
-            raise ValueError(problem)
-        return value
-
-    @field_validator("resources")
-    @classmethod
-    def _enough(cls, value: Resources) -> Resources:
-        if (memory := value.limits.get("memory", value.requests.get("memory"))) is not None:
-            shares(memory, EXECUTOR)
-        return value
-
-
 class Spec(SpecPart):
     """A consumer of one Kinesis stream. Durations are whole seconds."""
 
@@ -212,7 +160,7 @@ class Spec(SpecPart):
     checkpoints: CheckpointsSpec = Field(default_factory=CheckpointsSpec)
     migrate_from: MigrateFromSpec | None = None
     replicas: Annotated[int, Field(ge=0, le=10_000)] = 1
-    """Executors; 0 means no driver at all."""
+    """Executors; 0 means no driver at all. With executor.inDriver 0 or 1."""
     pipeline: PipelineSpec
     batch: BatchSpec = Field(default_factory=BatchSpec)
     on_error: OnErrorSpec | None = None
@@ -254,6 +202,12 @@ class Spec(SpecPart):
     def _own_table(self) -> Self:
         if self.migrate_from and self.migrate_from.format != "Sluice" and self.migrate_from.table == self.checkpoints.table:
             raise ValueError("migrateFrom.table is checkpoints.table: a source is only read, never reused")
+        return self
+
+    @model_validator(mode="after")
+    def _one_place_for_tasks(self) -> Self:
+        if self.executor.in_driver and self.replicas > 1:
+            raise ValueError("replicas: 0 or 1 with executor.inDriver, for only the driver's pod runs tasks")
         return self
 
     @model_validator(mode="after")

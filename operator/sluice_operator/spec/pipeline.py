@@ -51,6 +51,13 @@ class VolumeMount(SpecPart):
     """As in Kubernetes."""
 
 
+class SourceSpec(SpecPart):
+    """Modules of the pipeline that are in no image: for a first try and for small jobs."""
+
+    config_map: Account
+    """A ConfigMap of the namespace; its keys that end with .py are modules. A driver copies them when it starts, so a change needs a restart."""
+
+
 class PipelineSpec(SpecPart):
     """The user's code, and what it needs in driver, executors and migration."""
 
@@ -68,6 +75,8 @@ class PipelineSpec(SpecPart):
     """Volumes of all three pods, as in Kubernetes."""
     volume_mounts: Annotated[list[VolumeMount], Field(max_length=64)] = Field(default_factory=list)
     """Where all three mount them."""
+    source: SourceSpec | None = None
+    """Where modules come from that the image lacks."""
     entrypoint: str = Field(max_length=256, pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
     """`module:function`, called as function(batch, info) once a batch."""
     args: dict[str, Any] = Field(default_factory=dict)

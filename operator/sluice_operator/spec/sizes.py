@@ -11,7 +11,7 @@ from sluice_operator.spec.pod_template import their_container
 from sluice_operator.spec.quantities import DRIVER, EXECUTOR, shares
 
 if TYPE_CHECKING:
-    from sluice_operator.spec.fields import DriverSpec, ExecutorSpec
+    from sluice_operator.spec.pods import DriverSpec, ExecutorSpec
 
 
 def executor_settings(executor: ExecutorSpec) -> dict[str, str]:

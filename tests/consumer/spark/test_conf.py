@@ -30,6 +30,13 @@ def test_in_local_mode_nobody_can_be_cut_off() -> None:
     assert not [key for key in settings(CONFIG, None) if "heartbeat" in key]
 
 
+def test_in_local_mode_a_pod_is_like_any_machine() -> None:
+    """No executors are asked for, and no address is given to them; the image's classes are used all the same."""
+    conf = settings(replace(CONFIG, executors=1, spark_conf={"spark.master": "local[1,4]"}), POD)
+    assert not [key for key in conf if key.startswith(("spark.kubernetes.", "spark.executor.instances", "spark.driver.host"))]
+    assert conf["spark.driver.extraClassPath"] == CLASS_PATH
+
+
 def test_the_command_line_decides_on_the_master() -> None:
     """Then the user's settings, then two local cores."""
     mine = replace(CONFIG, spark_conf={"spark.master": "spark://here"})
@@ -76,7 +83,7 @@ def test_a_laptop_gets_no_setting_of_kubernetes() -> None:
 
 def test_a_pod_is_its_executors_owner_and_address() -> None:
     """They are collected with it, and dial its own IP: 0.0.0.0 would make each of them die."""
-    conf = settings(replace(CONFIG, executors=3), POD)
+    conf = settings(replace(CONFIG, executors=3), POD, "k8s://api")
     assert conf["spark.kubernetes.driver.pod.name"] == "driver-1"
     assert conf["spark.driver.bindAddress"] == conf["spark.driver.host"] == "10.0.0.7"
     assert conf["spark.kubernetes.namespace"] == "space"

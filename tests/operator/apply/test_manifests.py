@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from manifest_cases import DRIVER, RESOURCE, SETTINGS, TEMPLATE, config, driver_pod, wanted
 from simulated_cluster import MIGRATING, SPEC
 
+from sluice_consumer.process import source
 from sluice_operator.apply import manifests
+from sluice_operator.apply.migration_job import migration_job
+from sluice_operator.apply.pod_parts import POD_SECURITY
 from sluice_operator.observe import parse as observe
 from sluice_operator.settings import Settings, read
 from sluice_operator.spec.changes import DesiredSpec
@@ -68,7 +72,7 @@ def test_a_pod_template_is_laid_under_and_joined() -> None:
     assert pod["metadata"]["labels"]["team"] == "x"
     assert pod["metadata"]["labels"]["sluice.dev/role"] == "driver"
     assert pod["spec"]["nodeSelector"] == {"disk": "ssd"}
-    assert pod["spec"]["securityContext"] == {"fsGroup": 7, **manifests.POD_SECURITY}
+    assert pod["spec"]["securityContext"] == {"fsGroup": 7, **POD_SECURITY}
     assert [volume["name"] for volume in pod["spec"]["volumes"]] == ["sluice-config", *SCRATCH, "scratch"]
     assert [mount["name"] for mount in container["volumeMounts"]] == ["sluice-config", *SCRATCH, "scratch"]
     assert "AWS_PROFILE" in [item["name"] for item in container["env"]]
@@ -76,7 +80,7 @@ def test_a_pod_template_is_laid_under_and_joined() -> None:
     assert pod["spec"]["initContainers"][0]["name"] == "proxy"
 
 
-SHARED = {
+SHARED: dict[str, Any] = {
     "env": [{"name": "AWS_PROFILE", "value": "shared"}, {"name": "LAKE", "valueFrom": {"secretKeyRef": {"name": "lake", "key": "url"}}}],
     "envFrom": [{"secretRef": {"name": "lake"}}],
     "volumes": [{"name": "code", "configMap": {"name": "orders"}}],
@@ -91,7 +95,7 @@ def test_driver_executors_and_migration_share_what_the_pipeline_names() -> None:
     pods = (
         manifests.driver_pod(RESOURCE, spec, DRIVER, SETTINGS),
         manifests.executor_template(RESOURCE, spec, SETTINGS),
-        manifests.migration_job(RESOURCE, spec, migration, SETTINGS)["spec"]["template"],
+        migration_job(RESOURCE, spec, migration, SETTINGS)["spec"]["template"],
     )
     for pod in pods:
         (container,) = pod["spec"]["containers"]
@@ -116,6 +120,31 @@ def test_the_executor_template_is_restricted_and_labelled() -> None:
     assert template["metadata"]["labels"]["sluice.dev/role"] == "executor"
     assert template["spec"]["containers"][0]["name"] == "executor"
     assert template["spec"]["securityContext"]["runAsNonRoot"] is True
+
+
+def test_a_driver_that_runs_the_tasks_has_no_executors_and_asks_kubernetes_for_none() -> None:
+    """Nor for a right, nor for a file."""
+    spec = wanted(executor={"inDriver": True, "cores": 2}, driver={"resources": {"limits": {"memory": "2Gi"}}}, replicas=1)
+    pod = manifests.driver_pod(RESOURCE, spec, DRIVER, SETTINGS)
+    conf = manifests.driver_config(RESOURCE, spec, DRIVER, SETTINGS)["sparkConf"]
+    assert conf["spark.master"] == "local[2,4]"
+    assert conf["spark.app.id"] == "orders-3"
+    assert not [key for key in conf if key.startswith(("spark.kubernetes.", "spark.executor."))]
+    assert "sluice.dev/executor-template" not in pod["metadata"]["annotations"]
+    (files,) = (volume["downwardAPI"]["items"] for volume in pod["spec"]["volumes"] if "downwardAPI" in volume)
+    assert [item["path"] for item in files] == ["config.json"]
+
+
+def test_modules_of_a_configmap_are_mounted_in_the_driver_alone() -> None:
+    """Spark hands the driver's copy to executors. The mount is optional: the driver says that the ConfigMap is not there."""
+    spec = wanted(pipeline={**SPEC["pipeline"], "source": {"configMap": "orders-code"}})
+    pod = manifests.driver_pod(RESOURCE, spec, DRIVER, SETTINGS)
+    (container,) = pod["spec"]["containers"]
+    assert {"name": "SLUICE_SOURCE", "value": "orders-code"} in container["env"]
+    (mount,) = (each for each in container["volumeMounts"] if each["mountPath"] == str(source.MOUNTED))
+    assert mount == {"name": "sluice-source", "mountPath": "/opt/sluice/source", "readOnly": True}
+    assert {"name": "sluice-source", "configMap": {"name": "orders-code", "optional": True}} in pod["spec"]["volumes"]
+    assert "orders-code" not in json.dumps(manifests.executor_template(RESOURCE, spec, SETTINGS))
 
 
 def test_a_driver_given_up_by_the_user_makes_the_next_one_forced() -> None:
@@ -168,7 +197,7 @@ def test_the_migration_job_runs_once_with_the_migrators_arguments() -> None:
         "driver": {"podTemplate": TEMPLATE},
     }
     migration = MigrationStatus(hash="a1b2c3", spec_hash="s", job="orders-migrate-a1b2c3-1", tries=1)
-    job = manifests.migration_job(RESOURCE, DesiredSpec(parse(raw), raw), migration, SETTINGS)
+    job = migration_job(RESOURCE, DesiredSpec(parse(raw), raw), migration, SETTINGS)
     container = job["spec"]["template"]["spec"]["containers"][0]
     assert container["name"] == "migrate"
     assert container["resources"] == {"limits": {"memory": "3Gi"}}, "the template's, as for a driver"

@@ -10,6 +10,7 @@ from manifest_cases import DRIVER, RESOURCE, SETTINGS, TEMPLATE, Json, config, d
 from simulated_cluster import MIGRATING, SPEC
 
 from sluice_operator.apply import manifests, spark_settings
+from sluice_operator.apply.migration_job import migration_job
 from sluice_operator.settings import Settings
 from sluice_operator.spec.changes import DesiredSpec
 from sluice_operator.spec.fields import parse
@@ -26,7 +27,7 @@ def pods(settings: Settings = SETTINGS, **change: Any) -> dict[str, Json]:
     raw = {**MIGRATING, **change}
     asked = DesiredSpec(parse(raw), raw)
     driver = manifests.driver_pod(RESOURCE, asked, DRIVER, settings)
-    job = manifests.migration_job(RESOURCE, asked, TRIED, settings)
+    job = migration_job(RESOURCE, asked, TRIED, settings)
     template = json.loads(driver["metadata"]["annotations"]["sluice.dev/executor-template"])
     return {"driver": driver["spec"], "executor": template["spec"], "migrate": job["spec"]["template"]["spec"]}
 

@@ -45,6 +45,7 @@ NOT_DONE = (
 FAILED = RestartStatus(count=1, next_at=seconds(10))
 LEFT = Leaving(attempt=1, pod="orders-driver-1", uid="driver-1", why="SpecChanged")
 NOTHING = Observed()
+ALONE = wanted(replicas=1, executor={"inDriver": True})
 FRESH = Status(observed_generation=1)
 ROWS: list[Row] = []
 row = partial(add, ROWS)
@@ -324,6 +325,18 @@ row(
     "an annotation that is taken away restarts nothing",
     view(status=Status(observed_generation=1, driver=attempt(restart="monday"))),
     (Phase.RUNNING, "Consuming", "4 open shards, 2 executors"),
+    ready="True",
+    health=SETTLED,
+)
+row(
+    "running",
+    "a driver that runs the tasks itself is its one executor",
+    view(
+        spec=ALONE,
+        status=Status(observed_generation=1, driver=attempt(spec_hash=ALONE.driver_hash)),
+        observed=Observed(drivers=(driver(report=replace(REPORT, executors=1), target="1"),)),
+    ),
+    (Phase.RUNNING, "Consuming", "4 open shards, tasks in the driver"),
     ready="True",
     health=SETTLED,
 )

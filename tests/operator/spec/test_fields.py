@@ -80,6 +80,11 @@ REFUSED: list[tuple[Json, str]] = [
     ({"driver": {"podTemplate": {"spec": {"containers": "x"}}}}, "a list is wanted"),
     ({"driver": {"podTemplate": {"spec": {"containers": [{"name": "driver", "image": "x"}]}}}}, "containers.driver.image"),
     ({"executor": {"podTemplate": {"metadata": {"labels": {"sluice.dev/role": "x"}}}}}, "belongs to the operator"),
+    ({"executor": {"inDriver": True}, "replicas": 2}, "spec: replicas: 0 or 1 with executor.inDriver"),
+    (
+        {"executor": {"inDriver": True, "resources": {"limits": {"memory": "2Gi"}}, "serviceAccountName": "a"}, "replicas": 1},
+        "spec.executor: inDriver: there are no executor pods, and resources and serviceAccountName would be theirs; see spec.driver",
+    ),
     ({"checkpoints": {"table": "same"}, "migrateFrom": {"table": "same"}}, "a source is only read, never reused"),
     ({"pipeline": {"entrypoint": "a:b", "args": {"big": "x" * 70_000}}}, "larger than 65536 bytes"),
 ]

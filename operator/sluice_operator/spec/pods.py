@@ -1,0 +1,76 @@
+"""`spec.driver` and `spec.executor`: the pods. Pure."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from sluice_operator.spec.part import Account, Quantity, SpecPart
+from sluice_operator.spec.pod_template import template_problem
+from sluice_operator.spec.quantities import EXECUTOR, shares
+
+
+class Resources(SpecPart):
+    """As a container's resources."""
+
+    requests: dict[str, Quantity] = Field(default_factory=dict)
+    """Such as {cpu: 500m, memory: 2Gi}."""
+    limits: dict[str, Quantity] = Field(default_factory=dict)
+    """Such as {memory: 2Gi}."""
+
+
+class DriverSpec(SpecPart):
+    """The driver's pod."""
+
+    resources: Resources = Field(default_factory=Resources)
+    """Of the driver's container."""
+    pod_template: dict[str, Any] = Field(default_factory=dict)
+    """metadata and spec to build on; the container is named `driver`. The migration Job's pod uses it too."""
+
+    @field_validator("pod_template")
+    @classmethod
+    def _template(cls, value: dict[str, Any]) -> dict[str, Any]:
+        if problem := template_problem(value, "driver"):
+            raise ValueError(problem)
+        return value
+
+
+class ExecutorSpec(SpecPart):
+    """The executors' pods, or none."""
+
+    in_driver: bool = False
+    """Whether tasks run in the driver's pod, as many as `cores` at a time, and there are no executor pods: for small streams. Default false."""
+    service_account_name: Account | None = None
+    """Account of executors, which get no API token; default: spec.serviceAccountName if that is given, else the operator's account for executors."""
+    cores: Annotated[int, Field(ge=1, le=256)] = 1
+    """Tasks at a time per executor; default 1."""
+    resources: Resources = Field(default_factory=Resources)
+    """cpu and memory of the whole pod; Spark's heap is derived from memory."""
+    pod_template: dict[str, Any] = Field(default_factory=dict)
+    """metadata and spec to build on; the container is named `executor`."""
+
+    @field_validator("pod_template")
+    @classmethod
+    def _template(cls, value: dict[str, Any]) -> dict[str, Any]:
+        if problem := template_problem(value, "executor"):
+            raise ValueError(problem)
+        return value
+
+    @model_validator(mode="after")
+    def _without_pods(self) -> Self:
+        theirs = {
+            "resources": self.resources != Resources(),
+            "podTemplate": bool(self.pod_template),
+            "serviceAccountName": self.service_account_name is not None,
+        }
+        if self.in_driver and (given := [name for name, is_given in theirs.items() if is_given]):
+            raise ValueError(f"inDriver: there are no executor pods, and {' and '.join(given)} would be theirs; see spec.driver")
+        return self
+
+    @field_validator("resources")
+    @classmethod
+    def _enough(cls, value: Resources) -> Resources:
+        if (memory := value.limits.get("memory", value.requests.get("memory"))) is not None:
+            shares(memory, EXECUTOR)
+        return value
