@@ -57,12 +57,12 @@ def idle(bench: Bench, name: str) -> bool:
     return not [p for p in pods if p["status"].get("phase") in {"Pending", "Running"}]
 
 
-def test_an_unknown_field_is_named_and_nothing_starts(bench: Bench) -> None:
-    """A field that this version does not know could change everything, so the resource is not acted on."""
-    manifest = consumer(bench, "unknown-field", replicaz=3)
-    bench.apply(manifest)
-    says(bench, "unknown-field", "SpecValid", "replicaz")
-    assert not bench.get("pods", "--selector=sluice.dev/consumer=unknown-field")
+@pytest.mark.parametrize(("field", "spec"), [("spec.replicaz", {"replicaz": 3}), ("spec.batch.interval", {"batch": {"interval": 5}})])
+def test_a_field_that_does_not_exist_is_refused_by_the_api_server(bench: Bench, field: str, spec: dict[str, Any]) -> None:
+    """`kubectl apply` fails and names it, and nothing is stored."""
+    with pytest.raises(CommandFailedError, match=rf'unknown field "{field}"'):
+        bench.apply(consumer(bench, "unknown-field", **spec))
+    assert "unknown-field" not in {found["metadata"]["name"] for found in bench.get("kinesisconsumers")}
 
 
 def test_a_bad_duration_is_refused_by_the_api_server(bench: Bench) -> None:

@@ -20,6 +20,8 @@ ROOMS = ("spec", "state", "plan")
 PURE = [
     *(path for room in ROOMS for path in sorted((PACKAGE / room).glob("*.py"))),
     PACKAGE / "apply" / "manifests.py",
+    PACKAGE / "apply" / "migration_job.py",
+    PACKAGE / "apply" / "pod_parts.py",
     PACKAGE / "apply" / "spark_settings.py",
 ]
 FUNCTIONS = {"kubernetes.utils.quantity"}  # a pure function of a package that makes calls
@@ -30,6 +32,20 @@ IMPURE = {"kopf", "kubernetes", "time", "random", "asyncio", "urllib3", "threadi
 def test_the_crd_is_what_the_models_say(path: str) -> None:
     """Else: `python -m sluice_operator.generate.crd FILE…`."""
     assert (ROOT / path).read_text() == crd.render()
+
+
+def undescribed(schema: Json, path: str) -> list[str]:
+    """The fields of a schema that `kubectl explain` has no words for."""
+    found = schema.get("properties", {}).items()
+    below = [undescribed(each, f"{path}.{name}") for name, each in found] + [undescribed(schema["items"], f"{path}[]")] * ("items" in schema)
+    return [f"{path}.{name}" for name, each in found if not each.get("description")] + [name for names in below for name in names]
+
+
+@pytest.mark.parametrize("part", ["spec", "status"])
+def test_explain_has_words_for_every_field(part: str) -> None:
+    """Of the spec, and of the status."""
+    (version,) = crd.definition()["spec"]["versions"]
+    assert undescribed(version["schema"]["openAPIV3Schema"]["properties"][part], part) == []
 
 
 def nodes(schema: Any) -> list[Json]:
