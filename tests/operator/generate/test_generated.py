@@ -37,8 +37,9 @@ def test_the_crd_is_what_the_models_say(path: str) -> None:
 def undescribed(schema: Json, path: str) -> list[str]:
     """The fields of a schema that `kubectl explain` has no words for."""
     found = schema.get("properties", {}).items()
-    below = [undescribed(each, f"{path}.{name}") for name, each in found] + [undescribed(schema["items"], f"{path}[]")] * ("items" in schema)
-    return [f"{path}.{name}" for name, each in found if not each.get("description")] + [name for names in below for name in names]
+    below = [name for key, each in found for name in undescribed(each, f"{path}.{key}")]
+    items = undescribed(schema["items"], f"{path}[]") if "items" in schema else []
+    return [f"{path}.{name}" for name, each in found if not each.get("description")] + below + items
 
 
 @pytest.mark.parametrize("part", ["spec", "status"])
