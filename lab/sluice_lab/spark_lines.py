@@ -17,6 +17,7 @@ import sysconfig
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from sluice_consumer.sinks import delta_table
 from sluice_lab import places
 from sluice_lab.errors import LabError
 from sluice_lab.machine import spark_jars
@@ -41,12 +42,7 @@ SMALL = (
     "tests/consumer/streaming",
     DEMO,
 )
-DELTA = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.delta.logStore.s3a.impl": spark_jars.LOG_STORE_CLASS,
-    "spark.databricks.delta.snapshotPartitions": "2",
-}
+DELTA = {**delta_table.SETTINGS, **delta_table.FASTER, "spark.delta.logStore.s3a.impl": spark_jars.LOG_STORE_CLASS}
 
 Pins = dict[str, str]
 

@@ -11,6 +11,7 @@ from conftest_sinks import GUEST, has_class
 from pyspark.sql import SparkSession
 
 from sluice_consumer.sinks.iceberg_catalog import CATALOG_CLASS
+from sluice_lab.lake.storage import Storage
 
 JSON = {"decode": "json", "schema": "id BIGINT, name STRING"}
 LINES, COLUMNS = 24, 150
@@ -71,8 +72,8 @@ def test_a_table_that_is_gone_in_mid_run(consuming: Consuming, lake: Callable[[s
 def test_keys_that_have_no_rights(consuming: Consuming, s3a: str, s3_endpoint: str, guest_account: None) -> None:
     """The account is known, and may not look into the bucket."""
     assert guest_account is None
-    settings = {"endpoint": s3_endpoint, "endpoint.region": "us-east-1", "path.style.access": "true", "access.key": GUEST[0], "secret.key": GUEST[1]}
-    spark_conf = {f"spark.hadoop.fs.s3a.{name}": value for name, value in settings.items()}
+    theirs = {"spark.hadoop.fs.s3a.access.key": GUEST[0], "spark.hadoop.fs.s3a.secret.key": GUEST[1]}
+    spark_conf = Storage(s3_endpoint, s3a.removeprefix("s3a://").partition("/")[0]).hadoop() | theirs
     consumer = consuming(range(4), "sluice_consumer.sinks:parquet", {"path": s3a, **JSON}, spark_conf)
     ended = consumer.run()
     assert ended.code == 65, ended.said

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from sluice_consumer.sinks import committed_files
 from sluice_consumer.sinks.iceberg_catalog import CATALOG_CLASS
-from sluice_lab.aws.emulators import S3_ACCESS_KEY, S3_SECRET_KEY
+from sluice_lab.lake.storage import Storage
 
 KILLS = int(os.environ.get("SLUICE_KILLS", "2"))
 PER_SHARD = 5
@@ -88,14 +88,8 @@ def parquet(s3a: str, s3_endpoint: str, s3_files: fs.FileSystem) -> Place:
         )
         return sorted(found)
 
-    conf = {
-        "endpoint": s3_endpoint,
-        "endpoint.region": "us-east-1",
-        "path.style.access": "true",
-        "access.key": S3_ACCESS_KEY,
-        "secret.key": S3_SECRET_KEY,
-    }
-    return Place({"path": s3a, **JSON}, {f"spark.hadoop.fs.s3a.{name}": value for name, value in conf.items()}, ids)
+    bucket = s3a.removeprefix("s3a://").partition("/")[0]
+    return Place({"path": s3a, **JSON}, Storage(s3_endpoint, bucket).hadoop(), ids)
 
 
 def killing(consuming: Consuming, place: Place, sink: str, kills: int, folder: Path, **args: Any) -> ConsumerProcess:
