@@ -57,10 +57,10 @@ def idle(bench: Bench, name: str) -> bool:
     return not [p for p in pods if p["status"].get("phase") in {"Pending", "Running"}]
 
 
-@pytest.mark.parametrize(("field", "spec"), [("spec.replicaz", {"replicaz": 3}), ("spec.batch.interval", {"batch": {"interval": 5}})])
+@pytest.mark.parametrize(("field", "spec"), [("replicaz", {"replicaz": 3}), ("interval", {"batch": {"interval": 5}})])
 def test_a_field_that_does_not_exist_is_refused_by_the_api_server(bench: Bench, field: str, spec: dict[str, Any]) -> None:
     """`kubectl apply` fails and names it, and nothing is stored."""
-    with pytest.raises(CommandFailedError, match=rf'unknown field "{field}"'):
+    with pytest.raises(CommandFailedError, match=rf'unknown field "([a-z.]*\.)?{field}"'):  # with its path, or after it: by kubectl's version
         bench.apply(consumer(bench, "unknown-field", **spec))
     assert "unknown-field" not in {found["metadata"]["name"] for found in bench.get("kinesisconsumers")}
 

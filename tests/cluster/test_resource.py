@@ -50,6 +50,7 @@ def one_pod(found: World, name: str, config_map: str = CODE) -> dict[str, Any]:
 def small(stream: World) -> Subject:
     """It has kept the first records."""
     stream.bench.apply(one_pod(stream, SMALL))
+    stream.bench.until("Ready", lambda: stream.subject(SMALL).settled(1))
     stream.put(FIRST)
     stream.bench.until("the first records", lambda: stream.missing(SMALL) == [])
     return stream.subject(SMALL)
@@ -67,7 +68,6 @@ def test_explain_says_what_a_field_does(bench: Bench) -> None:
 
 def test_a_small_stream_is_one_pod(stream: World, small: Subject) -> None:
     """Ready with its one place for tasks; every record is kept once, and nothing else of it runs."""
-    stream.bench.until("Ready", lambda: small.settled(1))
     assert "tasks in the driver" in small.condition("Ready")["message"]
     assert len(small.uids("driver")) == 1
     assert small.pods("executor") == []
@@ -112,7 +112,8 @@ def test_a_configmap_that_is_not_there_is_named(stream: World) -> None:
     """By the driver; no table is made."""
     stream.bench.apply(one_pod(stream, LOST, config_map="nowhere"))
     subject = stream.subject(LOST)
-    stream.bench.until("a message", lambda: "ConfigMap" in subject.condition("Ready").get("message", "") or "nowhere" in str(subject.status))
-    assert "pipeline.source.configMap: nowhere does not exist" in str(subject.status)
+    said = "pipeline.source.configMap: nowhere does not exist in the consumer's namespace"
+    stream.bench.until("the refusal, as a condition and an event", lambda: said in subject.condition("Stalled").get("message", ""))
+    assert any(said in event for event in stream.bench.events(LOST))
     assert f"sluice_{NAMESPACE}_{LOST}" not in stream.bench.aws.dynamodb.list_tables()["TableNames"]
     subject.delete()

@@ -63,6 +63,13 @@ def test_an_error_ends_with_the_last_lines() -> None:
         watch((sys.executable, "-c", "print('no such package'); raise SystemExit(3)"), lambda _: None, silent=60)
 
 
+def test_lines_that_are_progress_are_no_part_of_an_error() -> None:
+    """A build prints hundreds of them around the one that says what is wrong."""
+    with pytest.raises(CommandFailedError, match=r"exit 1\nundefined: y$"):
+        program = "print('a/b\\nundefined: y\\nc/d'); raise SystemExit(1)"
+        watch((sys.executable, "-c", program), lambda line: "/" in line, silent=60)
+
+
 def test_a_silent_program_is_ended_with_its_children() -> None:
     """The pipe is closed only when the last of them has gone."""
     told: list[str] = []

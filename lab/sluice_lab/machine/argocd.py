@@ -28,7 +28,7 @@ from sluice_lab.machine.listening import LOOPBACK
 from sluice_lab.machine.processes import Program, Running, answers, run
 from sluice_lab.steps import step
 
-VERSION = "v3.2.12"  # newer ones need a part of their repository that is not in the module
+VERSION = "v3.2.11"  # v3.2.12 does not compile; newer ones need a part of their repository that is not in the module
 MODULE = f"github.com/argoproj/argo-cd/v3@{VERSION}"
 NAMESPACE = "argocd"
 WORKLOADS = {"Deployment", "StatefulSet", "NetworkPolicy", "Service"}
@@ -48,7 +48,7 @@ def build(work: Path) -> Path:
     if not program.exists():
         required("go", "Go (https://go.dev/doc/install)")
         with places.lock(work / "argocd.lock"), step(f"Argo CD {VERSION} (go build, 10 minutes the first time)") as current:
-            new = program.with_suffix(".new")
+            new = program.with_name(f"{program.name}.new")
             building.go_build(current, ("./cmd",), ("-trimpath", "-ldflags=-s -w"), str(new), cwd=_module(work), env=tools.go_environment())
             new.rename(program)
     return program

@@ -62,9 +62,12 @@ def docker_step(line: str) -> str:
     return f"step {found[1]} of {found[2]}" if found else ""
 
 
-def _shown(current: ProgressStep, read: Callable[[str], str]) -> Callable[[str], None]:
-    def show(line: str) -> None:
-        current.progress = read(line) or current.progress
+def _shown(current: ProgressStep, read: Callable[[str], str]) -> Callable[[str], bool]:
+    """Shows what `read` makes of a line; True if the line is nothing else."""
+
+    def show(line: str) -> bool:
+        current.progress, before = read(line) or current.progress, current.progress
+        return current.progress != before
 
     return show
 

@@ -138,8 +138,10 @@ def run(*argv: str, cwd: Path | None = None, env: Mapping[str, str] | None = Non
     return done.stdout
 
 
-def watch(argv: Sequence[str], said: Callable[[str], None], *, silent: float, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> None:
+def watch(argv: Sequence[str], said: Callable[[str], bool | None], *, silent: float, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> None:
     """Run a program to its end, however long it takes. `said` is called with each line of its output as it comes.
+
+    A line for which `said` returns True is progress: an error's text leaves it out.
 
     Raises:
         CommandFailedError: it ended with an error, or printed nothing for `silent` seconds.
@@ -165,7 +167,7 @@ def watch(argv: Sequence[str], said: Callable[[str], None], *, silent: float, cw
         raise CommandFailedError(f"{' '.join(argv[:6])}: exit {process.returncode}\n{tail(''.join(last))}")
 
 
-def _read_lines(process: subprocess.Popen[str], said: Callable[[str], None], silent: float) -> Sequence[str]:
+def _read_lines(process: subprocess.Popen[str], said: Callable[[str], bool | None], silent: float) -> Sequence[str]:
     """Read until the program ends; returns its last lines. Raises queue.Empty if it is silent for that long."""
     lines: queue.Queue[str | None] = queue.Queue()
     output = process.stdout
@@ -178,8 +180,8 @@ def _read_lines(process: subprocess.Popen[str], said: Callable[[str], None], sil
     threading.Thread(target=read, daemon=True).start()
     last: deque[str] = deque(maxlen=40)
     while (line := lines.get(timeout=silent)) is not None:
-        last.append(line)
-        said(line.rstrip())
+        if not said(line.rstrip()):
+            last.append(line)
     process.wait()
     return last
 
