@@ -36,7 +36,7 @@ def _tests_of(path: PurePosixPath, root: Path) -> str | None:
             room = path.relative_to(package).parts[0]
             own = f"{tests}/{room}" if (root / tests / room).is_dir() else f"{tests}/test_{path.stem}.py"
             return own if (root / own).exists() else None
-    return "tests/operator/chart" if path.parts[0] == "charts" and (root / "tests/operator/chart").is_dir() else None
+    return "tests/operator/helm" if path.parts[0] == "charts" and (root / "tests/operator/helm").is_dir() else None
 
 
 def changed_since(commit: str) -> list[str]:

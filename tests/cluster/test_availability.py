@@ -108,6 +108,13 @@ def test_a_leader_that_is_asked_to_go_hands_over_at_once(bench: Bench) -> None:
     bench.until("two replicas again", lambda: ready(bench, 2))
 
 
+def test_helm_test_passes(bench: Bench) -> None:
+    """Its pod has the operator's image, account and restrictions, and goes when it has passed."""
+    said = bench.cluster.helm("test", RELEASE, IN, "--timeout=3m")
+    assert "Phase:          Succeeded" in said
+    bench.until("the pod is gone", lambda: f"{RELEASE}-test" not in bench.cluster.kubectl(IN, "get", "pods", "--output=name"))
+
+
 def test_a_watched_namespace_can_be_deleted_with_a_running_consumer_in_it(bench: Bench) -> None:
     """Its RoleBinding goes first; the consumer goes all the same, and the other namespace is looked after as before."""
     bench.cluster.kubectl("create", "namespace", DOOMED)

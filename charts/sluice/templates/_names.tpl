@@ -1,4 +1,7 @@
 {{- define "sluice.fullname" -}}
+{{- if not (hasKey .Values "updateStrategy") -}}
+{{- fail "these values are those of an earlier chart, without what is new in this one: upgrade with --reset-then-reuse-values, not with --reuse-values" -}}
+{{- end -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
 {{- else if contains (default .Chart.Name .Values.nameOverride) .Release.Name -}}
@@ -9,7 +12,11 @@
 {{- end -}}
 
 {{- define "sluice.account" -}}
-{{- default (include "sluice.fullname" .) .Values.serviceAccount.name -}}
+{{- $account := .Values.serviceAccount -}}
+{{- if not (or $account.create $account.name) -}}
+{{- fail "serviceAccount.name: with serviceAccount.create false, name the account that you made for the operator" -}}
+{{- end -}}
+{{- default (include "sluice.fullname" .) $account.name -}}
 {{- end -}}
 
 {{- define "sluice.selector" -}}
@@ -24,11 +31,49 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
-{{- define "sluice.image" -}}
-{{- if .Values.image.digest -}}
-{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- /*
+Metadata of an object: dict "root" $ "name" … "namespace" … (none for the cluster's) "labels" … "annotations" …
+The chart's labels win over an object's own, and both over the common ones: selectors depend on the first.
+*/ -}}
+{{- define "sluice.metadata" -}}
+name: {{ .name }}
+{{- with .namespace }}
+namespace: {{ . }}
+{{- end }}
+labels: {{- merge (include "sluice.labels" .root | fromYaml) (default dict .labels) .root.Values.commonLabels | toYaml | nindent 2 }}
+{{- with merge (dict) (default dict .annotations) .root.Values.commonAnnotations }}
+annotations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- /* An image's name with global.imageRegistry before it, unless it names a registry itself: dict "root" $ "name" … */ -}}
+{{- define "sluice.registered" -}}
+{{- $first := splitList "/" .name | first -}}
+{{- $registry := (default dict .root.Values.global).imageRegistry -}}
+{{- if and $registry (or (not (contains "/" .name)) (not (or (contains "." $first) (contains ":" $first) (eq $first "localhost")))) -}}
+{{- printf "%s/%s" (trimSuffix "/" $registry) .name -}}
 {{- else -}}
-{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) -}}
+{{- .name -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "sluice.image" -}}
+{{- $name := include "sluice.registered" (dict "root" . "name" .Values.image.repository) -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s@%s" $name .Values.image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" $name (default .Chart.AppVersion .Values.image.tag) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "sluice.consumer.image" -}}
+{{- include "sluice.registered" (dict "root" . "name" (default (printf "sluice-consumer:%s" .Chart.AppVersion) .Values.consumer.image)) -}}
+{{- end -}}
+
+{{- /* imagePullSecrets of a pod or an account, with the global ones; nothing if there are none: dict "root" $ "own" … */ -}}
+{{- define "sluice.pullsecrets" -}}
+{{- with concat (default list .own) (default list (default dict .root.Values.global).imagePullSecrets) | uniq -}}
+imagePullSecrets: {{- toYaml . | nindent 2 }}
 {{- end -}}
 {{- end -}}
 
@@ -53,7 +98,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
-{{- /* Exactly the calls that the operator makes; tests/operator/test_rbac.py records them and compares. */ -}}
+{{- /* Exactly the calls that the operator makes; tests/operator/helm/test_rbac.py records them and compares. */ -}}
 {{- define "sluice.rules.resources" -}}
 - apiGroups: [sluice.dev]
   resources: [kinesisconsumers]
