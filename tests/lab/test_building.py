@@ -65,8 +65,8 @@ def test_an_error_ends_with_the_last_lines() -> None:
 
 def test_lines_that_are_progress_are_no_part_of_an_error() -> None:
     """A build prints hundreds of them around the one that says what is wrong."""
+    program = "print('a/b\\nundefined: y\\nc/d'); raise SystemExit(1)"
     with pytest.raises(CommandFailedError, match=r"exit 1\nundefined: y$"):
-        program = "print('a/b\\nundefined: y\\nc/d'); raise SystemExit(1)"
         watch((sys.executable, "-c", program), lambda line: "/" in line, silent=60)
 
 

@@ -138,7 +138,14 @@ def run(*argv: str, cwd: Path | None = None, env: Mapping[str, str] | None = Non
     return done.stdout
 
 
-def watch(argv: Sequence[str], said: Callable[[str], bool | None], *, silent: float, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> None:
+def watch(
+    argv: Sequence[str],
+    said: Callable[[str], bool | None],
+    *,
+    silent: float,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> None:
     """Run a program to its end, however long it takes. `said` is called with each line of its output as it comes.
 
     A line for which `said` returns True is progress: an error's text leaves it out.

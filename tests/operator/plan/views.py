@@ -38,7 +38,8 @@ HASH = migration_hash("shop", "orders", MIGRATING) or ""
 def driver(**fields: Any) -> Pod:
     """The pod of attempt 1: it runs, and said just now that it holds all 4 shards with 2 executors."""
     pod = Pod(name="orders-driver-1", uid="driver-1", role="driver", attempt=1, owner=UID, phase="Running", target="2", started_at=seconds(-60))
-    return replace(pod, **({"report": REPORT, "reported_at": NOW} | fields))
+    heard: dict[str, Any] = {"report": REPORT, "reported_at": NOW}
+    return replace(pod, **heard | fields)
 
 
 def executor(number: int, **fields: Any) -> Pod:
