@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import click
 
-DISTRIBUTION = "sluice-kinesis"
+INSTALL = 'README.md, "Without Kubernetes"'
 HELP = "Consumers of Amazon Kinesis on PySpark that never lose their place in the stream: look at checkpoint tables, take them over, run a consumer."
 
 
@@ -23,7 +23,7 @@ def main() -> None:
     try:
         program = commands()
     except ModuleNotFoundError as error:
-        sys.exit(f"{name}: the Python package {error.name} is not installed; next: pip install '{DISTRIBUTION}[checkpoints]'")
+        sys.exit(f"{name}: the Python package {error.name} is not installed; next: install Sluice with its extra checkpoints ({INSTALL})")
     program.main(prog_name=name)
 
 
@@ -41,7 +41,7 @@ def commands() -> click.Group:
     try:
         from sluice_consumer.__main__ import dev, run  # noqa: PLC0415 - as click
     except ModuleNotFoundError as error:
-        epilog = f"Not here: run and dev. They need {error.name} and more: pip install '{DISTRIBUTION}[consumer]'"
+        epilog = f"Not here: run and dev. They need {error.name} and more: install Sluice with its extra consumer ({INSTALL})"
     else:
         found |= {"run": run, "dev": dev}
     return click.Group("sluice", found, help=HELP, epilog=epilog, context_settings=checkpoints.context_settings)

@@ -74,8 +74,10 @@ def _package(number: int, component: Component) -> Package:
 
 def _license(expression: str) -> LicenseExpression | SpdxNoAssertion:
     """An expression that SPDX knows; else no assertion."""
+    if not expression:
+        return NONE_SAID
     try:
-        return get_spdx_licensing().parse(expression, validate=True) or NONE_SAID
+        return get_spdx_licensing().parse(expression, validate=True)
     except ExpressionError:
         return NONE_SAID
 

@@ -20,6 +20,7 @@ PARTS = [
     Component("org.one:one", "1", "pkg:maven/org.one/one@1", "cd" * 32),
     Component("six", "1.17.0", "pkg:pypi/six@1.17.0", license="MIT"),
     Component("classpath", "", sha256="ef" * 32),
+    Component("aiohttp", "3", license="Apache-2.0 AND MIT"),
     Component("odd", "1", license="see the file, please"),
 ]
 
@@ -43,10 +44,11 @@ def test_a_document_lists_every_component_with_what_is_known_of_it(tmp_path: Pat
         "org.one:one": ("1", "NOASSERTION"),
         "six": ("1.17.0", "MIT"),
         "classpath": (None, "NOASSERTION"),
+        "aiohttp": ("3", "Apache-2.0 AND MIT"),
         "odd": ("1", "NOASSERTION"),
     }
     kinds = [relationship.relationship_type.name for relationship in document.relationships]
-    assert sorted(kinds) == ["CONTAINS"] * 4 + ["DESCRIBES"]
+    assert sorted(kinds) == ["CONTAINS"] * len(PARTS) + ["DESCRIBES"]
 
 
 def test_extras_of_the_wheel_are_optional(tmp_path: Path) -> None:
