@@ -17,7 +17,10 @@ from sluice_lab.release import notes
 
 VERSION = re.compile(r"\d+\.\d+\.\d+(-rc\.\d+)?")
 PROJECT, CHART, CHANGES = "pyproject.toml", "charts/sluice/Chart.yaml", "CHANGELOG.md"
-NAMED = re.compile(r"(?<=registry\.example/sluice-(?:operator|consumer):)\d+\.\d+\.\d+[\w.-]*")  # in examples and docs
+# What stands before the version in examples and documents.
+_IMAGES = ("registry.example/sluice-operator:", "registry.example/sluice-consumer:")
+_BEFORE = (*_IMAGES, "VERSION=", "charts/sluice --version ", "Release ", "targetRevision: ")
+NAMED = re.compile(f"(?:{'|'.join(f'(?<={re.escape(words)})' for words in _BEFORE)})" + r"\d+\.\d+\.\d+(?:-rc\.\d+)?")
 _DECLARED = re.compile(r'(?m)^(version = ")[^"]+(")')
 _CHART = re.compile(r"(?m)^((?:version|appVersion): ).+$")
 
