@@ -16,7 +16,7 @@ from sluice_lab.release import making, publishing, versions
 from sluice_lab.release.source import of_last_commit
 from sluice_lab.steps import console
 
-PLACEHOLDER = "registry.example/sluice"  # no registry is the project's own yet
+PLACEHOLDER = "registry.example"  # no registry is the project's own yet
 _into = click.option("--out", type=click.Path(path_type=Path), default=places.REPO / "dist", show_default="dist", help="The folder of the release.")
 
 

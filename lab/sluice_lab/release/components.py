@@ -18,6 +18,7 @@ from packaging.utils import canonicalize_name
 DPKG = "var/lib/dpkg/status"
 METADATA = re.compile(r"\.dist-info/METADATA$")
 JAR = re.compile(r"^(?P<name>.+?)(?:-(?P<version>\d.*))?\.jar$")
+LISTED = re.compile(r"(?m)^(?P<sha256>[0-9a-f]{64})  (?P<group>\S+)/(?P<name>[^/\s]+)/(?P<version>[^/\s]+)/[^/\s]+\.jar$")
 POM = re.compile(r"^META-INF/maven/[^/]+/[^/]+/pom\.properties$")
 
 
@@ -37,8 +38,19 @@ def wanted(path: str) -> bool:
     return path == DPKG or path.endswith(".jar") or METADATA.search(path) is not None
 
 
-def found(files: Mapping[str, bytes]) -> list[Component]:
-    """The components that these files of an image tell of, sorted. What a jar has shaded into itself is not looked for."""
+def listed(jars: str) -> dict[str, Component]:
+    """The jars of a list that a build checks (hashes/jars-*.txt), by their SHA-256."""
+    return {
+        found["sha256"]: _artifact(found["group"].replace("/", "."), found["name"], found["version"], found["sha256"])
+        for found in LISTED.finditer(jars)
+    }
+
+
+def found(files: Mapping[str, bytes], known: Mapping[str, Component]) -> list[Component]:
+    """The components that these files of an image tell of, sorted; jars whose SHA-256 is known are what the list says.
+
+    What a jar has shaded into itself is not looked for.
+    """
     each: set[Component] = set()
     for path, content in files.items():
         if path == DPKG:
@@ -46,7 +58,7 @@ def found(files: Mapping[str, bytes]) -> list[Component]:
         elif METADATA.search(path):
             each.add(python(content.decode()))
         else:
-            each.add(jar(PurePosixPath(path).name, content))
+            each.add(known.get(hashlib.sha256(content).hexdigest()) or jar(PurePosixPath(path).name, content))
     return sorted(each)
 
 
@@ -79,10 +91,12 @@ def jar(file: str, content: bytes) -> Component:
     digest = hashlib.sha256(content).hexdigest()
     for artifact in _maven(content):
         if artifact.get("artifactId") == name and "groupId" in artifact:
-            version = artifact.get("version", version)
-            purl = f"pkg:maven/{artifact['groupId']}/{name}@{quote(version, safe='')}"
-            return Component(f"{artifact['groupId']}:{name}", version, purl, digest)
+            return _artifact(artifact["groupId"], name, artifact.get("version", version), digest)
     return Component(name, version, sha256=digest)
+
+
+def _artifact(group: str, name: str, version: str, sha256: str) -> Component:
+    return Component(f"{group}:{name}", version, f"pkg:maven/{group}/{name}@{quote(version, safe='')}", sha256)
 
 
 def _maven(content: bytes) -> Iterator[dict[str, str]]:

@@ -90,7 +90,8 @@ def make_images(order: Order) -> Iterator[str]:
 def describe(order: Order, archive: Path, image: oci.PlatformImage) -> int:
     """Write the SBOM of an image; returns its number of components."""
     name = archive.name.removesuffix(f"-{order.version}.oci.tar")
-    found = components.found(oci.read(image, components.wanted))
+    jars = {digest: jar for path in hashes.FOLDER.glob("jars-*.txt") for digest, jar in components.listed(path.read_text()).items()}
+    found = components.found(oci.read(image, components.wanted), jars)
     processor = image.platform.split("/")[1]
     purl = f"pkg:oci/{name}@{image.digest.replace(':', '%3A')}?arch={processor}&repository_url={order.registry}/{name}&tag={order.version}"
     whole = Component(name, order.version, purl, image.digest.removeprefix("sha256:"), "Apache-2.0")

@@ -26,7 +26,7 @@ ABSENT = ("manifest unknown", "name unknown", "repository name not known", "not 
 
 @dataclass(frozen=True)
 class Registry:
-    """Where to push: `registry.example/sluice`, a host and perhaps a path."""
+    """Where to push: `registry.example`, a host and perhaps a path."""
 
     name: str
     plain_http: bool = False

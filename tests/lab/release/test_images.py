@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import zipfile
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from small_images import EPOCH, Files, oci_archive, of_several
 
+from sluice_lab import hashes
 from sluice_lab.errors import CommandFailedError
 from sluice_lab.release import components, images, oci
 from sluice_lab.release.components import Component
@@ -136,7 +138,23 @@ def test_what_is_installed_is_what_its_installers_wrote() -> None:
     }
     assert all(map(components.wanted, files))
     assert not components.wanted("var/lib/dpkg/info/libc6.list")
-    assert components.found(files) == [
+    assert components.found(files, {}) == [
         Component("libc6", "2.36-9+deb12u14", "pkg:deb/debian/libc6@2.36-9%2Bdeb12u14?arch=amd64"),
         Component("some-thing", "1+local", "pkg:pypi/some-thing@1%2Blocal"),
     ]
+
+
+def test_a_jar_that_the_build_checks_is_what_the_list_says() -> None:
+    """Delta's and Iceberg's jars have no record of Maven's, and their versions stand beside Spark's in their names."""
+    content = packed({})
+    digest = hashlib.sha256(content).hexdigest()
+    known = components.listed(f"# Written.\n{digest}  io/delta/delta-spark_4.1_2.13/4.4.0/delta-spark_4.1_2.13-4.4.0.jar\n")
+    expected = Component("io.delta:delta-spark_4.1_2.13", "4.4.0", "pkg:maven/io.delta/delta-spark_4.1_2.13@4.4.0", digest)
+    assert components.found({"jars/delta-spark_4.1_2.13-4.4.0.jar": content}, known) == [expected]
+
+
+@pytest.mark.parametrize("path", sorted(hashes.FOLDER.glob("jars-*.txt")), ids=lambda path: path.stem)
+def test_every_jar_of_the_lists_is_understood(path: Path) -> None:
+    """None is left out."""
+    text = path.read_text()
+    assert len(components.listed(text)) == len([line for line in text.splitlines() if line.endswith(".jar")]) > 0

@@ -83,7 +83,7 @@ def test_support_names_every_system_that_can_be_taken_over() -> None:
 
 def test_readme_installs_from_where_releases_are_published() -> None:
     """The chart of Helm's command and of the Application."""
-    chart = f"oci://registry.example/sluice/{publishing.CHARTS}/sluice"
+    chart = f"oci://registry.example/{publishing.CHARTS}/sluice"
     assert f"helm install sluice {chart} --version {versions.declared(places.REPO)}" in README
     (application,) = (yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", README, re.DOTALL) if "kind: Application" in text)
     source = application["spec"]["source"]
