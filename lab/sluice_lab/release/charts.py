@@ -1,7 +1,7 @@
 """The chart as an archive that Helm installs, and the same objects as plain manifests for `kubectl apply`.
 
-In a clone the chart names images without a registry, for the lab loads them onto nodes. A released chart names those of the registry that it is
-made for, so that `helm install` and `kubectl apply` need no value.
+In a clone the chart names images without a registry, for the lab loads them onto nodes. In a released chart `global.imageRegistry` is the registry
+that it is made for, so that `helm install` and `kubectl apply` need no value.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ Json = dict[str, Any]
 NAMESPACE, RELEASE = "sluice-system", "sluice"
 CONSUMERS = "default"  # the namespace whose consumers get their accounts by install.yaml
 OPERATOR, CONSUMER = "sluice-operator", "sluice-consumer"
+REGISTRY = '\n  imageRegistry: ""\n'  # in values.yaml
 HELMS = ("helm.sh/chart", "app.kubernetes.io/managed-by")  # labels that are not so where kubectl applies
 IMAGE = re.compile(rf"[\w.:/-]*(?:{OPERATOR}|{CONSUMER})[:@][\w.:-]+")
 
@@ -42,7 +43,7 @@ def package(source: SourceTree, version: str, registry: str, out: Path, helm: st
         folder = Path(temporary)
         shutil.copytree(source.folder / "charts" / "sluice", folder / "sluice")
         values = folder / "sluice" / "values.yaml"
-        values.write_text(with_registry(values.read_text(), version, registry))
+        values.write_text(with_registry(values.read_text(), registry))
         run(helm, "package", str(folder / "sluice"), f"--destination={folder}", "--version", version, "--app-version", version)
         with tarfile.open(folder / f"sluice-{version}.tgz") as tar:
             tar.extractall(folder / "packed", filter="data")
@@ -51,19 +52,13 @@ def package(source: SourceTree, version: str, registry: str, out: Path, helm: st
     return target
 
 
-def with_registry(values: str, version: str, registry: str) -> str:
-    """The text of values.yaml with the images of a registry."""
-    changes = {
-        f"\n  repository: {OPERATOR}\n": f"\n  repository: {registry}/{OPERATOR}\n",
-        '\n  image: ""\n': f"\n  image: {registry}/{CONSUMER}:{version}\n",
-    }
-    for old, new in changes.items():
-        if values.count(old) != 1:
-            raise LabError(
-                f"charts/sluice/values.yaml: {old.strip()!r} is there {values.count(old)} times, not once; sluice_lab/release/charts.py wants it"
-            )
-        values = values.replace(old, new)
-    return values
+def with_registry(values: str, registry: str) -> str:
+    """The text of values.yaml with a registry as the default of `global.imageRegistry`. Who has a mirror sets that value, as with any chart."""
+    if values.count(REGISTRY) != 1:
+        raise LabError(
+            f"charts/sluice/values.yaml: {REGISTRY.strip()!r} is there {values.count(REGISTRY)} times; sluice_lab/release/charts.py wants it once"
+        )
+    return values.replace(REGISTRY, f"\n  imageRegistry: {registry}\n")
 
 
 def manifests(chart: Path, version: str, registry: str, helm: str) -> str:

@@ -103,8 +103,14 @@ def test_an_image_of_another_registry_is_refused(chart: Path, helm: str) -> None
         charts.manifests(chart, VERSION, "elsewhere.example", helm)
 
 
-@pytest.mark.parametrize("values", [VALUES.replace("repository: sluice-operator", "repository: another"), VALUES + '\nmore:\n  image: ""\n'])
+def test_a_mirror_takes_the_place_of_the_registry(chart: Path, helm: str) -> None:
+    """By one value, for both images."""
+    objects = rendered(chart, helm, "--set=global.imageRegistry=mirror.example/team")
+    assert set(charts.images(objects)) == {f"mirror.example/team/{name}:{VERSION}" for name in (charts.OPERATOR, charts.CONSUMER)}
+
+
+@pytest.mark.parametrize("values", [VALUES.replace("imageRegistry", "registry"), VALUES + '\nmore:\n  imageRegistry: ""\n'])
 def test_values_that_are_not_as_expected_are_refused(values: str) -> None:
     """Instead of a chart that names images without a registry."""
-    with pytest.raises(LabError, match=r"charts/sluice/values.yaml: .* times, not once"):
-        charts.with_registry(values, VERSION, REGISTRY)
+    with pytest.raises(LabError, match=r"charts/sluice/values.yaml: .* wants it once"):
+        charts.with_registry(values, REGISTRY)
