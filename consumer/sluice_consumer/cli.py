@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import click
 
+DISTRIBUTION = "sluice-kinesis"
 INSTALL = 'README.md, "Without Kubernetes"'
 HELP = "Consumers of Amazon Kinesis on PySpark that never lose their place in the stream: look at checkpoint tables, take them over, run a consumer."
 
@@ -44,4 +45,5 @@ def commands() -> click.Group:
         epilog = f"Not here: run and dev. They need {error.name} and more: install Sluice with its extra consumer ({INSTALL})"
     else:
         found |= {"run": run, "dev": dev}
-    return click.Group("sluice", found, help=HELP, epilog=epilog, context_settings=checkpoints.context_settings)
+    program = click.Group("sluice", found, help=HELP, epilog=epilog, context_settings=checkpoints.context_settings)
+    return click.version_option(package_name=DISTRIBUTION, message="%(version)s")(program)

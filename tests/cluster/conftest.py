@@ -38,6 +38,6 @@ def bench() -> Iterator[Bench]:
 
 @pytest.fixture(scope="session")
 def published(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Published]:
-    """These files as a release in a registry that the nodes pull from (5 minutes: both images are written out and pushed)."""
+    """These files as a release in a registry that the nodes pull from (2 minutes: both images are written out and pushed)."""
     with publishing(bench, tmp_path_factory.mktemp("release")) as found:
         yield found

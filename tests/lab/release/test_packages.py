@@ -106,6 +106,11 @@ def test_sluice_has_the_commands_of_both_programs(environment: Path) -> None:
     assert answer.stdout.startswith("Usage: sluice [OPTIONS] COMMAND")
 
 
+def test_sluice_says_its_version(environment: Path) -> None:
+    """That of the wheel."""
+    assert said(str(environment / "sluice"), "--version", found=sysconfig.get_path("purelib")).stdout == f"{VERSION}\n"
+
+
 def test_kubectl_finds_its_plugin(environment: Path) -> None:
     """The same program, by the name that kubectl looks for."""
     if (kubectl := shutil.which("kubectl")) is None:
