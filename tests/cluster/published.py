@@ -18,7 +18,9 @@ from sluice_lab.machine import pulling, tools
 from sluice_lab.machine import registry as registries
 from sluice_lab.machine.processes import run
 from sluice_lab.release import images, making, publishing, versions
+from sluice_lab.release.charts import CONSUMER
 from sluice_lab.release.source import of_last_commit
+from sluice_lab.scenario.installing import NAMESPACE
 
 VERSION = "99.0.0-rc.1"  # of no release, so that nothing else can be meant
 BEFORE = "before"  # the tag of the last release's operator
@@ -35,6 +37,11 @@ class Published:
     def chart(self) -> tuple[str, ...]:
         """The published chart, as Helm is told of it."""
         return (f"oci://{self.registry.name}/{publishing.CHARTS}/sluice", f"--version={VERSION}", "--plain-http")
+
+    @property
+    def consumers(self) -> dict[str, object]:
+        """Values for consumers that run the published image, whichever chart they are for: a changed image would restart them."""
+        return {"image": f"{self.registry.name}/{CONSUMER}:{VERSION}", "namespaces": [NAMESPACE]}
 
     def push(self, tag: str, name: str) -> str:
         """Push another image of the daemon; returns its name for nodes."""

@@ -69,7 +69,7 @@ def inherited(bench: Bench, published: Published, released: tuple[str, ...]) -> 
         for name in (RUNS, MIGRATES):
             kcl_table.write(bench.aws.dynamodb, f"{name}-kcl", kcl_table.dump()["description"], found.leases())
         repository, _, tag = f"{published.registry.name}/{OPERATOR}".rpartition(":")
-        helm(bench, *released, image={"repository": repository, "tag": tag}, policy=None)
+        helm(bench, *released, image={"repository": repository, "tag": tag}, consumer=published.consumers, policy=None)
         bench.apply(
             found.manifest(RUNS, migrateFrom={"table": f"{RUNS}-kcl", "quietSeconds": 1}, replicas=2),
             found.manifest(MIGRATES, migrateFrom={"table": f"{MIGRATES}-kcl", "quietSeconds": 600}),
@@ -80,7 +80,7 @@ def inherited(bench: Bench, published: Published, released: tuple[str, ...]) -> 
         found.put()
         subjects = {RUNS: runs, MIGRATES: migrates}
         before = Inherited(found, {n: uids(one) for n, one in subjects.items()}, {n: one.status for n, one in subjects.items()})
-        helm(bench, *published.chart, image=None)
+        helm(bench, *published.chart, image=None, consumer=published.consumers)
         bench.until("two replicas of today's operator, one of which leads", lambda: ready(bench, 2) and is_led(bench))
         yield before
         helm(bench)
