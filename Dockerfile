@@ -36,7 +36,8 @@ FROM build AS code
 COPY LICENSE README.md pyproject.toml ./
 COPY consumer consumer
 COPY operator operator
-RUN /opt/tools/bin/pip install --quiet --no-deps --no-build-isolation --target /code .
+RUN /opt/tools/bin/pip install --quiet --no-deps --no-build-isolation --target /code . \
+ && rm -r /code/bin
 
 
 FROM scratch AS code-layer

@@ -6,7 +6,9 @@ BIN := .venv/bin
 WORKERS ?= 4
 BESIDE = -n $(WORKERS) --dist loadscope --no-loadscope-reorder  # tests/side_by_side.py says who shares a process
 
-.PHONY: help venv generate hashes format lint quick check test test-spark test-lake test-gitops test-deep demo demo-local demo-clean nemesis bench bench-operator clean
+IMAGES ?= yes
+
+.PHONY: help venv generate hashes version release publish format lint quick check test test-spark test-lake test-gitops test-deep demo demo-local demo-clean nemesis bench bench-operator clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +29,15 @@ generate: venv ## write generated files (CRD, tables of docs and of the chart)
 
 hashes: venv ## write hashes/: what the images install, packages on both processors, and jars
 	@$(BIN)/python -m sluice_lab.hashes
+
+version: venv ## write VERSION=0.2.0 wherever the version is repeated; commit it, then make release
+	@$(BIN)/python -m sluice_lab.release version $(or $(VERSION),$(error VERSION=0.2.0, say))
+
+release: venv ## everything that is published, of the last commit, into dist/: VERSION=0.2.0 REGISTRY=registry.example, IMAGES=no (30 minutes; without images 1)
+	@$(BIN)/python -m sluice_lab.release make $(or $(VERSION),$(error VERSION=0.2.0, say)) $(if $(REGISTRY),--registry=$(REGISTRY)) $(if $(filter no,$(IMAGES)),--no-images)
+
+publish: venv ## push images and chart of dist/ to REGISTRY=registry.example, logged in as docker is; PLAIN_HTTP=1 for a registry on this machine
+	@$(BIN)/python -m sluice_lab.release publish $(or $(REGISTRY),$(error REGISTRY=registry.example, say)) $(if $(PLAIN_HTTP),--plain-http)
 
 format: venv ## format the code
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .

@@ -43,10 +43,14 @@ def _announce(reporter: pod.Reporter) -> Callable[[float], None]:
     return announce
 
 
+MASTER = click.option("--master", help="Spark master; default: sparkConf's spark.master, else local[2]")
+UNTIL_TIP = click.option("--until-tip", is_flag=True, help="stop, drained, once everything that is in the stream was processed")
+
+
 @click.group(invoke_without_command=True)
 @click.option("--config", "path", type=click.Path(path_type=Path), help="configuration (JSON, docs/interfaces.md); required, but for `dev`")
-@click.option("--master", help="Spark master; default: sparkConf's spark.master, else local[2]")
-@click.option("--until-tip", is_flag=True, help="stop, drained, once everything that is in the stream was processed")
+@MASTER
+@UNTIL_TIP
 @click.pass_context
 def main(context: click.Context, path: Path | None, master: str | None, until_tip: bool) -> None:  # noqa: FBT001 - click passes flags so
     """Runs a consumer until SIGTERM, which drains it."""
@@ -54,6 +58,15 @@ def main(context: click.Context, path: Path | None, master: str | None, until_ti
         return
     if path is None:
         raise click.UsageError("Missing option '--config'.")
+    consume(path, master, until_tip=until_tip)
+
+
+@click.command()
+@click.option("--config", "path", type=click.Path(path_type=Path), required=True, help="configuration (JSON, docs/interfaces.md)")
+@MASTER
+@UNTIL_TIP
+def run(path: Path, master: str | None, until_tip: bool) -> None:  # noqa: FBT001 - click passes flags so
+    """Runs a consumer until SIGTERM, which drains it: `python -m sluice_consumer` under the name `sluice run`."""
     consume(path, master, until_tip=until_tip)
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 from cluster_bench import Bench
+from published import Published
+from published import published as publishing
 
 from sluice_lab import places
 from sluice_lab.aws import emulators
@@ -32,3 +34,10 @@ def bench() -> Iterator[Bench]:
             yield Bench(found, environment.aws(kinesis, dynamodb))
     finally:
         clean.clean(name, with_images=False)
+
+
+@pytest.fixture(scope="session")
+def published(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Published]:
+    """These files as a release in a registry that the nodes pull from (2 minutes: both images are written out and pushed)."""
+    with publishing(bench, tmp_path_factory.mktemp("release")) as found:
+        yield found

@@ -69,9 +69,10 @@ def get(bench: Bench, pod: str, path: str) -> str:
     return bench.cluster.kubectl("get", "--raw", f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/pods/{pod}:8080/proxy/{path}")
 
 
-def helm(bench: Bench, chart: object = CHART, **values: Any) -> None:
-    """Upgrades the release, with the tests' values and these; None leaves one out, for a chart that does not know it."""
+def helm(bench: Bench, chart: object = CHART, *options: str, **values: Any) -> None:
+    """Upgrades the release, or installs it, with the tests' values and these; None leaves one out, for a chart that does not know it."""
     path = places.made(places.work() / "tests") / "values.json"
     merged = json.loads((places.work() / "demo" / "values.json").read_text()) | values
     path.write_text(json.dumps({key: value for key, value in merged.items() if value is not None}))
-    bench.cluster.helm("upgrade", RELEASE, str(chart), IN, f"--values={path}", "--wait", "--timeout=3m")
+    how = (IN, "--create-namespace", "--take-ownership", f"--values={path}", "--wait", "--timeout=3m")
+    bench.cluster.helm("upgrade", "--install", RELEASE, str(chart), *options, *how)

@@ -1,4 +1,4 @@
-"""The last release made it; the new one takes it over: no pod and no Job is touched, and nobody waits."""
+"""The last release made it; the new one takes it over: no pod and no Job is touched, and nobody waits. Both come from a registry, as for a user."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import subprocess
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 from cluster_bench import Bench
 from operating import helm, is_led, ready
+from published import Published
 from rules_world import Subject, World, world
 
 from sluice_lab import places
-from sluice_lab.machine import cluster as clusters
 from sluice_lab.machine import images
 from sluice_lab.scenario import kcl_table
 from sluice_lab.steps import step
@@ -25,6 +24,7 @@ pytestmark = pytest.mark.cluster
 
 LAST = "5f89269"  # 0.1, as in tests/operator/released
 RUNS, MIGRATES, TAG = "inherited", "inherited-early", "sluice-operator:released-0.1"
+OPERATOR = "sluice-operator:before"  # its name in the registry
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Inherited:
 
 
 @pytest.fixture(scope="module")
-def released(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The last release's source; its operator, as its own Dockerfile makes it, on the cluster."""
+def released(published: Published, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
+    """The last release's chart and its operator, as its own Dockerfile makes it, in the registry; returns how Helm is told of the chart."""
     folder = tmp_path_factory.mktemp("released")
     archive = folder / "source.tar"
     known = subprocess.run(["git", "-C", str(places.REPO), "archive", f"--output={archive}", LAST], check=False, capture_output=True, text=True)
@@ -58,18 +58,18 @@ def released(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(bundle, folder / "ca.crt")
     with step(f"image {TAG}") as current:
         images.build_image(current, folder, "operator", TAG)
-    clusters.load_image(bench.cluster, TAG)
-    return folder
+    published.push(TAG, OPERATOR)
+    return published.push_chart(folder / "charts" / "sluice")
 
 
 @pytest.fixture(scope="module")
-def inherited(bench: Bench, released: Path) -> Iterator[Inherited]:
+def inherited(bench: Bench, published: Published, released: tuple[str, ...]) -> Iterator[Inherited]:
     """Back to the last release by its own chart; it starts two consumers that take over a KCL table each; then today's chart and operator."""
     with world(bench, "upgraded", shards=2) as found:
         for name in (RUNS, MIGRATES):
             kcl_table.write(bench.aws.dynamodb, f"{name}-kcl", kcl_table.dump()["description"], found.leases())
-        repository, _, tag = TAG.partition(":")
-        helm(bench, released / "charts" / "sluice", image={"repository": repository, "tag": tag}, policy=None)
+        repository, _, tag = f"{published.registry.name}/{OPERATOR}".rpartition(":")
+        helm(bench, *released, image={"repository": repository, "tag": tag}, consumer=published.consumers, policy=None)
         bench.apply(
             found.manifest(RUNS, migrateFrom={"table": f"{RUNS}-kcl", "quietSeconds": 1}, replicas=2),
             found.manifest(MIGRATES, migrateFrom={"table": f"{MIGRATES}-kcl", "quietSeconds": 600}),
@@ -80,9 +80,10 @@ def inherited(bench: Bench, released: Path) -> Iterator[Inherited]:
         found.put()
         subjects = {RUNS: runs, MIGRATES: migrates}
         before = Inherited(found, {n: uids(one) for n, one in subjects.items()}, {n: one.status for n, one in subjects.items()})
-        helm(bench)
+        helm(bench, *published.chart, image=None, consumer=published.consumers)
         bench.until("two replicas of today's operator, one of which leads", lambda: ready(bench, 2) and is_led(bench))
         yield before
+        helm(bench)
 
 
 def uids(subject: Subject) -> set[str]:

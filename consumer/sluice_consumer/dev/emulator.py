@@ -27,7 +27,7 @@ def emulators() -> Iterator[str]:
         Refused: moto is not installed, or it does not start.
     """
     if importlib.util.find_spec("moto") is None or importlib.util.find_spec("flask_cors") is None:
-        raise Refused("dev: moto's server is not installed; install the extra `local`: pip install '.[consumer,local]'")
+        raise Refused('dev: moto\'s server is not installed; install Sluice with its extras consumer and local (docs/testing.md, "Dev")')
     port = free_port()
     environment = os.environ | {child_process.PARENT: str(os.getpid())}
     command = [sys.executable, "-m", "sluice_consumer.dev.emulator", str(port)]

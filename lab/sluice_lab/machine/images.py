@@ -63,11 +63,18 @@ def build(work: Path) -> Images:
         return _build(work)
 
 
-def build_image(current: ProgressStep, context: Path, target: str, tag: str, labels: Mapping[str, str] | None = None) -> None:
+def build_image(
+    current: ProgressStep,
+    context: Path,
+    target: str,
+    tag: str,
+    labels: Mapping[str, str] | None = None,
+    arguments: Mapping[str, str] | None = None,
+) -> None:
     """Build one target of the Dockerfile in a folder. It uses the host's network, whose name servers work."""
     named = [f"--label={name}={value}" for name, value in (labels or {}).items()]
-    arguments = ("--network=host", f"--target={target}", *named, str(context))
-    building.docker_build(current, arguments, tag, docker.build_environment())
+    named += [f"--build-arg={name}={value}" for name, value in (arguments or {}).items()]
+    building.docker_build(current, ("--network=host", f"--target={target}", *named, str(context)), tag, docker.build_environment())
 
 
 def own_authority() -> Path | None:

@@ -1,4 +1,4 @@
-"""kind, kubectl, helm and an S3 server: from PATH, else in `<work>/bin`, built by `go install` or copied out of a node."""
+"""kind, kubectl, helm, skopeo, an S3 server and a registry: from PATH, else in `<work>/bin`, built by `go install` or copied out of a node."""
 
 import os
 import platform
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sluice_lab import places
 from sluice_lab.errors import LabError
-from sluice_lab.machine import building
+from sluice_lab.machine import building, docker
 from sluice_lab.machine.downloads import required
 from sluice_lab.machine.processes import run
 from sluice_lab.steps import step
@@ -15,6 +15,7 @@ from sluice_lab.steps import step
 KIND_VERSION = "v0.30.0"
 HELM_VERSION = "v3.22.0"
 VERSITYGW_VERSION = "v1.8.0"
+REGISTRY_VERSION = "v3.0.0"
 
 
 def path(work: Path) -> str:
@@ -43,6 +44,18 @@ def helm(work: Path) -> str:
 def versitygw(work: Path) -> str:
     """The S3 server: Apache-2.0, released as a Go module, and it does conditional writes and multipart uploads."""
     return _installed(work, "versitygw", f"github.com/versity/versitygw/cmd/versitygw@{VERSITYGW_VERSION}")
+
+
+def registry(work: Path) -> str:
+    """The image registry: CNCF Distribution."""
+    module = f"github.com/distribution/distribution/v3/cmd/registry@{REGISTRY_VERSION}"
+    return _installed(work, "registry", module)
+
+
+def skopeo() -> str:
+    """The program that copies images between archives and registries: from PATH; as root on Debian the lab installs it."""
+    docker.apt_install("skopeo", unless=("skopeo",))
+    return "skopeo"
 
 
 def kubectl(work: Path, node: str | None = None) -> str:

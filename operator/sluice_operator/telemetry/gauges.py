@@ -126,6 +126,6 @@ def _age(driver: Pod | None, status: Json) -> float | None:
 
 def _version() -> str:
     try:
-        return version("sluice")
+        return version("sluice-kinesis")
     except PackageNotFoundError:
         return "unknown"

@@ -1,0 +1,100 @@
+"""Makes a release, part by part, into one folder. Each part is a function of the commit; images also need Docker."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sluice_lab import hashes, places
+from sluice_lab.machine import docker, tools
+from sluice_lab.machine import images as machine_images
+from sluice_lab.release import charts, components, dist, images, notes, oci, sbom, versions, wheels
+from sluice_lab.release.components import Component
+from sluice_lab.release.source import SourceTree
+from sluice_lab.steps import step
+
+CRD, INSTALL, NOTES = "kinesisconsumers.sluice.dev.yaml", "install.yaml", "release-notes.md"
+DISTRIBUTION, EXTRAS = "sluice-kinesis", ("operator", "consumer", "local")
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to release, for which registry, and where to."""
+
+    source: SourceTree
+    version: str
+    registry: str
+    out: Path
+    work: Path
+
+
+def make(order: Order, *, with_images: bool = True) -> dist.Release:
+    """Write all files of a release. The folder is emptied first.
+
+    Raises:
+        LabError: the sources are not of this version, or a part cannot be made here; the message says what to do.
+    """
+    versions.check(order.source.folder, order.version)
+    shutil.rmtree(order.out, ignore_errors=True)
+    places.made(order.out)
+    make_packages(order)
+    make_manifests(order)
+    untried = list(make_images(order) if with_images else ["images: left out (IMAGES=no)"])
+    release = dist.Release(order.version, order.source.revision, order.source.epoch, order.registry, untried)
+    with step(dist.SUMS):
+        dist.write(order.out, release)
+    return release
+
+
+def make_packages(order: Order) -> None:
+    """Wheel, sdist, and the SBOM of what the wheel's extras ask for, in the versions that are tested."""
+    version = versions.of_python(order.version)
+    with step("wheel and sdist") as current:
+        built = wheels.build(order.source, version, order.out)
+        current.note(f"{built.wheel.name}, {built.sdist.name}")
+    with step("SBOM of the wheel") as current:
+        pins = {name: pinned for extra in EXTRAS for name, pinned in hashes.versions(extra).items()}
+        needed = [Component(name, pinned, components.pypi(name, pinned)) for name, pinned in pins.items()]
+        purl = components.pypi(DISTRIBUTION, version)
+        whole = Component(DISTRIBUTION, version, purl, oci.sha256(built.wheel), "Apache-2.0")
+        sbom.write(sbom.Subject(whole, optional=True), needed, order.source.epoch, order.out / f"{built.wheel.name}.spdx.json")
+        current.note(f"{len(needed)} packages")
+
+
+def make_manifests(order: Order) -> None:
+    """Chart, install.yaml, CRD, notes."""
+    helm = tools.helm(order.work)
+    with step("chart, install.yaml, CRD, notes"):
+        chart = charts.package(order.source, order.version, order.registry, order.out, helm)
+        (order.out / INSTALL).write_text(charts.manifests(chart, order.version, order.registry, helm))
+        shutil.copyfile(order.source.folder / "crds" / CRD, order.out / CRD)
+        (order.out / NOTES).write_text(notes.section((order.source.folder / versions.CHANGES).read_text(), order.version))
+
+
+def make_images(order: Order) -> Iterator[str]:
+    """Both images, and an SBOM for each processor of each. Yields what was not built or tried."""
+    docker.ensure(order.work)
+    machine_images.base(order.work)
+    how = images.builder()
+    built = images.build(order.source, order.version, order.out, order.work, how)
+    for archive in built:
+        for image in oci.platforms(archive):
+            with step(f"SBOM of {archive.name}, {image.platform}") as current:
+                current.note(f"{describe(order, archive, image)} packages")
+    if how.untried:
+        yield how.untried
+
+
+def describe(order: Order, archive: Path, image: oci.PlatformImage) -> int:
+    """Write the SBOM of an image; returns its number of components."""
+    name = archive.name.removesuffix(f"-{order.version}.oci.tar")
+    jars = {digest: jar for path in hashes.FOLDER.glob("jars-*.txt") for digest, jar in components.listed(path.read_text()).items()}
+    found = components.found(oci.read(image, components.wanted), jars)
+    processor = image.platform.split("/")[1]
+    purl = f"pkg:oci/{name}@{image.digest.replace(':', '%3A')}?arch={processor}&repository_url={order.registry}/{name}&tag={order.version}"
+    whole = Component(name, order.version, purl, image.digest.removeprefix("sha256:"), "Apache-2.0")
+    path = order.out / f"{name}-{order.version}-{image.platform.replace('/', '-')}.spdx.json"
+    sbom.write(sbom.Subject(whole), found, order.source.epoch, path)
+    return len(found)

@@ -1,0 +1,125 @@
+"""What is published is what works: the chart from a registry by Helm, and install.yaml by kubectl, each on a cluster without Sluice."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from cluster_bench import Bench, condition, consumer, is_ready
+from operating import IN, helm, is_led, pods, ready
+from published import VERSION, Published
+
+from sluice_lab.release import charts, dist, oci, publishing
+from sluice_lab.scenario import installing
+from sluice_lab.scenario.installing import NAMESPACE, OPERATOR_NAMESPACE, RELEASE
+from sluice_lab.scenario.topology import Stream
+
+pytestmark = pytest.mark.cluster
+
+NAME, STREAM = "released", "released"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _without_sluice(bench: Bench) -> Iterator[None]:
+    """The lab's own installation goes, with its CRD, and comes back at the end."""
+    Stream(bench.aws.kinesis, STREAM).create(1)
+    removed(bench)
+    yield
+    removed(bench)
+    bench.cluster.kubectl("create", "namespace", NAMESPACE)
+    helm(bench)
+    bench.until("the lab's own operator", lambda: ready(bench, 2) and is_led(bench))
+
+
+def removed(bench: Bench) -> None:
+    """Nothing of Sluice is on the cluster any more."""
+    if NAMESPACE in bench.cluster.kubectl("get", "namespaces", "--output=name"):
+        installing.delete_namespace(bench.cluster)
+    for namespace in (NAMESPACE, charts.CONSUMERS):
+        forgotten(bench, namespace)
+    bench.cluster.kubectl("delete", "crd", "kinesisconsumers.sluice.dev", "--ignore-not-found", "--timeout=120s")
+    bench.cluster.kubectl("delete", "namespace", OPERATOR_NAMESPACE, "--ignore-not-found", "--timeout=120s")
+
+
+def forgotten(bench: Bench, namespace: str) -> None:
+    """Nobody is left who would let a consumer go that a failed test has left."""
+    if "kinesisconsumers" in bench.cluster.kubectl("get", "crds", "--output=name"):
+        for each in items(bench, namespace, "kinesisconsumers"):
+            name = f"kinesisconsumer/{each['metadata']['name']}"
+            bench.cluster.kubectl(f"--namespace={namespace}", "patch", name, "--type=merge", '--patch={"metadata":{"finalizers":null}}')
+
+
+def manifest(bench: Bench) -> dict[str, Any]:
+    """A consumer that names no image."""
+    found = consumer(bench, NAME, batch={"intervalSeconds": 1})
+    found["spec"]["stream"] |= {"name": STREAM}
+    return found
+
+
+def found_in(bench: Bench, namespace: str) -> dict[str, Any]:
+    """That consumer; empty while there is none."""
+    return next((each for each in items(bench, namespace, "kinesisconsumers") if each["metadata"]["name"] == NAME), {})
+
+
+def items(bench: Bench, namespace: str, kind: str) -> list[dict[str, Any]]:
+    """All objects of a kind in a namespace."""
+    found: list[dict[str, Any]] = json.loads(bench.cluster.kubectl(f"--namespace={namespace}", "get", kind, "--output=json"))["items"]
+    return found
+
+
+def settled(bench: Bench, namespace: str) -> bool:
+    """Ready with its executor, and nothing under way."""
+    found = found_in(bench, namespace)
+    return bool(found) and is_ready(found) and not condition(found, "Reconciling")
+
+
+def images_of(objects: list[dict[str, Any]]) -> set[str]:
+    """Those of all containers."""
+    return {container["image"] for each in objects for container in each["spec"]["containers"]}
+
+
+def test_a_release_is_described_and_its_checksums_hold(published: Published) -> None:
+    """Images, and an SBOM for each of their processors, in which the operator's own parts are found."""
+    release = dist.read(published.folder)
+    subprocess.run(["sha256sum", "--check", "--strict", "--quiet", dist.SUMS], cwd=published.folder, check=True)
+    for name, part in ((charts.OPERATOR, '"kopf"'), (charts.CONSUMER, '"pyspark"')):
+        archive = published.folder / f"{name}-{VERSION}.oci.tar"
+        manifest_there = published.registry.manifest(f"{name}:{VERSION}")
+        assert publishing.of_manifest(manifest_there or b"") == oci.digest(archive)
+        described = sorted(published.folder.glob(f"{name}-{VERSION}-linux-*.spdx.json"))
+        assert len(described) == len(oci.platforms(archive))
+        assert part in described[0].read_text()
+        assert '"libc6"' in described[0].read_text()
+    assert release.version == VERSION
+
+
+def test_helm_installs_from_the_registry_alone(bench: Bench, published: Published) -> None:
+    """No value but the namespace of consumers; both images are pulled, and a consumer runs."""
+    bench.cluster.kubectl("create", "namespace", NAMESPACE)
+    chart, *options = published.chart
+    how = (IN, "--create-namespace", f"--set=consumer.namespaces={{{NAMESPACE}}}", "--wait", "--timeout=5m")
+    bench.cluster.helm("install", RELEASE, chart, *options, *how, seconds=400)
+    bench.until("two replicas, one of which leads", lambda: ready(bench, 2) and is_led(bench))
+    assert images_of(pods(bench)) == {f"{published.registry.name}/{charts.OPERATOR}:{VERSION}"}
+    bench.apply(manifest(bench))
+    bench.until("Ready", lambda: settled(bench, NAMESPACE), 600)
+    assert images_of(bench.get("pods")) == {f"{published.registry.name}/{charts.CONSUMER}:{VERSION}"}
+    assert [event for event in bench.get("events") if event["reason"] == "Pulled" and published.registry.name in event["message"]]
+    bench.kubectl("delete", "kinesisconsumer", NAME, "--timeout=300s")
+    removed(bench)
+
+
+def test_kubectl_installs_from_one_file(bench: Bench, published: Published) -> None:
+    """From nothing, in one go; a consumer runs in the namespace `default`, and all of it goes by the same file."""
+    path = f"--filename={published.folder / 'install.yaml'}"
+    bench.cluster.kubectl("apply", path)
+    bench.cluster.kubectl(IN, "rollout", "status", f"deployment/{RELEASE}", "--timeout=300s", seconds=320)
+    assert images_of(pods(bench)) == {f"{published.registry.name}/{charts.OPERATOR}:{VERSION}"}
+    bench.apply_in(charts.CONSUMERS, manifest(bench))
+    bench.until("Ready", lambda: settled(bench, charts.CONSUMERS), 600)
+    bench.cluster.kubectl(f"--namespace={charts.CONSUMERS}", "delete", "kinesisconsumer", NAME, "--timeout=300s")
+    bench.cluster.kubectl("delete", path, "--timeout=300s", seconds=320)
+    assert "kinesisconsumers" not in bench.cluster.kubectl("get", "crds", "--output=name")

@@ -1,0 +1,82 @@
+"""install.yaml on a real API server: `kubectl apply -f` takes it, and then takes a consumer."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sluice_lab import places
+from sluice_lab.machine import apiserver
+from sluice_lab.machine.processes import run
+from sluice_lab.release import charts, versions
+from sluice_lab.release.source import SourceTree
+
+pytestmark = pytest.mark.cluster  # builds Kubernetes' programs
+
+Kubectl = Callable[..., str]
+REGISTRY, VERSION = "registry.example/sluice", versions.declared(places.REPO)
+CONSUMER = {
+    "apiVersion": "sluice.dev/v1alpha1",
+    "kind": "KinesisConsumer",
+    "metadata": {"name": "orders", "namespace": charts.CONSUMERS},
+    "spec": {"stream": {"name": "orders", "region": "eu-west-1"}, "pipeline": {"entrypoint": "sluice_consumer.pipelines:console"}},
+}
+
+
+@pytest.fixture(scope="module")
+def kubeconfig() -> Iterator[Path]:
+    """An administrator's, of an empty cluster."""
+    with apiserver.running(places.work(), ("admin",)) as server:
+        yield server.kubeconfig("admin")
+
+
+@pytest.fixture(scope="module")
+def kubectl(kubeconfig: Path) -> Kubectl:
+    """Kubectl, as that administrator."""
+    if (program := shutil.which("kubectl")) is None:
+        pytest.skip("kubectl is not on this machine")
+    return lambda *arguments: run(program, f"--kubeconfig={kubeconfig}", *arguments)
+
+
+@pytest.fixture(scope="module")
+def manifest(source: SourceTree, helm: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file."""
+    out = tmp_path_factory.mktemp("dist")
+    chart = charts.package(source, VERSION, REGISTRY, out, helm)
+    (out / "install.yaml").write_text(charts.manifests(chart, VERSION, REGISTRY, helm))
+    return out / "install.yaml"
+
+
+def test_kubectl_apply_takes_all_of_it_at_once(kubectl: Kubectl, manifest: Path) -> None:
+    """From an empty cluster, in one go; again, no object is made or changed."""
+    first = kubectl("apply", f"--filename={manifest}").splitlines()
+    assert first
+    assert all(line.endswith(" created") for line in first)
+    versions_of_all = ("get", f"--filename={manifest}", "--output=jsonpath={.items[*]['metadata.uid', 'metadata.generation']}")
+    before = kubectl(*versions_of_all)
+    kubectl("apply", f"--filename={manifest}")
+    assert kubectl(*versions_of_all) == before
+
+
+def test_then_a_consumer_can_be_applied(kubectl: Kubectl, tmp_path: Path) -> None:
+    """The CRD is there, and its accounts are, in the namespace that the file says."""
+    path = tmp_path / "orders.json"
+    path.write_text(json.dumps(CONSUMER))
+    kubectl("wait", "--for=condition=Established", "crd/kinesisconsumers.sluice.dev", "--timeout=60s")
+    assert kubectl("apply", f"--filename={path}").strip() == "kinesisconsumer.sluice.dev/orders created"
+    accounts = kubectl(f"--namespace={charts.CONSUMERS}", "get", "serviceaccounts", "--output=name").split()
+    assert {"serviceaccount/sluice-consumer", "serviceaccount/sluice-executor"} <= set(accounts)
+
+
+def test_helm_takes_over_what_kubectl_installed(kubectl: Kubectl, kubeconfig: Path, manifest: Path, helm: str) -> None:
+    """Who begins with install.yaml comes to Helm later without taking anything down."""
+    accounts = ("get", "serviceaccounts,crds,deployments", "--all-namespaces", "--output=jsonpath={.items[*].metadata.uid}")
+    before = set(kubectl(*accounts).split())
+    where = (f"--namespace={charts.NAMESPACE}", f"--kubeconfig={kubeconfig}")
+    chart = manifest.with_name(f"sluice-{VERSION}.tgz")
+    run(helm, "upgrade", "--install", charts.RELEASE, str(chart), "--take-ownership", "--set=consumer.namespaces={default}", *where)
+    assert set(kubectl(*accounts).split()) == before
