@@ -125,7 +125,9 @@ def gitops(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[G
     repository.git("init", "--quiet", "--initial-branch=main")
     shutil.copytree(CHART, repository.folder / "charts" / "sluice")
     repository.commit("Add the chart")
-    shown = bench.cluster.helm("template", RELEASE, str(CHART), "--set=argocd.customizations=true", "--kube-version=1.34.0", "--show-only=templates/argocd.yaml")
+    shown = bench.cluster.helm(
+        "template", RELEASE, str(CHART), "--set=argocd.customizations=true", "--kube-version=1.34.0", "--show-only=templates/argocd.yaml"
+    )
     try:
         with argocd.running(bench.cluster, yaml.safe_load(shown)["data"]) as argo:
             yield GitOps(bench, argo, repository)

@@ -185,7 +185,7 @@ def _programs(cluster: KindCluster, inside: tuple[str, ...], links: Path, home: 
     commands = {
         "redis-server": ("--bind", LOOPBACK, "--port", str(REDIS), "--save", "", "--appendonly", "no"),
         "argocd-repo-server": (f"--address={LOOPBACK}", f"--port={REPO_SERVER}", f"--metrics-address={LOOPBACK}", "--disable-tls", store),
-        "argocd-application-controller": (*over, *reader, store, "--self-heal-timeout-seconds=1"),
+        "argocd-application-controller": (*over, *reader, store, "--self-heal-timeout-seconds=1", "--persist-resource-health"),
         "argocd-server": (
             *over, *reader, store, f"--address={LOOPBACK}", f"--port={SERVER}", f"--metrics-address={LOOPBACK}", "--insecure", "--disable-auth",
             "--dex-server=",
