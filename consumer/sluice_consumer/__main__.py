@@ -1,27 +1,34 @@
-"""`python -m sluice_consumer --config FILE [--master local[2]] [--until-tip]`: runs a consumer, in a pod or on a laptop; `… dev`: on emulators."""
+"""`python -m sluice_consumer --config FILE [--master local[2]] [--until-tip]`: runs a consumer, in a pod or on a laptop.
+
+With `--check` it only looks whether one could start. `… dev` runs one on emulators.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
 from sluice_checkpoints.errors import SluiceError
 from sluice_checkpoints.protocol.lease import Watcher
 from sluice_consumer import logs
-from sluice_consumer.config import Config, configuration
-from sluice_consumer.process import child_process, entrypoint_check, pod, source, supervisor, wiring
+from sluice_consumer.checks import report
+from sluice_consumer.checks import run as checks
+from sluice_consumer.checks.facts import SECONDS, StartFacts
+from sluice_consumer.config import Config
+from sluice_consumer.process import child_process, pod, source, supervisor, wiring
 from sluice_consumer.process.ending import Interrupted, ending_of
 from sluice_consumer.process.supervisor import Stopped, Supervisor
 
 
 def supervise(config: Config, arguments: list[str]) -> int:
     """Runs one epoch and returns its exit code."""
-    entrypoint_check.check(config.pipeline.entrypoint)
     here = pod.from_environment()
     reporter = pod.Reporter(pod.PodAnnotations(here) if here else None)
     reporter.update(phase="Starting")
@@ -43,31 +50,66 @@ def _announce(reporter: pod.Reporter) -> Callable[[float], None]:
     return announce
 
 
-MASTER = click.option("--master", help="Spark master; default: sparkConf's spark.master, else local[2]")
-UNTIL_TIP = click.option("--until-tip", is_flag=True, help="stop, drained, once everything that is in the stream was processed")
+RUNNING = (
+    click.option("--master", help="Spark master; default: sparkConf's spark.master, else local[2]"),
+    click.option("--until-tip", is_flag=True, help="stop, drained, once everything that is in the stream was processed"),
+    click.option("--check", "only_check", is_flag=True, help="only look whether a consumer can start; nothing is written, held or started"),
+    click.option("--json", "as_json", is_flag=True, help="with --check: print one JSON document on stdout"),
+    click.option("--check-seconds", type=click.FloatRange(0.1, 60), default=SECONDS, show_default=True, help="with --check: for each check"),
+)
+
+
+def _running(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of a command that runs a consumer."""
+    for option in reversed(RUNNING):
+        command = option(command)
+    return command
 
 
 @click.group(invoke_without_command=True)
 @click.option("--config", "path", type=click.Path(path_type=Path), help="configuration (JSON, docs/interfaces.md); required, but for `dev`")
-@MASTER
-@UNTIL_TIP
+@_running
 @click.pass_context
-def main(context: click.Context, path: Path | None, master: str | None, until_tip: bool) -> None:  # noqa: FBT001 - click passes flags so
-    """Runs a consumer until SIGTERM, which drains it."""
+def main(context: click.Context, /, path: Path | None, **options: Any) -> None:
+    """Runs a consumer until SIGTERM, which drains it.
+
+    Exit codes: 0 drained, or done · 65 refused: somebody has to act · 75 come again later · 76 another epoch took over · 1 anything else.
+    With --check: 0 a consumer can start · 65 it cannot, or a service does not answer.
+    """
     if context.invoked_subcommand is not None:
         return
     if path is None:
         raise click.UsageError("Missing option '--config'.")
-    consume(path, master, until_tip=until_tip)
+    check_or_consume(path, **options)
+
+
+def check_or_consume(path: Path, *, only_check: bool, check_seconds: float, as_json: bool, **options: Any) -> None:
+    """Runs a consumer, or looks whether one could."""
+    if only_check:
+        with tempfile.TemporaryDirectory() as scratch:
+            sys.exit(check(StartFacts(path, check_seconds, scratch=Path(scratch)), as_json=as_json))
+    if as_json:
+        raise click.UsageError("Option '--json' needs '--check'.")
+    consume(path, **options)
+
+
+def check(facts: StartFacts, *, as_json: bool) -> int:
+    """Prints what speaks against a start, and returns the exit code."""
+    results = list(checks.results(facts))
+    if as_json:
+        click.echo(report.as_json(results))
+    else:
+        report.show(results, report.console())
+    report.terminate(results)
+    return report.exit_code(results)
 
 
 @click.command()
 @click.option("--config", "path", type=click.Path(path_type=Path), required=True, help="configuration (JSON, docs/interfaces.md)")
-@MASTER
-@UNTIL_TIP
-def run(path: Path, master: str | None, until_tip: bool) -> None:  # noqa: FBT001 - click passes flags so
+@_running
+def run(path: Path, **options: Any) -> None:
     """Runs a consumer until SIGTERM, which drains it: `python -m sluice_consumer` under the name `sluice run`."""
-    consume(path, master, until_tip=until_tip)
+    check_or_consume(path, **options)
 
 
 @main.command()
@@ -83,13 +125,13 @@ def dev(entrypoint: str, file: Path | None, args: tuple[str, ...], shards: int, 
     sys.exit(program.run(entrypoint, file, args, shards=shards, interval=interval))
 
 
-def consume(path: Path, master: str | None, *, until_tip: bool) -> None:
+def consume(path: Path, *, master: str | None, until_tip: bool) -> None:
     """Runs one consumer, and ends this process with its exit code."""
     logs.configure()
     arguments = ["--config", str(path), *(["--master", master] if master else []), *(["--until-tip"] if until_tip else [])]
     try:
         source.take(os.environ)
-        code = supervise(configuration(path), arguments)
+        code = supervise(checks.before_start(path, os.environ), arguments)
     except SluiceError as error:
         unfinished = until_tip and isinstance(error, Stopped)
         code = supervisor.finish(ending_of(Interrupted(str(error)) if unfinished else error))

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from sluice_checkpoints.errors import Refused
 
@@ -227,12 +228,33 @@ def _bounds(config: Config) -> None:
         raise Refused(f"sparkConf.{odd[0]}: {config.spark_conf[odd[0]]!r} is not a string")
     if not config.stream.name or not config.stream.region:
         raise Refused(f"stream.{'region' if config.stream.name else 'name'}: empty")
+    _endpoint_bounds(config.stream)
     if not re.fullmatch(r"[\w.]+:\w+", config.pipeline.entrypoint):
         raise Refused(f"pipeline.entrypoint: {config.pipeline.entrypoint!r} is not of the form module:function")
     if config.on_error:
         _on_error_bounds(config.on_error)
         _dead_letter_bounds(config.on_error.dead_letter, config.stream)
     _ = config.start.millis  # refused here, not when the first batch starts
+
+
+def _endpoint_bounds(stream: StreamConfig) -> None:
+    for key, endpoint in (("kinesisEndpoint", stream.kinesis_endpoint), ("dynamodbEndpoint", stream.dynamodb_endpoint)):
+        if endpoint and not is_address(endpoint):
+            raise Refused(f"stream.{key}: {endpoint!r} is no address of a service; write it with its scheme, as in {_with_scheme(endpoint)}")
+
+
+def is_address(url: str) -> bool:
+    """Whether a service can be called there: scheme `http` or `https`, a host, and a port if one is given."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0 and url.isascii() and not re.search(r"\s", url)
+    except ValueError:
+        return False
+
+
+def _with_scheme(endpoint: str) -> str:
+    wanted = f"http{'s' * ('amazonaws.com' in endpoint)}://{endpoint.strip().lstrip('/')}"
+    return wanted if "://" not in endpoint and is_address(wanted) else "http://localhost:4566"
 
 
 def _on_error_bounds(on_error: OnErrorConfig) -> None:

@@ -13,6 +13,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark import SparkContext
@@ -20,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Fenced, Refused, SluiceError
 from sluice_checkpoints.protocol.lease import TakenLease, Watcher, take_over
+from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer import config as configs
 from sluice_consumer import logs
 from sluice_consumer.config import Config
@@ -27,7 +29,7 @@ from sluice_consumer.process import pod, supervisor, wiring
 from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.supervisor import Heartbeats
 from sluice_consumer.spark import conf
-from sluice_consumer.spark.engine import load
+from sluice_consumer.spark.entrypoint import load
 
 INTERVAL, FAILURES = "spark.executor.heartbeatInterval", "spark.executor.heartbeat.maxFailures"
 SPARK_INTERVAL, SPARK_FAILURES = "10s", 60  # Spark's defaults
@@ -68,14 +70,34 @@ def run(
         _run(spark, parsed, drain or threading.Event(), until_tip=until_tip)
 
 
+@dataclass
+class EpochEnd:
+    """Whether the lease of an epoch may be released when it ends.
+
+    Attributes:
+        quiet: whether no task of it can still be working. Before there is an engine, none has begun.
+    """
+
+    quiet: Callable[[], bool] = lambda: True
+
+    def release(self, store: CheckpointStore, taken: TakenLease, heart: Heartbeats) -> None:
+        """Releases, if it may."""
+        if self.quiet() and heart.clock() >= heart.keep_promise_until:
+            store.release(taken.epoch)
+
+
 def _run(spark: SparkSession, config: Config, stop: threading.Event, *, until_tip: bool) -> None:
     store = supervisor.open_table(config)
     taken = take_over(store, supervisor.claim(config), Watcher(notify=notify))
-    heart = Heartbeats.of(taken, config, wiring.beating_store(config))
-    with _beating(spark, heart, stop):
-        clean = _work(spark, config, taken, (heart, stop), until_tip=until_tip)
-    if clean and heart.clock() >= heart.keep_promise_until:
-        store.release(taken.epoch)
+    heart, end = Heartbeats.of(taken, config, wiring.beating_store(config)), EpochEnd()
+    try:
+        with _beating(spark, heart, stop):
+            _work(spark, config, taken, (heart, stop, end), until_tip=until_tip)
+    except Refused:
+        with contextlib.suppress(SluiceError):  # the refusal is what counts; a lease that is not released runs out
+            end.release(store, taken, heart)
+        raise
+    end.release(store, taken, heart)
 
 
 def notify(seconds: float) -> None:
@@ -83,14 +105,14 @@ def notify(seconds: float) -> None:
     logs.say(f"the lease was not released: watching it for {seconds:.0f} s before taking it")
 
 
-def _work(spark: SparkSession, config: Config, taken: TakenLease, epoch: tuple[Heartbeats, threading.Event], *, until_tip: bool) -> bool:
-    """Whether it ended cleanly: no task of this epoch can still be working."""
-    heart, stop = epoch
+def _work(spark: SparkSession, config: Config, taken: TakenLease, epoch: tuple[Heartbeats, threading.Event, EpochEnd], *, until_tip: bool) -> None:
+    heart, stop, end = epoch
     work = Session(config, WorkLease(taken.epoch, taken.how, taken.wait_out_millis), pod.Reporter(None), stop)
     try:
         work.begin(in_pod=False)
         work.wait_out()
         engine = work.engine(spark)
+        end.quiet = engine.quiet
         work.loop(engine, until_tip=until_tip)
     except Exception as error:
         raise_if_lost(heart, error)
@@ -101,7 +123,6 @@ def _work(spark: SparkSession, config: Config, taken: TakenLease, epoch: tuple[H
     finally:
         work.close()
     raise_if_lost(heart)
-    return engine.quiet()
 
 
 def raise_if_lost(heart: Heartbeats, error: Exception | None = None) -> None:

@@ -19,6 +19,8 @@ from pyspark.sql import SparkSession
 from sluice_checkpoints.errors import Refused
 
 log = logging.getLogger(__name__)
+ATOMIC = ("file", "hdfs")
+"""Schemes of the file systems that `of` knows."""
 
 
 class Folders(Protocol):
@@ -143,7 +145,12 @@ def of(spark: SparkSession, path: str, named: str) -> Folders:
         return LocalFolders()
     if scheme == "hdfs":
         return HadoopFolders(jvm, configuration, uri if uri.getScheme() else default)
-    raise Refused(
+    raise not_atomic(named, path, scheme)
+
+
+def not_atomic(named: str, path: str, scheme: str) -> Refused:
+    """That the rename of a file system is not known to be one step."""
+    return Refused(
         f"{named}: {path}: Sluice does not know {scheme}:// to rename a folder in one step; readers could see a part of a batch, or two attempts "
         "of it. Name a folder on hdfs:// or file:// (a disk that all pods mount), or write with a function of your own: "
         'batch.write.mode("overwrite") into a folder that is named by info.consumer and info.batch'

@@ -18,6 +18,7 @@ GROUPS = {
     "sim/operator": ("sim", "sim/operator", "operator"),
     "sim": ("sim",),
     "contract/checkpoints": ("contract/checkpoints", "checkpoints"),
+    "contract/checks": ("contract/checks",),
     "contract/kcl": ("contract/kcl",),
     "contract/kinesis": ("contract/kinesis", "consumer"),
     "contract/sinks": ("contract/sinks", "contract/spark", "consumer"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -151,3 +152,35 @@ def test_what_is_no_json_object_is_refused(text: str) -> None:
     """The message says that it is the configuration."""
     with pytest.raises(Refused, match="the configuration"):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "example"),
+    [
+        ("localhost:4567", "http://localhost:4567"),
+        ("kinesis.eu-west-1.amazonaws.com", "https://kinesis.eu-west-1.amazonaws.com"),
+        ("//localhost:1", "http://localhost:1"),
+        ("ftp://localhost", "http://localhost:4566"),
+        ("http://", "http://localhost:4566"),
+        ("http://a:99999", "http://localhost:4566"),
+        ("http://a b", "http://localhost:4566"),
+    ],
+)
+@pytest.mark.parametrize("key", ["kinesisEndpoint", "dynamodbEndpoint"])
+def test_an_endpoint_that_cannot_be_called_is_refused_with_one_that_can(key: str, endpoint: str, example: str) -> None:
+    """It was a KeyError in the middle of a start."""
+    with pytest.raises(Refused, match=rf"^stream\.{key}: .* is no address of a service; write it with its scheme, as in {re.escape(example)}$"):
+        parse(changed(f"stream.{key}", endpoint))
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["http://localhost:4567", "https://vpce-1.kinesis.eu-west-1.vpce.amazonaws.com", "http://[::1]:4567/", "HTTP://a"]
+)
+def test_an_endpoint_that_can_be_called_is_taken(endpoint: str) -> None:
+    """As it was written; nothing means AWS's own."""
+    document = {
+        "stream": {"name": "s", "region": "r", "kinesisEndpoint": endpoint},
+        "checkpoints": {"table": "abc"},
+        "pipeline": {"entrypoint": "m:f"},
+    }
+    assert parse(json.dumps(document)).stream.kinesis_endpoint == endpoint

@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 PAUSE, SHORT_PAUSE = 10.0, 0.5  # seconds from one attempt to the next, while there are valid credentials and while there are none
 PATIENCE = 1.0  # seconds that a call without valid credentials waits for an attempt
 CAUSE = "Credentials"  # for metrics
+MISSING = "no AWS credentials were found; give the pod's service account a role, or set AWS_ACCESS_KEY_ID"
 
 Load = Callable[[], boto.Credentials | None]
 
@@ -115,5 +116,5 @@ class Credentials:
     def _loaded(self) -> boto.Credentials:
         source = self._load()
         if source is None:
-            raise Refused("no AWS credentials were found; give the pod's service account a role, or set AWS_ACCESS_KEY_ID")
+            raise Refused(MISSING)
         return source

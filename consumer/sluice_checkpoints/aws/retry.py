@@ -5,6 +5,7 @@ Clock, sleep and dice are arguments, so that tests and simulations run in virtua
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from collections.abc import Callable
@@ -14,6 +15,9 @@ from typing import Protocol, TypeVar
 from sluice_checkpoints.errors import ServiceUnavailable
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
+SAY_SECONDS = 10.0  # from one line about a call that does not succeed to the next
+NO_ANSWER = "NoAnswer"
 
 
 # Credentials that expired may be renewed before the next try, also by another program: a pod's agent, or the writer of a credentials file.
@@ -42,7 +46,7 @@ class Again(Exception):
         cause: the service's error code, or a word of ours where there is none; for metrics.
     """
 
-    def __init__(self, reason: str, wait: float = 0.0, cause: str = "NoAnswer") -> None:
+    def __init__(self, reason: str, wait: float = 0.0, cause: str = NO_ANSWER) -> None:
         super().__init__(reason)
         self.wait, self.cause = wait, cause
 
@@ -100,7 +104,7 @@ class Patience:
         Raises:
             ServiceUnavailable: it still did at the limit; `what` names the call in the message.
         """
-        start, tries, operation = self.clock(), 0, what.partition(" ")[0]
+        start, tries, operation, said = self.clock(), 0, what.partition(" ")[0], 0.0
         while True:
             self.listener.called(operation)
             try:
@@ -108,7 +112,37 @@ class Patience:
             except Again as again:
                 pause = max(again.wait, self.dice() * min(self.cap, self.first * 2**tries))
                 tries += 1
-                if self.clock() + pause - start > self.limit:
+                waited = self.clock() - start
+                if waited + pause > self.limit:
                     raise ServiceUnavailable(f"{what}: no success in {tries} tries over {self.limit:g} s: {again}") from again
+                if worth_saying(tries, waited - said, again.cause):
+                    log.warning("%s: no success in %d tries over %.0f s, of %g s: %s", what, tries, waited, self.limit, again)
+                    said = waited
                 self.listener.again(operation, again.cause)
                 self.sleep(pause)
+
+
+def worth_saying(tries: int, seconds: float, cause: str) -> bool:
+    """Whether a person is told of a failed try now: at the second one in a row without an answer, then every `SAY_SECONDS`.
+
+    A single lost connection passes unsaid, and so does throttling that is soon over.
+
+    Args:
+        tries: that failed in a row.
+        seconds: since the last line, or since the first try.
+        cause: see `Again`.
+    """
+    return (tries == 2 and cause == NO_ANSWER) or seconds >= SAY_SECONDS
+
+
+class Once(Patience):
+    """No patience: one try, and its `Again` is the caller's."""
+
+    def call(self, what: str, attempt: Callable[[], T]) -> T:
+        """See `Patience.call`.
+
+        Raises:
+            Again: it may succeed later.
+        """
+        self.listener.called(what.partition(" ")[0])
+        return attempt()

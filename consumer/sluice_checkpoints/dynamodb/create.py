@@ -70,7 +70,7 @@ class DynamoTargets:
     def identity(self, name: str) -> str | None:
         """Which table this name means now: another one after a restore, a replication to another region, or a deletion. None: there is none."""
         found = self._describe(name)
-        return None if found is None else f"{found['TableArn']}@{found.get('TableId') or round(found['CreationDateTime'].timestamp() * 1000)}"
+        return None if found is None else identity_of(found, found["CreationDateTime"].timestamp())
 
     def ensure(self, name: str) -> PreparedTarget:
         """See `Targets.ensure`."""
@@ -102,13 +102,7 @@ class DynamoTargets:
             if error.response["Error"]["Code"] == NOT_FOUND:
                 return None
             raise
-        found = key_schema(reply["Table"])
-        if found != self._key:
-            wanted = ", ".join(map(str, self._key))
-            raise Refused(f"target table {name} has the key schema ({', '.join(map(str, found))}), not ({wanted}): it is another program's table")
-        if reply["Table"]["TableStatus"] == "DELETING":
-            raise Refused(f"target table {name} is being deleted; give this migration a name that was never used")
-        return dict(reply["Table"])
+        return usable(reply["Table"], self._key)
 
     def _create(self, name: str) -> None:
         request = {
@@ -163,3 +157,23 @@ class DynamoTargets:
 
     def _call(self, what: str, name: str, call: Callable[[], Any]) -> Any:
         return self._patience.call(f"{what} of target table {name}", lambda: attempt(call))
+
+
+def usable(table: Wire, key: KeySchema = KEY) -> Wire:
+    """A table's description (DescribeTable), if the table may be a target.
+
+    Raises:
+        Refused: it has another key schema, or is being deleted.
+    """
+    name, found = table["TableName"], key_schema(table)
+    if found != key:
+        wanted = ", ".join(map(str, key))
+        raise Refused(f"target table {name} has the key schema ({', '.join(map(str, found))}), not ({wanted}): it is another program's table")
+    if table["TableStatus"] == "DELETING":
+        raise Refused(f"target table {name} is being deleted; give this migration a name that was never used")
+    return dict(table)
+
+
+def identity_of(table: Wire, created: float) -> str:
+    """Which table a description is of; `created`: epoch seconds, for services that give tables no id."""
+    return f"{table['TableArn']}@{table.get('TableId') or round(created * 1000)}"

@@ -1,6 +1,7 @@
 """The calls that a batch makes on its table, as boto3's client has them, at a fraction of its CPU.
 
-Only the operations, parameters and errors that `dynamodb.table.DynamoTable` knows: everything else (tables, backups, other systems' rows) is boto3's.
+Only the operations, parameters and errors that `dynamodb.table.DynamoTable` knows, and DescribeTable for the check before a start. Everything else
+(tables, backups, other systems' rows) is boto3's.
 The service's JSON is boto3's low-level one but for binary values, which a checkpoint table has none of.
 """
 
@@ -47,6 +48,10 @@ class DynamoHttp:
     def scan(self, **request: Any) -> Values:
         """Scan, one page."""
         return self._call("Scan", request)
+
+    def describe_table(self, **request: Any) -> Values:
+        """DescribeTable. Times are epoch seconds, unlike boto3's."""
+        return self._call("DescribeTable", request)
 
     def put_item(self, **request: Any) -> Values:
         """PutItem."""

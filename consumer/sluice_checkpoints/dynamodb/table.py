@@ -16,7 +16,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError, CredentialRetrievalError, HTTPClientError, NoCredentialsError
 from botocore.exceptions import ConnectionError as BotoConnectionError
 
-from sluice_checkpoints.aws.credentials import unavailable
+from sluice_checkpoints.aws.credentials import MISSING, unavailable
 from sluice_checkpoints.aws.retry import EXPIRED_ADVICE, EXPIRED_TOKEN, Again, Patience
 from sluice_checkpoints.errors import Refused, SluiceError
 from sluice_checkpoints.protocol.encoding import Expressions, Wire, item_from_wire, item_to_wire, to_wire
@@ -99,7 +99,7 @@ def attempt(call: Callable[[], Any]) -> Any:
     except (BotoConnectionError, HTTPClientError) as error:
         raise Again(str(error)) from error
     except NoCredentialsError as error:
-        raise Refused("no AWS credentials were found; give the pod's service account a role, or set AWS_ACCESS_KEY_ID") from error
+        raise Refused(MISSING) from error
 
 
 def _named(error: Exception) -> Exception | None:

@@ -23,11 +23,25 @@ def check(store: CheckpointStore, seen: ConsumerRow, table_id: str) -> None:
         return
     row = seen if seen.table_id is not None else store.consumer()
     if row is not None and row.table_id != table_id:
-        raise Refused(
-            f"checkpoints.table: {store.table.name} ({table_id}) is a copy of {row.table_id}, restored or replicated. Its batch numbers would come "
-            "again with other records, which a sink may skip. Stop the consumer of the original, then run: "
-            f"python -m sluice_checkpoints adopt --table {store.table.name} --region REGION. The consumer continues from the copy's positions"
-        )
+        raise _copy(store.table.name, row, table_id)
+
+
+def look(table: str, row: ConsumerRow, table_id: str) -> None:
+    """The same without a write: a row that names no table passes.
+
+    Raises:
+        Refused: it is a copy.
+    """
+    if row.table_id not in {None, table_id}:
+        raise _copy(table, row, table_id)
+
+
+def _copy(table: str, row: ConsumerRow, table_id: str) -> Refused:
+    return Refused(
+        f"checkpoints.table: {table} ({table_id}) is a copy of {row.table_id}, restored or replicated. Its batch numbers would come "
+        "again with other records, which a sink may skip. Stop the consumer of the original, then run: "
+        f"python -m sluice_checkpoints adopt --table {table} --region REGION. The consumer continues from the copy's positions"
+    )
 
 
 def adopt(store: CheckpointStore, table_id: str, token: Callable[[], str]) -> tuple[ConsumerRow, ConsumerRow]:

@@ -103,9 +103,18 @@ def _read(store: CheckpointStore) -> ConsumerRow:
     row = store.consumer()
     if row is None:
         raise ProtocolViolation(f"table {store.table.name} has no consumer row: it was not bootstrapped or migrated")
-    if row.state != ACTIVE:
-        raise Refused(f"table {store.table.name} is {row.state}: no driver starts on it again; migrate it into a new table")
+    check_state(store.table.name, row)
     return row
+
+
+def check_state(table: str, row: ConsumerRow) -> None:
+    """Makes sure that a driver may work on the table.
+
+    Raises:
+        Refused: it was exported to another system.
+    """
+    if row.state != ACTIVE:
+        raise Refused(f"table {table} is {row.state}: no driver starts on it again; migrate it into a new table")
 
 
 def take_over(store: CheckpointStore, claim: LeaseRequest, watcher: Watcher) -> TakenLease:

@@ -22,7 +22,7 @@ from sluice_consumer.dev.emulator import CREDENTIALS, emulators
 from sluice_consumer.dev.feeder import Feeder
 from sluice_consumer.dev.reload import UserModules
 from sluice_consumer.process import entrypoint_check
-from sluice_consumer.spark.engine import load
+from sluice_consumer.spark.entrypoint import load
 from sluice_consumer.spark.local_session import local_session
 
 REGION, TABLE = CREDENTIALS["AWS_DEFAULT_REGION"], "dev-sluice"

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 from pybase64 import b64decode
 
+from sluice_checkpoints.errors import Refused
 from sluice_consumer.kinesis import cbor
 from sluice_consumer.kinesis.client import Records
+
+ENCODING = "SLUICE_KINESIS_ENCODING"
+"""The environment variable that names the format of records: `cbor` (default) or `json`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +55,16 @@ def columns(records: list[dict[str, Any]]) -> Records:
 
 JSON = Codec("application/x-amz-json-1.1", orjson.dumps, decode)
 CBOR = Codec(cbor.CONTENT_TYPE, cbor.encode, cbor.decode)
+
+
+def chosen(environment: Mapping[str, str] = os.environ) -> Codec:
+    """The format that the environment asks for.
+
+    Raises:
+        Refused: it names none.
+    """
+    asked = environment.get(ENCODING) or "cbor"
+    found = {"cbor": CBOR, "json": JSON}.get(asked.lower())
+    if found is None:
+        raise Refused(f"{ENCODING}: {asked!r} is neither cbor nor json")
+    return found

@@ -16,6 +16,7 @@ ADVICE = {
     "KMSAccessDeniedException": "the pod's role needs kms:Decrypt on the stream's key",
     "InvalidSignatureException": "check the credentials and this machine's clock",
     "UnrecognizedClientException": "check the credentials",
+    "403": "check the credentials",  # of an emulator or a proxy, without a code of Kinesis'
 }
 
 
@@ -69,4 +70,5 @@ def failure(reply: Failure) -> Exception:
     if reply.status >= 500 or reply.code in KINESIS_TRANSIENT or ahead:
         advice = f"; {EXPIRED_ADVICE}" if reply.code == EXPIRED_TOKEN else ""
         return Again(reply.text + advice, cause=reply.code or f"HTTP {reply.status}")
-    return Refused("; ".join(part for part in (f"Kinesis refuses the call: {reply.text}", ADVICE.get(reply.code)) if part))
+    told = (f"Kinesis refuses the call: {reply.text}", ADVICE.get(reply.code or str(reply.status)))
+    return Refused("; ".join(part for part in told if part))

@@ -2,7 +2,7 @@
 
 boto3's `get_records` costs several times the CPU of everything else in a task (docs/performance.md), so it is not on this path. Connections,
 credentials and pacing are shared by all shards that a process reads. Records are asked for in CBOR, as the Java SDK does; a service that does not
-speak it (emulators) is asked in JSON from then on.
+speak it (emulators) is asked in JSON from then on. The environment may ask for JSON from the first call on (`codec.chosen`).
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from sluice_checkpoints.aws.signed_http import Service, SignedHttp
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.rows import Child
 from sluice_consumer.kinesis.client import IteratorExpired, Page, iterator_type
-from sluice_consumer.kinesis.codec import CBOR, JSON, Codec
+from sluice_consumer.kinesis.codec import CBOR, ENCODING, JSON, Codec, chosen
 from sluice_consumer.kinesis.failures import EXPIRED, Failure, UnsupportedEncoding, failure
 from sluice_consumer.kinesis.pacing import Pacer
 
 log = logging.getLogger(__name__)
 KINESIS = Service("kinesis", "Kinesis_20131202.")
 CONNECTIONS = 32
+SWITCH = f"{ENCODING}=json asks so from the first call on"
 WAITS = TimeLimits(connect=5.0, read=15.0)  # a reply of 10 MiB takes a second or two
 
 
@@ -98,7 +99,7 @@ class HttpKinesis:
         try:
             reply = self._call("GetRecords", shard_id, ask, self._codec)
         except UnsupportedEncoding as why:
-            log.warning("%s is asked in JSON from now on: %s", self._address.name, why)
+            log.warning("stream %s: the service does not speak CBOR (%s): it is asked in JSON from now on; %s", self._address.name, why, SWITCH)
             self._codec = JSON
             reply = self._call("GetRecords", shard_id, ask, JSON)
         page = _page(reply)
@@ -159,5 +160,9 @@ def _patience(address: StreamAddress, listener: Listener = NO_LISTENER) -> Patie
 
 @functools.cache
 def connect(address: StreamAddress, listener: Listener = NO_LISTENER) -> HttpKinesis:
-    """The client of a stream; one a process, address and listener."""
-    return HttpKinesis(address, *_shared(address.region, address.endpoint), _patience(address, listener))
+    """The client of a stream; one a process, address and listener.
+
+    Raises:
+        Refused: see `codec.chosen`.
+    """
+    return HttpKinesis(address, *_shared(address.region, address.endpoint), _patience(address, listener), chosen())

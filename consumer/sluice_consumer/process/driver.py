@@ -21,7 +21,7 @@ from typing import Any
 import click
 from pyspark.sql import SparkSession
 
-from sluice_checkpoints.errors import ServiceUnavailable, SluiceError
+from sluice_checkpoints.errors import Refused, ServiceUnavailable, SluiceError
 from sluice_checkpoints.protocol.store import Epoch
 from sluice_consumer import logs, sinks
 from sluice_consumer.config import Config, configuration
@@ -105,11 +105,11 @@ class Driver:
         return self._worked_off(work, engine)
 
     def _worked_off(self, work: Session, engine: SparkEngine) -> Ending:
-        """Batches until SIGTERM, until the tip, or until `process` asks for its batch later."""
+        """Batches until SIGTERM, the tip, a refusal, or until `process` asks for its batch later. The last two need not keep the lease, either."""
         try:
             work.loop(engine, until_tip=self._until_tip)
-        except NotNow as later:
-            return dataclasses.replace(ending_of(later), quiet=engine.quiet())
+        except (NotNow, Refused) as error:
+            return dataclasses.replace(ending_of(error), quiet=engine.quiet())
         return self._drained(quiet=engine.quiet())
 
     def _drained(self, *, quiet: bool) -> Ending:

@@ -1,7 +1,7 @@
 """Finds a mistyped `pipeline.entrypoint` without running it, before there is a table, a lease or a Spark session.
 
-The driver imports the module once, when Spark runs: a column at its top level (`F.col("id")`) needs a session, and what an import does must not be
-done twice. So here its source is only found and read. What cannot be judged so is left to that import.
+The driver imports the module, when Spark runs: a column at its top level (`F.col("id")`) needs a session. Here its source is only found and read.
+What cannot be judged so is left to an import: one that is tried in another process before a start (`checks.importing`), and the driver's.
 """
 
 from __future__ import annotations
@@ -13,31 +13,32 @@ from importlib.abc import InspectLoader
 from importlib.machinery import ModuleSpec
 
 from sluice_checkpoints.errors import Refused
+from sluice_consumer.spark.entrypoint import ENTRYPOINT
 
 # Names that a module gets in other ways than by a definition, an assignment or an import.
 UNKNOWN_NAMES = re.compile(r"import\s*\(?\s*\*|__getattr__|globals\(|\bvars\(|\bexec\(|\bsetattr\(|\bglobal\b|sys\.modules|__path__")
 
 
-def check(entrypoint: str) -> None:
+def check(entrypoint: str, field: str = ENTRYPOINT) -> None:
     """Makes sure that there is such a module, and such a name in it, as far as that can be seen from its source.
 
     Raises:
         Refused: there is none, or the source is no Python.
     """
     module, _, name = entrypoint.partition(":")
-    spec = _find(entrypoint, module)
+    spec = _find(f"{field}: {entrypoint}", module)
     source = _source(spec) if spec else None
     if spec is None or source is None or UNKNOWN_NAMES.search(source):
         return
     try:
         names = symtable.symtable(source, spec.origin or module, "exec")
     except SyntaxError as error:
-        raise Refused(f"pipeline.entrypoint: {entrypoint}: {error.msg} in {spec.origin}, line {error.lineno}") from error
+        raise Refused(f"{field}: {entrypoint}: {error.msg} in {spec.origin}, line {error.lineno}") from error
     if not _binds(names, name):
-        raise Refused(f"pipeline.entrypoint: module {module} has no {name}")
+        raise Refused(f"{field}: module {module} has no {name}")
 
 
-def _find(entrypoint: str, module: str) -> ModuleSpec | None:
+def _find(named: str, module: str) -> ModuleSpec | None:
     """Finds a module below packages that are not imported, unlike `importlib.util.find_spec`; None where a package may make it up."""
     spec: ModuleSpec | None = None
     parts = module.split(".")
@@ -48,7 +49,7 @@ def _find(entrypoint: str, module: str) -> ModuleSpec | None:
             source = _source(package) if package else ""
             if source is None or UNKNOWN_NAMES.search(source):
                 return None
-            raise Refused(f"pipeline.entrypoint: {entrypoint}: there is no module {name}; is it in the image?")
+            raise Refused(f"{named}: there is no module {name}; is it in the image?")
     return spec
 
 

@@ -29,7 +29,8 @@ from sluice_consumer.process.dead_letters import FIELD
 from sluice_consumer.process.ending import ending_of, report
 from sluice_consumer.sinks import edge, stores
 from sluice_consumer.sinks.stores import HadoopStore
-from sluice_consumer.spark.engine import load, prepare
+from sluice_consumer.spark.engine import prepare
+from sluice_consumer.spark.entrypoint import load
 from sluice_consumer.spark.jobs import Jobs
 from sluice_consumer.spark.schema import SCHEMA
 from sluice_consumer.spark.status import SparkStatus

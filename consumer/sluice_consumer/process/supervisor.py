@@ -26,7 +26,7 @@ from sluice_checkpoints.stream.model import StreamCatalog
 from sluice_consumer import logs
 from sluice_consumer.batches import bootstrap
 from sluice_consumer.batches.consumer import check_identity
-from sluice_consumer.config import Config
+from sluice_consumer.config import Config, MigrateFromConfig
 from sluice_consumer.process import wiring
 from sluice_consumer.process.child_process import end_group, pass_on
 from sluice_consumer.process.ending import Ending, decoded, report
@@ -126,19 +126,45 @@ def prepare(config: Config, store: CheckpointStore, catalog: StreamCatalog) -> N
         Refused: another stream's table, or a migration was asked for and has not been completed.
     """
     identity = catalog.describe()
+    check_migration(config, store)
     consumer = store.consumer()
-    if config.migrate_from is not None:
-        row = store.migration()
-        if row is None or row.state != "COMPLETE" or row.source != config.migrate_from.table:
-            found = "none" if row is None else f"{row.state} from {row.source}"
-            raise Refused(f"migrateFrom.table: {store.table.name} holds no complete migration of {config.migrate_from.table} (found: {found})")
-    elif consumer is None:
+    if config.migrate_from is None and consumer is None:
         seed = bootstrap.Seed(secrets.token_hex(4), secrets.token_hex(8), identity, catalog.list_shards())
         bootstrap.prepare(store, seed, config.start)
         consumer = store.consumer()
     if consumer is None:
-        raise Refused(f"checkpoints.table: {store.table.name} is the target of a migration that is not complete")
+        raise unfinished(store)
     check_identity(consumer, identity)
+
+
+def check_migration(config: Config, store: CheckpointStore) -> None:
+    """Makes sure that a migration that was asked for is complete. Only reads.
+
+    Raises:
+        Refused: it is not.
+    """
+    if config.migrate_from is None:
+        return
+    row = store.migration()
+    if row is None or row.state != "COMPLETE" or row.source != config.migrate_from.table:
+        found = "none" if row is None else f"{row.state} from {row.source}"
+        raise Refused(
+            f"migrateFrom.table: {store.table.name} holds no complete migration of {config.migrate_from.table} (found: {found}); "
+            f"{migrate_command(config, config.migrate_from)}"
+        )
+
+
+def unfinished(store: CheckpointStore) -> Refused:
+    """That a table without a consumer is a migration's."""
+    return Refused(f"checkpoints.table: {store.table.name} is the target of a migration that is not complete")
+
+
+def migrate_command(config: Config, source: MigrateFromConfig) -> str:
+    """What to run where a migration is missing. In a cluster the operator's Job does it."""
+    return (
+        f"outside of a cluster, run: python -m sluice_checkpoints migrate --source {source.table} --stream {config.stream.name} "
+        f"--target {config.checkpoints.table} --region {config.stream.region}"
+    )
 
 
 def open_table(config: Config, *, made: bool = False) -> CheckpointStore:

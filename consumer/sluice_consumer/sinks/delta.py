@@ -39,7 +39,7 @@ class Delta:
             SinkUnavailable: the store does not answer.
         """
         given = options.known(args, *OWN)
-        table, asked, create = _target(given), options.rows(given), options.create(given)
+        table, asked, create = target(given), options.rows(given), options.create(given)
         rows.check(spark, asked)
         require(spark)
         with told(table.field, table.place):
@@ -53,7 +53,7 @@ class Delta:
             Refused, SinkUnavailable: see `prepare`; or the rows do not fit the table. Else what Spark raises. Nothing is added then.
         """
         args = options.known(given or info.args, *OWN)
-        table, asked, spark = _target(args), options.rows(args), batch.sparkSession
+        table, asked, spark = target(args), options.rows(args), batch.sparkSession
         made = rows.rows(batch, asked)
         with told(table.field, table.place), rows.file_size(spark, asked):
             if not table.exists(spark):
@@ -73,7 +73,12 @@ def _append(writer: DataFrameWriter, made: DataFrame, table: DeltaTable) -> None
         raise
 
 
-def _target(args: Mapping[str, Any]) -> DeltaTable:
+def target(args: Mapping[str, Any]) -> DeltaTable:
+    """The table that the options name.
+
+    Raises:
+        Refused: none, or two.
+    """
     named = [name for name in ("path", "table") if args.get(name)]
     if len(named) != 1:
         raise Refused(f"pipeline.args: the delta sink needs one of path and table, and was given {' and '.join(named) or 'none'}")

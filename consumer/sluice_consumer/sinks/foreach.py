@@ -34,6 +34,7 @@ class Part:
     args: dict[str, Any]
 
 
+EXAMPLE = "as in my_module:upsert"
 Function = Callable[[Rows, Part], None]
 
 
@@ -50,7 +51,7 @@ class Foreach:
         Raises:
             Refused: `args.function` is missing, or there is no such function.
         """
-        options.function(options.text(args, "function", "as in my_module:upsert"), "pipeline.args.function")
+        options.function(options.text(args, "function", EXAMPLE), "pipeline.args.function")
 
     def __call__(self, batch: DataFrame, info: BatchInfo, function: Function | None = None) -> None:
         """Calls the function for each shard of the batch that has rows.
@@ -58,7 +59,7 @@ class Foreach:
         Raises:
             Refused: see `prepare`. Else what the function raises, as Spark tells it; parts that were stored stay stored.
         """
-        called = function or options.function(options.text(dict(info.args), "function", "as in my_module:upsert"), "pipeline.args.function")
+        called = function or options.function(options.text(dict(info.args), "function", EXAMPLE), "pipeline.args.function")
         batch.mapInArrow(calls(called, (info.consumer, info.batch), dict(info.args)), COUNTED).count()
 
 

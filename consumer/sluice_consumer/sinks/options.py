@@ -13,7 +13,7 @@ from sluice_checkpoints.errors import Refused
 PARTITIONS = ("day", "hour")
 ROWS = ("decode", "schema", "keep", "transform", "partition", "fileBytes")
 """The options that all sinks know."""
-_FUNCTION = re.compile(r"[\w.]+:\w+")
+FUNCTION = re.compile(r"[\w.]+:\w+")
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def _keep(args: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _transform(args: Mapping[str, Any]) -> str | None:
     name = args.get("transform")
-    if name is not None and not (isinstance(name, str) and _FUNCTION.fullmatch(name)):
+    if name is not None and not (isinstance(name, str) and FUNCTION.fullmatch(name)):
         raise Refused(f"pipeline.args.transform: {name!r} is not of the form module:function")
     return name
 

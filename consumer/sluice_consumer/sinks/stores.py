@@ -126,10 +126,17 @@ def of(spark: SparkSession, root: str, field: str = "pipeline.args.path") -> Had
     jvm: Any = spark._jvm  # noqa: SLF001
     default = jvm.org.apache.hadoop.fs.FileSystem.getDefaultUri(spark._jsc.hadoopConfiguration())  # noqa: SLF001
     scheme = str(jvm.org.apache.hadoop.fs.Path(root).toUri().getScheme() or default.getScheme()).lower()
-    kind = {"file": DiskStore, "hdfs": RenamingStore, "s3a": S3Store}.get(scheme)
-    if kind is None:
-        raise Refused(f"{field}: {root}: Sluice does not know {scheme}:// to create a file only if there is none; use s3a://, hdfs:// or file://")
-    return kind(spark, root)
+    if scheme not in KINDS:
+        raise unconditional(field, root, scheme)
+    return KINDS[scheme](spark, root)
+
+
+KINDS: dict[str, type[HadoopStore]] = {"file": DiskStore, "hdfs": RenamingStore, "s3a": S3Store}
+
+
+def unconditional(field: str, root: str, scheme: str) -> Refused:
+    """That a file system is not known to create a file on a condition."""
+    return Refused(f"{field}: {root}: Sluice does not know {scheme}:// to create a file only if there is none; use s3a://, hdfs:// or file://")
 
 
 def _refused(store: HadoopStore, path: str, error: Py4JJavaError) -> bool:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Mapping
-from types import ModuleType
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from sluice_checkpoints.errors import Refused, SluiceError
+from sluice_checkpoints.errors import SluiceError
 from sluice_checkpoints.stream.model import StreamIdentity
 from sluice_consumer.batches import planner
 from sluice_consumer.batches.planner import BatchPlan
@@ -18,40 +16,14 @@ from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.spark.batch_reader import BatchRead
 from sluice_consumer.spark.data_source import OPTION, SluiceDataSource
+from sluice_consumer.spark.entrypoint import Process, load
 from sluice_consumer.spark.jobs import Jobs
 from sluice_consumer.spark.status import SparkStatus
 from sluice_consumer.spark.warmup import WarmUp
 
-Process = Callable[[DataFrame, BatchInfo], Any]
-
 
 class ProcessExited(SluiceError):
     """The function ended by `sys.exit` instead of returning: its batch is not committed."""
-
-
-def load(entrypoint: str) -> Process:
-    """The user's function. Needs no table, no lease and no Spark, so a wrong name can be refused before there are any.
-
-    Raises:
-        Refused: the module or the function is missing, the module cannot be imported, or the function cannot be called.
-    """
-    module, _, name = entrypoint.partition(":")
-    found = getattr(_module(entrypoint, module), name, None)
-    if found is None:
-        raise Refused(f"pipeline.entrypoint: module {module} has no {name}")
-    if not callable(found):
-        raise Refused(f"pipeline.entrypoint: {entrypoint} is no function")
-    process: Process = found
-    return process
-
-
-def _module(entrypoint: str, module: str) -> ModuleType:
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise Refused(f"pipeline.entrypoint: {entrypoint}: there is no module {error.name}; is it in the image?") from error
-    except (ImportError, SyntaxError) as error:
-        raise Refused(f"pipeline.entrypoint: {entrypoint}: module {module} cannot be imported: {type(error).__name__}: {error}") from error
 
 
 def prepare(process: Process, spark: SparkSession, args: Mapping[str, Any]) -> None:

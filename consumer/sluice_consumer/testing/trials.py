@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.pipelines import BatchInfo
-from sluice_consumer.spark.engine import Process, load
+from sluice_consumer.spark.entrypoint import Process, load
 from sluice_consumer.testing import batches, jvm_writes, python_writes, task_writes
 from sluice_consumer.testing.task_writes import TaskKill
 from sluice_consumer.testing.verdict import Killed, KillPoint, Miscount, ReplayVerdict, compared, counted

@@ -9,8 +9,10 @@ import pytest
 from reading.cbor import Style
 from reading.replies import DATE_MILLIS, PASSING, RECORD, Answer, Server, error, get_records, spoken
 
+from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.position import Position
 from sluice_consumer.kinesis.client import IteratorExpired, Records
+from sluice_consumer.kinesis.codec import CBOR, ENCODING, chosen
 from sluice_consumer.kinesis.http import HttpKinesis
 
 
@@ -92,3 +94,16 @@ class TestCbor:
         get_records(fluent)
         get_records(fluent)
         assert sum(slept) == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.parametrize(("value", "kind"), [("", "cbor-1.1"), ("cbor", "cbor-1.1"), ("JSON", "json-1.1")])
+def test_the_environment_names_the_format(value: str, kind: str) -> None:
+    """For emulators; nothing is CBOR."""
+    assert chosen({ENCODING: value}).content_type.endswith(kind)
+    assert chosen({}) is CBOR
+
+
+def test_a_format_that_nobody_knows_is_refused() -> None:
+    """By the name of the variable."""
+    with pytest.raises(Refused, match=f"^{ENCODING}: 'xml' is neither cbor nor json$"):
+        chosen({ENCODING: "xml"})

@@ -20,7 +20,8 @@ from click.testing import CliRunner
 from sluice_checkpoints import termination_log
 from sluice_checkpoints.errors import Fenced, Refused, ServiceUnavailable, SluiceError
 from sluice_consumer import __main__ as main_module
-from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
+from sluice_consumer.checks import run
+from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig, configuration
 from sluice_consumer.pipelines import NotNow
 from sluice_consumer.process import child_process, driver, supervisor
 from sluice_consumer.process.driver import Driver, attempt, finish
@@ -129,17 +130,22 @@ def test_only_a_run_that_reached_the_tip_ends_with_code_0(until_tip: bool, told:
     assert (ending.code, ending.quiet, ending.reason) == (code, quiet, "Interrupted" if code else "")
 
 
+@pytest.mark.parametrize(("error", "code"), [(NotNow("the sink is in maintenance"), 75), (Refused("there is no such table"), 65)])
 @pytest.mark.parametrize("quiet", [True, False])
-def test_a_process_that_asks_for_its_batch_later_lets_the_lease_be_released_if_nobody_works(quiet: bool) -> None:  # noqa: FBT001
-    """It is no failure (75), and the next epoch is given the same batch."""
+def test_a_process_that_asks_for_its_batch_later_or_refuses_lets_the_lease_be_released_if_nobody_works(
+    error: SluiceError,
+    code: int,
+    quiet: bool,  # noqa: FBT001
+) -> None:
+    """The next epoch is given the same batch, and begins at once."""
 
     def loop(_engine: object, *, until_tip: bool) -> None:
         assert not until_tip
-        raise NotNow("the sink is in maintenance")
+        raise error
 
     engine = cast("Any", SimpleNamespace(quiet=lambda: quiet))
     ending = made()._worked_off(cast("Any", SimpleNamespace(loop=loop)), engine)
-    assert (ending.code, ending.reason, ending.quiet) == (75, "NotNow", quiet)
+    assert (ending.code, ending.reason, ending.quiet) == (code, type(error).__name__, quiet)
 
 
 DRIVER = """
@@ -172,6 +178,7 @@ def test_a_run_that_is_stopped_before_it_began_has_not_reached_the_tip(
     more: list[str], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """0 would say that everything was processed."""
+    monkeypatch.setattr(run, "before_start", lambda path, _environment: configuration(path))
     monkeypatch.setattr(main_module, "supervise", lambda *_: (_ for _ in ()).throw(supervisor.Stopped("told to stop")))
     monkeypatch.setattr(os, "_exit", sys.exit)
     path = tmp_path / "consumer.json"

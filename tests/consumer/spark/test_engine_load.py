@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.spark.engine import load
+from sluice_consumer.spark.entrypoint import load
 
 
 @pytest.fixture

@@ -190,6 +190,24 @@ def refuse(_batch: DataFrame, _info: Any) -> None:
     raise Refused("pipeline.args.path: missing")
 
 
+def refuse_early(_batch: DataFrame, _info: Any) -> None:
+    """Is never called."""
+    raise AssertionError
+
+
+def _no_path(*_: Any) -> None:
+    raise Refused("pipeline.args.path: missing")
+
+
+refuse_early.prepare = _no_path  # type: ignore[attr-defined]  # as docs/interfaces.md has it
+
+
+def refuse_after_a_look(batch: DataFrame, _info: Any) -> None:
+    """Reads, and finds that its sink has no table."""
+    batch.count()
+    raise Refused("pipeline.args.table: there is no such table")
+
+
 def _slow(rows: Any) -> Any:
     list(rows)
     time.sleep(1.5)
@@ -245,3 +263,9 @@ def interrupt_beside_a_job(batch: DataFrame, _info: Any) -> None:
     """Somebody presses the stop button of a notebook."""
     _beside_a_job(batch)
     raise KeyboardInterrupt
+
+
+def refuse_beside_a_job(batch: DataFrame, _info: Any) -> None:
+    """Refuses while a job of its own runs."""
+    _beside_a_job(batch)
+    raise Refused("pipeline.args.table: there is no such table")

@@ -90,6 +90,31 @@ def test_an_error_of_process_reaches_the_notebook_and_the_batch_comes_again(spar
     assert seen[0][1] == list(range(RECORDS))
 
 
+@pytest.mark.parametrize("pipeline", ["refuse_early", "refuse_after_a_look"])
+def test_a_refusal_releases_the_lease_so_that_a_corrected_run_begins_at_once(pipeline: str, spark: SparkSession, aws: StreamConfig) -> None:
+    """Before the first batch no job has run; in a batch all of its jobs are over."""
+    config = embedding(aws, pipeline)
+    with pytest.raises(Refused, match=r"^pipeline\.args\."):
+        embedded.run(spark, config, until_tip=True)
+    row = wiring.store(config).consumer()
+    assert row is not None
+    assert (row.generation, row.released, row.committed) == (1, True, 0)
+    told = list[str]()
+    embedded.run(spark, replace(config, pipeline=replace(config.pipeline, entrypoint="pipelines_of_tests:collect")), until_tip=True, tell=told.append)
+    assert not [line for line in told if "was not released" in line]
+    assert seen[0][1] == list(range(RECORDS))
+
+
+def test_a_refusal_beside_a_job_that_runs_keeps_the_lease(spark: SparkSession, aws: StreamConfig) -> None:
+    """A task may still be writing when the next run begins: it has to wait."""
+    config = embedding(aws, "refuse_beside_a_job")
+    with pytest.raises(Refused, match="no such table"):
+        embedded.run(spark, config, until_tip=True)
+    row = wiring.store(config).consumer()
+    assert row is not None
+    assert not row.released
+
+
 @pytest.mark.parametrize(("pipeline", "error"), [("fail_beside_a_job", RuntimeError), ("interrupt_beside_a_job", KeyboardInterrupt)])
 def test_jobs_that_still_run_when_a_run_fails_are_cancelled_before_its_heartbeats_stop(
     pipeline: str, error: type[BaseException], spark: SparkSession, aws: StreamConfig, monkeypatch: pytest.MonkeyPatch

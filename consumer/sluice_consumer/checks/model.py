@@ -1,0 +1,111 @@
+"""Checks and what they find. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+from sluice_checkpoints.aws.retry import Again
+from sluice_checkpoints.errors import ServiceUnavailable, SluiceError
+
+F = TypeVar("F")
+
+
+class OutOfTime(Exception):
+    """A check did not end within its time limit."""
+
+
+class CheckOutcome(StrEnum):
+    """What came of a check.
+
+    OK, WARNING: a consumer may start. UNDECIDED: what is asked only shows when Spark runs. NO_ANSWER: a service did not answer, and may later.
+    FAILED: a person has to act. NOT_REACHED: an earlier check failed, or had no answer.
+    """
+
+    OK = "ok"
+    WARNING = "warning"
+    UNDECIDED = "not judged"
+    NO_ANSWER = "no answer"
+    FAILED = "failed"
+    NOT_REACHED = "not reached"
+
+    @property
+    def stops(self) -> bool:
+        """Whether the checks after it are left out."""
+        return self in {CheckOutcome.NO_ANSWER, CheckOutcome.FAILED}
+
+
+@dataclass(frozen=True)
+class CheckFinding:
+    """What a check found: of a failure what is wrong, in which setting, and what to do next.
+
+    Attributes:
+        error: that a start ends with; None unless the check failed.
+    """
+
+    outcome: CheckOutcome
+    said: str
+    error: SluiceError | None = None
+
+
+@dataclass(frozen=True)
+class StartCheck(Generic[F]):
+    """One check.
+
+    Attributes:
+        name: for people and scripts; names are added, never renamed.
+        asks: what it looks at.
+        late: what it comes to if it takes too long, and what to do.
+        look: looks; takes what earlier checks found out, and adds to it. What it raises is judged by `found`.
+    """
+
+    name: str
+    asks: str
+    late: CheckFinding
+    look: Callable[[F], CheckFinding]
+
+
+@dataclass(frozen=True)
+class StartCheckResult:
+    """A check that was made, or left out; `seconds` that it took."""
+
+    name: str
+    asks: str
+    finding: CheckFinding
+    seconds: float = 0.0
+
+
+LEFT_OUT = CheckFinding(CheckOutcome.NOT_REACHED, "")
+
+
+def in_order(
+    checks: Sequence[StartCheck[F]], perform: Callable[[StartCheck[F]], CheckFinding], clock: Callable[[], float]
+) -> Iterator[StartCheckResult]:
+    """The results, one by one, until a check stops the rest.
+
+    Args:
+        checks: in order.
+        perform: makes one.
+        clock: monotonic seconds.
+    """
+    stopped = False
+    for check in checks:
+        began = clock()
+        finding = LEFT_OUT if stopped else perform(check)
+        yield StartCheckResult(check.name, check.asks, finding, clock() - began)
+        stopped = stopped or finding.outcome.stops
+
+
+def found(error: Exception, late: CheckFinding) -> CheckFinding:
+    """What an exception of a check means. One that nobody thought of stops no consumer: the start meets it again, or it was the check's own."""
+    match error:
+        case OutOfTime():
+            return replace(late, said=f"{error}; {late.said}")
+        case Again() | ServiceUnavailable():
+            return CheckFinding(CheckOutcome.NO_ANSWER, str(error))
+        case SluiceError():
+            return CheckFinding(CheckOutcome.FAILED, str(error), error)
+        case _:
+            return CheckFinding(CheckOutcome.UNDECIDED, f"{type(error).__name__}: {error}")

@@ -1,0 +1,73 @@
+"""The checks in their order, and who makes them: `--check`, and every start."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, MutableMapping
+from pathlib import Path
+
+from sluice_consumer import logs
+from sluice_consumer.checks import services, settings, sink, stream, table
+from sluice_consumer.checks.bounded import within
+from sluice_consumer.checks.facts import StartFacts
+from sluice_consumer.checks.model import CheckFinding, CheckOutcome, StartCheck, StartCheckResult, found, in_order
+from sluice_consumer.config import Config, configuration
+from sluice_consumer.kinesis.codec import ENCODING
+
+Check = StartCheck[StartFacts]
+
+
+def _here(advice: str) -> CheckFinding:
+    return CheckFinding(CheckOutcome.UNDECIDED, advice)
+
+
+def _elsewhere(advice: str) -> CheckFinding:
+    return CheckFinding(CheckOutcome.NO_ANSWER, advice)
+
+
+CHECKS = (
+    Check("config", "the configuration file", _elsewhere("is its volume there?"), settings.config),
+    Check("entrypoint", "pipeline.entrypoint, and its import in a process of its own", _here("the driver imports it"), settings.entrypoint),
+    Check("credentials", "AWS credentials, as botocore finds them", _elsewhere("is their provider there?"), services.credentials),
+    Check("stream", "the stream, and the rights to read it", _elsewhere("check stream.kinesisEndpoint and the network"), stream.look),
+    Check("table", "the checkpoint table, and the rights to read it", _elsewhere("check stream.dynamodbEndpoint and the network"), table.look),
+    Check("sink", "the sink's options, and the class of its file system", _here("Spark looks for its classes"), sink.look),
+)
+
+
+def results(facts: StartFacts, clock: Callable[[], float] = time.monotonic) -> Iterator[StartCheckResult]:
+    """Makes the checks. Nothing is written."""
+
+    def perform(check: Check) -> CheckFinding:
+        try:
+            return within(facts.seconds, lambda: check.look(facts))
+        except Exception as error:  # noqa: BLE001 - judged
+            return found(error, check.late)
+
+    return in_order(CHECKS, perform, clock)
+
+
+def before_start(path: Path, environment: MutableMapping[str, str]) -> Config:
+    """The configuration, once nothing speaks against a start with it.
+
+    A service that does not answer is said at once, and the start goes on: its own calls are made again for a minute.
+
+    Args:
+        path: of the configuration file.
+        environment: of this process. A service that does not speak CBOR is named there, so that the driver does not try.
+
+    Raises:
+        Refused: a check failed. Nothing was made, held or started.
+    """
+    facts = StartFacts(path, environment=environment)
+    for result in results(facts):
+        finding = result.finding
+        if finding.error is not None:
+            raise finding.error
+        if finding.outcome is CheckOutcome.NO_ANSWER:
+            logs.warn(f"{result.name}: {finding.said}; it is tried again")
+        elif finding.outcome is CheckOutcome.WARNING:
+            logs.warn(f"{result.name}: {finding.said}")
+    if facts.json_only:
+        environment[ENCODING] = "json"
+    return facts.config or configuration(path)

@@ -1,0 +1,53 @@
+"""The checks that need no service: the configuration file, and the user's function."""
+
+from __future__ import annotations
+
+import os
+
+from sluice_consumer.checks import importing
+from sluice_consumer.checks.facts import StartFacts
+from sluice_consumer.checks.model import CheckFinding, CheckOutcome
+from sluice_consumer.config import PipelineConfig, configuration
+from sluice_consumer.kinesis import codec
+from sluice_consumer.process import entrypoint_check, source
+from sluice_consumer.sinks.options import FUNCTION
+from sluice_consumer.spark.entrypoint import ENTRYPOINT
+
+OURS = "sluice_consumer."
+FUNCTIONS = ("function", "transform")  # arguments of built-in sinks
+
+
+def config(facts: StartFacts) -> CheckFinding:
+    """Reads the file.
+
+    Raises:
+        Refused: it is wrong, or the environment is.
+    """
+    facts.config = configuration(facts.path)
+    codec.chosen(facts.environment)
+    return CheckFinding(CheckOutcome.OK, f"{facts.path}: consumer {facts.config.name}")
+
+
+def entrypoint(facts: StartFacts) -> CheckFinding:
+    """Reads the source of the user's functions, then imports them, in another process.
+
+    Raises:
+        Refused: there is no such module or function, or it cannot be imported.
+    """
+    if facts.scratch is not None:  # a driver in this pod imports its own copy
+        source.take(os.environ, temporary=facts.scratch)
+    named = _functions(facts.given.pipeline)
+    for field, name in named.items():
+        entrypoint_check.check(name, field)
+    users = {field: name for field, name in named.items() if not name.startswith(OURS)}
+    found = [importing.imported(name, facts.seconds / len(users), field) for field, name in users.items()]
+    undecided = [finding for finding in found if finding.outcome is not CheckOutcome.OK]
+    return (undecided or found or [CheckFinding(CheckOutcome.OK, f"{facts.given.pipeline.entrypoint} is built in")])[0]
+
+
+def _functions(pipeline: PipelineConfig) -> dict[str, str]:
+    """By field: the entrypoint, and what a built-in sink is told to call."""
+    asked = pipeline.args if pipeline.entrypoint.startswith(OURS) else {}
+    named = {f"pipeline.args.{name}": asked.get(name) for name in FUNCTIONS}
+    given = {field: value for field, value in named.items() if isinstance(value, str) and FUNCTION.fullmatch(value)}
+    return {ENTRYPOINT: pipeline.entrypoint} | given

@@ -1,0 +1,43 @@
+"""Imports the user's function. Needs no Spark and imports no PySpark, so that a check can do it too."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from sluice_checkpoints.errors import Refused
+
+ENTRYPOINT = "pipeline.entrypoint"
+Process = Callable[..., Any]
+"""`process(batch, info)`: a DataFrame, and `pipelines.BatchInfo`."""
+
+
+def load(entrypoint: str, field: str = ENTRYPOINT) -> Process:
+    """The user's function. Needs no table, no lease and no Spark, so a wrong name can be refused before there are any.
+
+    Args:
+        entrypoint: `module:function`.
+        field: of the configuration, which has it.
+
+    Raises:
+        Refused: the module or the function is missing, the module cannot be imported, or the function cannot be called.
+    """
+    module, _, name = entrypoint.partition(":")
+    found = getattr(_module(entrypoint, module, field), name, None)
+    if found is None:
+        raise Refused(f"{field}: module {module} has no {name}")
+    if not callable(found):
+        raise Refused(f"{field}: {entrypoint} is no function")
+    process: Process = found
+    return process
+
+
+def _module(entrypoint: str, module: str, field: str) -> ModuleType:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise Refused(f"{field}: {entrypoint}: there is no module {error.name}; is it in the image?") from error
+    except (ImportError, SyntaxError) as error:
+        raise Refused(f"{field}: {entrypoint}: module {module} cannot be imported: {type(error).__name__}: {error}") from error

@@ -1,0 +1,84 @@
+"""The checks of what a configuration names: modules are looked for in their sources, then imported."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sluice_checkpoints.errors import Refused
+from sluice_consumer.checks import settings
+from sluice_consumer.checks.facts import StartFacts
+from sluice_consumer.checks.model import CheckOutcome
+from sluice_consumer.process import source
+
+LONG = 120.0
+
+
+@pytest.fixture
+def facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StartFacts:
+    """Of a consumer whose image holds one module that works, and one that does not."""
+    (tmp_path / "mine_fine.py").write_text("def upsert(rows, part): ...\n")
+    (tmp_path / "mine_broken.py").write_text("def upsert(rows, part): ...\nraise KeyError('DATABASE_URL')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+    return StartFacts(tmp_path / "consumer.json", LONG, {})
+
+
+def checked(facts: StartFacts, entrypoint: str, **args: Any) -> tuple[CheckOutcome, str]:
+    """What the second check finds."""
+    pipeline = {"entrypoint": entrypoint, "args": args}
+    facts.path.write_text(json.dumps({"stream": {"name": "s", "region": "r"}, "checkpoints": {"table": "abc"}, "pipeline": pipeline}))
+    assert settings.config(facts).outcome is CheckOutcome.OK
+    finding = settings.entrypoint(facts)
+    return finding.outcome, finding.said
+
+
+def test_what_is_built_in_is_not_imported_again(facts: StartFacts) -> None:
+    """It costs a start nothing."""
+    assert checked(facts, "sluice_consumer.pipelines:console") == (CheckOutcome.OK, "sluice_consumer.pipelines:console is built in")
+
+
+@pytest.mark.parametrize(("sink", "name"), [("foreach", "function"), ("parquet", "transform")])
+def test_a_function_that_a_sink_calls_is_looked_at_too(facts: StartFacts, sink: str, name: str) -> None:
+    """The field is the sink's."""
+    entrypoint = f"sluice_consumer.sinks:{sink}"
+    assert checked(facts, entrypoint, **{name: "mine_fine:upsert"}) == (CheckOutcome.OK, "mine_fine:upsert can be imported")
+    with pytest.raises(Refused, match=rf"^pipeline\.args\.{name}: module mine_fine has no upsrt$"):
+        checked(facts, entrypoint, **{name: "mine_fine:upsrt"})
+    with pytest.raises(Refused, match=rf"^pipeline\.args\.{name}: nothing_such:f: there is no module nothing_such;"):
+        checked(facts, entrypoint, **{name: "nothing_such:f"})
+    with pytest.raises(Refused, match=rf"^pipeline\.args\.{name}: mine_broken:upsert: its import raises KeyError: 'DATABASE_URL' "):
+        checked(facts, entrypoint, **{name: "mine_broken:upsert"})
+
+
+def test_an_argument_of_the_user_s_own_function_is_the_user_s(facts: StartFacts) -> None:
+    """Whatever it looks like."""
+    assert checked(facts, "mine_fine:upsert", function="nothing_such:f")[0] is CheckOutcome.OK
+
+
+def test_a_file_that_is_not_there(facts: StartFacts) -> None:
+    """Named as it was given."""
+    with pytest.raises(Refused, match=r"^--config .*consumer\.json: No such file"):
+        settings.config(facts)
+
+
+def test_modules_out_of_a_config_map_are_imported_from_a_copy_of_their_own(
+    facts: StartFacts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a driver runs in the same pod, its copy stays as it is."""
+    mounted, scratch = tmp_path / "mounted", tmp_path / "scratch"
+    mounted.mkdir()
+    (mounted / "mine_mapped.py").write_text("def process(batch, info): ...\n")
+    real = source.take
+    monkeypatch.setattr(source, "take", lambda environment, temporary: real(environment, mounted, temporary))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in (source.CONFIG_MAP, source.COPY):
+        monkeypatch.setenv(name, "orders-code")
+    assert checked(replace(facts, scratch=scratch), "mine_mapped:process") == (CheckOutcome.OK, "mine_mapped:process can be imported")
+    assert (scratch / "sluice-source" / "mine_mapped.py").exists()
