@@ -125,7 +125,7 @@ def _objects(work: Path, settings: Mapping[str, str]) -> list[Json]:
     found: list[Json] = [body for body in yaml.load_all(text, yaml.CSafeLoader) if body and body["kind"] not in WORKLOADS]
     for body in found:
         if body["kind"] == "ConfigMap" and body["metadata"]["name"] == "argocd-cm":
-            body["data"] = {"timeout.reconciliation": "5s", "timeout.reconciliation.jitter": "0s", **settings}
+            body["data"] = dict(settings)
     anything = {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}]}
     project = {"spec": {**anything, "clusterResourceWhitelist": [{"group": "*", "kind": "*"}]}}
     return [*found, {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "default"}, **project}]
@@ -139,7 +139,21 @@ def _apply(cluster: KindCluster, home: Path, objects: list[Json]) -> None:
         path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": bodies}))
         cluster.kubectl("apply", "--server-side", f"--namespace={NAMESPACE}", f"--filename={path}")
         if name == "definitions":
-            cluster.kubectl("wait", "--for=condition=Established", f"--filename={path}", "--timeout=60s")
+            _established(cluster, path)
+
+
+def _established(cluster: KindCluster, path: Path) -> None:
+    """Wait for CRDs. Older versions of kubectl fail on one whose status is empty, so it is asked again."""
+
+    def done() -> bool:
+        try:
+            cluster.kubectl("wait", "--for=condition=Established", f"--filename={path}", "--timeout=10s")
+        except LabError:
+            return False
+        return True
+
+    if not processes.poll(done, seconds=60, pause=1):
+        raise LabError(f"the API server does not serve the kinds in {path}")
 
 
 def _remove(cluster: KindCluster, objects: list[Json]) -> None:
@@ -176,6 +190,8 @@ def _programs(cluster: KindCluster, inside: tuple[str, ...], links: Path, home: 
         "KUBECONFIG": str(kubeconfig),
         "ARGOCD_FAKE_IN_CLUSTER": "true",  # https://kubernetes.default.svc is the kubeconfig's cluster
         "ARGOCD_GPG_ENABLED": "false",
+        "ARGOCD_RECONCILIATION_TIMEOUT": "5s",  # how soon a commit is seen
+        "ARGOCD_RECONCILIATION_JITTER": "0s",
         "TMPDIR": str(places.made(home / "tmp")),
         "PATH": tools.path(cluster.work),  # git and helm
     }
