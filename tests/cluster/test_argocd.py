@@ -74,7 +74,11 @@ class GitOps:
             "source": {"repoURL": f"file://{self.repository.folder}", "targetRevision": "main", **source},
             "destination": {"server": SERVER, "namespace": namespace},
             "ignoreDifferences": [REPLICAS],
-            "syncPolicy": {"automated": {"prune": True, "selfHeal": True}, "syncOptions": ["RespectIgnoreDifferences=true"]},
+            "syncPolicy": {
+                "automated": {"prune": True, "selfHeal": True},
+                "syncOptions": ["ServerSideApply=true", "RespectIgnoreDifferences=true"],
+                "retry": {"limit": 5, "refresh": True, "backoff": {"duration": "5s", "factor": 2, "maxDuration": "30s"}},
+            },
         }
         body = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": name}, "spec": spec}
         self.bench.apply_in(argocd.NAMESPACE, body)
