@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import count
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 from migrating.bench import TARGET, Bench, Calls, Crash, State
 from migrating.stage import Case
@@ -24,7 +23,7 @@ from sluice_checkpoints.protocol.lease import LeaseRequest, Watcher, take_over
 from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION, SHARD_PREFIX, Item, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.protocol.table import Member, Outcome, Transaction, Write
-from sluice_consumer.config import Config
+from sluice_consumer.config import CheckpointsConfig, Config, MigrateFromConfig, PipelineConfig, StreamConfig
 from sluice_consumer.process import supervisor
 
 QUIET = 15.0  # seconds: long enough for a heartbeat of the claim, short enough for thousands of runs
@@ -68,7 +67,8 @@ def starts(world: Bench) -> bool:
     table = MemoryTable()
     table.rows = copied(world.table.rows) if TARGET in world.targets.tables else {}
     store = CheckpointStore(table)
-    config = cast("Config", SimpleNamespace(migrate_from=SimpleNamespace(table=world.case.table)))
+    stream, source = StreamConfig(world.stream.name, "eu-west-1"), MigrateFromConfig(world.case.table)
+    config = Config(stream, CheckpointsConfig(TARGET), PipelineConfig("orders:process"), migrate_from=source)
     try:
         supervisor.prepare(config, store, world.stream)
     except Refused:
