@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from typing import Any
 
 from simulated_cluster import MIGRATING, SimulatedCluster, ready
 
 from sluice_operator.run.shared import ReconcileContext
 from sluice_operator.telemetry.gauges import Gauges, Sources
 from sluice_operator.telemetry.metrics import MeteredCluster, OperatorMetrics
+
+Json = dict[str, Any]
 
 
 class Metered(SimulatedCluster):
@@ -28,6 +32,14 @@ class Metered(SimulatedCluster):
         """One sample, as exported."""
         return self.metrics.registry.get_sample_value(metric, labels)
 
+    def told(self, **figures: Any) -> Json:
+        """The driver's next report has these figures; returns its pod, which the operator has yet to see."""
+        (driver,) = self.drivers()
+        notes = driver["metadata"]["annotations"]
+        report = json.loads(notes["sluice.dev/report"])
+        notes["sluice.dev/report"] = json.dumps({**report, "number": report["number"] + 1, **figures})
+        return driver
+
 
 def experienced() -> Metered:
     """A consumer that migrated, runs, and has failed once."""
@@ -35,13 +47,7 @@ def experienced() -> Metered:
     found.habits.job_exits = [75]
     found.apply(MIGRATING)
     assert found.run(240, until=lambda: ready(found))
-    fail(found)
+    found.habits.exits = [1]
+    assert found.run(60, until=lambda: not found.habits.exits)
+    assert found.run(240, until=lambda: ready(found) and found.status["driver"]["attempt"] == 2)
     return found
-
-
-def fail(world: Metered) -> None:
-    """The driver fails, and another one becomes ready."""
-    attempt = world.status["driver"]["attempt"]
-    world.habits.exits = [1]
-    assert world.run(60, until=lambda: not world.habits.exits)
-    assert world.run(240, until=lambda: ready(world) and world.status["driver"]["attempt"] == attempt + 1)

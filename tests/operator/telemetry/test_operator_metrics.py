@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -98,10 +97,7 @@ def test_each_resource_is_told_of_by_the_leader_only(world: Metered) -> None:
 
 def test_the_lag_grows_with_the_clock_while_a_batch_is_open(world: Metered) -> None:
     """A batch that hangs commits nothing, so no report says how far behind it falls."""
-    (driver,) = world.drivers()
-    report = json.loads(driver["metadata"]["annotations"]["sluice.dev/report"])
-    report |= {"number": report["number"] + 1, "millisBehindLatest": 5_000, "openBatch": 7}
-    driver["metadata"]["annotations"]["sluice.dev/report"] = json.dumps(report)
+    driver = world.told(millisBehindLatest=5_000, openBatch=7)
     body, seen = world.must(), datetime.now(UTC) - timedelta(seconds=300)
     body["status"]["stream"] |= {"openBatch": 7, "batchAt": seen.isoformat()}
     world.context.cache.see("Pod", driver, world.now)
@@ -113,10 +109,7 @@ def test_the_lag_grows_with_the_clock_while_a_batch_is_open(world: Metered) -> N
 
 def test_figures_are_those_of_the_last_report_however_old_the_status_is(world: Metered) -> None:
     """Of a thousand resources the figures in a status are minutes old; an alert on the lag must not be."""
-    (driver,) = world.drivers()
-    report = json.loads(driver["metadata"]["annotations"]["sluice.dev/report"])
-    report |= {"number": report["number"] + 1, "millisBehindLatest": 61_000, "recordsPerSecond": 7.5, "openShards": 9, "openBatch": None}
-    driver["metadata"]["annotations"]["sluice.dev/report"] = json.dumps(report)
+    driver = world.told(millisBehindLatest=61_000, recordsPerSecond=7.5, openShards=9, openBatch=None)
     where = {"namespace": KEY.namespace, "name": KEY.name}
     world.context.cache.see("Pod", driver, datetime.now(UTC) - timedelta(seconds=40))
     assert world.status["stream"].get("millisBehindLatest") != 61_000
