@@ -17,7 +17,7 @@ from sluice_operator.generate.dashboard_consumer import CONSUMER
 from sluice_operator.generate.dashboard_fleet import FLEET
 from sluice_operator.generate.dashboard_shard import SHARD
 from sluice_operator.generate.grafana import Dashboard, Panel, document
-from sluice_operator.generate.promql import Family
+from sluice_operator.generate.promql import KnownMetric
 from sluice_operator.generate.reference import families
 
 if TYPE_CHECKING:
@@ -27,14 +27,17 @@ DASHBOARDS = (FLEET, CONSUMER, SHARD)
 ROW = re.compile(r"^\| `(sluice_\w+)` \| (\w+) \|([^|]*)\| ([^|]+) \|$", re.MULTILINE)
 
 
-def known(page: str) -> dict[str, Family]:
-    """The metrics of the operator, and those of drivers as docs/metrics.md (`page`) lists them."""
-    drivers = [Family(name, kind, frozenset(re.findall(r"`(\w+)`", labels)), text) for name, kind, labels, text in ROW.findall(page)]
-    operators = [Family(name, kind, frozenset(labels), text) for name, kind, labels, text in families()]
+def known(page: str) -> dict[str, KnownMetric]:
+    """The metrics of the operator, and those of drivers as docs/metrics.md (`page`) lists them before its first heading."""
+    drivers = [
+        KnownMetric(name, kind, frozenset(re.findall(r"`(\w+)`", labels)), text)
+        for name, kind, labels, text in ROW.findall(page.partition("\n## ")[0])
+    ]
+    operators = [KnownMetric(name, kind, frozenset(labels), text) for name, kind, labels, text in families()]
     return {family.name: family for family in (*operators, *drivers)}
 
 
-def described(panel: Panel, metrics: Mapping[str, Family]) -> str:
+def described(panel: Panel, metrics: Mapping[str, KnownMetric]) -> str:
     """What the metrics of a panel say, each once.
 
     Raises:
@@ -49,7 +52,7 @@ def described(panel: Panel, metrics: Mapping[str, Family]) -> str:
     return "\n\n".join(found.values())
 
 
-def rendered(dashboard: Dashboard, metrics: Mapping[str, Family]) -> str:
+def rendered(dashboard: Dashboard, metrics: Mapping[str, KnownMetric]) -> str:
     """The file's text.
 
     Raises:

@@ -19,7 +19,7 @@ GROUPED = re.compile(r"\b(?:by|on) \(([^)]*)\)")
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class KnownMetric:
     """One metric: its name as scraped (of a histogram without `_bucket`), its type, its labels, and what it says."""
 
     name: str
@@ -63,13 +63,13 @@ def _by(labels: str) -> str:
     return f" by ({labels})" if labels else ""
 
 
-def named(expression: str, known: Mapping[str, Family]) -> list[Family]:
+def named(expression: str, known: Mapping[str, KnownMetric]) -> list[KnownMetric]:
     """The metrics of an expression, each once, in their order.
 
     Raises:
         ValueError: there is no such metric, or it has no such label.
     """
-    found: dict[str, Family] = {}
+    found: dict[str, KnownMetric] = {}
     allowed: set[str] = set()
     for name, selector in SERIES.findall(expression):
         family, labels = _family(name, known)
@@ -82,7 +82,7 @@ def named(expression: str, known: Mapping[str, Family]) -> list[Family]:
     return list(found.values())
 
 
-def _family(name: str, known: Mapping[str, Family]) -> tuple[Family, set[str]]:
+def _family(name: str, known: Mapping[str, KnownMetric]) -> tuple[KnownMetric, set[str]]:
     """The metric of a series, and the labels of that series."""
     histogram, _, part = name.rpartition("_")
     for family in (known.get(name), known.get(histogram)):

@@ -15,7 +15,7 @@ from sluice_consumer.metrics.driver import FAMILIES
 from sluice_operator.generate import dashboards, promql
 from sluice_operator.generate.dashboards import DASHBOARDS
 from sluice_operator.generate.grafana import COLUMNS, Dashboard, Panel, Query, Row, Variable, document
-from sluice_operator.generate.promql import Family
+from sluice_operator.generate.promql import KnownMetric
 from sluice_operator.generate.reference import families
 
 Json = dict[str, Any]
@@ -23,8 +23,8 @@ Json = dict[str, Any]
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "charts" / "sluice" / "files" / "dashboards"
 PAGE = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
-OPERATORS = {name: Family(name, kind, frozenset(labels), text) for name, kind, labels, text in families()}
-DRIVERS = {each.name: Family(each.name, each.kind, frozenset(each.labels), each.help) for each in FAMILIES}
+OPERATORS = {name: KnownMetric(name, kind, frozenset(labels), text) for name, kind, labels, text in families()}
+DRIVERS = {each.name: KnownMetric(each.name, each.kind, frozenset(each.labels), each.help) for each in FAMILIES}
 QUERIES = [(board.uid, panel.title, query.expr) for board in DASHBOARDS for panel in board.panels() for query in panel.queries]
 
 
