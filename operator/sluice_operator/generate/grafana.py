@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-SCHEMA_VERSION = 41  # Grafana 12; later ones migrate it when they load it
+SCHEMA_VERSION = 42  # Grafana 12; later ones migrate it when they load it
 COLUMNS = 24
 SOURCE: Json = {"type": "prometheus", "uid": "${datasource}"}
 

@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.cog.plugins import register_default_plugins
+from grafana_foundation_sdk.models.dashboard import Dashboard as GrafanaDashboard
 
 from sluice_consumer.metrics.driver import FAMILIES
 from sluice_operator.generate import dashboards, promql
@@ -25,6 +28,7 @@ FOLDER = ROOT / "charts" / "sluice" / "files" / "dashboards"
 PAGE = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
 OPERATORS = {name: KnownMetric(name, kind, frozenset(labels), text) for name, kind, labels, text in families()}
 DRIVERS = {each.name: KnownMetric(each.name, each.kind, frozenset(each.labels), each.help) for each in FAMILIES}
+pytestmark = pytest.mark.filterwarnings("ignore:Prefer using dashboardv2")  # sidecars read the classic model
 QUERIES = [(board.uid, panel.title, query.expr) for board in DASHBOARDS for panel in board.panels() for query in panel.queries]
 
 
@@ -140,6 +144,42 @@ def test_the_data_source_is_chosen_and_not_written_down(board: Dashboard) -> Non
     assert written["templating"]["list"][0]["type"] == "datasource"
     uids = re.findall(r'"uid": "([^"]+)"', json.dumps(written["panels"]) + json.dumps(written["templating"]))
     assert set(uids) == {"${datasource}"}
+
+
+def kept(written: Json) -> Json:
+    """What is left of a dashboard when Grafana's own types have read it."""
+    register_default_plugins()
+    found: Json = json.loads(JSONEncoder().encode(GrafanaDashboard.from_json(written)))
+    return found
+
+
+def lost(written: Any, read: Any, path: str = "") -> list[str]:
+    """Fields that were written, and that Grafana does not know or reads as something else."""
+    if isinstance(written, dict) and isinstance(read, dict):
+        return [found for key, value in written.items() for found in lost(value, read.get(key), f"{path}.{key}")]
+    if isinstance(written, list) and isinstance(read, list) and len(written) == len(read):
+        return [found for here, there in zip(written, read, strict=True) for found in lost(here, there, f"{path}[]")]
+    return [] if written == read else [path]
+
+
+@pytest.mark.parametrize("board", DASHBOARDS, ids=lambda board: board.uid)
+def test_grafana_knows_every_field(board: Dashboard) -> None:
+    """By the types that Grafana Labs publish; the schema is the newest that they know."""
+    written = json.loads((FOLDER / f"{board.uid}.json").read_text(encoding="utf-8"))
+    assert lost(written, kept(written)) == []
+    assert written["schemaVersion"] == GrafanaDashboard().schema_version
+
+
+def test_a_field_that_grafana_does_not_know_is_found() -> None:
+    """Of a dashboard, of a panel's kind, and of a query of Prometheus."""
+    written = json.loads((FOLDER / f"{DASHBOARDS[0].uid}.json").read_text(encoding="utf-8"))
+    assert lost(written, kept(written)) == []
+    stat, query = written["panels"][1], written["panels"][1]["targets"][0]
+    for node in (written, stat, stat["options"], stat["options"]["reduceOptions"], query):
+        node["typo"] = 1
+    assert sorted(lost(written, kept(written))) == sorted(
+        [".typo", ".panels[].typo", ".panels[].options.typo", ".panels[].options.reduceOptions.typo", ".panels[].targets[].typo"]
+    )
 
 
 def test_a_link_leads_to_a_dashboard_and_its_variables() -> None:
