@@ -38,7 +38,7 @@ SUMMARY = Row(
             "Ten busiest, records a second", (Query(f"topk(10, {latest('sluice_consumer_records_per_second', CHOSEN)})", "{{namespace}}/{{name}}"),)
         ),
         Panel(
-            "Phases",
+            "Phases, in all namespaces",
             (Query(f"sum by (phase) ({latest('sluice_consumers', by='namespace, phase')})", "{{phase}}"),),
             stacked=True,
         ),
@@ -46,7 +46,7 @@ SUMMARY = Row(
 )
 
 EVENTS = Row(
-    "What happened",
+    "What happened, in all namespaces",
     (
         Panel("Drivers that ended unasked", (Query(happened("sluice_restarts_total", by="cause"), "{{cause}}"),), stacked=True),
         Panel("Drains cut short", (Query(happened("sluice_drains_forced_total", by="reason"), "{{reason}}"),), stacked=True),

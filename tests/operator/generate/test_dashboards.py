@@ -28,7 +28,6 @@ FOLDER = ROOT / "charts" / "sluice" / "files" / "dashboards"
 PAGE = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
 OPERATORS = {name: KnownMetric(name, kind, frozenset(labels), text) for name, kind, labels, text in families()}
 DRIVERS = {each.name: KnownMetric(each.name, each.kind, frozenset(each.labels), each.help) for each in FAMILIES}
-pytestmark = pytest.mark.filterwarnings("ignore:Prefer using dashboardv2")  # sidecars read the classic model
 QUERIES = [(board.uid, panel.title, query.expr) for board in DASHBOARDS for panel in board.panels() for query in panel.queries]
 
 
