@@ -21,6 +21,7 @@ GROUPS = {
     "contract/checks": ("contract/checks",),
     "contract/kcl": ("contract/kcl",),
     "contract/kinesis": ("contract/kinesis", "consumer"),
+    "contract/prometheus": ("contract/prometheus", "consumer", "operator", "sim/operator"),
     "contract/sinks": ("contract/sinks", "contract/spark", "consumer"),
     "contract/spark": ("contract/spark", "consumer"),
     "golden": ("golden", "checkpoints", "consumer"),

@@ -111,6 +111,10 @@ SWITCHES: dict[str, Json] = {
             "groups": [RULES],
         },
     },
+    "dashboards": {
+        "driverMetrics": {"port": 9404},
+        "grafanaDashboards": {"enabled": True, "labels": {"dashboards": "yes"}, "annotations": {"a": "b"}, "folder": "Streams"},
+    },
     "extra": {
         "extraEnv": [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}],
         "extraEnvFrom": [{"secretRef": {"name": "more"}}],

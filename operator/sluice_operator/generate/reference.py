@@ -84,13 +84,17 @@ def rules() -> str:
     return "\n".join([*graph, "```", "", table(("", "rule", "what it decides", "phase"), rows)])
 
 
-def metrics() -> str:
-    """Every metric of the operator."""
+def families() -> list[tuple[str, str, tuple[str, ...], str]]:
+    """Every metric of the operator, from its registry: name as scraped (of a histogram without `_bucket`), type, labels, and what it says."""
     counted = OperatorMetrics()
     found = [(_name(item), item._type, item._labelnames, item._documentation) for item in counted.registry._collector_to_names]  # type: ignore[attr-defined]  # noqa: SLF001 - the library tells labels nowhere else
     gauges = Gauges(Sources(list, lambda: False, dict)).describe()
-    found += [(family.name, family.type, family._labelnames, family.documentation) for family in gauges]  # noqa: SLF001 - as above
-    rows = [(f"`{name}`", kind, ", ".join(f"`{label}`" for label in labels), text) for name, kind, labels, text in found]
+    return found + [(family.name, family.type, family._labelnames, family.documentation) for family in gauges]  # noqa: SLF001 - as above
+
+
+def metrics() -> str:
+    """Every metric of the operator, as a table."""
+    rows = [(f"`{name}`", kind, ", ".join(f"`{label}`" for label in labels), text) for name, kind, labels, text in families()]
     return table(("metric", "type", "labels", "what"), rows)
 
 

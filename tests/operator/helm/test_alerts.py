@@ -39,9 +39,8 @@ def alerts() -> dict[str, Json]:
 
 
 def operators() -> dict[str, set[str]]:
-    """The operator's metrics with their labels, from its registry: as its generated table has them."""
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in reference.metrics().splitlines()[2:]]
-    return {row[0].strip("`"): set(re.findall(r"`(\w+)`", row[2])) for row in rows}
+    """The operator's metrics with their labels, from its registry."""
+    return {name: set(labels) for name, _kind, labels, _help in reference.families()}
 
 
 def drivers() -> dict[str, set[str]]:

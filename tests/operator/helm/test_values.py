@@ -212,6 +212,7 @@ UNKNOWN: tuple[Json, ...] = (
     {"serviceMonitor": {"enable": True}},
     {"prometheusRule": {"runbookUrl": "docs"}},
     {"prometheusRule": {"lagSeconds": 0}},
+    {"grafanaDashboards": {"labels": {"grafana_dashboard": 1}}},
     {"hostUsers": "no"},
     {"global": {"imageRegistry": 5}},
     {"commonLabels": {"a": 1}},
@@ -253,6 +254,7 @@ NOTES: tuple[tuple[Json, str], ...] = (
     ({"rbac": {"create": False}}, "No Role and no binding was made"),
     ({"prometheusRule": {"enabled": True}}, "nothing of this chart scrapes the operator"),
     ({"prometheusRule": {"enabled": True}, "podMonitor": {"enabled": True}}, "Drivers serve no metrics"),
+    ({"grafanaDashboards": {"enabled": True}}, "no dashboard of a shard"),
     ({"crds": {"keep": False}}, "Uninstalling deletes the CRD"),
 )
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from metered import Metered, experienced
 from prometheus_client import generate_latest
-from simulated_cluster import BEGIN, KEY, MIGRATING, SPEC, SimulatedCluster, ready
+from simulated_cluster import BEGIN, KEY, MIGRATING, SPEC, ready
 
 from sluice_operator.cluster.port import Exists
 from sluice_operator.observe import parse
 from sluice_operator.observe.cache import ResourceSnapshot
 from sluice_operator.plan.events import Reason
-from sluice_operator.run.shared import ReconcileContext
 from sluice_operator.state.actions import EventToSend, Plan
 from sluice_operator.state.objects import Observed
 from sluice_operator.state.status import Status
@@ -25,44 +23,19 @@ from sluice_operator.telemetry.metrics import MeteredCluster, OperatorMetrics
 Json = dict[str, Any]
 
 
-class Counted(SimulatedCluster):
-    """The world with an operator that counts, and leads or not."""
-
-    metrics = OperatorMetrics()
-    leads = True
-
-    def equipped(self, context: ReconcileContext) -> ReconcileContext:
-        """A new process counts from zero."""
-        self.metrics = OperatorMetrics()
-        self.metrics.registry.register(Gauges(Sources(context.cache.snapshots, lambda: self.leads, lambda: {"Pod": 7.0})))
-        metered = MeteredCluster(context.cluster, self.metrics)
-        return replace(context, cluster=metered, on_status_written=self.metrics.on_status_written)
-
-    def value(self, metric: str, /, **labels: str) -> float | None:
-        """One sample, as exported."""
-        return self.metrics.registry.get_sample_value(metric, labels)
-
-
 @pytest.fixture
-def world() -> Counted:
+def world() -> Metered:
     """A consumer that migrated, runs, and has failed once."""
-    found = Counted()
-    found.habits.job_exits = [75]
-    found.apply(MIGRATING)
-    assert found.run(240, until=lambda: ready(found))
-    found.habits.exits = [1]
-    assert found.run(60, until=lambda: not found.habits.exits)
-    assert found.run(240, until=lambda: ready(found) and found.status["driver"]["attempt"] == 2)
-    return found
+    return experienced()
 
 
-def test_migrations_are_counted_by_what_became_of_each_try(world: Counted) -> None:
+def test_migrations_are_counted_by_what_became_of_each_try(world: Metered) -> None:
     """One that found its source active, one that went through."""
     states = {state: world.value("sluice_migrations_total", state=state) for state in ("Running", "SourceActive", "Complete", "Failed")}
     assert states == {"Running": 2, "SourceActive": 1, "Complete": 1, "Failed": None}
 
 
-def test_restarts_are_counted_by_cause_and_only_unasked_ones(world: Counted) -> None:
+def test_restarts_are_counted_by_cause_and_only_unasked_ones(world: Metered) -> None:
     """A driver that was asked to go is none."""
     assert world.value("sluice_restarts_total", cause="Failed") == 1
     world.apply({**MIGRATING, "batch": {"intervalSeconds": 9}})
@@ -71,7 +44,7 @@ def test_restarts_are_counted_by_cause_and_only_unasked_ones(world: Counted) -> 
     assert world.value("sluice_restarts_total", cause="Failed") == 1
 
 
-def test_every_event_is_counted_by_its_reason(world: Counted) -> None:
+def test_every_event_is_counted_by_its_reason(world: Metered) -> None:
     """As many as were written."""
     for reason in set(world.reasons()):
         assert world.value("sluice_events_total", reason=reason) == world.reasons().count(reason)
@@ -88,14 +61,14 @@ def test_drains_that_were_forced_are_counted(reason: Reason) -> None:
     assert metrics.registry.get_sample_value("sluice_drains_forced_total", {"reason": "DriverExited"}) is None
 
 
-def test_time_in_a_phase_is_counted_when_the_phase_ends(world: Counted) -> None:
+def test_time_in_a_phase_is_counted_when_the_phase_ends(world: Metered) -> None:
     """The present one is not over."""
     assert world.value("sluice_phase_seconds_count", phase="Migrating") == 1
     assert world.value("sluice_phase_seconds_count", phase="Running") == 1
     assert world.value("sluice_phase_seconds_count", phase="Idle") is None
 
 
-def test_calls_are_timed_by_verb_and_result(world: Counted) -> None:
+def test_calls_are_timed_by_verb_and_result(world: Metered) -> None:
     """An error is a result, and goes on to the caller."""
     asked = world.value("sluice_api_request_seconds_count", verb="replace_status", result="ok")
     assert asked is not None
@@ -106,7 +79,7 @@ def test_calls_are_timed_by_verb_and_result(world: Counted) -> None:
     assert world.value("sluice_api_request_seconds_count", verb="create", result="Exists") == 1
 
 
-def test_each_resource_is_told_of_by_the_leader_only(world: Counted) -> None:
+def test_each_resource_is_told_of_by_the_leader_only(world: Metered) -> None:
     """Else a sum over replicas counts it twice."""
     where = {"namespace": KEY.namespace, "name": KEY.name}
     assert world.value("sluice_leader") == 1
@@ -122,12 +95,9 @@ def test_each_resource_is_told_of_by_the_leader_only(world: Counted) -> None:
     assert world.value("sluice_watch_behind_seconds", kind="Pod") == 7
 
 
-def test_the_lag_grows_with_the_clock_while_a_batch_is_open(world: Counted) -> None:
+def test_the_lag_grows_with_the_clock_while_a_batch_is_open(world: Metered) -> None:
     """A batch that hangs commits nothing, so no report says how far behind it falls."""
-    (driver,) = world.drivers()
-    report = json.loads(driver["metadata"]["annotations"]["sluice.dev/report"])
-    report |= {"number": report["number"] + 1, "millisBehindLatest": 5_000, "openBatch": 7}
-    driver["metadata"]["annotations"]["sluice.dev/report"] = json.dumps(report)
+    driver = world.told(millisBehindLatest=5_000, openBatch=7)
     body, seen = world.must(), datetime.now(UTC) - timedelta(seconds=300)
     body["status"]["stream"] |= {"openBatch": 7, "batchAt": seen.isoformat()}
     world.context.cache.see("Pod", driver, world.now)
@@ -137,12 +107,9 @@ def test_the_lag_grows_with_the_clock_while_a_batch_is_open(world: Counted) -> N
     assert 305 <= lag < 320
 
 
-def test_figures_are_those_of_the_last_report_however_old_the_status_is(world: Counted) -> None:
+def test_figures_are_those_of_the_last_report_however_old_the_status_is(world: Metered) -> None:
     """Of a thousand resources the figures in a status are minutes old; an alert on the lag must not be."""
-    (driver,) = world.drivers()
-    report = json.loads(driver["metadata"]["annotations"]["sluice.dev/report"])
-    report |= {"number": report["number"] + 1, "millisBehindLatest": 61_000, "recordsPerSecond": 7.5, "openShards": 9, "openBatch": None}
-    driver["metadata"]["annotations"]["sluice.dev/report"] = json.dumps(report)
+    driver = world.told(millisBehindLatest=61_000, recordsPerSecond=7.5, openShards=9, openBatch=None)
     where = {"namespace": KEY.namespace, "name": KEY.name}
     world.context.cache.see("Pod", driver, datetime.now(UTC) - timedelta(seconds=40))
     assert world.status["stream"].get("millisBehindLatest") != 61_000
@@ -152,7 +119,7 @@ def test_figures_are_those_of_the_last_report_however_old_the_status_is(world: C
     assert 40 <= (world.value("sluice_consumer_report_age_seconds", **where) or 0) < 60
 
 
-def test_a_report_of_somebody_elses_pod_is_not_the_drivers(world: Counted) -> None:
+def test_a_report_of_somebody_elses_pod_is_not_the_drivers(world: Metered) -> None:
     """It has the name that the status says, and another owner."""
     (driver,) = world.drivers()
     driver["metadata"]["uid"] = driver["metadata"]["ownerReferences"][0]["uid"] = "another"
