@@ -8,7 +8,7 @@ BESIDE = -n $(WORKERS) --dist loadscope --no-loadscope-reorder  # tests/side_by_
 
 IMAGES ?= yes
 
-.PHONY: help venv generate hashes version release publish format lint quick check test test-spark test-lake test-gitops test-deep demo demo-local demo-clean nemesis bench bench-operator clean
+.PHONY: help venv site generate hashes version release publish format lint quick check test test-spark test-lake test-gitops test-deep demo demo-local demo-clean nemesis bench bench-operator clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ generate: venv ## write generated files (CRD, tables of docs and of the chart, d
 	@$(BIN)/python -m sluice_operator.generate.reference docs/operations.md
 	@$(BIN)/python -m sluice_operator.generate.values charts/sluice
 	@$(BIN)/python -m sluice_operator.generate.dashboards docs/metrics.md charts/sluice/files/dashboards
+
+site: venv ## the documentation as a site, into .work/site (3 seconds); make check builds it, too
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict && echo "== .work/site/index.html"
 
 hashes: venv ## write hashes/: what the images install, packages on both processors, and jars
 	@$(BIN)/python -m sluice_lab.hashes
