@@ -1,0 +1,126 @@
+"""The policies of docs/start allow the calls that the code makes, and no others."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import boto3
+import pytest
+
+ROOT = Path(__file__).parents[3]
+CONSUMER = ROOT / "consumer"
+START = ROOT / "docs" / "start"
+OPERATIONS = {name: frozenset(boto3.client(name, region_name="eu-west-1").meta.service_model.operation_names) for name in ("dynamodb", "kinesis")}
+SNAKE = {re.sub(r"(?<=.)(?=[A-Z])", "_", name).lower(): name for names in OPERATIONS.values() for name in names}
+MEMBERS = {"PutItem", "UpdateItem", "ConditionCheckItem"}  # rights of a transaction, by its members (IAM has none for TransactWriteItems)
+TABLE = ("sluice_checkpoints/dynamodb/table.py", "sluice_checkpoints/dynamodb/http.py")
+MAKING = ("sluice_checkpoints/dynamodb/create.py",)
+SOURCE = ("sluice_checkpoints/dynamodb/source_tables.py",)
+CATALOG = ("sluice_checkpoints/stream/catalog.py",)
+READING = ("sluice_consumer/kinesis/http.py", "sluice_consumer/checks/stream.py")
+
+
+def tree(name: str) -> ast.Module:
+    """A module of the consumer."""
+    return ast.parse((CONSUMER / name).read_text())
+
+
+def called(service: str, *nodes: ast.AST) -> set[str]:
+    """Operations that code names: as text, or as a method of boto3's client."""
+    found = set()
+    for node in (inner for outer in nodes for inner in ast.walk(outer)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value)
+        elif isinstance(node, ast.Attribute):
+            found.add(SNAKE.get(node.attr, ""))
+    operations = found & OPERATIONS[service]
+    return (operations - {"TransactWriteItems"} | MEMBERS) if "TransactWriteItems" in operations else operations
+
+
+def of(service: str, *modules: str) -> set[str]:
+    """Operations of whole modules, as IAM names them."""
+    return {f"{service}:{name}" for name in called(service, *map(tree, modules))}
+
+
+def methods(*modules: str) -> dict[str, ast.FunctionDef]:
+    """All methods by name."""
+    return {node.name: node for module in modules for node in ast.walk(tree(module)) if isinstance(node, ast.FunctionDef)}
+
+
+def asked(nodes: Iterable[ast.AST], of_what: str) -> set[str]:
+    """Names of the methods that code calls on `store`, `self.table` and the like."""
+    calls = [node.func for outer in nodes for node in ast.walk(outer) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
+    return {call.attr for call in calls if ast.unparse(call.value) == of_what}
+
+
+def closed(names: set[str], known: dict[str, ast.FunctionDef]) -> list[ast.FunctionDef]:
+    """Methods of these names, and those that they call on themselves."""
+    while more := asked([known[name] for name in names if name in known], "self") - names:
+        names |= more
+    return [known[name] for name in names if name in known]
+
+
+def of_tasks() -> set[str]:
+    """What tasks ask of the table: their calls of the store, its calls of the table, the table's calls of DynamoDB."""
+    tasks = [ast.parse(path.read_text()) for path in sorted((CONSUMER / "sluice_consumer" / "shards").glob("*.py"))]
+    tasks.append(tree("sluice_consumer/spark/batch_reader.py"))
+    steps = closed(asked(tasks, "store"), methods("sluice_checkpoints/protocol/store.py", "sluice_checkpoints/protocol/batch_writes.py"))
+    table = closed(asked(steps, "self.table"), methods(TABLE[0]))
+    found = {f"dynamodb:{name}" for name in called("dynamodb", *table)}
+    writes = {ast.unparse(node.func) for step in steps for node in ast.walk(step) if isinstance(node, ast.Call)}
+    return found - {right for kind, right in {"Put": "dynamodb:PutItem", "Update": "dynamodb:UpdateItem"}.items() if kind not in writes}
+
+
+OWN = of("dynamodb", *TABLE, *MAKING)
+STREAM = of("kinesis", *CATALOG, *READING)
+WANTED = {
+    "driver": {"CheckpointTable": OWN, "Stream": STREAM, "SourceTable": of("dynamodb", *SOURCE)},
+    "executor": {"CheckpointTable": of_tasks(), "Stream": STREAM},
+    "migration": {"CheckpointTable": OWN, "Stream": of("kinesis", *CATALOG), "SourceTable": of("dynamodb", *SOURCE)},
+}
+
+
+@pytest.mark.parametrize("role", WANTED)
+def test_a_policy_allows_the_calls_that_the_code_makes_and_no_others(role: str) -> None:
+    """Resource by resource."""
+    document = json.loads((START / f"iam-{role}.json").read_text())
+    assert {each["Sid"]: set(each["Action"]) for each in document["Statement"]} == WANTED[role]
+    assert all(each["Effect"] == "Allow" and each["Resource"] != "*" for each in document["Statement"])
+
+
+def test_the_calls_of_tasks_are_found() -> None:
+    """Else the comparison above would be of nothing: a bind is a conditional UpdateItem, rows are read together."""
+    assert {"dynamodb:UpdateItem", "dynamodb:BatchGetItem"} <= of_tasks()
+    assert "kinesis:GetRecords" in STREAM
+
+
+def test_nothing_else_of_the_consumer_names_a_call() -> None:
+    """A module that begins to call Kinesis or DynamoDB has to be among those that are compared, or be no part of these three roles."""
+    elsewhere = {
+        "sluice_checkpoints/diagnose/oldest_records.py",  # by a person, with docs/migration.md's rights
+        "sluice_checkpoints/dynamodb/target_tables.py",  # an export, likewise
+        "sluice_consumer/process/kinesis_letters.py",  # dead letters: docs/dead-letters.md has their rights
+        "sluice_consumer/checks/table.py",
+    }
+    known = {*TABLE, *MAKING, *SOURCE, *CATALOG, *READING, *elsewhere}
+    named = set()
+    for path in sorted(CONSUMER.glob("sluice_*/**/*.py")):
+        name = str(path.relative_to(CONSUMER))
+        if {"memory", "memory.py", "dev", "testing"}.isdisjoint(path.relative_to(CONSUMER).parts):
+            texts = {node.value for node in ast.walk(tree(name)) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+            if texts & (OPERATIONS["dynamodb"] | OPERATIONS["kinesis"]):
+                named.add(name)
+    assert named <= known
+    assert of("dynamodb", "sluice_consumer/checks/table.py") <= OWN
+
+
+@pytest.mark.parametrize("name", ["iam-trust-irsa", "iam-trust-pod-identity"])
+def test_a_trust_policy_is_one(name: str) -> None:
+    """A principal, and a way of assuming the role."""
+    (statement,) = json.loads((START / f"{name}.json").read_text())["Statement"]
+    assert statement["Principal"]
+    assert "sts:AssumeRole" in str(statement["Action"])

@@ -1,0 +1,140 @@
+"""Code in the documents: manifests, JSON and Python are read by what would read them, and commands name what exists."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from sluice_consumer.cli import commands
+from sluice_operator.generate import crd
+from sluice_operator.spec.fields import Spec
+
+ROOT = Path(__file__).parents[1]
+LISTED = ["git", "ls-files", "-co", "--exclude-standard", "*.md"]
+TRACKED = subprocess.run(LISTED, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
+PAGES = [name for name in TRACKED if name.split("/")[0] in {"docs", "examples", "README.md", "CONTRIBUTING.md", "SECURITY.md"}]
+BLOCK = re.compile(r"(?ms)^( *)```(\w*)\n(.*?)^\1```$")
+COMMANDS = {"sluice": (), "python -m sluice_checkpoints": (), "python -m sluice_consumer": ("run",)}
+TARGETS = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text()))
+VERBS = {
+    "annotate", "apply", "auth", "create", "debug", "delete", "describe", "events", "exec", "explain", "get", "label", "logs",
+    "patch", "port-forward", "replace", "rollout", "scale", "set", "sluice", "top", "version", "wait",
+}  # fmt: skip
+RESOURCE = {"kc", "kinesisconsumer", "kinesisconsumers"}
+KINDS = {"configmap", "deployment", "job", "lease", "namespace", "node", "pod", "pods", "role", "secret", "serviceaccount", "application"}
+
+
+def blocks(*languages: str) -> list[Any]:
+    """Page and text of each block in one of these languages."""
+    found = [(name, re.sub(rf"(?m)^{each[1]}", "", each[3]), each[2]) for name in PAGES for each in BLOCK.finditer((ROOT / name).read_text())]
+    return [
+        pytest.param(name, text, id=f"{name}:{text.splitlines()[0][:40]}") for name, text, language in found if language in languages and text.strip()
+    ]
+
+
+def lines(*programs: str) -> list[Any]:
+    """Page and arguments of each command line that begins with one of these, in blocks of shell or of nothing."""
+    found = []
+    for param in blocks("sh", "console", ""):
+        name, text = param.values
+        for line in re.sub(r"\\\n\s*", "", str(text)).splitlines():
+            said = line.strip().removeprefix("$ ")
+            if program := next((program for program in programs if re.match(rf"{program} [-a-z]", said)), None):
+                found.append(pytest.param(program, said, id=f"{name}:{said[:60]}"))
+    return found
+
+
+def words(line: str) -> list[str]:
+    """Of one command; what follows `#`, `|` or `&&` is another matter."""
+    found = shlex.split(line, comments=True)
+    end = next((place for place, word in enumerate(found) if word in {"|", "&&", "||", ";", ">", "2>"}), len(found))
+    return found[:end]
+
+
+@pytest.mark.parametrize(("page", "text"), blocks("python"))
+def test_python_can_be_read(page: str, text: str) -> None:
+    """By Python's own parser."""
+    ast.parse(text, page)
+
+
+@pytest.mark.parametrize(("page", "text"), blocks("json"))
+def test_json_can_be_read(page: str, text: str) -> None:
+    """One document."""
+    assert json.loads(text), page
+
+
+def manifests() -> list[Any]:
+    """Each document of each YAML block."""
+    return [pytest.param(each.values[0], document, id=each.id) for each in blocks("yaml") for document in yaml.safe_load_all(str(each.values[1]))]
+
+
+@pytest.mark.parametrize(("page", "document"), manifests())
+def test_a_manifest_can_be_read_and_a_consumer_is_taken_by_the_operator(page: str, document: dict[str, Any]) -> None:
+    """A part of a consumer's spec has its fields' names."""
+    assert isinstance(document, dict | list), page
+    if isinstance(document, list):
+        return
+    if document.get("kind") == "KinesisConsumer":
+        Spec.model_validate(document["spec"])
+    elif set(document) == {"spec"} and isinstance(document["spec"], dict):
+        known(document["spec"], crd.definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"], "spec")
+
+
+def known(part: Any, schema: dict[str, Any], place: str) -> None:
+    """Fields of a part of a spec exist."""
+    if not isinstance(part, dict) or "properties" not in schema:
+        return
+    for name, value in part.items():
+        assert name in schema["properties"], f"{place}.{name}"
+        known(value, schema["properties"][name], f"{place}.{name}")
+
+
+@pytest.mark.parametrize(("program", "line"), lines(*COMMANDS))
+def test_a_command_of_ours_has_the_options_that_it_is_given(program: str, line: str) -> None:
+    """Placeholders in brackets stand for what is optional."""
+    found = words(re.sub(r"[\[\]…]", " ", line).replace("|", " "))[len(program.split()) :]
+    command: click.Command = commands()
+    for word in (*COMMANDS[program], *found):
+        if isinstance(command, click.Group) and word in command.commands:
+            command = command.commands[word]
+    if any(word == "dev" for word in found[:1]):
+        command = click.Command("dev", params=[*commands().commands["dev"].params])
+    options = {name for param in command.params for name in (*param.opts, *param.secondary_opts)} | {"--help", "-h", "--version"}
+    assert [word.split("=")[0] for word in found if word.startswith("-") and word.split("=")[0] not in options] == [], line
+    assert command.params, line
+
+
+@pytest.mark.parametrize(("program", "line"), lines("make"))
+def test_a_target_of_make_exists(program: str, line: str) -> None:
+    """Variables aside."""
+    assert {word for word in words(line)[1:] if "=" not in word} <= TARGETS, program
+
+
+@pytest.mark.parametrize(("program", "line"), lines("kubectl"))
+def test_kubectl_is_asked_for_what_it_knows(program: str, line: str) -> None:
+    """A verb, and our resource by its names; a patch names fields that the resource has."""
+    found = words(line)[1:]
+    verb = next(word for place, word in enumerate(found) if not word.startswith("-") and found[place - 1] not in {"-n", "--namespace"})
+    assert verb in VERBS, program
+    kinds = {word.split("/")[0] for word in found if re.fullmatch(r"k[a-z]*c[a-z]*/\S+", word)}
+    assert kinds <= RESOURCE | KINDS
+    if verb == "patch" and RESOURCE & {word.split("/")[0] for word in found}:
+        patch = json.loads(found[found.index("-p") + 1])
+        known(patch.get("spec"), crd.definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"], "spec")
+
+
+def test_blocks_are_found() -> None:
+    """Else the claims above would be of nothing."""
+    assert len(blocks("python")) > 5
+    assert len(blocks("yaml")) > 10
+    assert len(lines("kubectl")) > 20
+    assert len(lines(*COMMANDS)) > 15
