@@ -1,7 +1,7 @@
 """`python -m sluice_lab.site.reference`: writes docs/reference/ from the code (`make generate`); a test compares.
 
-Fields of the resource are the CRD's, settings are those of the driver's models, options are click's, and refusals are the operator's own table. By hand
-are this module's few sentences alone.
+Fields of the resource are the CRD's, settings are those of the driver's models, options are click's, and refusals are the operator's own table.
+By hand are this module's few sentences alone.
 """
 
 import dataclasses
