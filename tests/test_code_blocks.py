@@ -138,3 +138,11 @@ def test_blocks_are_found() -> None:
     assert len(blocks("yaml")) > 10
     assert len(lines("kubectl")) > 20
     assert len(lines(*COMMANDS)) > 15
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yaml")), ids=lambda path: path.name)
+def test_an_issue_form_can_be_read(path: Path) -> None:
+    """With what a form must have, and a label for each of its fields."""
+    form = yaml.safe_load(path.read_text())
+    assert {"name", "description", "body"} <= set(form)
+    assert all(field["attributes"]["label"] for field in form["body"])
