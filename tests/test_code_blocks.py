@@ -47,7 +47,7 @@ def lines(*programs: str) -> list[Any]:
     for param in blocks("sh", "console", ""):
         name, text = param.values
         for line in re.sub(r"\\\n\s*", "", str(text)).splitlines():
-            said = line.strip().removeprefix("$ ")
+            said = line.strip().removeprefix("$ ").removeprefix(".venv/bin/")
             if program := next((program for program in programs if re.match(rf"{program} [-a-z]", said)), None):
                 found.append(pytest.param(program, said, id=f"{name}:{said[:60]}"))
     return found
