@@ -80,7 +80,7 @@ def test_files_that_are_named_exist(name: str) -> None:
         assert list(ROOT.glob(path.rstrip("/"))), path
 
 
-@pytest.mark.parametrize("package", ["consumer/sluice_checkpoints", "consumer/sluice_consumer", "operator/sluice_operator"])
+@pytest.mark.parametrize("package", ["consumer/sluice_checkpoints", "consumer/sluice_consumer", "operator/sluice_operator", "operator/sluice_kubectl"])
 def test_architecture_shows_every_room(package: str) -> None:
     """The trees of docs/architecture.md: each room in a line of its own, and no other."""
     page = (ROOT / "docs" / "architecture.md").read_text()
@@ -94,7 +94,7 @@ def test_architecture_shows_every_room(package: str) -> None:
     assert modules <= {path.stem for path in (ROOT / package).glob("*.py")}
 
 
-@pytest.mark.parametrize("package", ["consumer/sluice_checkpoints", "consumer/sluice_consumer", "operator/sluice_operator"])
+@pytest.mark.parametrize("package", ["consumer/sluice_checkpoints", "consumer/sluice_consumer", "operator/sluice_operator", "operator/sluice_kubectl"])
 def test_a_room_says_in_three_lines_what_why_and_what_not(package: str) -> None:
     """The head of its `__init__`."""
     for path in sorted((ROOT / package).glob("*/__init__.py")):
