@@ -22,10 +22,11 @@ venv: .venv/installed ## make .venv with everything in it
 	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[operator,consumer,local,dev]'
 	@touch $@
 
-generate: venv ## write generated files (CRD, tables of docs and of the chart)
+generate: venv ## write generated files (CRD, tables of docs and of the chart, screens of docs/kubectl.md)
 	@$(BIN)/python -m sluice_operator.generate.crd crds/kinesisconsumers.sluice.dev.yaml charts/sluice/files/crd.yaml
 	@$(BIN)/python -m sluice_operator.generate.reference docs/operations.md
 	@$(BIN)/python -m sluice_operator.generate.values charts/sluice
+	@$(BIN)/python tests/kubectl/screens.py docs/kubectl.md
 
 hashes: venv ## write hashes/: what the images install, packages on both processors, and jars
 	@$(BIN)/python -m sluice_lab.hashes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -10,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 from rich.console import Console
 
 from sluice_kubectl.api.kubeconfig import Target
 from sluice_kubectl.api.person import Person
 from sluice_kubectl.api.streams import LogRequest
-from sluice_kubectl.cli.edge import Session
+from sluice_kubectl.cli.edge import Terminal
 from sluice_kubectl.cli.group import program
 from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND, Conflict
@@ -30,7 +31,7 @@ WIDTH = 130
 def resource(case: str, **meta: str) -> Json:
     """A KinesisConsumer out of the test data of the chart's Argo CD scripts, which the operator's rules wrote."""
     file = next(path for path in (DATA / "testdata" / f"{case}.yaml", DATA / "actions" / "testdata" / f"{case}.yaml") if path.exists())
-    body: Json = yaml.safe_load(file.read_text())
+    body: Json = yaml.safe_load(file.read_text().replace("orders", meta.get("name", "orders")))
     body["metadata"] |= meta
     return body
 
@@ -55,6 +56,15 @@ class Texts:
         if pod not in self.scrapes:
             raise Conflict(f'pods "{pod}:{port}" not found')
         return self.scrapes[pod]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Exit code, stdout and stderr."""
+
+    exit_code: int
+    said: str
+    told: str
 
 
 class Scene:
@@ -97,8 +107,9 @@ class Scene:
         made = self.pod(f"{consumer}-driver-1", consumer, "driver")
         for number in (1, 2):
             self.pod(f"{consumer}-1-exec-{number}", consumer, "executor")
-        body = self.get(name=consumer)
-        self.cluster.set_status(CONSUMER_KIND, "default", consumer, {"driver": body["status"]["driver"] | {"uid": made["metadata"]["uid"]}})
+        status = self.get(name=consumer)["status"]
+        renamed = json.loads(json.dumps(status).replace(status["driver"]["uid"], made["metadata"]["uid"]))
+        self.cluster.set_status(CONSUMER_KIND, "default", consumer, renamed)
 
     def event(self, reason: str, message: str, at: str, *, warning: bool = False, name: str = "orders") -> None:
         """An event about a consumer, as the operator writes it."""
@@ -107,19 +118,18 @@ class Scene:
         told = {"reason": reason, "message": message, "type": "Warning" if warning else "Normal", "lastTimestamp": at, "count": 1}
         self.cluster.create({"kind": "Event", "metadata": meta, "involvedObject": about, **told})
 
-    def run(self, *arguments: str, cluster: Any = None) -> Result:
-        """The program's answer. Its stdout and stderr are what the consoles had."""
+    def run(self, *arguments: str, cluster: Any = None) -> Answer:
+        """The program's answer."""
         out, log = io.StringIO(), io.StringIO()
 
         def connect(target: Target) -> Person:
             return Person(cluster or self.cluster, self.texts, "" if target.all_namespaces else target.namespace or "default")
 
         consoles = (Console(file=out, width=WIDTH, highlight=False), Console(file=log, width=WIDTH, highlight=False))
-        result = CliRunner().invoke(program, arguments, obj=Session(connect, lambda: NOW, *consoles, self.ask))
+        result = CliRunner().invoke(program, arguments, obj=Terminal(connect, lambda: NOW, *consoles, self.ask))
         if result.exception and not isinstance(result.exception, SystemExit):
             raise result.exception
-        result.said, result.told = out.getvalue(), log.getvalue()  # type: ignore[attr-defined]
-        return result
+        return Answer(result.exit_code, out.getvalue() + result.stdout, log.getvalue() + result.stderr)
 
 
 class Elsewhere:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from sluice_kubectl.api.person import Person
-from sluice_kubectl.cli.edge import NAME, Session, command
+from sluice_kubectl.cli.edge import NAME, Terminal, command
 from sluice_kubectl.views import actions
 from sluice_kubectl.views.documents import stamp
 from sluice_kubectl.views.objects import PodView, pods
@@ -25,7 +25,7 @@ HELP = {
 def _command(name: str) -> click.Command:
     action = actions.ACTIONS[name]
 
-    def run(at: Session, person: Person, name: str) -> None:
+    def run(at: Terminal, person: Person, name: str) -> None:
         now = stamp(at.now())
         at.out.print(person.act(name, lambda body: action(body, now)), markup=False, soft_wrap=True)
 
@@ -38,14 +38,14 @@ def _command(name: str) -> click.Command:
 @command
 @NAME
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def force(at: Session, person: Person, name: str, *, yes: bool) -> None:
+def force(at: Terminal, person: Person, name: str, *, yes: bool) -> None:
     """Give up a driver pod whose node is lost: it and its executors are removed without waiting.
 
     A pod that still works is cut off. No record is lost: the next driver waits out the lease, and reads the open batch again.
     """
     late = actions.late_driver(person.consumer(name))
     seen = next((pod for pod in pods(person.pods(name)) if pod.uid == late.uid), None)
-    at.log.print(_warning(late, seen), markup=False, soft_wrap=True)
+    at.log.print(_warning(late, seen), markup=False)
     if not (yes or _agreed(at, late)):
         raise actions.NotOffered("not done: nobody agreed; nothing was written")
     at.out.print(person.act(name, lambda body: actions.force(body, late)), markup=False, soft_wrap=True)
@@ -61,7 +61,7 @@ def _warning(late: actions.GivenUp, seen: PodView | None) -> str:
     return f"{late.pod} (uid {late.uid}) {place} is {state}. {cost}{doubt}"
 
 
-def _agreed(at: Session, late: actions.GivenUp) -> bool:
+def _agreed(at: Terminal, late: actions.GivenUp) -> bool:
     if at.ask is None:
         raise actions.NotOffered("force asks first, and there is no terminal to ask at; next: repeat it with --yes")
     return at.ask(f"Give up {late.pod} with uid {late.uid}?")

@@ -25,7 +25,7 @@ WIDTH = 150  # of a file or a pipe; a terminal says its own
 
 
 @dataclass
-class Session:
+class Terminal:
     """The person's cluster, a clock, where output goes, and a person to `ask`, if there is a terminal. Tests put their own into click's `obj`."""
 
     connect: Callable[[kubeconfig.Target], Person]
@@ -48,10 +48,10 @@ def _console(*, stderr: bool = False) -> Console:
     return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=WIDTH)
 
 
-def session() -> Session:
+def terminal() -> Terminal:
     """The real one."""
     ask = functools.partial(click.confirm, err=True) if sys.stdin.isatty() else None
-    return Session(_person, lambda: datetime.now(UTC), _console(), _console(stderr=True), ask)
+    return Terminal(_person, lambda: datetime.now(UTC), _console(), _console(stderr=True), ask)
 
 
 def _person(target: kubeconfig.Target) -> Person:
@@ -75,7 +75,7 @@ def command(function: Command) -> click.Command:
     @click.pass_context
     @functools.wraps(function)
     def run(context: click.Context, /, kubeconfig: str | None, context_: str | None, namespace: str | None, **options: Any) -> None:
-        at = context.obj if isinstance(context.obj, Session) else session()
+        at = context.obj if isinstance(context.obj, Terminal) else terminal()
         target = _target(kubeconfig, context_, namespace, every=bool(options.get("all_namespaces")))
         try:
             function(at, at.connect(target), **options)

@@ -16,7 +16,7 @@ INSTALL = 'README.md, "Without Kubernetes"'
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CommandSource:
     """Where commands come from: the extra that they need, a module, its object with the commands, and their names."""
 
     extra: str
@@ -36,15 +36,15 @@ class Source:
 
 
 SOURCES = (
-    Source("kubectl", "sluice_kubectl.cli.reading", "COMMANDS", ("status", "shards", "lag", "events", "logs")),
-    Source("kubectl", "sluice_kubectl.cli.acting", "COMMANDS", ("restart", "pause", "resume", "drain", "retry", "force")),
-    Source("kubectl", "sluice_kubectl.cli.reporting", "COMMANDS", ("report",)),
-    Source("checkpoints", "sluice_checkpoints.cli.main", "main", ("migrate", "export", "diagnose", "show", "adopt", "dead-letters")),
-    Source("consumer", "sluice_consumer.__main__", "COMMANDS", ("run", "dev")),
+    CommandSource("kubectl", "sluice_kubectl.cli.reading", "COMMANDS", ("status", "shards", "lag", "events", "logs")),
+    CommandSource("kubectl", "sluice_kubectl.cli.acting", "COMMANDS", ("restart", "pause", "resume", "drain", "retry", "force")),
+    CommandSource("kubectl", "sluice_kubectl.cli.reporting", "COMMANDS", ("report",)),
+    CommandSource("checkpoints", "sluice_checkpoints.cli.main", "main", ("migrate", "export", "diagnose", "show", "adopt", "dead-letters")),
+    CommandSource("consumer", "sluice_consumer.__main__", "COMMANDS", ("run", "dev")),
 )
 
 
-class Program(click.Group):
+class LazyGroup(click.Group):
     """A group whose commands are loaded one module at a time."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -71,7 +71,7 @@ class Program(click.Group):
                 )
 
 
-def _missing(source: Source) -> str | None:
+def _missing(source: CommandSource) -> str | None:
     try:
         source.load()
     except ModuleNotFoundError as error:
@@ -79,7 +79,7 @@ def _missing(source: Source) -> str | None:
     return None
 
 
-@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(package_name=DISTRIBUTION, message="%(version)s")
 def program() -> None:
     """Consumers of Amazon Kinesis on PySpark that never lose their place in the stream.

@@ -16,7 +16,7 @@ from sluice_kubectl.api.errors import CommandError, NothingThere
 from sluice_kubectl.api.person import Person
 from sluice_kubectl.api.streams import LogRequest
 from sluice_kubectl.cli import tables
-from sluice_kubectl.cli.edge import NAME, NAMESPACES, OUTPUT, Session, command
+from sluice_kubectl.cli.edge import NAME, NAMESPACES, OUTPUT, Terminal, command
 from sluice_kubectl.screens.fleet import fleet, lags
 from sluice_kubectl.screens.one import event_table, one_consumer
 from sluice_kubectl.screens.shards import shard_screen
@@ -34,7 +34,7 @@ EVERY = 2.0  # seconds between two looks of -w
 @NAMESPACES
 @OUTPUT
 @click.option("-w", "--watch", is_flag=True, help="Stay, and look again every two seconds.")
-def status(at: Session, person: Person, name: str | None, output: str | None, *, watch: bool, all_namespaces: bool) -> None:
+def status(at: Terminal, person: Person, name: str | None, output: str | None, *, watch: bool, all_namespaces: bool) -> None:
     """All consumers, those that need a person first; or one, with its conditions, pods and last events."""
     if name and all_namespaces:
         raise click.UsageError("a NAME and --all-namespaces exclude each other: name its namespace with -n")
@@ -55,7 +55,7 @@ def ticks() -> Iterator[None]:
         time.sleep(EVERY)
 
 
-def live(at: Session, look: Any, due: Iterator[None]) -> None:
+def live(at: Terminal, look: Any, due: Iterator[None]) -> None:
     """Looks again and again until the person ends it. An answer that fails to come is told below the last screen."""
     shown: RenderableType = Text("…")
     with Live(shown, console=at.out, screen=at.out.is_terminal, auto_refresh=False) as view:
@@ -76,7 +76,7 @@ def _all(person: Person) -> tuple[ConsumerView, ...]:
     return by_need(map(consumer, person.consumers()))
 
 
-def _screen(at: Session, person: Person, name: str | None) -> RenderableType:
+def _screen(at: Terminal, person: Person, name: str | None) -> RenderableType:
     if name is None:
         return fleet(_all(person), at.now(), namespaces=not person.namespace)
     body = person.consumer(name)
@@ -92,7 +92,7 @@ def _one_document(person: Person, name: str) -> Json:
 @command
 @NAMESPACES
 @OUTPUT
-def lag(at: Session, person: Person, output: str | None, *, all_namespaces: bool) -> None:  # noqa: ARG001 - is in `person`
+def lag(at: Terminal, person: Person, output: str | None, *, all_namespaces: bool) -> None:  # noqa: ARG001 - is in `person`
     """How far each consumer is behind, those farthest behind first."""
     found = _all(person)
     if output:
@@ -106,7 +106,7 @@ def lag(at: Session, person: Person, output: str | None, *, all_namespaces: bool
 @OUTPUT
 @click.option("--table", is_flag=True, help="Also read positions in the checkpoint table, with your AWS credentials.")
 @click.option("--dynamodb-endpoint", metavar="URL", help="With --table: another DynamoDB than the spec says.")
-def shards_(at: Session, person: Person, name: str, output: str | None, *, table: bool, dynamodb_endpoint: str | None) -> None:
+def shards_(at: Terminal, person: Person, name: str, output: str | None, *, table: bool, dynamodb_endpoint: str | None) -> None:
     """Lag, position and holder of each shard of one consumer."""
     body = person.consumer(name)
     one, notes = consumer(body), []
@@ -138,7 +138,7 @@ def _scraped(person: Person, found: tuple[PodView, ...]) -> tuple[Mapping[str, S
 @command
 @NAME
 @OUTPUT
-def events_(at: Session, person: Person, name: str, output: str | None) -> None:
+def events_(at: Terminal, person: Person, name: str, output: str | None) -> None:
     """What happened to one consumer, the youngest last."""
     found = events(person.events(person.consumer(name)["metadata"]["uid"]))
     if output:
@@ -156,7 +156,7 @@ def events_(at: Session, person: Person, name: str, output: str | None) -> None:
 @click.option("-p", "--previous", is_flag=True, help="Of the container before its last restart.")
 @click.option("--role", type=click.Choice(["driver", "executor", "migration"]), default="driver", show_default=True)
 @click.option("--pod", metavar="NAME", help="One pod of the consumer, instead of the youngest of the role.")
-def logs(at: Session, person: Person, name: str, **options: Any) -> None:
+def logs(at: Terminal, person: Person, name: str, **options: Any) -> None:
     """The log of the driver, or of an executor or a migration: of the youngest pod."""
     wanted = LogOptions(**options)
     person.consumer(name)

@@ -18,7 +18,7 @@ from rich.console import Console
 from sluice_kubectl.api.errors import CommandError
 from sluice_kubectl.api.person import Person
 from sluice_kubectl.api.streams import LogRequest
-from sluice_kubectl.cli.edge import NAME, WIDTH, Session, command
+from sluice_kubectl.cli.edge import NAME, WIDTH, Terminal, command
 from sluice_kubectl.screens.one import one_consumer
 from sluice_kubectl.views import secrets
 from sluice_kubectl.views.consumer import consumer
@@ -49,7 +49,7 @@ class Parts:
         return found
 
 
-def gather(at: Session, person: Person, name: str) -> Parts:
+def gather(at: Terminal, person: Person, name: str) -> Parts:
     """Everything about one consumer that the person may read. No Secret and no ConfigMap is read.
 
     Raises:
@@ -113,7 +113,7 @@ def pack(parts: Parts, path: Path, folder: str) -> None:
 @command
 @NAME
 @click.option("--file", "file", type=click.Path(path_type=Path), help="Where to write.  [default: sluice-NAME-TIME.tar.gz, here]")
-def report(at: Session, person: Person, name: str, file: Path | None) -> None:
+def report(at: Terminal, person: Person, name: str, file: Path | None) -> None:
     """One archive for support: resource, pods, Jobs, events and logs, without what looks like a secret.
 
     Hidden are values of environment variables and keys that are named like credentials, and tokens, keys and passwords in text.

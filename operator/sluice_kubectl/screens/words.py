@@ -12,6 +12,7 @@ from sluice_operator.names import lasting
 
 STALE = 90_000  # milliseconds without a report, after which the operator calls a driver silent
 NONE = "-"
+SAID_BY_READY = {"Ready", "Stalled", "Reconciling", "Draining", "DriverHealthy", "Migrated"}  # Ready depends on them, and gives their reason
 PHASES = {"Running": "green", "Idle": "green", "Suspended": "blue", "BackingOff": "yellow", "Failed": "red"}
 
 
@@ -63,7 +64,6 @@ def why(one: ConsumerView) -> str:
     marks = [word for word, on in (("paused", one.paused), ("suspended", one.suspended), ("being deleted", one.deleting)) if on]
     if one.ready != "True":
         marks.append(f"{one.reason}: {one.message}")
-    marks += [
-        condition.type for condition in one.conditions if condition.speaks and condition.type not in {"Ready", "Stalled", "Reconciling", "Draining"}
-    ]
+    speaking = (condition for condition in one.conditions if condition.speaks and condition.type not in SAID_BY_READY)
+    marks += [each.type if each.status == "True" else f"{each.type} is {each.status}" for each in speaking]
     return escape("; ".join(marks))

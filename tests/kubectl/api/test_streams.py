@@ -123,5 +123,5 @@ def test_a_refusal_is_an_error_of_the_port(double: ApiDouble, status: int, reaso
 
 def test_a_server_that_is_not_there_is_told() -> None:
     """With a next step."""
-    with pytest.raises(CommandError, match="gave no whole answer: .*; next: try again"):
+    with pytest.raises(CommandError, match=r"gave no whole answer: .*; next: try again"):
         list(HttpPodTexts(client("http://127.0.0.1:1")).log("shop", "orders-driver-1", LogRequest()))

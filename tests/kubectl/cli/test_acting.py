@@ -10,7 +10,7 @@ from scene import Elsewhere, Scene, resource
 from sluice_operator.cluster.port import Rejected, Unavailable
 
 
-def annotations(scene: Scene) -> dict[str, str]:
+def notes(scene: Scene) -> dict[str, str]:
     """Those of `orders`."""
     found: dict[str, str] = scene.get()["metadata"].get("annotations") or {}
     return found
@@ -20,23 +20,23 @@ def test_restart_writes_a_value_that_was_never_there(orders: Scene) -> None:
     """The time of the request."""
     answer = orders.run("restart", "orders")
     assert (answer.exit_code, answer.said) == (0, "orders restarts: driver 1 ends its batch, then the next one starts\n")
-    assert annotations(orders) == {"sluice.dev/restart": "2026-11-21T10:10:30Z"}
+    assert notes(orders) == {"sluice.dev/restart": "2026-11-21T10:10:30Z"}
 
 
 def test_drain_and_pause_are_undone_by_resume(orders: Scene) -> None:
     """Both by one command."""
     orders.run("drain", "orders")
     orders.run("pause", "orders")
-    assert (orders.get()["spec"]["suspend"], annotations(orders)) == (True, {"sluice.dev/paused": "true"})
+    assert (orders.get()["spec"]["suspend"], notes(orders)) == (True, {"sluice.dev/paused": "true"})
     assert orders.run("resume", "orders").said == "orders goes on\n"
-    assert ("suspend" in orders.get()["spec"], annotations(orders)) == (False, {})
+    assert ("suspend" in orders.get()["spec"], notes(orders)) == (False, {})
 
 
 def test_retry_asks_for_another_try_of_a_migration(scene: Scene) -> None:
     """That failed."""
     scene.put(resource("migration_failed"))
     assert scene.run("retry", "orders").exit_code == 0
-    assert annotations(scene) == {"sluice.dev/retry": "2026-11-21T10:10:30Z"}
+    assert notes(scene) == {"sluice.dev/retry": "2026-11-21T10:10:30Z"}
 
 
 def test_what_is_so_already_is_no_error_and_no_write(scene: Scene) -> None:
@@ -66,7 +66,7 @@ def test_a_resource_that_changed_in_between_is_read_and_decided_on_anew(orders: 
 
     assert orders.run("restart", "orders", cluster=Elsewhere(orders.cluster, patch=meanwhile)).exit_code == 0
     assert orders.get()["spec"]["replicas"] == 3
-    assert annotations(orders) == {"sluice.dev/restart": "2026-11-21T10:10:30Z"}
+    assert notes(orders) == {"sluice.dev/restart": "2026-11-21T10:10:30Z"}
 
 
 def test_what_is_no_longer_offered_after_a_change_is_not_done(orders: Scene) -> None:
@@ -77,7 +77,7 @@ def test_what_is_no_longer_offered_after_a_change_is_not_done(orders: Scene) -> 
 
     answer = orders.run("restart", "orders", cluster=Elsewhere(orders.cluster, patch=meanwhile))
     assert answer.exit_code == 65
-    assert annotations(orders) == {"sluice.dev/paused": "true"}
+    assert notes(orders) == {"sluice.dev/paused": "true"}
 
 
 def test_a_resource_that_changes_each_time_is_left_alone(orders: Scene) -> None:
@@ -90,7 +90,7 @@ def test_a_resource_that_changes_each_time_is_left_alone(orders: Scene) -> None:
     answer = orders.run("restart", "orders", cluster=Elsewhere(orders.cluster, patch=meanwhile))
     assert answer.exit_code == 75
     assert "nothing was written; next: try again" in answer.told.replace("\n", " ")
-    assert annotations(orders) == {}
+    assert notes(orders) == {}
     assert next(numbers) == 3
 
 
@@ -103,14 +103,14 @@ def test_force_names_pod_and_uid_and_asks(orders: Scene) -> None:
     assert answer.exit_code == 65
     assert asked == [f"Give up orders-driver-1 with uid {uid}?"]
     assert "Nobody asked it to end yet: restart does that without force." in answer.told.replace("\n", " ")
-    assert annotations(orders) == {}
+    assert notes(orders) == {}
 
 
 def test_force_does_what_was_agreed_on(orders: Scene) -> None:
     """By the uid."""
     orders.ask = lambda _question: True
     assert orders.run("force", "orders").exit_code == 0
-    assert annotations(orders) == {"sluice.dev/force": orders.get()["status"]["driver"]["uid"]}
+    assert notes(orders) == {"sluice.dev/force": orders.get()["status"]["driver"]["uid"]}
 
 
 def test_force_gives_up_no_driver_that_came_while_it_asked(orders: Scene) -> None:
@@ -124,7 +124,7 @@ def test_force_gives_up_no_driver_that_came_while_it_asked(orders: Scene) -> Non
     orders.ask = answered
     answer = orders.run("force", "orders")
     assert answer.exit_code == 65
-    assert annotations(orders) == {}
+    assert notes(orders) == {}
 
 
 def test_force_without_a_terminal_wants_yes(orders: Scene) -> None:

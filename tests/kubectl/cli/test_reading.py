@@ -12,7 +12,7 @@ from scene import NOW, WIDTH, Elsewhere, Scene, resource
 
 from sluice_kubectl.api.errors import NothingThere
 from sluice_kubectl.api.person import Person
-from sluice_kubectl.cli.edge import Session
+from sluice_kubectl.cli.edge import Terminal
 from sluice_kubectl.cli.reading import live
 from sluice_kubectl.screens.fleet import fleet
 from sluice_kubectl.views.consumer import consumer
@@ -162,7 +162,7 @@ def test_a_watch_looks_again_and_survives_an_answer_that_fails_to_come(orders: S
             cluster = Elsewhere(orders.cluster, list=raising(error))
         return fleet([consumer(body) for body in person(orders, cluster).consumers()], NOW, namespaces=False)
 
-    live(Session(lambda _: person(orders, orders.cluster), lambda: NOW, console, console), look, iter([None] * 2))
+    live(Terminal(lambda _: person(orders, orders.cluster), lambda: NOW, console, console), look, iter([None] * 2))
     assert len(answered) == 2
     assert "1 consumer · 1 ready" in out.getvalue()
     assert "10:10:30Z no answer to list KinesisConsumers in namespace default: connection refused" in out.getvalue()
@@ -172,7 +172,7 @@ def test_a_watch_ends_when_nothing_is_there_any_more(orders: Scene) -> None:
     """It was deleted: to look again would find the same."""
     console = Console(file=io.StringIO(), width=WIDTH)
     with pytest.raises(NothingThere):
-        live(Session(lambda _: person(orders, orders.cluster), lambda: NOW, console, console), raising(NothingThere("gone")), iter([None] * 3))
+        live(Terminal(lambda _: person(orders, orders.cluster), lambda: NOW, console, console), raising(NothingThere("gone")), iter([None] * 3))
 
 
 def person(scene: Scene, cluster: Any) -> Any:
