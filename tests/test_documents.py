@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 TRACKED = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
+PACKAGES = ["consumer/sluice_checkpoints", "consumer/sluice_consumer", "operator/sluice_operator", "operator/sluice_kubectl"]
 TEXTS = [name for name in TRACKED if name.endswith((".py", ".md", ".yaml", ".toml", ".lua")) and not name.startswith("tests/operator/released/")]
 CITED = re.compile(r'\b(?:docs/)?([a-z-]+\.md),?\s+(?:#\s+)?"([^"]+)"')  # docs/protocol.md, "A batch"
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -80,7 +81,7 @@ def test_files_that_are_named_exist(name: str) -> None:
         assert list(ROOT.glob(path.rstrip("/"))), path
 
 
-@pytest.mark.parametrize("package", ["consumer/sluice_checkpoints", "consumer/sluice_consumer", "operator/sluice_operator"])
+@pytest.mark.parametrize("package", PACKAGES)
 def test_architecture_shows_every_room(package: str) -> None:
     """The trees of docs/architecture.md: each room in a line of its own, and no other."""
     page = (ROOT / "docs" / "architecture.md").read_text()
@@ -94,7 +95,7 @@ def test_architecture_shows_every_room(package: str) -> None:
     assert modules <= {path.stem for path in (ROOT / package).glob("*.py")}
 
 
-@pytest.mark.parametrize("package", ["consumer/sluice_checkpoints", "consumer/sluice_consumer", "operator/sluice_operator"])
+@pytest.mark.parametrize("package", PACKAGES)
 def test_a_room_says_in_three_lines_what_why_and_what_not(package: str) -> None:
     """The head of its `__init__`."""
     for path in sorted((ROOT / package).glob("*/__init__.py")):

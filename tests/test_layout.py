@@ -25,6 +25,9 @@ PURE = [
     "sluice_consumer.config",
     "sluice_consumer.shards.bind",
     "sluice_consumer.spark.conf",
+    "sluice_kubectl.program",
+    "sluice_kubectl.views.actions",
+    "sluice_kubectl.views.secrets",
     "sluice_operator.state.view",
     "sluice_operator.plan.rules",
 ]

@@ -125,6 +125,9 @@ def dev(entrypoint: str, file: Path | None, args: tuple[str, ...], shards: int, 
     sys.exit(program.run(entrypoint, file, args, shards=shards, interval=interval))
 
 
+COMMANDS = {"run": run, "dev": dev}  # of the program `sluice`
+
+
 def consume(path: Path, *, master: str | None, until_tip: bool) -> None:
     """Runs one consumer, and ends this process with its exit code."""
     logs.configure()

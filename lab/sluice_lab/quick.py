@@ -16,6 +16,7 @@ PACKAGES = {
     "consumer/sluice_checkpoints": "tests/checkpoints",
     "consumer/sluice_consumer": "tests/consumer",
     "operator/sluice_operator": "tests/operator",
+    "operator/sluice_kubectl": "tests/kubectl",
 }
 ALWAYS = ("tests/test_layout.py", "tests/test_documents.py")
 

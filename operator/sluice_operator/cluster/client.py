@@ -69,8 +69,8 @@ class Direct(ApiClient):  # type: ignore[misc]  # untyped
 class ApiServer:
     """Adapter of `Cluster`."""
 
-    def __init__(self, api: ApiClient, timeout: tuple[float, float] = TIMEOUT) -> None:
-        self._api, self._timeout = api, timeout
+    def __init__(self, api: ApiClient, timeout: tuple[float, float] = TIMEOUT, agent: str = "sluice-operator") -> None:
+        self._api, self._timeout, self._agent = api, timeout, agent
 
     def get(self, kind: str, namespace: str, name: str) -> Json | None:
         """See Cluster."""
@@ -148,7 +148,7 @@ class ApiServer:
 
     def _call(self, method: str, path: str, body: Json | None = None, accept: str = "application/json") -> Json:
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        headers = {"Accept": accept, "Content-Type": kind, "User-Agent": "sluice-operator"}
+        headers = {"Accept": accept, "Content-Type": kind, "User-Agent": self._agent}
         self._api.update_params_for_auth(headers, [], ["BearerToken"], "", "", body)
         try:
             url = f"{self._api.configuration.host}/{path}"

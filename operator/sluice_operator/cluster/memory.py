@@ -65,7 +65,7 @@ class MemoryCluster:
 
     def list(self, kind: str, namespace: str, labels: dict[str, str]) -> list[Json]:
         """See Cluster."""
-        return [copied(body) for body in self.all(kind) if body["metadata"]["namespace"] == namespace and _has(body, labels)]
+        return [copied(body) for body in self.all(kind) if namespace in ("", body["metadata"]["namespace"]) and _has(body, labels)]
 
     def create(self, body: Json) -> Json:
         """See Cluster."""

@@ -51,7 +51,7 @@ class Cluster(Protocol):
         """The object as it is now, not from a cache; None if there is none."""
 
     def list(self, kind: str, namespace: str, labels: dict[str, str]) -> list[Json]:
-        """All objects with these labels, as they are now."""
+        """All objects with these labels, as they are now; of every namespace if it is ''."""
 
     def create(self, body: Json) -> Json:
         """Create the object. Raises Exists."""

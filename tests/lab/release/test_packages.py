@@ -95,14 +95,15 @@ def test_sluice_without_an_extra_says_what_to_install(environment: Path) -> None
     """Instead of a stack."""
     answer = said(str(environment / "sluice"), "--help")
     assert (answer.returncode, answer.stdout) == (1, "")
-    assert answer.stderr.startswith("sluice: the Python package click is not installed; next: install Sluice with its extra checkpoints (README.md")
+    next_step = "next: install Sluice with its extra kubectl or checkpoints (README.md"
+    assert answer.stderr.startswith(f"sluice: the Python package click is not installed; {next_step}")
 
 
 def test_sluice_has_the_commands_of_both_programs(environment: Path) -> None:
     """Those for tables, and those that run a consumer."""
     answer = said(str(environment / "sluice"), "--help", found=sysconfig.get_path("purelib"))
     commands = {line.split()[0] for line in answer.stdout.partition("Commands:")[2].splitlines() if line.strip()}
-    assert {"migrate", "export", "diagnose", "show", "adopt", "dead-letters", "run", "dev"} <= commands, answer.stderr
+    assert {"migrate", "export", "diagnose", "show", "adopt", "dead-letters", "run", "dev", "status", "restart", "report"} <= commands, answer.stderr
     assert answer.stdout.startswith("Usage: sluice [OPTIONS] COMMAND")
 
 

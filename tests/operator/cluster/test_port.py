@@ -129,6 +129,13 @@ def test_lists_go_by_labels(place: Place) -> None:
     assert [pod["metadata"]["name"] for pod in found] == ["a"]
 
 
+def test_a_list_of_no_namespace_is_one_of_all(place: Place) -> None:
+    """As `kubectl get -A`."""
+    place.pod("a")
+    found = place.cluster.list("Pod", "", {"sluice.dev/consumer": "orders"})
+    assert (place.namespace, "a") in {(pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in found}
+
+
 def test_a_status_is_written_only_onto_what_was_seen(place: Place) -> None:
     """The resourceVersion is the condition."""
     seen = place.consumer()

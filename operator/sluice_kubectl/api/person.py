@@ -1,0 +1,120 @@
+"""What a person may ask of the cluster: resources by name, their pods and events, one conditional patch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from typing import Any
+
+from sluice_kubectl.api.errors import ChangedMeanwhile, CommandError, NothingThere
+from sluice_kubectl.api.streams import LogRequest, PodTexts
+from sluice_kubectl.views.actions import Intent
+from sluice_operator.cluster.port import CONSUMER_KIND, Cluster, Conflict, Rejected, Unavailable
+from sluice_operator.names import GROUP
+
+Json = dict[str, Any]
+TRIES = 3  # of a write whose resource changed in between: a driver reports every few seconds
+UNSURE = ". The change may have been made: look before you repeat it"
+NO_CRD = f"the cluster knows no {CONSUMER_KIND}; next: is it the right context (kubectl config current-context)? Else install Sluice's chart or CRD"
+
+
+class Person:
+    """The cluster with a person's rights. `namespace` is '' for every one."""
+
+    def __init__(self, cluster: Cluster, texts: PodTexts, namespace: str) -> None:
+        self._cluster, self._texts, self.namespace = cluster, texts, namespace
+
+    def consumers(self) -> list[Json]:
+        """All of the namespace.
+
+        Raises:
+            NothingThere: there is no CRD, or no right to list.
+        """
+        with self._told(f"list {CONSUMER_KIND}s"):
+            try:
+                return self._cluster.list(CONSUMER_KIND, self.namespace, {})
+            except Conflict as error:
+                raise NothingThere(NO_CRD) from error
+
+    def consumer(self, name: str) -> Json:
+        """One resource.
+
+        Raises:
+            NothingThere: there is none of that name; the message has similar ones.
+        """
+        with self._told(f"get {CONSUMER_KIND} {name}"):
+            found = self._cluster.get(CONSUMER_KIND, self.namespace, name)
+        if found is None:
+            raise NothingThere(self._unknown(name))
+        return found
+
+    def _unknown(self, name: str) -> str:
+        names = sorted(body["metadata"]["name"] for body in self.consumers())
+        similar = get_close_matches(name, names, n=1)
+        next_step = f"did you mean {similar[0]}?" if similar else f"next: one of {', '.join(names)}" if names else "next: try --all-namespaces"
+        return f"there is no {CONSUMER_KIND} {name} in namespace {self.namespace}; {next_step}"
+
+    def pods(self, name: str) -> list[Json]:
+        """Driver, executors and migration of a consumer."""
+        with self._told("list pods"):
+            return self._cluster.list("Pod", self.namespace, {f"{GROUP}/consumer": name})
+
+    def jobs(self, name: str) -> list[Json]:
+        """Migrations of a consumer."""
+        with self._told("list jobs"):
+            return self._cluster.list("Job", self.namespace, {f"{GROUP}/consumer": name})
+
+    def events(self, uid: str) -> list[Json]:
+        """Events about the object with this uid."""
+        with self._told("list events"):
+            return [body for body in self._cluster.list("Event", self.namespace, {}) if body["involvedObject"].get("uid") == uid]
+
+    def log(self, pod: str, request: LogRequest) -> Iterator[str]:
+        """Lines of a pod's log."""
+        with self._told(f"read the log of {pod}"):
+            try:
+                yield from self._texts.log(self.namespace, pod, request)
+            except Conflict as error:
+                raise NothingThere(f"{pod} is gone: {error}; next: status says which pods there are") from error
+
+    def metrics(self, pod: str, port: int) -> str:
+        """What a driver's /metrics says."""
+        with self._told(f"get pods/proxy of {pod}"):
+            try:
+                return self._texts.metrics(self.namespace, pod, port)
+            except Conflict as error:
+                raise NothingThere(f"{pod} is gone: {error}; next: try again") from error
+
+    def act(self, name: str, decide: Callable[[Json], Intent]) -> str:
+        """Read, decide, and patch on the condition that nothing changed since; decides anew if something did. Returns what to say.
+
+        Raises:
+            ChangedMeanwhile: it changed again and again; nothing was written.
+            NotOffered: see the action.
+        """
+        for _ in range(TRIES):
+            intent = decide(self.consumer(name))
+            if intent.patch is None:
+                return intent.said
+            with self._told(f"patch {CONSUMER_KIND} {name}", UNSURE):
+                try:
+                    self._cluster.patch(CONSUMER_KIND, self.namespace, name, intent.patch)
+                except Conflict:
+                    continue
+                return intent.said
+        raise ChangedMeanwhile(f"{name} changed between each of {TRIES} reads and writes; nothing was written; next: try again")
+
+    @contextmanager
+    def _told(self, call: str, unsure: str = "") -> Iterator[None]:
+        """Errors of a call as sentences with a next step."""
+        where = f"in namespace {self.namespace}" if self.namespace else "in all namespaces"
+        try:
+            yield
+        except Rejected as error:
+            rights = error.reason == "Forbidden"
+            step = "next: ask for that right, or name a namespace with -n" if rights else "next: correct what the API server names"
+            raise NothingThere(f"the API server refused to {call} {where}: {error.message}; {step}") from error
+        except Unavailable as error:
+            step = "next: log in again" if "Unauthorized" in str(error) else f"next: try kubectl version{unsure}"
+            raise CommandError(f"no answer to {call} {where}: {error}; {step}") from error

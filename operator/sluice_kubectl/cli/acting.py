@@ -1,0 +1,70 @@
+"""`restart`, `pause`, `resume`, `drain`, `retry`, `force`: commands that write one patch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from sluice_kubectl.api.person import Person
+from sluice_kubectl.cli.edge import NAME, Terminal, command
+from sluice_kubectl.views import actions
+from sluice_kubectl.views.documents import stamp
+from sluice_kubectl.views.objects import PodView, pods
+
+Json = dict[str, Any]
+HELP = {
+    "pause": "Hands off: the operator looks and reports, and acts on nothing. The driver runs on.",
+    "drain": "The driver ends its batch, then nothing runs. Positions stay in the checkpoint table.",
+    "resume": "Go on after pause or drain.",
+    "restart": "The driver ends its batch, then the next one starts; after a failure at once.",
+    "retry": "Try a migration again that failed or waits.",
+}
+
+
+def _command(name: str) -> click.Command:
+    action = actions.ACTIONS[name]
+
+    def run(at: Terminal, person: Person, name: str) -> None:
+        now = stamp(at.now())
+        at.out.print(person.act(name, lambda body: action(body, now)), markup=False, soft_wrap=True)
+
+    run.__doc__ = HELP[name]
+    found = command(NAME(run))
+    found.name = name
+    return found
+
+
+@command
+@NAME
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def force(at: Terminal, person: Person, name: str, *, yes: bool) -> None:
+    """Give up a driver pod whose node is lost: it and its executors are removed without waiting.
+
+    A pod that still works is cut off. No record is lost: the next driver waits out the lease, and reads the open batch again.
+    """
+    late = actions.late_driver(person.consumer(name))
+    seen = next((pod for pod in pods(person.pods(name)) if pod.uid == late.uid), None)
+    at.log.print(_warning(late, seen), markup=False)
+    if not (yes or _agreed(at, late)):
+        raise actions.NotOffered("not done: nobody agreed; nothing was written")
+    at.out.print(person.act(name, lambda body: actions.force(body, late)), markup=False, soft_wrap=True)
+
+
+def _warning(late: actions.GivenUp, seen: PodView | None) -> str:
+    if seen is None:
+        return f"{late.pod} (uid {late.uid}) is not listed any more; forcing it may do nothing."
+    place = f"on node {seen.node}" if seen.node else "on no node"
+    state = f"{seen.state}, leaving" if seen.leaving else seen.state
+    doubt = "" if seen.leaving else " Nobody asked it to end yet: restart does that without force."
+    cost = "Force removes it and its executors without waiting for their node; what they work on is cut off, and read again by the next driver."
+    return f"{late.pod} (uid {late.uid}) {place} is {state}. {cost}{doubt}"
+
+
+def _agreed(at: Terminal, late: actions.GivenUp) -> bool:
+    if at.ask is None:
+        raise actions.NotOffered("force asks first, and there is no terminal to ask at; next: repeat it with --yes")
+    return at.ask(f"Give up {late.pod} with uid {late.uid}?")
+
+
+COMMANDS: dict[str, click.Command] = {**{name: _command(name) for name in HELP}, "force": force}

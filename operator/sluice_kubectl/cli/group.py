@@ -1,0 +1,89 @@
+"""All commands under one name. A command's module is imported when it is called: `status` loads no Spark, and `migrate` no Kubernetes.
+
+What is not installed is left out of the help, which says how to get it; who calls it is told the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+
+import click
+
+DISTRIBUTION = "sluice-kinesis"
+INSTALL = 'README.md, "Without Kubernetes"'
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSource:
+    """Where commands come from: the extra that they need, a module, its object with the commands, and their names."""
+
+    extra: str
+    module: str
+    holder: str
+    names: tuple[str, ...]
+
+    def load(self) -> Mapping[str, click.Command]:
+        """The commands.
+
+        Raises:
+            ModuleNotFoundError: a package of the extra is not installed.
+        """
+        found = getattr(import_module(self.module), self.holder)
+        commands: Mapping[str, click.Command] = found.commands if isinstance(found, click.Group) else found
+        return {name: commands[name] for name in self.names}
+
+
+SOURCES = (
+    CommandSource("kubectl", "sluice_kubectl.cli.reading", "COMMANDS", ("status", "shards", "lag", "events", "logs")),
+    CommandSource("kubectl", "sluice_kubectl.cli.acting", "COMMANDS", ("restart", "pause", "resume", "drain", "retry", "force")),
+    CommandSource("kubectl", "sluice_kubectl.cli.reporting", "COMMANDS", ("report",)),
+    CommandSource("checkpoints", "sluice_checkpoints.cli.main", "main", ("migrate", "export", "diagnose", "show", "adopt", "dead-letters")),
+    CommandSource("consumer", "sluice_consumer.__main__", "COMMANDS", ("run", "dev")),
+)
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are loaded one module at a time."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """See click."""
+        source = next((one for one in SOURCES if cmd_name in one.names), None)
+        if source is None:
+            return None
+        try:
+            return source.load()[cmd_name]
+        except ModuleNotFoundError as error:
+            ctx.fail(f"{cmd_name} needs the Python package {error.name}; next: install Sluice with its extra {source.extra} ({INSTALL})")
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        """Those that can be loaded here."""
+        return [name for source in SOURCES if _missing(source) is None for name in source.names]
+
+    def format_epilog(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """What is not here, and how to get it."""
+        for source in SOURCES:
+            if missing := _missing(source):
+                formatter.write_paragraph()
+                formatter.write_text(
+                    f"Not here: {', '.join(source.names)}. Needs {missing} and more: install Sluice with its extra {source.extra} ({INSTALL})"
+                )
+
+
+def _missing(source: CommandSource) -> str | None:
+    try:
+        source.load()
+    except ModuleNotFoundError as error:
+        return error.name
+    return None
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.version_option(package_name=DISTRIBUTION, message="%(version)s")
+def program() -> None:
+    """Consumers of Amazon Kinesis on PySpark that never lose their place in the stream.
+
+    See and steer those of a cluster, look at checkpoint tables, run a consumer. Exit codes of those for a cluster: 0 done · 65 refused, and the
+    message says what to do · 75 changed meanwhile: try again · 1 no answer · 2 wrong usage.
+    """

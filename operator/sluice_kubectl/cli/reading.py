@@ -1,0 +1,194 @@
+"""`status`, `lag`, `shards`, `events`, `logs`: commands that only read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import click
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from sluice_kubectl.api.errors import CommandError, NothingThere
+from sluice_kubectl.api.person import Person
+from sluice_kubectl.api.streams import LogRequest
+from sluice_kubectl.cli import tables
+from sluice_kubectl.cli.edge import NAME, NAMESPACES, OUTPUT, Terminal, command
+from sluice_kubectl.screens.fleet import fleet, lags
+from sluice_kubectl.screens.one import event_table, one_consumer
+from sluice_kubectl.screens.shards import shard_screen
+from sluice_kubectl.views.consumer import ConsumerView, by_need, consumer
+from sluice_kubectl.views.documents import document
+from sluice_kubectl.views.objects import PodView, events, pods
+from sluice_kubectl.views.shards import ShardFigures, figures, shards
+
+Json = dict[str, Any]
+EVERY = 2.0  # seconds between two looks of -w
+
+
+@command
+@click.argument("name", required=False)
+@NAMESPACES
+@OUTPUT
+@click.option("-w", "--watch", is_flag=True, help="Stay, and look again every two seconds.")
+def status(at: Terminal, person: Person, name: str | None, output: str | None, *, watch: bool, all_namespaces: bool) -> None:
+    """All consumers, those that need a person first; or one, with its conditions, pods and last events."""
+    if name and all_namespaces:
+        raise click.UsageError("a NAME and --all-namespaces exclude each other: name its namespace with -n")
+    if watch and output:
+        raise click.UsageError("--watch and --output exclude each other")
+    if watch:
+        live(at, lambda: _screen(at, person, name), ticks())
+    elif output:
+        at.document(_one_document(person, name) if name else [document(one) for one in _all(person)])
+    else:
+        at.show(_screen(at, person, name))
+
+
+def ticks() -> Iterator[None]:
+    """One each time that a look is due; the first at once."""
+    while True:
+        yield
+        time.sleep(EVERY)
+
+
+def live(at: Terminal, look: Any, due: Iterator[None]) -> None:
+    """Looks again and again until the person ends it. An answer that fails to come is told below the last screen."""
+    shown: RenderableType = Text("…")
+    with Live(shown, console=at.out, screen=at.out.is_terminal, auto_refresh=False) as view:
+        try:
+            for _ in due:
+                try:
+                    shown = look()
+                    view.update(shown, refresh=True)
+                except NothingThere:
+                    raise
+                except CommandError as error:
+                    view.update(Group(shown, Text(f"\n{at.now():%H:%M:%S}Z {error}", style="red")), refresh=True)
+        except KeyboardInterrupt:
+            return
+
+
+def _all(person: Person) -> tuple[ConsumerView, ...]:
+    return by_need(map(consumer, person.consumers()))
+
+
+def _screen(at: Terminal, person: Person, name: str | None) -> RenderableType:
+    if name is None:
+        return fleet(_all(person), at.now(), namespaces=not person.namespace)
+    body = person.consumer(name)
+    return one_consumer(consumer(body), pods(person.pods(name)), events(person.events(body["metadata"]["uid"])), at.now())
+
+
+def _one_document(person: Person, name: str) -> Json:
+    body = person.consumer(name)
+    about = {"pods": pods(person.pods(name)), "events": events(person.events(body["metadata"]["uid"]))}
+    return {**document(consumer(body)), **{key: document(value) for key, value in about.items()}}
+
+
+@command
+@NAMESPACES
+@OUTPUT
+def lag(at: Terminal, person: Person, output: str | None, *, all_namespaces: bool) -> None:  # noqa: ARG001 - is in `person`
+    """How far each consumer is behind, those farthest behind first."""
+    found = _all(person)
+    if output:
+        at.document([{"namespace": one.namespace, "name": one.name, **document(one.figures)} for one in found])
+    else:
+        at.show(lags(found, at.now(), namespaces=not person.namespace))
+
+
+@command
+@NAME
+@OUTPUT
+@click.option("--table", is_flag=True, help="Also read positions in the checkpoint table, with your AWS credentials.")
+@click.option("--dynamodb-endpoint", metavar="URL", help="With --table: another DynamoDB than the spec says.")
+def shards_(at: Terminal, person: Person, name: str, output: str | None, *, table: bool, dynamodb_endpoint: str | None) -> None:
+    """Lag, position and holder of each shard of one consumer."""
+    body = person.consumer(name)
+    one, notes = consumer(body), []
+    scraped, note = _scraped(person, pods(person.pods(name)))
+    notes += [note] if note else []
+    rows = tables.rows(one, dynamodb_endpoint or body["spec"]["stream"].get("dynamodbEndpoint")) if table else None
+    if rows is None:
+        notes.append("positions are in the checkpoint table: --table reads it, with your AWS credentials")
+    found = shards(scraped, rows, one.driver.pod)
+    if output:
+        at.document({"namespace": one.namespace, "name": one.name, "shards": document(found), "notes": notes})
+    else:
+        at.show(shard_screen(one, found, notes))
+
+
+def _scraped(person: Person, found: tuple[PodView, ...]) -> tuple[Mapping[str, ShardFigures], str | None]:
+    """The driver's figures by shard, or why there are none."""
+    driver = next((pod for pod in found if pod.role == "driver" and not pod.leaving), None)
+    if driver is None:
+        return {}, "lag by shard: no driver runs"
+    if driver.metrics_port is None:
+        return {}, "lag by shard: the driver serves no metrics; next: the chart's driverMetrics.port=9404, then restart"
+    try:
+        return figures(tables.samples(person.metrics(driver.name, driver.metrics_port))), None
+    except CommandError as error:
+        return {}, f"lag by shard: {error}"
+
+
+@command
+@NAME
+@OUTPUT
+def events_(at: Terminal, person: Person, name: str, output: str | None) -> None:
+    """What happened to one consumer, the youngest last."""
+    found = events(person.events(person.consumer(name)["metadata"]["uid"]))
+    if output:
+        at.document([document(event) for event in found])
+    elif found:
+        at.show(event_table(found, at.now()))
+    else:
+        at.log.print(f"no events about {name}: the API server forgets them after an hour")
+
+
+@command
+@NAME
+@click.option("-f", "--follow", is_flag=True, help="Stay, and print what comes.")
+@click.option("--tail", type=click.IntRange(-1), default=200, show_default=True, help="Lines from the end; -1: all.")
+@click.option("-p", "--previous", is_flag=True, help="Of the container before its last restart.")
+@click.option("--role", type=click.Choice(["driver", "executor", "migration"]), default="driver", show_default=True)
+@click.option("--pod", metavar="NAME", help="One pod of the consumer, instead of the youngest of the role.")
+def logs(at: Terminal, person: Person, name: str, **options: Any) -> None:
+    """The log of the driver, or of an executor or a migration: of the youngest pod."""
+    wanted = LogOptions(**options)
+    person.consumer(name)
+    found = pods(person.pods(name))
+    chosen = next((one for one in found if wanted.means(one)), None)
+    if chosen is None:
+        there = ", ".join(f"{one.name} ({one.role})" for one in found) or "none"
+        raise NothingThere(f"{name} has no {wanted.sought()}; its pods: {there}; next: status {name}")
+    request = LogRequest(chosen.role, None if wanted.tail < 0 else wanted.tail, wanted.previous, wanted.follow)
+    for line in person.log(chosen.name, request):
+        at.out.file.write(line + "\n")
+        if wanted.follow:
+            at.out.file.flush()
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """The options of `logs`."""
+
+    role: str
+    pod: str | None
+    tail: int
+    follow: bool
+    previous: bool
+
+    def means(self, pod: PodView) -> bool:
+        """Whether it is this pod, or one of the role."""
+        return pod.name == self.pod if self.pod else pod.role == self.role
+
+    def sought(self) -> str:
+        """For a message."""
+        return f"pod {self.pod}" if self.pod else f"{self.role} pod"
+
+
+COMMANDS = {"status": status, "shards": shards_, "lag": lag, "events": events_, "logs": logs}

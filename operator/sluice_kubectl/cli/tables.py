@@ -1,0 +1,54 @@
+"""What needs more packages than the rest: the checkpoint table (AWS), and the text format of Prometheus. Imported when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sluice_kubectl.api.errors import CommandError, NothingThere
+from sluice_kubectl.views.consumer import ConsumerView
+
+Json = dict[str, Any]
+
+
+def samples(scrape: str) -> Iterator[tuple[str, dict[str, str], float]]:
+    """Name, labels and value of each sample.
+
+    Raises:
+        CommandError: a package is missing, or the text is not Prometheus'.
+    """
+    try:
+        from prometheus_client.parser import text_string_to_metric_families  # noqa: PLC0415 - may not be installed
+    except ModuleNotFoundError as error:
+        raise CommandError(f"the Python package {error.name} is not installed; next: install Sluice with its extra kubectl") from error
+    try:
+        for family in text_string_to_metric_families(scrape):
+            for sample in family.samples:
+                yield sample.name, dict(sample.labels), sample.value
+    except ValueError as error:
+        raise CommandError(f"the driver's metrics are not Prometheus' text: {error}") from error
+
+
+def rows(one: ConsumerView, endpoint: str | None) -> Json:
+    """The document of `sluice show` for the consumer's table.
+
+    Raises:
+        NothingThere: there is no such table, no access to it, or no AWS credentials.
+        CommandError: DynamoDB gave no answer, or its client is not installed.
+    """
+    try:
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - may not be installed
+
+        from sluice_checkpoints.cli.table import own_table  # noqa: PLC0415 - as botocore
+        from sluice_checkpoints.cli.table_document import document  # noqa: PLC0415 - as botocore
+        from sluice_checkpoints.dynamodb.table import Endpoint, client  # noqa: PLC0415 - as botocore
+        from sluice_checkpoints.errors import Refused, SluiceError  # noqa: PLC0415 - with them
+    except ModuleNotFoundError as error:
+        raise CommandError(f"--table needs the Python package {error.name}; next: install Sluice with its extra checkpoints") from error
+    where = f"--table: table {one.table} in {one.region}"
+    try:
+        return document(own_table(one.table, client(Endpoint(one.region, endpoint))))
+    except (Refused, BotoCoreError, ClientError) as error:
+        raise NothingThere(f"{where}: {error}; next: are these the right AWS credentials and account? Without --table no table is read") from error
+    except SluiceError as error:
+        raise CommandError(f"{where}: {error}; next: try again") from error

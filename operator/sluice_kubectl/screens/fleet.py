@@ -1,0 +1,48 @@
+"""`status` without a name, and `lag`: all consumers, those that need a person first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from sluice_kubectl.screens.words import age, grid, lag, number, phase, ready, why
+from sluice_kubectl.views.consumer import ConsumerView
+from sluice_operator.names import counted, lasting
+
+
+def fleet(consumers: Sequence[ConsumerView], now: datetime, *, namespaces: bool) -> RenderableType:
+    """One line each, in the given order, and a sum."""
+    if not consumers:
+        return Text("no KinesisConsumers here; next: try --all-namespaces, or apply one (docs: examples/README.md)")
+    table = grid(*(["namespace"] if namespaces else []), "name", "phase", "ready", "lag", "rec/s", "executors", "shards", "why", wraps="why")
+    for one in consumers:
+        cells = [one.name, phase(one), ready(one), lag(one.figures, now), number(one.figures.records_per_second)]
+        cells += [f"{one.executors}/{one.desired}", number(one.figures.open_shards), why(one)]
+        table.add_row(*([one.namespace] if namespaces else []), *cells)
+    return Group(summary(consumers), Text(), table)
+
+
+def summary(consumers: Sequence[ConsumerView]) -> Text:
+    """`3 consumers · 2 ready · 1 needs a person · farthest behind: orders, 2m13s`."""
+    parts = [counted(len(consumers), "consumer"), f"{sum(one.ready == 'True' for one in consumers)} ready"]
+    if stalled := sum(one.stalled for one in consumers):
+        parts.append(f"{stalled} need{'s' if stalled == 1 else ''} a person")
+    known = [(one.figures.lag_millis, one.name) for one in consumers if one.figures.lag_millis is not None]
+    if known:
+        farthest, name = max(known)
+        parts.append(f"farthest behind: {name}, {lasting(farthest)}")
+    return Text(" · ".join(parts), style="bold red" if stalled else "bold")
+
+
+def lags(consumers: Sequence[ConsumerView], now: datetime, *, namespaces: bool) -> RenderableType:
+    """How far each is behind and whether it moves, those farthest behind first."""
+    table = grid(*(["namespace"] if namespaces else []), "name", "lag", "rec/s", "reported", "batch", "open batch", "since", "executors")
+    for one in sorted(consumers, key=lambda each: -(each.figures.lag_millis or 0)):
+        figures = one.figures
+        cells = [one.name, lag(figures, now), number(figures.records_per_second), age(figures.reported, now), number(figures.batch)]
+        cells += [number(figures.open_batch), age(figures.batch_at, now), f"{one.executors}/{one.desired}"]
+        table.add_row(*([one.namespace] if namespaces else []), *cells)
+    return table

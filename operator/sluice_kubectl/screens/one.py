@@ -1,0 +1,95 @@
+"""`status NAME`: one consumer on one screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from sluice_kubectl.screens.words import age, grid, lag, number, phase, ready, why
+from sluice_kubectl.views.consumer import ConsumerView
+from sluice_kubectl.views.objects import EventView, PodView
+from sluice_operator.names import counted
+
+LAST_EVENTS = 5
+
+
+def one_consumer(one: ConsumerView, pods: Sequence[PodView], events: Sequence[EventView], now: datetime) -> RenderableType:
+    """Headline, facts, what conditions say, pods, and the last events."""
+    head = f"[bold]{escape(one.namespace)}/{escape(one.name)}[/]  {phase(one)}  ready {ready(one)}  age {age(one.created, now)}"
+    said = why(one)
+    parts: list[RenderableType] = [Text.from_markup(head)]
+    if said:
+        parts.append(Text.from_markup(f"[{'red' if one.stalled else 'yellow'}]{said}[/]"))
+    parts += [Text(), Text("\n".join(_facts(one, now)))]
+    for title, table in (
+        ("Conditions", _conditions(one, now)),
+        ("Pods", pod_table(pods, now)),
+        ("Last events", event_table(events[-LAST_EVENTS:], now)),
+    ):
+        if table.row_count:
+            parts += [Text(), Text(title, style="bold"), Padding(table, (0, 0, 0, 2))]
+    return Group(*parts)
+
+
+def _facts(one: ConsumerView, now: datetime) -> list[str]:
+    figures, driver = one.figures, one.driver
+    facts = [f"stream     {one.stream} in {one.region}; table {one.table}"]
+    if figures.reported:
+        work = f"batch {number(figures.batch)} committed, {number(figures.open_batch)} open since {age(figures.batch_at, now)}"
+        facts.append(f"behind     {lag(figures, now)}; {number(figures.records_per_second)} records/s; {work}")
+        facts.append(
+            f"shards     {number(figures.open_shards)} open, {number(figures.ended_shards)} ended, {number(figures.held_shards)} held by the driver"
+        )
+        if figures.dead_letters:
+            facts.append(f"letters    {counted(figures.dead_letters, 'record')} left out so far; next: dead-letters list --path …")
+    if driver.attempt:
+        facts.append(f"driver     attempt {driver.attempt}, {driver.pod or 'no pod'}, since {age(driver.started, now)}{_stopping(one)}")
+    if driver.exit_reason:
+        code = f" (exit {driver.exit_code})" if driver.exit_code is not None else ""
+        facts.append(f"last end   {driver.exit_reason}{code} {age(driver.exit_at, now)} ago: {driver.exit_message or 'no last words'}")
+    if one.failures or one.next_start:
+        due = f"; next driver at {one.next_start:%H:%M:%S}Z" if one.next_start else ""
+        facts.append(f"failures   {one.failures} since the last stable run{due}")
+    if one.migration:
+        due = f"; next try at {one.next_migration:%H:%M:%S}Z" if one.next_migration else ""
+        facts.append(f"migration  {one.migration}{due}")
+    return facts
+
+
+def _stopping(one: ConsumerView) -> str:
+    parts = [f"stopping: {one.driver.stopping}"] if one.driver.stopping else []
+    parts += [f"{one.driver.leaving} is leaving"] if one.driver.leaving else []
+    return "".join(f"; {part}" for part in parts)
+
+
+def _conditions(one: ConsumerView, now: datetime) -> Table:
+    table = grid("condition", "status", "since", "reason", "message", wraps="message")
+    for each in one.conditions:
+        if each.speaks and each.type != "Ready":
+            table.add_row(each.type, each.status, age(each.since, now), escape(each.reason), escape(each.message))
+    return table
+
+
+def pod_table(pods: Sequence[PodView], now: datetime) -> Table:
+    """One line a pod."""
+    table = grid("pod", "role", "state", "ready", "restarts", "node", "age")
+    for pod in pods:
+        state = f"{pod.state}, leaving" if pod.leaving else pod.state
+        table.add_row(pod.name, pod.role, escape(state), "yes" if pod.ready else "no", str(pod.restarts), pod.node, age(pod.created, now))
+    return table
+
+
+def event_table(events: Sequence[EventView], now: datetime) -> Table:
+    """One line an event, the youngest last, where the eye is."""
+    table = grid("ago", "type", "reason", "message", wraps="message")
+    for event in events:
+        kind = "[yellow]Warning[/]" if event.warning else "Normal"
+        times = f" (x{event.count})" if event.count > 1 else ""
+        table.add_row(age(event.at, now), kind, escape(event.reason), escape(event.message) + times)
+    return table

@@ -1,0 +1,69 @@
+"""Times, figures and colours, the same on every screen."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from rich.markup import escape
+from rich.table import Table
+
+from sluice_kubectl.views.consumer import ConsumerView, FiguresView
+from sluice_operator.names import lasting
+
+STALE = 90_000  # milliseconds without a report, after which the operator calls a driver silent
+NONE = "-"
+SAID_BY_READY = {"Ready", "Stalled", "Reconciling", "Draining", "DriverHealthy", "Migrated"}  # Ready depends on them, and gives their reason
+PHASES = {"Running": "green", "Idle": "green", "Suspended": "blue", "BackingOff": "yellow", "Failed": "red"}
+
+
+def grid(*columns: str, wraps: str = "") -> Table:
+    """A table without lines, as kubectl prints. The column `wraps` may take several lines; no other is cut."""
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    for column in columns:
+        table.add_column(column.upper(), no_wrap=column != wraps, overflow="fold")
+    return table
+
+
+def age(since: datetime | None, now: datetime) -> str:
+    """`13s`, `2m13s`; a clock that is behind the server's gives 0s."""
+    return NONE if since is None else lasting(max(0, millis(since, now)))
+
+
+def millis(since: datetime, now: datetime) -> int:
+    """Whole milliseconds between two times."""
+    return round((now - since).total_seconds() * 1000)
+
+
+def lag(figures: FiguresView, now: datetime) -> str:
+    """How far behind; with its age, if the driver has been silent since."""
+    if figures.lag_millis is None:
+        return NONE
+    old = figures.reported is not None and millis(figures.reported, now) > STALE
+    return lasting(figures.lag_millis) + (f" ({age(figures.reported, now)} ago)" if old else "")
+
+
+def number(value: float | None) -> str:
+    """A figure, or `-` where nobody has said it."""
+    return NONE if value is None else f"{value:.12g}"
+
+
+def phase(one: ConsumerView) -> str:
+    """The phase, in its colour; red where a person has to act."""
+    colour = "red" if one.stalled else PHASES.get(one.phase, "cyan")
+    return f"[{colour}]{escape(one.phase)}[/]"
+
+
+def ready(one: ConsumerView) -> str:
+    """True, False or Unknown, in its colour."""
+    colour = "green" if one.ready == "True" else "red" if one.stalled else "yellow"
+    return f"[{colour}]{escape(one.ready)}[/]"
+
+
+def why(one: ConsumerView) -> str:
+    """What a person should know of it, in one sentence; nothing of a consumer that works."""
+    marks = [word for word, on in (("paused", one.paused), ("suspended", one.suspended), ("being deleted", one.deleting)) if on]
+    if one.ready != "True":
+        marks.append(f"{one.reason}: {one.message}")
+    speaking = (condition for condition in one.conditions if condition.speaks and condition.type not in SAID_BY_READY)
+    marks += [each.type if each.status == "True" else f"{each.type} is {each.status}" for each in speaking]
+    return escape("; ".join(marks))

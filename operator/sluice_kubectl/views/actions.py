@@ -1,0 +1,138 @@
+"""What a person may do with a KinesisConsumer, and what each action writes: the actions of Argo CD (docs/gitops.md, "Actions"), and `force`. Pure.
+
+Each patch is a merge patch with the `metadata.resourceVersion` that was read as its condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sluice_kubectl.views.consumer import ConsumerView, consumer
+from sluice_operator.names import GROUP
+
+Json = dict[str, Any]
+TRIED_AGAIN = {"Failed", "SourceActive", "Lost"}  # states of a migration that a person may have tried again
+
+
+class NotOffered(Exception):
+    """The action makes no sense now; the message says why, and what to do next. Nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """One patch, and what it brings about. None: it is so already."""
+
+    patch: Json | None
+    said: str
+
+
+def pause(body: Json, _now: str) -> Intent:
+    """The operator looks and reports, and acts on nothing. The driver runs on."""
+    one = _living(body)
+    if one.paused:
+        return Intent(None, f"{one.name} is paused already")
+    return _annotated(body, "paused", "true", f"{one.name} is paused: its driver runs on, and the operator acts on nothing; undo it with resume")
+
+
+def drain(body: Json, _now: str) -> Intent:
+    """The driver ends its batch, then nothing runs. Positions stay in the checkpoint table."""
+    one = _living(body)
+    if one.suspended:
+        return Intent(None, f"{one.name} is suspended already")
+    said = f"{one.name} drains: its driver ends its batch, then nothing runs; undo it with resume"
+    return Intent(_conditional(body, {"spec": {"suspend": True}}), f"{said}{_waits(one)}")
+
+
+def resume(body: Json, _now: str) -> Intent:
+    """Undoes pause and drain."""
+    one = _living(body)
+    if not (one.paused or one.suspended):
+        return Intent(None, f"{one.name} is neither paused nor suspended")
+    patch = _conditional(body, {"spec": {"suspend": None}})
+    patch["metadata"]["annotations"] = {f"{GROUP}/paused": None}
+    return Intent(patch, f"{one.name} goes on")
+
+
+def restart(body: Json, now: str) -> Intent:
+    """The driver drains, then the next one starts."""
+    one = _steered(body, "restart")
+    if not one.driver.attempt:
+        raise NotOffered(f"{one.name} has had no driver yet: there is nothing to restart; next: status {one.name} says what it waits for")
+    if one.desired == 0:
+        raise NotOffered(f"{one.name} is scaled to zero: there is nothing to restart; next: kubectl scale kc {one.name} --replicas=1")
+    return _annotated(body, "restart", now, f"{one.name} restarts: driver {one.driver.attempt} ends its batch, then the next one starts")
+
+
+def retry(body: Json, now: str) -> Intent:
+    """A migration that failed, or waits, is tried again."""
+    one = _steered(body, "retry")
+    if one.migration not in TRIED_AGAIN:
+        state = f"its migration is {one.migration}" if one.migration else "it has no migration"
+        raise NotOffered(f"{one.name} has nothing to retry: {state}; next: for a driver that failed, restart {one.name}")
+    return _annotated(body, "retry", now, f"{one.name} tries its migration again")
+
+
+ACTIONS: dict[str, Callable[[Json, str], Intent]] = {"pause": pause, "drain": drain, "resume": resume, "restart": restart, "retry": retry}
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """The driver pod that `force` gives up."""
+
+    pod: str
+    uid: str
+
+
+def late_driver(body: Json) -> GivenUp:
+    """The pod that a force would be about: the one that is leaving, else the present one.
+
+    Raises:
+        NotOffered: there is no such pod, or nobody has seen its uid yet.
+    """
+    one = _living(body, also_deleting=True)
+    pod, uid = (one.driver.leaving, one.driver.leaving_uid) if one.driver.leaving else (one.driver.pod, one.driver.uid)
+    if not pod or not uid:
+        raise NotOffered(f"{one.name} has no driver pod that could be given up; next: status {one.name}")
+    return GivenUp(pod, uid)
+
+
+def force(body: Json, agreed: GivenUp) -> Intent:
+    """The pod is removed with its executors, without waiting for its node.
+
+    Raises:
+        NotOffered: it is no longer the pod that the person agreed to give up.
+    """
+    if (late := late_driver(body)) != agreed:
+        raise NotOffered(f"the driver is now {late.pod} with uid {late.uid}, and you agreed to give up {agreed.uid}; next: look again")
+    return _annotated(body, "force", agreed.uid, f"{agreed.pod} is given up: the operator removes it and its executors without waiting")
+
+
+def _living(body: Json, *, also_deleting: bool = False) -> ConsumerView:
+    one = consumer(body)
+    if one.deleting and not also_deleting:
+        raise NotOffered(f"{one.name} is being deleted; next: wait, or see status {one.name} for what it waits for")
+    return one
+
+
+def _steered(body: Json, action: str) -> ConsumerView:
+    one = _living(body)
+    if one.paused or one.suspended:
+        state = "paused" if one.paused else "suspended"
+        raise NotOffered(f"{one.name} is {state}, so a {action} would do nothing; next: resume {one.name}")
+    return one
+
+
+def _waits(one: ConsumerView) -> str:
+    return "; it is paused, so nothing happens before resume, which undoes both" if one.paused else ""
+
+
+def _annotated(body: Json, note: str, value: str, said: str) -> Intent:
+    patch = _conditional(body, {})
+    patch["metadata"]["annotations"] = {f"{GROUP}/{note}": value}
+    return Intent(patch, said)
+
+
+def _conditional(body: Json, changes: Json) -> Json:
+    return {"metadata": {"resourceVersion": body["metadata"]["resourceVersion"]}, **changes}

@@ -1,0 +1,81 @@
+"""The archive for support: what is in it, what is not, and what was not to be had."""
+
+from __future__ import annotations
+
+import stat
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scene import Elsewhere, Scene
+
+from sluice_operator.cluster.port import Rejected
+
+
+def contents(path: Path) -> dict[str, str]:
+    """Texts by name, without the folder."""
+    with tarfile.open(path) as tar:
+        return {member.name.partition("/")[2]: file.read().decode() for member in tar if (file := tar.extractfile(member))}
+
+
+@pytest.fixture
+def told(orders: Scene) -> Scene:
+    """With logs, and a secret in each place that has some."""
+    for number, pod in enumerate(("orders-driver-1", "orders-1-exec-1", "orders-1-exec-2")):
+        orders.texts.logs[pod] = [f"line {number}", "password=hunter2"]
+    orders.cluster.edit(orders.get(), {"spec": {"sparkConf": {"spark.hadoop.fs.s3a.secret.key": "hunter2"}}})
+    orders.event("DriverFailed", "connect to jdbc:postgresql://me:hunter2@db", "2026-11-21T10:00:03Z", warning=True)
+    return orders
+
+
+def test_a_report_has_all_that_is_known_and_no_secret(told: Scene, tmp_path: Path) -> None:
+    """Of the resource, its pods, its events and its logs."""
+    answer = told.run("report", "orders", "--file", str(tmp_path / "r.tar.gz"))
+    assert answer.exit_code == 0
+    found = contents(tmp_path / "r.tar.gz")
+    logs = {"logs/orders-driver-1.log", "logs/orders-1-exec-1.log", "logs/orders-1-exec-2.log"}
+    assert set(found) == {"consumer.json", "pods.json", "events.json", "jobs.json", "status.txt", "report.txt"} | logs
+    assert "hunter2" not in "".join(found.values())
+    assert found["logs/orders-driver-1.log"].startswith("line 0\npassword=")
+    assert "DriverFailed" in found["status.txt"]
+
+
+def test_only_its_owner_may_read_a_report(told: Scene, tmp_path: Path) -> None:
+    """Its mode says so from the start."""
+    told.run("report", "orders", "--file", str(tmp_path / "r.tar.gz"))
+    assert stat.S_IMODE((tmp_path / "r.tar.gz").stat().st_mode) == 0o600
+
+
+def test_a_report_overwrites_nothing(told: Scene, tmp_path: Path) -> None:
+    """It says which file is in the way."""
+    (tmp_path / "r.tar.gz").write_text("mine")
+    answer = told.run("report", "orders", "--file", str(tmp_path / "r.tar.gz"))
+    assert answer.exit_code == 1
+    assert "next: name another file with --file" in answer.told
+    assert (tmp_path / "r.tar.gz").read_text() == "mine"
+
+
+def test_what_may_not_be_read_is_named_and_the_rest_is_there(told: Scene, tmp_path: Path) -> None:
+    """A person without rights on pods still has a report."""
+
+    def refused(kind: str, *_arguments: Any) -> None:
+        if kind == "Pod":
+            raise Rejected("Forbidden", "cannot list pods")
+
+    answer = told.run("report", "orders", "--file", str(tmp_path / "r.tar.gz"), cluster=Elsewhere(told.cluster, list=refused))
+    assert answer.exit_code == 0
+    found = contents(tmp_path / "r.tar.gz")
+    assert "pods.json" not in found
+    assert "missing pods.json: the API server refused to list pods in namespace default" in found["report.txt"]
+    assert "missing pods.json" in answer.told
+    assert "events.json" in found
+
+
+def test_a_container_that_started_again_has_two_logs(told: Scene, tmp_path: Path) -> None:
+    """The one before says why."""
+    status = {"phase": "Running", "containerStatuses": [{"ready": True, "restartCount": 2, "state": {"running": {}}}]}
+    told.cluster.set_status("Pod", "default", "orders-driver-1", status)
+    told.run("report", "orders", "--file", str(tmp_path / "r.tar.gz"))
+    assert "logs/orders-driver-1.previous.log" in contents(tmp_path / "r.tar.gz")
+    assert any(request.previous for request in told.texts.asked)

@@ -1,0 +1,76 @@
+"""`python tests/kubectl/screens.py docs/kubectl.md` writes the screens of that page: what the program prints over one fleet (`make generate`)."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+from scene import Scene, resource
+
+BLOCK = re.compile(r"(<!-- screen: (.+?) -->\n```\n).*?(```\n<!-- end -->)", re.DOTALL)
+SCRAPE = """# TYPE sluice_shard_millis_behind_latest gauge
+sluice_shard_millis_behind_latest{shard="shardId-000000000000"} 1200.0
+sluice_shard_millis_behind_latest{shard="shardId-000000000001"} 0.0
+sluice_shard_millis_behind_latest{shard="shardId-000000000002"} 133000.0
+sluice_shard_millis_behind_latest{shard="shardId-000000000003"} 0.0
+# TYPE sluice_shard_retention_used_ratio gauge
+sluice_shard_retention_used_ratio{shard="shardId-000000000002"} 0.02
+"""
+
+
+def fleet() -> Scene:
+    """Five consumers: one works, one starts, one's migration failed, one's driver is on a lost node, one is suspended."""
+    scene = Scene()
+    scene.put(resource("running"))
+    scene.driver("orders")
+    stream = scene.get()["status"]["stream"] | {
+        "millisBehindLatest": 133_000,
+        "recordsPerSecond": 52.1,
+        "batch": 124,
+        "records": 61_432,
+        "deadLetters": 3,
+    }
+    scene.cluster.set_status("KinesisConsumer", "default", "orders", {"stream": stream})
+    scene.put(resource("starting", name="views"))
+    scene.put(resource("migration_failed", name="clicks"))
+    scene.put(resource("driver_overdue", name="payments"))
+    scene.driver("payments")
+    scene.cluster.delete("Pod", "default", "payments-driver-1", scene.get(name="payments")["status"]["driver"]["uid"])
+    scene.put(resource("suspended", name="archive"))
+    for reason, message, at, warning in (
+        ("Accepted", "taken over by the operator", "2026-11-21T10:00:01Z", False),
+        ("DriverStarting", "attempt 1: orders-driver-1", "2026-11-21T10:00:03Z", False),
+        ("DriverReady", "4 open shards, 2 executors", "2026-11-21T10:00:06Z", False),
+        (
+            "PoisonExcluded",
+            "shardId-000000000003: record 4959…/0 failed 5 times; it is in the dead letters, and not in batch 44",
+            "2026-11-21T10:04:10Z",
+            True,
+        ),
+    ):
+        scene.event(reason, message, at, warning=warning)
+    scene.texts.scrapes["orders-driver-1"] = SCRAPE
+    for pod in ("orders-driver-1", "orders-1-exec-1", "orders-1-exec-2"):
+        scene.texts.logs[pod] = ["10:10:26 INFO batch 124 committed: 512 records of 4 shards"]
+    return scene
+
+
+def screen(command: str) -> str:
+    """What `kubectl sluice …` prints over that fleet: stdout, then stderr. A relative --file is written to a folder that is thrown away."""
+    with tempfile.TemporaryDirectory() as folder:
+        given = [word if not word.endswith(".tar.gz") else f"{folder}/{word}" for word in command.split()[2:]]
+        answer = fleet().run(*given)
+        said = (answer.said + answer.told).replace(f"{folder}/", "")
+    return "\n".join(line.rstrip() for line in said.splitlines()) + "\n"
+
+
+def written(page: str) -> str:
+    """The page with its screens as the program prints them now."""
+    return BLOCK.sub(lambda found: f"{found[1]}$ {found[2]}\n{screen(found[2])}{found[3]}", page)
+
+
+if __name__ == "__main__":
+    path = Path(sys.argv[1])
+    path.write_text(written(path.read_text()))
