@@ -14,7 +14,7 @@ import click
 import pytest
 import yaml
 
-from sluice_consumer.cli import commands
+from sluice_kubectl.cli.group import program as ours
 from sluice_operator.generate import crd
 from sluice_operator.spec.fields import Spec
 
@@ -23,7 +23,7 @@ LISTED = ["git", "ls-files", "-co", "--exclude-standard", "*.md"]
 TRACKED = subprocess.run(LISTED, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
 PAGES = [name for name in TRACKED if name.split("/")[0] in {"docs", "examples", "README.md", "CONTRIBUTING.md", "SECURITY.md"}]
 BLOCK = re.compile(r"(?ms)^( *)```(\w*)\n(.*?)^\1```$")
-COMMANDS = {"sluice": (), "python -m sluice_checkpoints": (), "python -m sluice_consumer": ("run",)}
+COMMANDS = {"sluice": (), "kubectl sluice": (), "python -m sluice_checkpoints": (), "python -m sluice_consumer": ("run",)}
 TARGETS = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text()))
 VERBS = {
     "annotate", "apply", "auth", "create", "debug", "delete", "describe", "events", "exec", "explain", "get", "label", "logs",
@@ -102,12 +102,10 @@ def known(part: Any, schema: dict[str, Any], place: str) -> None:
 def test_a_command_of_ours_has_the_options_that_it_is_given(program: str, line: str) -> None:
     """Placeholders in brackets stand for what is optional."""
     found = words(re.sub(r"[\[\]…]", " ", line).replace("|", " "))[len(program.split()) :]
-    command: click.Command = commands()
+    command: click.Command = ours
     for word in (*COMMANDS[program], *found):
-        if isinstance(command, click.Group) and word in command.commands:
-            command = command.commands[word]
-    if any(word == "dev" for word in found[:1]):
-        command = click.Command("dev", params=[*commands().commands["dev"].params])
+        if isinstance(command, click.Group) and word in command.list_commands(click.Context(command)):
+            command = command.get_command(click.Context(command), word) or command
     options = {name for param in command.params for name in (*param.opts, *param.secondary_opts)} | {"--help", "-h", "--version"}
     assert [word.split("=")[0] for word in found if word.startswith("-") and word.split("=")[0] not in options] == [], line
     assert command.params, line

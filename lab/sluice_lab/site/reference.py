@@ -15,8 +15,9 @@ from typing import Any
 
 import click
 
-from sluice_consumer import cli, columns, config
+from sluice_consumer import columns, config
 from sluice_consumer.pipelines import BatchInfo
+from sluice_kubectl.cli.group import program
 from sluice_lab.places import REPO
 from sluice_operator.generate import crd
 from sluice_operator.generate.reference import table
@@ -189,13 +190,17 @@ def _named(kind: Any) -> str:
 def commands() -> str:
     """Every command with its options."""
     parts = [COMMANDS]
-    parts += [_command(name, command) for name, command in leaves(cli.commands(), "sluice")]
+    parts += [_command(name, command) for name, command in leaves(program, "sluice")]
     return "\n\n".join(parts) + "\n"
 
 
 def leaves(group: click.Group, place: str) -> Iterator[tuple[str, click.Command]]:
     """Commands that are no groups, with their whole names."""
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if command is None:
+            continue
         if isinstance(command, click.Group):
             yield from leaves(command, f"{place} {name}")
         else:

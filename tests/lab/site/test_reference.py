@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sluice_consumer.cli import commands
 from sluice_consumer.columns import DDL
+from sluice_kubectl.cli.group import program
 from sluice_lab.site import reference
 
 PAGES = reference.pages()
@@ -37,8 +37,8 @@ def test_every_column_of_a_batch_has_its_line() -> None:
 
 def test_every_command_has_its_section() -> None:
     """Those of a group, too."""
-    found = [name for name, _ in reference.leaves(commands(), "sluice")]
-    assert {"sluice migrate", "sluice run", "sluice dead-letters list"} <= set(found)
+    found = [name for name, _ in reference.leaves(program, "sluice")]
+    assert {"sluice migrate", "sluice run", "sluice dead-letters list", "sluice status"} <= set(found)
     assert all(f"\n## {name}\n" in PAGES["commands.md"] for name in found)
 
 
