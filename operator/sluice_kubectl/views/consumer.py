@@ -63,7 +63,7 @@ class FiguresView:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerView:
-    """What a KinesisConsumer says of itself. `behind` if its status is of an earlier spec than the present one; `letters` is where dead letters go."""
+    """What a KinesisConsumer says of itself. `behind`: its status is of an earlier spec than the present one; `letters`: where dead letters go."""
 
     namespace: str
     name: str
