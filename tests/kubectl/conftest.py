@@ -1,4 +1,4 @@
-"""Makes `scene`, what these tests share, importable by its own name."""
+"""Makes `scene`, what these tests share, importable by its own name, and the operator's `http_twin`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(1, str(Path(__file__).parents[1] / "operator"))  # for `http_twin`
 
 from scene import Scene, resource
 

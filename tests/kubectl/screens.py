@@ -23,7 +23,9 @@ sluice_shard_retention_used_ratio{shard="shardId-000000000002"} 0.02
 def fleet() -> Scene:
     """Five consumers: one works, one starts, one's migration failed, one's driver is on a lost node, one is suspended."""
     scene = Scene()
-    scene.put(resource("running"))
+    orders = resource("running")
+    orders["spec"]["onError"] = {"deadLetter": {"path": "s3a://lake/dead-letters"}}
+    scene.put(orders)
     scene.driver("orders")
     stream = scene.get()["status"]["stream"] | {
         "millisBehindLatest": 133_000,

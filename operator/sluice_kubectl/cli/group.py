@@ -44,6 +44,9 @@ SOURCES = (
 )
 
 
+PLANNING = CommandSource("kubectl", "sluice_kubectl.cli.planning", "COMMANDS", ("migrate",))  # with --plan, where it can be had
+
+
 class LazyGroup(click.Group):
     """A group whose commands are loaded one module at a time."""
 
@@ -53,7 +56,8 @@ class LazyGroup(click.Group):
         if source is None:
             return None
         try:
-            return source.load()[cmd_name]
+            planned = cmd_name in PLANNING.names and _missing(PLANNING) is None
+            return (PLANNING if planned else source).load()[cmd_name]
         except ModuleNotFoundError as error:
             ctx.fail(f"{cmd_name} needs the Python package {error.name}; next: install Sluice with its extra {source.extra} ({INSTALL})")
 

@@ -47,7 +47,7 @@ def _facts(one: ConsumerView, now: datetime) -> list[str]:
             f"shards     {number(figures.open_shards)} open, {number(figures.ended_shards)} ended, {number(figures.held_shards)} held by the driver"
         )
         if figures.dead_letters:
-            facts.append(f"letters    {counted(figures.dead_letters, 'record')} left out so far; next: dead-letters list --path …")
+            facts.append(f"letters    {counted(figures.dead_letters, 'record')} left out so far{_letters(one)}")
     if driver.attempt:
         facts.append(f"driver     attempt {driver.attempt}, {driver.pod or 'no pod'}, since {age(driver.started, now)}{_stopping(one)}")
     if driver.exit_reason:
@@ -60,6 +60,13 @@ def _facts(one: ConsumerView, now: datetime) -> list[str]:
         due = f"; next try at {one.next_migration:%H:%M:%S}Z" if one.next_migration else ""
         facts.append(f"migration  {one.migration}{due}")
     return facts
+
+
+def _letters(one: ConsumerView) -> str:
+    if one.letters is None:
+        return ""
+    kind, place = one.letters.split(maxsplit=1)
+    return f"; next: dead-letters list --path {place}" if kind == "path" else f", to {one.letters}"
 
 
 def _stopping(one: ConsumerView) -> str:

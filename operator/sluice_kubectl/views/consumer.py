@@ -63,7 +63,7 @@ class FiguresView:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerView:
-    """What a KinesisConsumer says of itself. `behind` if its status is of an earlier spec than the present one."""
+    """What a KinesisConsumer says of itself. `behind`: its status is of an earlier spec than the present one; `letters`: where dead letters go."""
 
     namespace: str
     name: str
@@ -86,6 +86,7 @@ class ConsumerView:
     next_start: datetime | None
     migration: str | None
     next_migration: datetime | None
+    letters: str | None
     figures: FiguresView
     driver: DriverView
     conditions: tuple[ConditionView, ...]
@@ -120,6 +121,7 @@ def consumer(body: Json) -> ConsumerView:
         next_start=moment(restarts.get("nextAt")),
         migration=migration.get("state"),
         next_migration=moment(migration.get("nextAt")),
+        letters=_letters((spec.get("onError") or {}).get("deadLetter") or {}),
         figures=_figures(status.get("stream") or {}),
         driver=_driver(status.get("driver") or {}),
         conditions=conditions,
@@ -135,6 +137,11 @@ def is_paused(body: Json) -> bool:
 def by_need(consumers: Iterable[ConsumerView]) -> tuple[ConsumerView, ...]:
     """Those that need a person first, then those that are not ready, then by lag; else by name."""
     return tuple(sorted(consumers, key=lambda one: (not one.stalled, one.ready == "True", -(one.figures.lag_millis or 0), one.namespace, one.name)))
+
+
+def _letters(place: Json) -> str | None:
+    """Where dead letters go: `path s3a://…`, `sqs https://…`, `kinesis letters`."""
+    return next((f"{kind} {place[kind]}" for kind in ("path", "sqs", "kinesis") if place.get(kind)), None)
 
 
 def _condition(one: Json) -> ConditionView:

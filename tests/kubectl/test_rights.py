@@ -1,0 +1,98 @@
+"""The program as a process before an API server over HTTP: kubeconfig in, and the calls that it makes are the rights that the page names."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import yaml
+from http_twin import HttpTwin
+from screens import fleet
+
+PAGE = (Path(__file__).parents[2] / "docs" / "kubectl.md").read_text()
+ROWS = re.findall(r"^\| `([^`]+)` \| ((?:`[^`]+`(?:, )?)+) \|$", PAGE.partition("## Rights\n")[2], re.MULTILINE)
+RIGHTS = {command: set(re.findall(r"`([^`]+)`", rights)) for command, rights in ROWS}
+
+
+@dataclass
+class Served:
+    """A cluster over HTTP, and the program before it."""
+
+    twin: HttpTwin
+    kubeconfig: Path
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """The program as a process, without a terminal."""
+        command = [sys.executable, "-m", "sluice_kubectl", *arguments]
+        found = {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
+        return subprocess.run(command, capture_output=True, text=True, check=False, env=found, cwd=self.kubeconfig.parent, stdin=subprocess.DEVNULL)
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    """The fleet of the page's screens."""
+    twin = HttpTwin(fleet().cluster)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def answer(self) -> None:
+            size = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(size)) if size else None
+            reply = twin.call_api(self.command, self.path, dict(self.headers), body)
+            self.send_response(reply.status)
+            self.send_header("Content-Length", str(len(reply.data)))
+            self.end_headers()
+            self.wfile.write(reply.data)
+
+        do_GET = do_PATCH = answer  # noqa: N815 - the names that http.server looks for
+
+        def log_message(self, *_arguments: object) -> None:
+            pass
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=http.serve_forever, daemon=True).start()
+    context = {"name": "test", "context": {"cluster": "test", "user": "me", "namespace": "default"}}
+    cluster = {"name": "test", "cluster": {"server": f"http://127.0.0.1:{http.server_address[1]}"}}
+    config = {"current-context": "test", "contexts": [context], "clusters": [cluster], "users": [{"name": "me", "user": {"token": "abc"}}]}
+    (tmp_path / "config").write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **config}))
+    yield Served(twin, tmp_path / "config")
+    http.shutdown()
+    http.server_close()
+
+
+def test_the_page_has_rights() -> None:
+    """Of each command."""
+    assert {command.split()[0] for command in RIGHTS} == {
+        *("status", "lag", "shards", "events", "logs", "restart", "pause", "resume", "drain", "retry", "force", "report")
+    }
+
+
+@pytest.mark.parametrize("command", RIGHTS)
+def test_a_command_makes_the_calls_that_the_page_names(served: Served, command: str) -> None:
+    """No more, no less."""
+    answer = served.run(*command.split())
+    assert answer.returncode == 0, answer.stderr
+    assert {f"{verb} {resource}" for verb, _group, resource in served.twin.rights} == RIGHTS[command]
+
+
+def test_a_restart_is_in_the_cluster(served: Served) -> None:
+    """Written through HTTP, on its condition."""
+    assert served.run("restart", "orders").stdout.startswith("orders restarts: ")
+    found = served.twin.twin.get("KinesisConsumer", "default", "orders")
+    assert found is not None
+    assert "sluice.dev/restart" in found["metadata"]["annotations"]
+
+
+def test_status_by_http_is_the_screen(served: Served) -> None:
+    """The same sum as on the page."""
+    assert served.run("status").stdout.splitlines()[0] == "5 consumers · 2 ready · 2 need a person · farthest behind: orders, 2m13s"
