@@ -47,7 +47,7 @@ def table(endpoint: str) -> None:
     for row in (
         ConsumerRow("id-1", ARN, 1, generation=3, holder="orders-driver-3"),
         ShardRow("shardId-000000000000", end, end, children=()),
-        ShardRow("shardId-000000000001", begin, begin, parents=("shardId-000000000000",)),
+        ShardRow("shardId-000000000001", begin, begin, parents=frozenset({"shardId-000000000000"})),
     ):
         rows.write(Put(row.to_item(), ()))
 
