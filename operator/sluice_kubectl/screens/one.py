@@ -13,6 +13,7 @@ from rich.text import Text
 
 from sluice_kubectl.screens.words import age, grid, lag, number, phase, ready, why
 from sluice_kubectl.views.consumer import ConsumerView
+from sluice_kubectl.views.next_steps import next_step
 from sluice_kubectl.views.objects import EventView, PodView
 from sluice_operator.names import counted
 
@@ -59,6 +60,8 @@ def _facts(one: ConsumerView, now: datetime) -> list[str]:
     if one.migration:
         due = f"; next try at {one.next_migration:%H:%M:%S}Z" if one.next_migration else ""
         facts.append(f"migration  {one.migration}{due}")
+    if step := next_step(one):
+        facts.append(f"next       {step}")
     return facts
 
 

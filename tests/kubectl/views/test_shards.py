@@ -8,8 +8,8 @@ TABLE = {
     "released": False,
     "holder": "orders-driver-3",
     "shards": {
-        "a": {"at": "AFTER_SEQUENCE_NUMBER", "sequenceNumber": "17", "lineage": {"parents": [], "children": []}},
-        "b": {"at": "SHARD_END", "lineage": {"parents": ["a"], "children": []}},
+        "a": {"at": "AFTER", "sequence": "17", "lineage": {"parents": [], "children": []}},
+        "b": {"at": "END", "lineage": {"parents": ["a"], "children": []}},
     },
 }
 
@@ -25,8 +25,8 @@ def test_a_shard_that_either_place_knows_is_shown() -> None:
     found = shards({"a": ShardFigures(5), "c": ShardFigures(90)}, TABLE, "orders-driver-2")
     assert [(one.id, one.lag_millis, one.position, one.parents) for one in found] == [
         ("c", 90, None, ()),
-        ("a", 5, {"at": "AFTER_SEQUENCE_NUMBER", "sequenceNumber": "17"}, ()),
-        ("b", None, {"at": "SHARD_END"}, ("a",)),
+        ("a", 5, {"at": "AFTER", "sequence": "17"}, ()),
+        ("b", None, {"at": "END"}, ("a",)),
     ]
 
 

@@ -1,0 +1,42 @@
+"""The command that a screen names is there, and does something."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from scene import DATA, resource
+
+from sluice_kubectl.cli.group import SOURCES
+from sluice_kubectl.views.actions import ACTIONS, late_driver
+from sluice_kubectl.views.consumer import consumer
+from sluice_kubectl.views.next_steps import BY_REASON, next_step
+
+CASES = sorted({path.stem for folder in ("testdata", "actions/testdata") for path in (DATA / folder).glob("*.yaml")})
+NAMED = [case for case in CASES if next_step(consumer(resource(case)))]
+OPERATIONS = (Path(__file__).parents[3] / "docs" / "operations.md").read_text()
+
+
+def test_every_step_is_a_command() -> None:
+    """Of those for a cluster."""
+    assert set(BY_REASON.values()) <= {name for source in SOURCES if source.extra == "kubectl" for name in source.names}
+
+
+def test_every_reason_is_one_that_the_operator_gives() -> None:
+    """By the tables of docs/operations.md."""
+    assert [reason for reason in BY_REASON if f"`{reason}`" not in OPERATIONS] == []
+
+
+def test_who_works_or_is_deleted_has_no_next_step() -> None:
+    """Nor who starts."""
+    assert not {"running", "starting", "deleting", "migrating"} & set(NAMED)
+    assert {"migration_failed", "source_active", "driver_overdue", "paused", "suspended"} <= set(NAMED)
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_a_step_that_is_named_is_offered(case: str) -> None:
+    """In the very situation."""
+    body = resource(case)
+    command = (next_step(consumer(body)) or "").split()[0]
+    offered = late_driver(body) if command == "force" else ACTIONS[command](body, "2026-11-25T12:00:00Z").patch
+    assert offered
