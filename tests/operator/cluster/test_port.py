@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 import uuid
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +15,8 @@ from kubernetes.client.api_client import ApiClient
 from port_places import Place, through
 from simulated_cluster import BEGIN, SPEC
 
+from sluice_lab import places
+from sluice_lab.machine.cluster import default_name
 from sluice_operator.cluster.client import ApiServer, connect
 from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND, Conflict, Exists, Rejected
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-KUBECONFIG = Path(__file__).parents[3] / ".work" / "sluice.kubeconfig"
+KUBECONFIG = places.work() / f"{default_name()}.kubeconfig"
 CRDS = "apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 OK, CREATED = 200, 201
 PLACES = [pytest.param("twin"), pytest.param("client"), pytest.param("server", marks=pytest.mark.cluster)]
