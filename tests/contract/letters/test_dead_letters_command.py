@@ -32,8 +32,9 @@ def run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(letter.to_json())
     else:
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", S3_ACCESS_KEY)  # other tests of the process may have set others
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", S3_ACCESS_KEY)  # other tests of the process may have set others,
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", S3_SECRET_KEY)
+        monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # and boto3 keeps those that it found first
         endpoint, bucket = request.getfixturevalue("s3_endpoint"), f"letters-{uuid4()}"
         client = boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1")
         client.create_bucket(Bucket=bucket)
