@@ -1,16 +1,14 @@
 """`python -m sluice_lab up|down|status|emulators|prune`: a cluster with Sluice's images, and emulated AWS."""
 
 import signal
-import sys
 import threading
 from pathlib import Path
 
 import click
 from rich.table import Table
 
-from sluice_lab import places
+from sluice_lab import places, program
 from sluice_lab.aws import emulators
-from sluice_lab.errors import LabError
 from sluice_lab.machine import cluster, docker, images, processes, pruning
 from sluice_lab.machine.cluster import KindCluster
 from sluice_lab.machine.listening import LOOPBACK
@@ -114,9 +112,4 @@ def _pod_address(name: str, work: Path) -> str | None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except LabError as error:
-        console.print(f"[bold red]{type(error).__name__}[/]", end=": ")
-        console.print(str(error), markup=False, soft_wrap=True)
-        sys.exit(1)
+    program.run(main)

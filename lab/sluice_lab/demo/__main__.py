@@ -5,7 +5,7 @@ import time
 
 import click
 
-from sluice_lab.errors import LabError
+from sluice_lab import program
 from sluice_lab.machine import cluster
 from sluice_lab.steps import console, duration
 
@@ -38,9 +38,4 @@ def _run(where: str | None, name: str) -> bool:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except LabError as error:
-        console.print(f"[bold red]{type(error).__name__}[/]", end=": ")
-        console.print(str(error), markup=False, soft_wrap=True)
-        sys.exit(1)
+    program.run(main)

@@ -5,8 +5,7 @@ import sys
 
 import click
 
-from sluice_lab import places
-from sluice_lab.errors import LabError
+from sluice_lab import places, program
 from sluice_lab.machine import cluster
 from sluice_lab.nemesis.schedule import NemesisRun, SinkKind
 from sluice_lab.scenario.scenario_run import exclusive
@@ -46,9 +45,4 @@ def _run(name: str, trial: NemesisRun) -> bool:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except LabError as error:
-        console.print(f"[bold red]{type(error).__name__}[/]", end=": ")
-        console.print(str(error), markup=False, soft_wrap=True)
-        sys.exit(1)
+    program.run(main)

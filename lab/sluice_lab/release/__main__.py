@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import datetime
-import sys
 from pathlib import Path
 
 import click
 
-from sluice_lab import places
-from sluice_lab.errors import LabError
+from sluice_lab import places, program
 from sluice_lab.machine import tools
 from sluice_lab.machine.processes import run
 from sluice_lab.release import making, publishing, versions
@@ -60,9 +58,4 @@ def version(version: str) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except LabError as error:
-        console.print(f"[bold red]{type(error).__name__}[/]", end=": ")
-        console.print(str(error), markup=False, soft_wrap=True)
-        sys.exit(1)
+    program.run(main)
