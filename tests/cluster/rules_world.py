@@ -149,11 +149,7 @@ class World:
 
     def leases(self) -> list[kcl_table.Item]:
         """Of a KCL application that has just begun with every shard."""
-        lease = next(row for row in kcl_table.dump()["rows"] if kcl_table.is_lease(row) and row["checkpoint"]["S"] != "SHARD_END")
-        beginning = {"checkpoint": {"S": "TRIM_HORIZON"}, "checkpointSubSequenceNumber": {"N": "0"}}
-        shards = self.stream.shards().items()
-        keys = [{"leaseKey": {"S": name}, "startingHashKey": {"S": str(s.low)}, "endingHashKey": {"S": str(s.high)}} for name, s in shards]
-        return [lease | beginning | key for key in keys]
+        return kcl_table.unread(self.stream.shards())
 
     def kept(self, name: str) -> list[dict[str, Any]]:
         """What a consumer has kept, a row a batch: numbers, by which driver, with which label."""

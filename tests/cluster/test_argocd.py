@@ -144,14 +144,7 @@ def _source(bench: Bench, gitops: GitOps) -> None:  # noqa: ARG001 - not before 
     """A stream, and a KCL application's table over it, at the beginning of each shard."""
     stream = Stream(bench.aws.kinesis, STREAM)
     stream.create(2)
-    dump = kcl_table.dump()
-    lease = next(row for row in dump["rows"] if kcl_table.is_lease(row) and row["checkpoint"]["S"] != "SHARD_END")
-    beginning = {"checkpoint": {"S": "TRIM_HORIZON"}, "checkpointSubSequenceNumber": {"N": "0"}}
-    rows = [
-        lease | beginning | {"leaseKey": {"S": name}, "startingHashKey": {"S": str(shard.low)}, "endingHashKey": {"S": str(shard.high)}}
-        for name, shard in stream.shards().items()
-    ]
-    kcl_table.write(bench.aws.dynamodb, TABLE, dump["description"], rows)
+    kcl_table.write(bench.aws.dynamodb, TABLE, kcl_table.dump()["description"], kcl_table.unread(stream.shards()))
 
 
 def test_the_chart_is_synced_and_healthy_without_a_warning(gitops: GitOps) -> None:

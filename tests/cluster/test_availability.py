@@ -24,14 +24,7 @@ def _source(bench: Bench) -> None:
     bench.until("two replicas, one of which leads", lambda: ready(bench, 2) and is_led(bench))
     stream = Stream(bench.aws.kinesis, STREAM)
     stream.create(2)
-    dump = kcl_table.dump()
-    lease = next(row for row in dump["rows"] if kcl_table.is_lease(row) and row["checkpoint"]["S"] != "SHARD_END")
-    beginning = {"checkpoint": {"S": "TRIM_HORIZON"}, "checkpointSubSequenceNumber": {"N": "0"}}
-    rows = [
-        lease | beginning | {"leaseKey": {"S": name}, "startingHashKey": {"S": str(shard.low)}, "endingHashKey": {"S": str(shard.high)}}
-        for name, shard in stream.shards().items()
-    ]
-    kcl_table.write(bench.aws.dynamodb, TABLE, dump["description"], rows)
+    kcl_table.write(bench.aws.dynamodb, TABLE, kcl_table.dump()["description"], kcl_table.unread(stream.shards()))
 
 
 def manifest(bench: Bench, **spec: Any) -> dict[str, Any]:

@@ -35,6 +35,17 @@ def rekeyed(rows: Sequence[Item], shards: Mapping[str, StreamShard], checkpoints
     return [_rekeyed(row, shards, checkpoints) if is_lease(row) else row for row in rows]
 
 
+def unread(shards: Mapping[str, StreamShard]) -> list[Item]:
+    """Leases of an application that has just begun with every shard of a stream."""
+    lease = next(row for row in dump()["rows"] if is_lease(row) and row["checkpoint"]["S"] != "SHARD_END")
+    beginning = {"checkpoint": {"S": "TRIM_HORIZON"}, "checkpointSubSequenceNumber": {"N": "0"}}
+    return [lease | beginning | {"leaseKey": {"S": name}} | _hash_keys(shard) for name, shard in shards.items()]
+
+
+def _hash_keys(shard: StreamShard) -> Item:
+    return {"startingHashKey": {"S": str(shard.low)}, "endingHashKey": {"S": str(shard.high)}}
+
+
 def is_lease(row: Item) -> bool:
     """Whether a row is a shard's lease and not KCL's bookkeeping."""
     return row["entityType"] == {"S": "LEASE"}
@@ -50,7 +61,7 @@ def write(dynamodb: Any, table: str, description: Mapping[str, Any], rows: Seque
 
 def _rekeyed(row: Item, shards: Mapping[str, StreamShard], checkpoints: Mapping[str, RecordPosition]) -> Item:
     shard = shards[row["leaseKey"]["S"]]
-    keys = {"startingHashKey": {"S": str(shard.low)}, "endingHashKey": {"S": str(shard.high)}}
+    keys = _hash_keys(shard)
     if row["checkpoint"]["S"] == "SHARD_END":
         return row | keys
     if shard.id not in checkpoints:
