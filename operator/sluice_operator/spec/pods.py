@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from sluice_operator.spec.part import Account, Quantity, SpecPart
 from sluice_operator.spec.pod_template import template_problem
@@ -20,20 +20,22 @@ class Resources(SpecPart):
     """Such as {memory: 2Gi}."""
 
 
+def _template(container: str) -> AfterValidator:
+    def checked(value: dict[str, Any]) -> dict[str, Any]:
+        if problem := template_problem(value, container):
+            raise ValueError(problem)
+        return value
+
+    return AfterValidator(checked)
+
+
 class DriverSpec(SpecPart):
     """The driver's pod."""
 
     resources: Resources = Field(default_factory=Resources)
     """Of the driver's container."""
-    pod_template: dict[str, Any] = Field(default_factory=dict)
+    pod_template: Annotated[dict[str, Any], _template("driver")] = Field(default_factory=dict)
     """metadata and spec to build on; the container is named `driver`. The migration Job's pod uses it too."""
-
-    @field_validator("pod_template")
-    @classmethod
-    def _template(cls, value: dict[str, Any]) -> dict[str, Any]:
-        if problem := template_problem(value, "driver"):
-            raise ValueError(problem)
-        return value
 
 
 class ExecutorSpec(SpecPart):
@@ -47,15 +49,8 @@ class ExecutorSpec(SpecPart):
     """Tasks at a time per executor; default 1."""
     resources: Resources = Field(default_factory=Resources)
     """cpu and memory of the whole pod; Spark's heap is derived from memory."""
-    pod_template: dict[str, Any] = Field(default_factory=dict)
+    pod_template: Annotated[dict[str, Any], _template("executor")] = Field(default_factory=dict)
     """metadata and spec to build on; the container is named `executor`."""
-
-    @field_validator("pod_template")
-    @classmethod
-    def _template(cls, value: dict[str, Any]) -> dict[str, Any]:
-        if problem := template_problem(value, "executor"):
-            raise ValueError(problem)
-        return value
 
     @model_validator(mode="after")
     def _without_pods(self) -> Self:
