@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-INSTALL = 'README.md, "Without Kubernetes"'
+from sluice_kubectl import INSTALL
 
 
 def main() -> None:

@@ -11,8 +11,9 @@ from importlib import import_module
 
 import click
 
+from sluice_kubectl import INSTALL
+
 DISTRIBUTION = "sluice-kinesis"
-INSTALL = 'README.md, "Without Kubernetes"'
 
 
 @dataclass(frozen=True, slots=True)
