@@ -132,6 +132,15 @@ def test_an_autoscaler_finds_the_executors_and_takes_one_away(scales: World) -> 
     assert subject.uids("driver") == driver
 
 
+def test_an_executor_that_is_lost_after_a_scale_down_is_replaced(scales: World) -> None:
+    """By the same driver: to have been told a smaller number is not to want none."""
+    subject = scales.subject(NIMBLE)
+    driver, lost = subject.uids("driver"), subject.uids("executor")
+    scales.bench.kubectl("delete", "pod", *lost, "--grace-period=0", "--force")
+    scales.bench.until("another executor", lambda: subject.settled(1) and not set(subject.uids("executor")) & set(lost))
+    assert subject.uids("driver") == driver
+
+
 def test_an_autoscaler_that_wants_none_ends_the_driver_too(scales: World) -> None:
     """Drained, not killed: its lease is released. The count is zero, and the phase says that this is meant."""
     subject = scales.subject(NIMBLE)

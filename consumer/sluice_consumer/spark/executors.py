@@ -29,7 +29,7 @@ class ExecutorBackend(Protocol):
         ...
 
     def decommission(self, executor: str) -> None:
-        """Lets one end its tasks and leave, and lowers the total by one."""
+        """Lets one end its tasks and leave; the total stays."""
         ...
 
     def kill(self, executor: str) -> None:
@@ -75,8 +75,7 @@ class ExecutorTarget:
     def _shrink(self, live: list[str], target: int) -> None:
         surplus = sorted(live, key=int)[target:] if len(live) > target else []
         log.info("executors %d -> %d: decommissioning %s", self.total, target, surplus or "none, they have not started")
-        if self.total - len(surplus) != target:  # those that are not there yet need not come; decommissioning lowers Spark's total to the target
-            self._backend.request(target + len(surplus))
+        self._backend.request(target)  # first: otherwise those that leave would be replaced
         now = self._clock()
         for executor in surplus:
             self._backend.decommission(executor)
@@ -111,9 +110,13 @@ class SparkBackend:
         self._scala.requestTotalExecutors(total, 0, none)
 
     def decommission(self, executor: str) -> None:
-        """Lets one end its tasks and leave."""
+        """Lets one end its tasks and leave.
+
+        The total is not left to Spark (`adjustTargetNumExecutors`): as long as nobody has asked for executors, Spark takes none for the total
+        that it lowers, and a lost executor would never be replaced. Source: `CoarseGrainedSchedulerBackend.adjustExecutors`.
+        """
         info = self._jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo("scale down", self._jvm.scala.Option.empty())
-        self._scala.schedulerBackend().decommissionExecutor(executor, info, True, False)  # noqa: FBT003 - py4j has no keyword arguments
+        self._scala.schedulerBackend().decommissionExecutor(executor, info, False, False)  # noqa: FBT003 - py4j has no keyword arguments
 
     def kill(self, executor: str) -> None:
         """Ends one now; the target was lowered when it was decommissioned."""
