@@ -16,7 +16,7 @@ from consumer_run import CREDENTIALS
 from rich.console import Console
 from rich.table import Table
 
-from sluice_lab import places
+from sluice_lab import places, spark_lines
 from sluice_lab.aws import emulators
 
 SIZES = (200, 1000)
@@ -83,6 +83,18 @@ def into_a_lake(dynamodb: str) -> Table:
     return table
 
 
+def lines_of_spark(dynamodb: str) -> Table:
+    """What a line costs."""
+    size = SIZES[-1]
+    table = Table(title=f"Catching up on each line of Spark, {size} B, JSON, local[2]")
+    for head in ("Spark", "CPU-s per 1M", "x its floor", "records/s", "CPU-s per 1M of the floor"):
+        table.add_column(head, justify="right")
+    for line in sorted({spark_lines.default(), *spark_lines.others()}):
+        floor, consumer = catch_up.on_line(line, size, dynamodb)
+        table.add_row(line, *_cells(consumer, floor), f"{floor.cpu:.2f}")
+    return table
+
+
 def _said(kind: str, size: int, pair: tuple[catch_up.Speed, catch_up.Speed]) -> tuple[catch_up.Speed, catch_up.Speed]:
     """A line for each pair as it comes: all of them take a quarter of an hour."""
     floor, consumer = pair
@@ -94,7 +106,7 @@ def main() -> None:
     """Measures and prints, a table as soon as it is full; names of tables as arguments choose among them."""
     os.environ.update(CREDENTIALS)
     console = Console(width=150)
-    tables = {"catch-up": catching_up, "tip": at_the_tip, "extremes": extremes, "lake": into_a_lake}
+    tables = {"catch-up": catching_up, "tip": at_the_tip, "extremes": extremes, "lake": into_a_lake, "lines": lines_of_spark}
     with emulators.dynamodb_local(places.work()) as dynamodb:
         for name in sys.argv[1:] or tables:
             console.print(tables[name](dynamodb))

@@ -15,6 +15,8 @@ from consumer_run import CREDENTIALS, HERE, Plan, kinesis, run
 from peers import PeerRun
 from slab import CBOR, JSON, Shape
 
+from sluice_lab import places, spark_lines
+
 SHARDS, RECORDS = 4, 50_000  # a batch
 WARM_UP, BATCHES = 30, 20  # Java compiles for half a minute; before, that is half of what is measured
 START_MILLIS = int(time.time() * 1000) - 3_600_000  # arrival: older than retention, and every range would be suspected of loss
@@ -39,19 +41,26 @@ def speeds(size: int, dynamodb: str) -> dict[str, Speed]:
     return found
 
 
-def consumer(endpoint: str, dynamodb: str) -> Speed:
+def on_line(line: str, size: int, dynamodb: str) -> tuple[Speed, Speed]:
+    """Rows made of nothing, and the consumer with JSON, on a line of Spark."""
+    python = str(spark_lines.python(line))
+    with kinesis(Options(SHARDS, Shape(RECORDS * (WARM_UP + BATCHES + 2), size, START_MILLIS), (JSON,))) as endpoint:
+        return peer("nothing", "", size, python=python), consumer(endpoint, dynamodb, python)
+
+
+def consumer(endpoint: str, dynamodb: str, python: str = sys.executable) -> Speed:
     """The whole consumer: plan, fetch, bind, process, close, commit."""
     batch = {"intervalSeconds": 0, "maxRecordsPerShard": RECORDS, "maxBytesPerShard": 2**31}
     made = Plan(endpoint, dynamodb, "noop", batch, WARM_UP + BATCHES + 1, 600.0, path=str(HERE / "unpaced"))
-    marks = run(made).marks
+    marks = run(made, python, {"PYTHONPATH": os.pathsep.join(str(places.REPO / part) for part in ("consumer", "lab"))}).marks
     return speed([mark for mark in marks if WARM_UP <= mark["batch"] <= WARM_UP + BATCHES])
 
 
-def peer(name: str, endpoint: str, size: int, batches: int = WARM_UP + BATCHES) -> Speed:
+def peer(name: str, endpoint: str, size: int, batches: int = WARM_UP + BATCHES, python: str = sys.executable) -> Speed:
     """One of `peers`."""
     asked = PeerRun(name, endpoint, SHARDS, RECORDS, size, batches)
     environment = os.environ | CREDENTIALS | {"PYTHONPATH": str(HERE)}
-    command = [sys.executable, str(HERE / "peers.py"), json.dumps(asdict(asked))]
+    command = [python, str(HERE / "peers.py"), json.dumps(asdict(asked))]
     said = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
     marks = [json.loads(line.removeprefix("MARK ")) for line in said.splitlines() if line.startswith("MARK ")]
     return speed(marks[-1 - min(BATCHES, batches // 2) :])
