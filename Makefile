@@ -68,8 +68,8 @@ test: lint ## everything, on a real cluster too, and what depends most on Spark 
 	@echo "== other lines of Spark"
 	@WORKERS=$(WORKERS) $(BIN)/python -m sluice_lab.spark_lines
 
-test-spark: venv ## what depends on Spark, without a cluster, on another line of it: LINE=4.1 (5 minutes)
-	@WORKERS=$(WORKERS) $(BIN)/python -m sluice_lab.spark_lines $(or $(LINE),$(error LINE=4.1, say))
+test-spark: venv ## what depends on Spark, without a cluster, on another line of it: LINE=4.3 (5 minutes)
+	@WORKERS=$(WORKERS) $(BIN)/python -m sluice_lab.spark_lines $(or $(LINE),$(error LINE=4.3, say))
 
 test-lake: venv ## the sinks under kills and outages, bad input of whole programs, and the examples, on the image's line of Spark (15 minutes)
 	@WORKERS=2 $(BIN)/python -m sluice_lab.spark_lines lake

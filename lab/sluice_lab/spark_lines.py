@@ -1,7 +1,7 @@
-"""`python -m sluice_lab.spark_lines [LINE|lake]`: what depends on Spark, tried on a line of Spark that is not the default one.
+"""`python -m sluice_lab.spark_lines [LINE|lake]`: what depends on Spark, on another line than the default one, or with the image's jars.
 
-With a line (`make test-spark LINE=4.1`) all of it; without (`make test`) a small part on every other line. `lake` (`make test-lake`) is what the
-sinks are tried with for long, and the examples, on the line of the image. The default line is that of `pyspark` in
+With a line (`make test-spark LINE=4.3`) all of it; without (`make test`) the sinks that need jars, and a small part on every other line. `lake`
+(`make test-lake`) is what the sinks are tried with for long, and the examples, on the line of the image. The default line is that of `pyspark` in
 constraints.txt. constraints/spark-<line>.txt pins what differs from there. A line's environment holds that alone; the rest is `.venv`'s.
 """
 
@@ -53,7 +53,7 @@ def pins_of(path: Path) -> Pins:
 
 
 def default() -> str:
-    """The line of constraints.txt, e.g. `4.3`."""
+    """The line of constraints.txt, e.g. `4.1`."""
     return line_of(pins_of(places.REPO / "constraints.txt")["pyspark"])
 
 
@@ -114,11 +114,15 @@ def _make(folder: Path, pins: Pins, shared: Path) -> None:
 def tests(line: str, chosen: Sequence[str], left: str) -> int:
     """The first of pytest's exit codes that is not 0, on a line; `left` says what is not among the tests."""
     console.rule(f"Spark {line}", align="left")
-    sinks = [f"{SINKS}/{name}" for name in WITH_JARS[line]]
-    codes = (run_tests(line, chosen, {}), run_tests(line, sinks, {"PYSPARK_SUBMIT_ARGS": submitted(line)}))
+    codes = (run_tests(line, chosen, {}), with_jars(line))
     left = f"{left}; the sinks under kills and outages (`make test-lake`)"
     console.print(f"NOT RUN on Spark {line}: {left}", soft_wrap=True)
     return next((code for code in codes if code), 0)
+
+
+def with_jars(line: str) -> int:
+    """Pytest's exit code, of the tests of sinks that need jars."""
+    return run_tests(line, [f"{SINKS}/{name}" for name in WITH_JARS[line]], {"PYSPARK_SUBMIT_ARGS": submitted(line)})
 
 
 def lake() -> int:
@@ -164,7 +168,9 @@ def main(line: str | None = None) -> int:
             return lake()
         if line is not None:
             return tests(line, ALL, "what does not depend on Spark, and the cluster (`make test` runs them on the default line)")
-        codes = [
+        console.rule(f"Spark {default()}, with the image's jars", align="left")
+        codes = [with_jars(default())]
+        codes += [
             tests(each, SMALL, f"most of the tests with Spark; `make test-spark LINE={each}` runs them, but for the cluster") for each in others()
         ]
     except LabError as error:
