@@ -34,7 +34,7 @@ class UserModules:
     def send_by_value(self) -> None:
         """What tasks run of them is sent along."""
         for name in self._loaded():
-            cloudpickle.register_pickle_by_value(sys.modules[name])  # type: ignore[no-untyped-call]
+            cloudpickle.register_pickle_by_value(sys.modules[name])
 
     def seen(self) -> Seen:
         """All files of Python there, and when each was saved."""

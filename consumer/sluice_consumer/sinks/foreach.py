@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -63,10 +63,10 @@ class Foreach:
         batch.mapInArrow(calls(called, (info.consumer, info.batch), dict(info.args)), COUNTED).count()
 
 
-def calls(function: Function, key: tuple[str, int], args: dict[str, Any]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def calls(function: Function, key: tuple[str, int], args: dict[str, Any]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What a task runs. A task's shards come one after the other, so a shard's rows are neighbours."""
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         every = (row for batch in batches for row in batch.to_pylist())
         for shard, group in groupby(every, lambda row: str(row["shardId"])):
             counted = _Counted(group)

@@ -16,7 +16,7 @@ With adaptive execution off no job outlives its action.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ def out(rows: DataFrame) -> None:
     seen.append(running(rows))
 
 
-def late(rows: Iterator[Any]) -> Iterator[Any]:
+def late(rows: Iterable[Any]) -> Iterator[Any]:
     """A partition that takes its time."""
     time.sleep(SLOW_SECONDS)
     yield from rows

@@ -10,7 +10,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +88,7 @@ def dying(call: Callable[..., Any], before: str, after: str, *, second: bool = F
     return called
 
 
-def in_the_sink(batches: Iterator[Any]) -> Iterator[Any]:
+def in_the_sink(batches: Iterable[Any]) -> Iterator[Any]:
     """A step of the job that writes; dies when the first rows have gone through."""
     for batch in batches:
         yield batch
