@@ -26,7 +26,14 @@ INPUTS = (
     "consumer",
     "operator",
 )
-CODE = ("consumer/sluice_checkpoints", "consumer/sluice_consumer", "operator", "README.md", "LICENSE")  # inputs of the last layer only
+CODE = (  # inputs of the last layer only
+    "consumer/pyspark_sluice",
+    "consumer/sluice_checkpoints",
+    "consumer/sluice_consumer",
+    "operator",
+    "README.md",
+    "LICENSE",
+)
 _BUNDLES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE")
 
 

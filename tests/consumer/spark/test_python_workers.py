@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
 from pathlib import Path
+from pkgutil import iter_modules
 from types import SimpleNamespace
 
 import pytest
@@ -41,6 +43,19 @@ def test_only_a_worker_of_pysparks_daemon_is_changed_and_not_for_whoever_debugs(
     python_workers.fold_hang_ups.cache_clear()
 
 
+def test_the_worker_that_lists_data_sources_is_changed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It imports each module that Spark would take for a data source by its name, and nothing else of ours."""
+    main = SimpleNamespace(__spec__=SimpleNamespace(name="pyspark.daemon"), traceback="Python's")
+    monkeypatch.setitem(sys.modules, "__main__", main)  # type: ignore[arg-type]
+    monkeypatch.setenv("SLUICE_LOG_LEVEL", "")
+    python_workers.fold_hang_ups.cache_clear()
+    for name in [found.name for found in iter_modules() if found.name.startswith("pyspark_")]:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        importlib.import_module(name)
+    assert main.traceback != "Python's"
+    python_workers.fold_hang_ups.cache_clear()
+
+
 def test_spark_runs_it_unless_the_user_names_another_daemon() -> None:
     """Spark's setting is the name of a module."""
     config = Config(StreamConfig("s", "r"), CheckpointsConfig("t"), PipelineConfig("m:f"))
@@ -50,9 +65,14 @@ def test_spark_runs_it_unless_the_user_names_another_daemon() -> None:
     assert conf.settings(theirs, None)[key] == "theirs"
 
 
-def test_a_daemon_that_workers_are_forked_from_starts_no_thread_and_imports_no_library() -> None:
-    """PySpark asks that of it: pandas and pyarrow start threads."""
-    look = "import sys, threading; import sluice_consumer.spark.python_workers; from pyspark import daemon; "
+def test_a_daemon_that_workers_are_forked_from_starts_no_thread_and_imports_no_library_of_its_own() -> None:
+    """PySpark asks that of it: pandas and pyarrow start threads. Its own daemon has numpy on some lines."""
+    look = "import sys, threading; from pyspark import daemon; {}"
     look += "print(threading.active_count(), [name for name in ('numpy', 'pandas', 'pyarrow', 'boto3') if name in sys.modules])"
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3] / "consumer")}
-    assert subprocess.run([sys.executable, "-c", look], env=environment, check=True, capture_output=True, text=True).stdout == "1 []\n"
+
+    def said(first: str) -> str:
+        return subprocess.run([sys.executable, "-c", look.format(first)], env=environment, check=True, capture_output=True, text=True).stdout
+
+    assert said("import sluice_consumer.spark.python_workers; ") == said("")
+    assert said("").startswith("1 ")
