@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import boto3
 import pytest
+import urllib3
+from moto.server import ThreadedMotoServer
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(1, str(Path(__file__).parents[1] / "operator"))  # for `http_twin`
@@ -25,3 +29,18 @@ def orders(scene: Scene) -> Scene:
     scene.put(resource("running"))
     scene.driver("orders")
     return scene
+
+
+@pytest.fixture
+def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Emulated AWS over HTTP, with credentials that it does not look at."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "tests")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "tests")
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # boto3 keeps the credentials that it found first
+    server = ThreadedMotoServer("127.0.0.1", port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    found = f"http://{host}:{port}"
+    urllib3.request("POST", f"{found}/moto-api/reset")  # tables are the process's, not the server's
+    yield found
+    server.stop()

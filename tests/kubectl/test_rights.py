@@ -40,7 +40,8 @@ class Served:
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
     """The fleet of the page's screens."""
-    twin = HttpTwin(fleet().cluster)
+    memory = fleet().cluster
+    twin = HttpTwin(memory)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -48,13 +49,16 @@ def served(tmp_path: Path) -> Iterator[Served]:
         def answer(self) -> None:
             size = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(size)) if size else None
+            if self.command == "GET" and (redrive := re.search(r"/pods/(orders-redrive-\d+)$", self.path)):
+                ended = {"name": "redrive", "state": {"terminated": {"exitCode": 0}}}
+                memory.set_status("Pod", "default", redrive[1], {"containerStatuses": [ended]})
             reply = twin.call_api(self.command, self.path, dict(self.headers), body)
             self.send_response(reply.status)
             self.send_header("Content-Length", str(len(reply.data)))
             self.end_headers()
             self.wfile.write(reply.data)
 
-        do_GET = do_PATCH = answer  # noqa: N815 - the names that http.server looks for
+        do_GET = do_PATCH = do_POST = do_DELETE = answer  # noqa: N815 - the names that http.server looks for
 
         def log_message(self, *_arguments: object) -> None:
             pass
@@ -73,7 +77,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
 def test_the_page_has_rights() -> None:
     """Of each command."""
     assert {command.split()[0] for command in RIGHTS} == {
-        *("status", "lag", "shards", "events", "logs", "restart", "pause", "resume", "drain", "retry", "force", "report")
+        *("status", "lag", "shards", "events", "logs", "restart", "pause", "resume", "drain", "retry", "force", "report", "dead-letters")
     }
 
 

@@ -36,7 +36,7 @@ def list_(where: LetterFolder, consumer: str | None, output: Output) -> None:
         grid.add_row(arrived, letter.shard, record, str(letter.batch), f"{letter.attempts} times", _told(logs, letter), escape(letter.cause), name)
     output.out.print(grid if found else "no dead letters")
     if found:
-        output.out.print(f"{len(found)} dead letters", highlight=False)
+        output.out.print(_counted(len(found), "dead letter"), highlight=False)
 
 
 def show(where: LetterFolder, name: str, output: Output) -> None:
@@ -76,7 +76,7 @@ def redrive(arguments: Sequence[str], output: Output) -> None:
     elif "batch" not in told:
         output.out.print("nothing to redrive")
     else:
-        output.out.print(f"batch {told['batch']} of {told['consumer']} is {told['ended']}: {told['redriven']} letters redriven", highlight=False)
+        output.out.print(f"batch {told['batch']} of {told['consumer']} is {told['ended']}: {_counted(told['redriven'])} redriven", highlight=False)
         for name in told["rejected"]:
             output.out.print(f"rejected again, and still a letter: {escape(name)}", highlight=False)
 
@@ -87,6 +87,10 @@ class RedriveFailed(SluiceError):
     def __init__(self, code: int) -> None:
         super().__init__("the letters were not redriven; the lines above say why")
         self.exit_code = code
+
+
+def _counted(number: int, what: str = "letter") -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _redriven(logs: Mapping[str, RedriveLog], letter: DeadLetter) -> int | None:

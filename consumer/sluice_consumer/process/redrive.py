@@ -193,7 +193,10 @@ def _next(letters: ConsumerLetters, log: RedriveLog, names: Sequence[str]) -> Re
 
 
 def _run(spark: SparkSession, config: Config, letters: ConsumerLetters, one: Redrive, *, replay: bool) -> Redrive:
-    logs.say(f"redrive {one.number}: {len(one.letters)} letters of {letters.consumer} go through process")
+    many = len(one.letters)
+    logs.say(
+        f"redrive {one.number}: {many} {'letter' if many == 1 else 'letters'} of {letters.consumer} {'goes' if many == 1 else 'go'} through process"
+    )
     try:
         return run(spark, config, letters, one, replay=replay)
     except Exception:

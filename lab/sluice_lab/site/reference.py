@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from sluice_checkpoints.cli.main import dead_letters
 from sluice_consumer import columns, config
 from sluice_consumer.pipelines import BatchInfo
 from sluice_kubectl.cli.group import program
@@ -75,7 +76,8 @@ An example, and what the words mean: [interfaces](../interfaces.md#configuration
 COMMANDS = """# Commands
 
 `sluice`, also as `kubectl sluice`. In the consumer's image `python -m sluice_checkpoints` has those about tables, and `sluice run` is
-`python -m sluice_consumer`. Exit codes: [interfaces](../interfaces.md#exit-codes-of-driver-and-job)."""
+`python -m sluice_consumer`. With `--path` or `--config`, `sluice dead-letters` takes the options of `python -m sluice_checkpoints dead-letters`.
+Exit codes: [interfaces](../interfaces.md#exit-codes-of-driver-and-job)."""
 
 Json = dict[str, Any]
 
@@ -191,6 +193,7 @@ def commands() -> str:
     """Every command with its options."""
     parts = [COMMANDS]
     parts += [_command(name, command) for name, command in leaves(program, "sluice")]
+    parts += [_command(name, command) for name, command in leaves(dead_letters, "python -m sluice_checkpoints dead-letters")]
     return "\n\n".join(parts) + "\n"
 
 

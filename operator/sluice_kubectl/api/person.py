@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from typing import Any
 
 from sluice_kubectl.api.errors import ChangedMeanwhile, CommandError, NothingThere
 from sluice_kubectl.api.streams import LogRequest, PodTexts
 from sluice_kubectl.views.actions import Intent
-from sluice_operator.cluster.port import CONSUMER_KIND, Cluster, Conflict, Rejected, Unavailable
+from sluice_operator.cluster.port import CONSUMER_KIND, Cluster, Conflict, Exists, Rejected, Unavailable
 from sluice_operator.names import GROUP
 
 Json = dict[str, Any]
@@ -59,6 +59,29 @@ class Person:
         """Driver, executors and migration of a consumer."""
         with self._told("list pods"):
             return self._cluster.list("Pod", self.namespace, {f"{GROUP}/consumer": name})
+
+    def pod(self, name: str) -> Json | None:
+        """One pod; None if it is gone."""
+        with self._told(f"get pod {name}"):
+            return self._cluster.get("Pod", self.namespace, name)
+
+    def create_pod(self, body: Json) -> Json:
+        """Creates a pod, on the condition that there is none of its name.
+
+        Raises:
+            ChangedMeanwhile: there is one.
+        """
+        name = body["metadata"]["name"]
+        with self._told(f"create pod {name}", UNSURE):
+            try:
+                return self._cluster.create(body)
+            except Exists as error:
+                raise ChangedMeanwhile(f"there is a pod {name} already; nothing was written; next: try again in a second") from error
+
+    def delete_pod(self, name: str, uid: str) -> None:
+        """Deletes the pod with this uid; one that is gone, or another of its name, is left as it is."""
+        with self._told(f"delete pod {name}"), suppress(Conflict):
+            self._cluster.delete("Pod", self.namespace, name, uid)
 
     def jobs(self, name: str) -> list[Json]:
         """Migrations of a consumer."""

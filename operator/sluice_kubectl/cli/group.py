@@ -45,7 +45,10 @@ SOURCES = (
 )
 
 
-PLANNING = CommandSource("kubectl", "sluice_kubectl.cli.planning", "COMMANDS", ("migrate",))  # with --plan, where it can be had
+BY_RESOURCE = (  # of tables and folders, but also by manifest or resource; used where they can be had
+    CommandSource("kubectl", "sluice_kubectl.cli.planning", "COMMANDS", ("migrate",)),
+    CommandSource("kubectl", "sluice_kubectl.cli.letters", "COMMANDS", ("dead-letters",)),
+)
 
 
 class LazyGroup(click.Group):
@@ -57,8 +60,8 @@ class LazyGroup(click.Group):
         if source is None:
             return None
         try:
-            planned = cmd_name in PLANNING.names and _missing(PLANNING) is None
-            return (PLANNING if planned else source).load()[cmd_name]
+            better = next((one for one in BY_RESOURCE if cmd_name in one.names and _missing(one) is None), source)
+            return better.load()[cmd_name]
         except ModuleNotFoundError as error:
             ctx.fail(f"{cmd_name} needs the Python package {error.name}; next: install Sluice with its extra {source.extra} ({INSTALL})")
 

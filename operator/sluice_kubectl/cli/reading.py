@@ -154,7 +154,7 @@ def events_(at: Terminal, person: Person, name: str, output: str | None) -> None
 @click.option("-f", "--follow", is_flag=True, help="Stay, and print what comes.")
 @click.option("--tail", type=click.IntRange(-1), default=200, show_default=True, help="Lines from the end; -1: all.")
 @click.option("-p", "--previous", is_flag=True, help="Of the container before its last restart.")
-@click.option("--role", type=click.Choice(["driver", "executor", "migration"]), default="driver", show_default=True)
+@click.option("--role", type=click.Choice(["driver", "executor", "migration", "redrive"]), default="driver", show_default=True)
 @click.option("--pod", metavar="NAME", help="One pod of the consumer, instead of the youngest of the role.")
 def logs(at: Terminal, person: Person, name: str, **options: Any) -> None:
     """The log of the driver, or of an executor or a migration: of the youngest pod."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
+
+from rich.console import Console
 
 from sluice_kubectl.api.errors import CommandError, NothingThere
 from sluice_kubectl.views.consumer import ConsumerView
+from sluice_kubectl.views.letters import LettersPlace
 
 Json = dict[str, Any]
 
@@ -30,7 +34,7 @@ def samples(scrape: str) -> Iterator[tuple[str, dict[str, str], float]]:
 
 
 def rows(one: ConsumerView, endpoint: str | None) -> Json:
-    """The document of `sluice show` for the consumer's table.
+    """The document of `sluice show` for the consumer's table, read with the person's AWS credentials.
 
     Raises:
         NothingThere: there is no such table, no access to it, or no AWS credentials.
@@ -44,11 +48,45 @@ def rows(one: ConsumerView, endpoint: str | None) -> Json:
         from sluice_checkpoints.dynamodb.table import Endpoint, client  # noqa: PLC0415 - as botocore
         from sluice_checkpoints.errors import Refused, SluiceError  # noqa: PLC0415 - with them
     except ModuleNotFoundError as error:
-        raise CommandError(f"--table needs the Python package {error.name}; next: install Sluice with its extra checkpoints") from error
-    where = f"--table: table {one.table} in {one.region}"
+        raise CommandError(f"the checkpoint table needs the Python package {error.name}; next: install Sluice with its extra checkpoints") from error
+    where = f"checkpoint table {one.table} in {one.region}"
     try:
         return document(own_table(one.table, client(Endpoint(one.region, endpoint))))
     except (Refused, BotoCoreError, ClientError) as error:
-        raise NothingThere(f"{where}: {error}; next: are these the right AWS credentials and account? Without --table no table is read") from error
+        raise NothingThere(f"{where}: {error}; next: are these the right AWS credentials and account?") from error
     except SluiceError as error:
         raise CommandError(f"{where}: {error}; next: try again") from error
+
+
+@dataclass(frozen=True, slots=True)
+class LettersReader:
+    """`dead-letters list` and `show` of the checkpoints' command line, over the folder of a resource."""
+
+    place: LettersPlace
+    endpoint: str | None
+
+    def list(self, consumer_id: str | None, out: Console, *, as_json: bool) -> None:
+        """Prints the letters of one consumer. Raises CommandError."""
+        from sluice_checkpoints.cli import dead_letters  # noqa: PLC0415 - may not be installed
+
+        self._told(lambda folder, output: dead_letters.list_(folder, consumer_id, output), out, as_json=as_json)
+
+    def show(self, name: str, out: Console, *, as_json: bool) -> None:
+        """Prints one letter. Raises CommandError."""
+        from sluice_checkpoints.cli import dead_letters  # noqa: PLC0415 - may not be installed
+
+        self._told(lambda folder, output: dead_letters.show(folder, name, output), out, as_json=as_json)
+
+    def _told(self, read: Callable[[Any, Any], None], out: Console, *, as_json: bool) -> None:
+        from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - as above
+
+        from sluice_checkpoints.cli.report import Output  # noqa: PLC0415 - as above
+        from sluice_checkpoints.errors import Refused  # noqa: PLC0415 - as above
+        from sluice_checkpoints.letters.folder import folder  # noqa: PLC0415 - as above
+
+        output = Output(as_json=as_json)
+        output.out = out
+        try:
+            read(folder(self.place.path, self.place.region, self.endpoint or self.place.endpoint), output)
+        except (Refused, BotoCoreError) as error:
+            raise NothingThere(f"{error}; next: are these the right AWS credentials and account?") from error

@@ -42,7 +42,8 @@ def _facts(one: ConsumerView, now: datetime) -> list[str]:
     figures, driver = one.figures, one.driver
     facts = [f"stream     {one.stream} in {one.region}; table {one.table}"]
     if figures.reported:
-        work = f"batch {number(figures.batch)} committed, {number(figures.open_batch)} open since {age(figures.batch_at, now)}"
+        open_ = "none open" if figures.open_batch is None else f"{figures.open_batch} open since {age(figures.batch_at, now)}"
+        work = f"batch {number(figures.batch)} committed, {open_}"
         facts.append(f"behind     {lag(figures, now)}; {number(figures.records_per_second)} records/s; {work}")
         facts.append(
             f"shards     {number(figures.open_shards)} open, {number(figures.ended_shards)} ended, {number(figures.held_shards)} held by the driver"
@@ -69,7 +70,7 @@ def _letters(one: ConsumerView) -> str:
     if one.letters is None:
         return ""
     kind, place = one.letters.split(maxsplit=1)
-    return f"; next: dead-letters list --path {place}" if kind == "path" else f", to {one.letters}"
+    return f", to {place}; next: dead-letters list {one.name}" if kind == "path" else f", to {one.letters}"
 
 
 def _stopping(one: ConsumerView) -> str:

@@ -12,7 +12,7 @@ from sluice_operator.names import GROUP
 
 Json = dict[str, Any]
 EARLIEST = datetime.min.replace(tzinfo=UTC)
-ROLES = {"driver": 0, "executor": 1, "migration": 2}
+ROLES = {"driver": 0, "executor": 1, "migration": 2, "redrive": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class EventView:
 
 
 def pods(bodies: Iterable[Json]) -> tuple[PodView, ...]:
-    """Driver, executors, migration; the youngest of each first."""
+    """Driver, executors, migration, redrive; the youngest of each first."""
     return tuple(sorted(map(_pod, bodies), key=lambda pod: (ROLES.get(pod.role, len(ROLES)), -(pod.created or EARLIEST).timestamp(), pod.name)))
 
 

@@ -109,6 +109,13 @@ def test_status_of_one_shows_conditions_that_have_something_to_say(scene: Scene)
     assert shown == ["Stalled", "Draining", "DriverHealthy"]
 
 
+def test_a_consumer_between_two_batches_says_that_none_is_open(orders: Scene) -> None:
+    """Instead of two dashes."""
+    stream = orders.get()["status"]["stream"]
+    orders.cluster.set_status("KinesisConsumer", "default", "orders", {"stream": stream | {"batch": 7, "openBatch": None, "batchAt": None}})
+    assert "batch 7 committed, none open" in orders.run("status", "orders").said
+
+
 def test_a_lag_of_a_silent_driver_says_how_old_it_is(three: Scene) -> None:
     """After 90 s, when the operator calls it silent."""
     stream = three.get()["status"]["stream"] | {"reportedAt": "2026-11-21T10:05:30Z"}
@@ -215,7 +222,7 @@ def test_shards_of_a_table_without_credentials_say_so(orders: Scene, monkeypatch
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     answer = orders.run("shards", "orders", "--table", "--dynamodb-endpoint", "http://127.0.0.1:1")
     assert answer.exit_code == 65
-    assert "--table: table sluice_default_orders in eu-west-1:" in answer.told
+    assert "checkpoint table sluice_default_orders in eu-west-1:" in answer.told
     assert "next: are these the right AWS credentials and account?" in answer.told
 
 

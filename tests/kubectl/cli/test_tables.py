@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import boto3
-import pytest
-import urllib3
-from moto.server import ThreadedMotoServer
 from scene import Scene
 
 from sluice_checkpoints.dynamodb.table import DynamoTable, Endpoint, client
@@ -18,20 +14,6 @@ from sluice_checkpoints.protocol.table import Put
 
 TABLE, REGION = "sluice_default_orders", "eu-west-1"
 ARN = "arn:aws:kinesis:eu-west-1:123456789012:stream/orders"
-
-
-@pytest.fixture
-def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """With credentials that it does not look at."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "tests")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "tests")
-    server = ThreadedMotoServer("127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    found = f"http://{host}:{port}"
-    urllib3.request("POST", f"{found}/moto-api/reset")  # tables are the process's, not the server's
-    yield found
-    server.stop()
 
 
 def table(endpoint: str) -> None:
@@ -73,4 +55,4 @@ def test_a_table_that_is_not_there_is_named(orders: Scene, endpoint: str) -> Non
     """And what may be wrong."""
     answer = orders.run("shards", "orders", "--table", "--dynamodb-endpoint", endpoint)
     assert answer.exit_code == 65
-    assert "--table: table sluice_default_orders in eu-west-1: there is no table sluice_default_orders; next: " in answer.told
+    assert "checkpoint table sluice_default_orders in eu-west-1: there is no table sluice_default_orders; next: " in answer.told

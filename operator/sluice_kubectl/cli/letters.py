@@ -1,0 +1,156 @@
+"""`dead-letters list|show|redrive NAME`: letters of a consumer by its resource.
+
+`list` and `show` read the folder from here, so they work while no driver runs: too many letters end a driver.
+`redrive` needs the pipeline and its rights, so it runs in a pod like the driver's; in the driver's own pod it would share the driver's memory.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import click
+
+from sluice_kubectl.api.errors import CommandError, NothingThere
+from sluice_kubectl.api.person import Person
+from sluice_kubectl.api.streams import LogRequest
+from sluice_kubectl.cli import tables
+from sluice_kubectl.cli.edge import NAME, OUTPUT, Terminal, command
+from sluice_kubectl.views import letters
+from sluice_kubectl.views.actions import NotOffered
+from sluice_kubectl.views.consumer import consumer
+from sluice_kubectl.views.objects import PodView, pods
+
+Json = dict[str, Any]
+EVERY = 1.0  # seconds between two looks at the pod
+_DYNAMODB = click.option("--dynamodb-endpoint", metavar="URL", help="Another DynamoDB than the spec says.")
+_S3 = click.option("--s3-endpoint", metavar="URL", help="Another S3 than spec.sparkConf says.")
+
+
+@command
+@NAME
+@OUTPUT
+@_DYNAMODB
+@_S3
+def list_(at: Terminal, person: Person, name: str, output: str | None, **endpoints: str | None) -> None:
+    """A line a letter of the consumer NAME. With --path, a folder without a cluster."""
+    body = person.consumer(name)
+    place = _place(person, body, "list")
+    table = tables.rows(consumer(body), endpoints["dynamodb_endpoint"] or body["spec"]["stream"].get("dynamodbEndpoint"))
+    if (owner := table["consumerId"]) is None:
+        raise NothingThere(f"no driver of {name} has worked yet: its checkpoint table names no consumer, so it has left nothing out")
+    tables.LettersReader(place, endpoints["s3_endpoint"]).list(owner, at.out, as_json=bool(output))
+
+
+@command
+@NAME
+@click.argument("letter")
+@OUTPUT
+@_S3
+def show(at: Terminal, person: Person, name: str, letter: str, output: str | None, s3_endpoint: str | None) -> None:
+    """One letter of the consumer NAME, by the name that `list` has: the record and its exception."""
+    place = _place(person, person.consumer(name), f"show {letter}")
+    tables.LettersReader(place, s3_endpoint).show(letter, at.out, as_json=bool(output))
+
+
+def _place(person: Person, body: Json, what: str) -> letters.LettersPlace:
+    """A folder that this machine can read."""
+    place = letters.letters_place(body)
+    if place.path.startswith("file://"):
+        driver = next((one.name for one in pods(person.pods(body["metadata"]["name"])) if one.role == "driver"), "DRIVER-POD")
+        raise letters.in_pod(driver, body["metadata"]["namespace"], place, what)
+    return place
+
+
+@command
+@NAME
+@click.option("--resume", "how", flag_value="--resume", help="Go on with the redrive that has not ended: the same letters, the same number.")
+@click.option("--give-up", "how", flag_value="--give-up", help="End it without `process`: its letters may be redriven again.")
+@click.argument("letter", nargs=-1)
+def redrive(at: Terminal, person: Person, name: str, how: str | None, letter: tuple[str, ...]) -> None:
+    """Give letters of the consumer NAME to `process` again, in a pod like the driver's: those LETTERs, or all. Each only once."""
+    body = person.consumer(name)
+    letters.letters_place(body)
+    driver = _driver(person, name)
+    pod = f"{name}-redrive-{at.now():%Y%m%d%H%M%S}"
+    made = person.create_pod(letters.redrive_pod(body, driver, pod, (*([how] if how else []), "--", *letter)))
+    at.log.print(f"{pod} has image, configuration and rights of {driver['metadata']['name']}; its log:", markup=False, soft_wrap=True)
+    try:
+        code = _followed(at, person, pod, ticks())
+    except (KeyboardInterrupt, CommandError):
+        at.log.print(f"{pod} goes on without this command; next: logs {name} --role redrive -f, then kubectl delete pod {pod}", markup=False)
+        raise
+    person.delete_pod(pod, made["metadata"]["uid"])
+    if code:
+        raise RedriveEnded(f"the letters were not redriven: {pod} ended with {code}, and its log above says why", code)
+
+
+class RedriveEnded(CommandError):
+    """The program in the pod ended with this exit code."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def _driver(person: Person, name: str) -> Json:
+    """The pod of the present driver."""
+    listed = person.pods(name)
+    chosen: PodView | None = next((one for one in pods(listed) if one.role == "driver" and not one.leaving), None)
+    if chosen is None:
+        raise NotOffered(f"{name} has no driver whose image, configuration and rights a redrive could take; next: status {name}")
+    return next(body for body in listed if body["metadata"]["uid"] == chosen.uid)
+
+
+def ticks() -> Iterator[None]:
+    """One each time that a look is due; the first at once."""
+    while True:
+        yield
+        time.sleep(EVERY)
+
+
+def _followed(at: Terminal, person: Person, pod: str, due: Iterator[None]) -> int:
+    """Waits for the pod, prints its log as it comes, and returns its exit code."""
+    _until(at, person, pod, due, lambda state: state.started)
+    for line in person.log(pod, LogRequest(letters.ROLE, follow=True)):
+        at.out.file.write(line + "\n")
+        at.out.file.flush()
+    return _until(at, person, pod, due, lambda state: state.exit_code is not None).exit_code or 0
+
+
+def _until(at: Terminal, person: Person, pod: str, due: Iterator[None], reached: Callable[[letters.RedriveState], bool]) -> letters.RedriveState:
+    said = ""
+    for _ in due:
+        if (body := person.pod(pod)) is None:
+            raise NothingThere(f"{pod} was deleted; next: dead-letters list says whether its redrive is open")
+        state = letters.redrive_state(body)
+        if reached(state):
+            return state
+        if not state.started and state.waits != said:
+            said = state.waits
+            at.log.print(f"{pod} waits: {said}", markup=False, soft_wrap=True)
+    raise CommandError(f"{pod} has not ended")
+
+
+class LetterCommands(click.Group):
+    """Letters by resource. With --path or --config the command is that of `python -m sluice_checkpoints`, which needs no cluster."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """See click."""
+        name, found, rest = super().resolve_command(ctx, args)
+        if any(word.partition("=")[0] in {"--path", "--config"} for word in rest):
+            try:
+                from sluice_checkpoints.cli.main import dead_letters  # noqa: PLC0415 - needs boto3, which may not be installed
+            except ModuleNotFoundError as error:
+                ctx.fail(f"--path and --config need the Python package {error.name}; next: install Sluice with its extra checkpoints")
+            found = dead_letters.commands[str(name)]
+        return name, found, rest
+
+
+dead_letters = LetterCommands(
+    "dead-letters",
+    commands={"list": list_, "show": show, "redrive": redrive},
+    help="Records on which `process` raised: what spec.onError left out. By resource; with --path or --config, without a cluster.",
+)
+COMMANDS: dict[str, click.Command] = {"dead-letters": dead_letters}

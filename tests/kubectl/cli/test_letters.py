@@ -1,0 +1,192 @@
+"""`dead-letters list|show|redrive NAME`: a folder on emulated S3 (moto, over HTTP), and a pod in a cluster in memory."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+from typing import Any
+
+import boto3
+import pytest
+from scene import Elsewhere, Scene
+
+from sluice_checkpoints.dynamodb.table import DynamoTable, Endpoint, client
+from sluice_checkpoints.letters.letter import DeadLetter
+from sluice_checkpoints.protocol.rows import ConsumerRow
+from sluice_checkpoints.protocol.table import Put
+from sluice_kubectl.cli import letters
+from sluice_operator.cluster.port import Unavailable
+
+Json = dict[str, Any]
+LETTER = DeadLetter("c-1", "orders", "shardId-000000000000", "49", 0, 1_700_000_000_123, "k", b"\xff[red]{", 7, 3, "Traceback\nValueError: [no]")
+OTHERS = replace(LETTER, consumer="c-2")
+TABLE, REGION = "sluice_default_orders", "eu-west-1"
+ARN = "arn:aws:kinesis:eu-west-1:123456789012:stream/orders"
+POD = "orders-redrive-20261121101030"
+
+
+def keeping(scene: Scene, **place: str) -> None:
+    """`orders` with its dead letters at a place."""
+    scene.cluster.patch("KinesisConsumer", "default", "orders", {"spec": {"onError": {"deadLetter": place}}})
+
+
+@pytest.fixture
+def stored(orders: Scene, endpoint: str) -> tuple[Scene, list[str]]:
+    """A letter of `orders` and one of another consumer in one folder; and the options that lead there."""
+    s3 = boto3.client("s3", region_name=REGION, endpoint_url=endpoint)
+    s3.create_bucket(Bucket="lake", CreateBucketConfiguration={"LocationConstraint": REGION})
+    for one in (LETTER, OTHERS):
+        s3.put_object(Bucket="lake", Key=f"dead-letters/{one.path}", Body=one.to_json())
+    boto3.client("dynamodb", region_name=REGION, endpoint_url=endpoint).create_table(
+        TableName=TABLE,
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    DynamoTable(TABLE, client(Endpoint(REGION, endpoint))).write(Put(ConsumerRow("c-1", ARN, 1).to_item(), ()))
+    keeping(orders, path="s3a://lake/dead-letters")
+    return orders, ["--s3-endpoint", endpoint, "--dynamodb-endpoint", endpoint]
+
+
+def test_list_has_the_letters_of_the_consumer_alone(stored: tuple[Scene, list[str]]) -> None:
+    """Its id is in the checkpoint table, whose name the resource has."""
+    scene, endpoints = stored
+    answer = scene.run("dead-letters", "list", "orders", "-o", "json", *endpoints)
+    assert answer.exit_code == 0, answer.told
+    assert [one["name"] for one in json.loads(answer.said)["letters"]] == [LETTER.path]
+    assert "1 dead letter\n" in scene.run("dead-letters", "list", "orders", *endpoints).said
+
+
+def test_show_has_record_and_exception(stored: tuple[Scene, list[str]]) -> None:
+    """By the name that `list` has."""
+    scene, endpoints = stored
+    answer = scene.run("dead-letters", "show", "orders", LETTER.path, *endpoints[:2])
+    assert answer.exit_code == 0, answer.told
+    assert "ValueError: [no]" in answer.said
+    refused = scene.run("dead-letters", "show", "orders", "c-1/nowhere.json", *endpoints[:2])
+    assert refused.exit_code == 65
+    assert "c-1/nowhere.json" in refused.told
+
+
+@pytest.mark.parametrize("command", [("list", "orders"), ("show", "orders", "x"), ("redrive", "orders")])
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ({}, "spec.onError.deadLetter is not set"),
+        ({"sqs": "https://sqs.test/1/letters"}, "next: aws sqs receive-message --queue-url https://sqs.test/1/letters"),
+        ({"kinesis": "letters"}, "they are records of the stream letters"),
+        ({"path": "file:///letters"}, "next: kubectl exec -n default orders-driver-1 -c driver -- python -m sluice_checkpoints dead-letters"),
+    ],
+)
+def test_letters_that_are_in_no_folder_of_everybody_are_refused(orders: Scene, command: tuple[str, ...], place: Json, words: str) -> None:
+    """With where they are, and what reads them there; no pod is made."""
+    keeping(orders, **place)
+    before = len(orders.cluster.list("Pod", "default", {}))
+    answer = orders.run("dead-letters", *command)
+    assert answer.exit_code == 65
+    assert words in answer.told
+    assert len(orders.cluster.list("Pod", "default", {})) == before
+
+
+class Kubelet:
+    """Runs the pod of a redrive: it waits for its image at the first look, then has ended."""
+
+    def __init__(self, scene: Scene, code: int) -> None:
+        self._scene, self._code, self._looks, self.made = scene, code, itertools.count(), dict[str, Any]()
+        scene.texts.logs[POD] = ["redrive 1: 1 letter of c-1 goes through process", "batch 1 of c-1-redrive is processed: 1 letter redriven"]
+
+    def look(self, kind: str, namespace: str, name: str) -> None:
+        """Before each look at an object."""
+        if kind != "Pod":
+            return
+        states: list[Json] = [{"waiting": {"reason": "ContainerCreating"}}, {"terminated": {"exitCode": self._code}}]
+        state = states[min(next(self._looks), 1)]
+        self.made = self._scene.cluster.get(kind, namespace, name) or {}
+        self._scene.cluster.set_status(kind, namespace, name, {"phase": "Running", "containerStatuses": [{"name": "redrive", "state": state}]})
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks without a pause."""
+    monkeypatch.setattr(letters, "ticks", lambda: itertools.repeat(None, 5))
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_redrive_runs_in_a_pod_like_the_drivers_and_the_pod_is_removed(orders: Scene) -> None:
+    """Its log is printed, and why it waits."""
+    keeping(orders, path="s3a://lake/dead-letters")
+    kubelet = Kubelet(orders, 0)
+    answer = orders.run("dead-letters", "redrive", "orders", "c-1/a.json", cluster=Elsewhere(orders.cluster, get=kubelet.look))
+    assert answer.exit_code == 0, answer.told
+    assert answer.said.splitlines() == orders.texts.logs[POD]
+    assert f"{POD} waits: ContainerCreating" in answer.told
+    (container,) = kubelet.made["spec"]["containers"]
+    assert container["args"][-2:] == ["--", "c-1/a.json"]
+    assert orders.cluster.get("Pod", "default", POD) is None
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("how", ["--resume", "--give-up"])
+def test_how_an_open_redrive_ends_is_handed_on(orders: Scene, how: str) -> None:
+    """To the program in the pod."""
+    keeping(orders, path="s3a://lake/dead-letters")
+    kubelet = Kubelet(orders, 0)
+    assert orders.run("dead-letters", "redrive", "orders", how, cluster=Elsewhere(orders.cluster, get=kubelet.look)).exit_code == 0
+    assert kubelet.made["spec"]["containers"][0]["args"][-2:] == [how, "--"]
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_redrive_that_fails_ends_with_the_code_of_its_program(orders: Scene) -> None:
+    """The log above says why; the pod is removed."""
+    keeping(orders, path="s3a://lake/dead-letters")
+    answer = orders.run("dead-letters", "redrive", "orders", cluster=Elsewhere(orders.cluster, get=Kubelet(orders, 65).look))
+    assert answer.exit_code == 65
+    assert f"the letters were not redriven: {POD} ended with 65" in answer.told
+    assert orders.cluster.get("Pod", "default", POD) is None
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_redrive_whose_api_server_is_gone_goes_on_and_says_where(orders: Scene) -> None:
+    """The pod stays."""
+    keeping(orders, path="s3a://lake/dead-letters")
+
+    def gone(kind: str, _namespace: str, _name: str) -> None:
+        if kind == "Pod":
+            raise Unavailable("connection refused")
+
+    answer = orders.run("dead-letters", "redrive", "orders", cluster=Elsewhere(orders.cluster, get=gone))
+    assert answer.exit_code == 1
+    assert f"{POD} goes on without this command; next: logs orders --role redrive -f" in answer.told
+    assert orders.cluster.get("Pod", "default", POD) is not None
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_pod_of_that_name_is_left_alone(orders: Scene) -> None:
+    """Two redrives of one second: the second is told to come again."""
+    keeping(orders, path="s3a://lake/dead-letters")
+    orders.pod(POD, "orders", "redrive")
+    answer = orders.run("dead-letters", "redrive", "orders")
+    assert answer.exit_code == 75
+    assert f"there is a pod {POD} already" in answer.told
+
+
+def test_without_a_driver_there_is_nothing_to_take_rights_from(orders: Scene) -> None:
+    """Refused, with what to look at."""
+    keeping(orders, path="s3a://lake/dead-letters")
+    driver = orders.cluster.get("Pod", "default", "orders-driver-1")
+    assert driver
+    orders.cluster.delete("Pod", "default", "orders-driver-1", driver["metadata"]["uid"], 0)
+    answer = orders.run("dead-letters", "redrive", "orders")
+    assert answer.exit_code == 65
+    assert "orders has no driver" in answer.told
+
+
+def test_with_a_path_it_is_the_command_of_the_tables(orders: Scene, tmp_path: Any) -> None:
+    """Without a cluster."""
+    file = tmp_path / LETTER.path
+    file.parent.mkdir(parents=True)
+    file.write_text(LETTER.to_json())
+    answer = orders.run("dead-letters", "list", f"--path={tmp_path}", "--json")
+    assert answer.exit_code == 0, answer.told
+    assert [one["name"] for one in json.loads(answer.said)["letters"]] == [LETTER.path]

@@ -1,0 +1,101 @@
+"""The pod of a redrive: what it takes from the driver's, and what it may not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from scene import resource
+
+from sluice_kubectl.views.actions import NotOffered
+from sluice_kubectl.views.letters import ARGO, NOTES, redrive_pod, redrive_state
+from sluice_operator.apply import manifests, pod_parts
+from sluice_operator.observe.parse import CONTAINERS
+
+Json = dict[str, Any]
+
+
+def consumer(path: str) -> Json:
+    """A resource with letters in a folder."""
+    body = resource("running", uid="uid-1")
+    body["spec"]["onError"] = {"deadLetter": {"path": path}}
+    return body
+
+
+def driver(volume: Json | None = None) -> Json:
+    """A driver's pod as the API server has it, with a sidecar, a probe and a volume at /letters."""
+    container = {
+        "name": "driver",
+        "image": "orders:1",
+        "command": ["tini"],
+        "args": ["python", "-m", "sluice_consumer"],
+        "ports": [{"name": "metrics", "containerPort": 9404}],
+        "livenessProbe": {"httpGet": {}},
+        "volumeMounts": [{"name": "letters", "mountPath": "/letters"}],
+    }
+    return {
+        "metadata": {"name": "orders-driver-1", "annotations": {"sluice.dev/config": "{}", "sluice.dev/report": "{}", "cni/ip": "10.0.0.1"}},
+        "spec": {
+            "nodeName": "node-1",
+            "serviceAccountName": "orders",
+            "volumes": [{"name": "letters", **(volume or {"emptyDir": {}})}],
+            "containers": [container, {"name": "sidecar", "image": "proxy:1"}],
+        },
+    }
+
+
+def test_it_has_image_configuration_and_account_of_the_driver() -> None:
+    """And neither its node, its ports and probes, nor its report."""
+    pod = redrive_pod(consumer("s3a://lake/letters"), driver(), "orders-redrive-1", ("--", "a.json"))
+    container, sidecar = pod["spec"]["containers"]
+    assert (container["name"], container["image"], container["command"]) == ("redrive", "orders:1", ["tini"])
+    assert " ".join(container["args"]) == "python -m sluice_checkpoints dead-letters redrive --config /etc/sluice/config.json -- a.json"
+    assert {"ports", "livenessProbe"} & set(container) == set()
+    assert sidecar["name"] == "sidecar"
+    assert (pod["spec"]["serviceAccountName"], pod["spec"]["restartPolicy"], "nodeName" in pod["spec"]) == ("orders", "Never", False)
+    assert pod["metadata"]["annotations"] == {"sluice.dev/config": "{}"} | ARGO
+
+
+def test_it_belongs_to_the_resource_and_has_no_role_of_the_operators() -> None:
+    """So it goes with the resource, and the operator does not take it for a second driver."""
+    meta = redrive_pod(consumer("s3a://lake/letters"), driver(), "orders-redrive-1", ())["metadata"]
+    assert meta["labels"]["sluice.dev/role"] not in CONTAINERS
+    assert [(one["kind"], one["uid"]) for one in meta["ownerReferences"]] == [("KinesisConsumer", "uid-1")]
+
+
+def test_the_files_of_a_driver_are_those_of_the_operators_manifests() -> None:
+    """Named here too, so that this program needs no pydantic."""
+    assert set(NOTES) == set(manifests.FILES.values())
+    assert ARGO == pod_parts.ARGO
+
+
+@pytest.mark.parametrize("volume", [{"persistentVolumeClaim": {"claimName": "letters"}}, {"hostPath": {"path": "/letters"}}, {"nfs": {}}])
+def test_a_volume_that_other_pods_have_is_used(volume: Json) -> None:
+    """The letters are found there."""
+    assert redrive_pod(consumer("file:///letters/orders"), driver(volume), "orders-redrive-1", ())["spec"]["volumes"] == [
+        {"name": "letters", **volume}
+    ]
+
+
+@pytest.mark.parametrize("path", ["file:///letters", "file:///letters/orders", "file:///lettersx", "file:///tmp/letters"])
+def test_a_volume_that_no_other_pod_has_is_refused(path: str) -> None:
+    """Else the redrive would say that there are no letters."""
+    with pytest.raises(NotOffered, match="a volume that no other has; next: kubectl exec -n default orders-driver-1 -c driver"):
+        redrive_pod(consumer(path), driver(), "orders-redrive-1", ())
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ({}, (False, "Pending", None)),
+        ({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "message": "0/1 nodes"}]}, (False, "0/1 nodes", None)),
+        ({"containerStatuses": [{"name": "redrive", "state": {"waiting": {"reason": "ErrImagePull"}}}]}, (False, "ErrImagePull", None)),
+        ({"phase": "Running", "containerStatuses": [{"name": "redrive", "state": {"running": {}}}]}, (True, "Running", None)),
+        ({"phase": "Running", "containerStatuses": [{"name": "redrive", "state": {"terminated": {"exitCode": 0}}}]}, (True, "Running", 0)),
+        ({"phase": "Failed", "reason": "Evicted"}, (True, "Failed", 1)),
+    ],
+)
+def test_what_the_pod_does_is_read_of_its_container(status: Json, expected: tuple[bool, str, int | None]) -> None:
+    """A sidecar that runs on says nothing; a pod that is evicted has ended."""
+    state = redrive_state({"status": status})
+    assert (state.started, state.waits, state.exit_code) == expected
