@@ -5,6 +5,7 @@ Better a word too many is hidden than a password too few. A Secret object is not
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -47,8 +48,19 @@ def body(value: Any, name: str = "") -> Any:
     if isinstance(value, list):
         return [body(each, name) for each in value]
     if isinstance(value, str):
-        return HIDDEN if name not in REFERENCES and NAMED.search(name) else text(value)
+        return HIDDEN if name not in REFERENCES and NAMED.search(name) else _string(value)
     return value
+
+
+def _string(value: str) -> str:
+    """Annotations hold whole manifests as JSON, with environment variables in them."""
+    if not value.startswith(("{", "[")):
+        return text(value)
+    try:
+        found = json.loads(value)
+    except ValueError:
+        return text(value)
+    return json.dumps(body(found))
 
 
 def _object(value: dict[str, Any]) -> dict[str, Any]:

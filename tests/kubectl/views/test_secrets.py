@@ -55,6 +55,8 @@ def test_text_keeps_what_support_needs(said: str) -> None:
     [
         {"env": [{"name": "DB_PASSWORD", "value": "hunter2"}]},
         {"env": [{"name": "API_TOKEN", "value": "hunter2"}]},
+        {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": '{"env":[{"name":"DB_PASSWORD","value":"hunter2"}]}\n'}},
+        {"annotations": {"sluice.dev/executor-template": '{"env": [{"value": "hunter2", "name": "DB_PASSWORD"}]}'}},
         {"sparkConf": {"spark.hadoop.fs.s3a.secret.key": "hunter2"}},
         {"args": {"password": "hunter2"}},
         {"args": {"accessKey": "hunter2"}},
