@@ -22,7 +22,7 @@ venv: .venv/installed ## make .venv with everything in it
 	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[operator,consumer,local,dev]'
 	@touch $@
 
-generate: venv ## write generated files (CRD, docs/reference, tables of docs and of the chart, dashboards, screens of docs/kubectl.md)
+generate: venv ## write generated files (CRD, docs/reference, tables of docs and of the chart, dashboards, screens and pictures of docs/kubectl.md)
 	@$(BIN)/python -m sluice_operator.generate.crd crds/kinesisconsumers.sluice.dev.yaml charts/sluice/files/crd.yaml
 	@$(BIN)/python -m sluice_operator.generate.reference docs/operations.md
 	@$(BIN)/python -m sluice_operator.generate.values charts/sluice

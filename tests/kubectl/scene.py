@@ -70,8 +70,8 @@ class Answer:
 class Scene:
     """The cluster, and what a person reads of it."""
 
-    def __init__(self) -> None:
-        self.cluster = MemoryCluster(lambda: NOW)
+    def __init__(self, made: datetime = NOW) -> None:
+        self.cluster = MemoryCluster(lambda: made)
         self.texts = Texts()
         self.ask: Any = None
 
@@ -118,14 +118,14 @@ class Scene:
         told = {"reason": reason, "message": message, "type": "Warning" if warning else "Normal", "lastTimestamp": at, "count": 1}
         self.cluster.create({"kind": "Event", "metadata": meta, "involvedObject": about, **told})
 
-    def run(self, *arguments: str, cluster: Any = None) -> Answer:
-        """The program's answer."""
+    def run(self, *arguments: str, cluster: Any = None, recorder: Console | None = None) -> Answer:
+        """The program's answer; with a recorder, its screen is recorded and not answered."""
         out, log = io.StringIO(), io.StringIO()
 
         def connect(target: Target) -> Person:
             return Person(cluster or self.cluster, self.texts, "" if target.all_namespaces else target.namespace or "default")
 
-        consoles = (Console(file=out, width=WIDTH, highlight=False), Console(file=log, width=WIDTH, highlight=False))
+        consoles = (recorder or Console(file=out, width=WIDTH, highlight=False), Console(file=log, width=WIDTH, highlight=False))
         result = CliRunner().invoke(program, arguments, obj=Terminal(connect, lambda: NOW, *consoles, self.ask))
         if result.exception and not isinstance(result.exception, SystemExit):
             raise result.exception

@@ -1,15 +1,28 @@
-"""`python tests/kubectl/screens.py docs/kubectl.md` writes the screens of that page: what the program prints over one fleet (`make generate`)."""
+"""`python tests/kubectl/screens.py docs/kubectl.md` writes the screens of that page, as text and as pictures (`make generate`).
+
+They are what the program prints over one fleet.
+"""
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 
+from rich._export_format import CONSOLE_SVG_FORMAT
+from rich.console import Console
+from rich.terminal_theme import SVG_EXPORT_THEME
 from scene import Scene, resource
 
 BLOCK = re.compile(r"(<!-- screen: (.+?) -->\n```\n).*?(```\n<!-- end -->)", re.DOTALL)
+PICTURES = {"status": "kubectl sluice status", "status-orders": "kubectl sluice status orders", "shards": "kubectl sluice shards orders"}
+PICTURE_WIDTH = 112  # columns: on a page they are still read without a click
+FONTS = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
+FORMAT = re.sub(r"\s*@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL).replace("Fira Code, monospace", FONTS)
+MADE = datetime(2026, 11, 21, 10, tzinfo=UTC)
 SCRAPE = """# TYPE sluice_shard_millis_behind_latest gauge
 sluice_shard_millis_behind_latest{shard="shardId-000000000000"} 1200.0
 sluice_shard_millis_behind_latest{shard="shardId-000000000001"} 0.0
@@ -22,7 +35,7 @@ sluice_shard_retention_used_ratio{shard="shardId-000000000002"} 0.02
 
 def fleet() -> Scene:
     """Five consumers: one works, one starts, one's migration failed, one's driver is on a lost node, one is suspended."""
-    scene = Scene()
+    scene = Scene(MADE)
     orders = resource("running")
     orders["spec"]["onError"] = {"deadLetter": {"path": "s3a://lake/dead-letters"}}
     scene.put(orders)
@@ -68,6 +81,14 @@ def screen(command: str) -> str:
     return "\n".join(line.rstrip() for line in said.splitlines()) + "\n"
 
 
+def picture(name: str, command: str) -> str:
+    """The same in colours, as an SVG that loads nothing: rich's own asks another host for a font."""
+    recorder = Console(record=True, file=io.StringIO(), width=PICTURE_WIDTH, highlight=False, force_terminal=True, color_system="truecolor")
+    recorder.print(f"[bold]$ {command}[/]")
+    fleet().run(*command.split()[2:], recorder=recorder)
+    return recorder.export_svg(title="", theme=SVG_EXPORT_THEME, code_format=FORMAT, unique_id=f"sluice-{name}")
+
+
 def written(page: str) -> str:
     """The page with its screens as the program prints them now."""
     return BLOCK.sub(lambda found: f"{found[1]}$ {found[2]}\n{screen(found[2])}{found[3]}", page)
@@ -76,3 +97,5 @@ def written(page: str) -> str:
 if __name__ == "__main__":
     path = Path(sys.argv[1])
     path.write_text(written(path.read_text()))
+    for name, command in PICTURES.items():
+        (path.parent / "pictures" / f"{name}.svg").write_text(picture(name, command))

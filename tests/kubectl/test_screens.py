@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
-from screens import BLOCK, screen
+from screens import BLOCK, PICTURES, picture, screen
 
 from sluice_kubectl.cli.group import SOURCES
 
-PAGE = (Path(__file__).parents[2] / "docs" / "kubectl.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "kubectl.md").read_text()
 SHOWN = [(found[2], found[0].split("```\n")[1]) for found in BLOCK.finditer(PAGE)]
 
 
@@ -22,4 +24,27 @@ def test_a_screen_of_the_page_is_what_the_program_prints(command: str, shown: st
 def test_the_page_shows_a_screen_of_each_command() -> None:
     """Of those for a cluster."""
     commands = {name for source in SOURCES if source.extra == "kubectl" for name in source.names}
-    assert {command.split()[2] for command, _ in SHOWN} == commands
+    pictures = {command for name, command in PICTURES.items() if f"(pictures/{name}.svg)" in PAGE}
+    assert {command.split()[2] for command in {*pictures, *(command for command, _ in SHOWN)}} == commands
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_of_the_page_is_what_the_program_prints(name: str) -> None:
+    """Else: make generate."""
+    assert f"(pictures/{name}.svg)" in PAGE
+    assert (DOCS / "pictures" / f"{name}.svg").read_text() == picture(name, PICTURES[name])
+
+
+def test_no_other_picture_is_kept() -> None:
+    """One whose command is gone would show what no program prints."""
+    assert {file.stem for file in (DOCS / "pictures").iterdir()} == set(PICTURES)
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_loads_nothing_from_another_host(name: str) -> None:
+    """No font, no style, no link but the names of XML."""
+    svg = ET.fromstring((DOCS / "pictures" / f"{name}.svg").read_text())  # noqa: S314 - a file of ours
+    styles = "".join(each.text or "" for each in svg.iter("{http://www.w3.org/2000/svg}style"))
+    assert "url(" not in styles
+    assert "@" not in styles
+    assert [each for each in svg.iter() for name in each.attrib if name.endswith("href")] == []

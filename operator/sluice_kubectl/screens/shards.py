@@ -28,7 +28,7 @@ def shard_screen(one: ConsumerView, shards: Sequence[ShardView], notes: Sequence
             used = NONE if shard.retention_used is None else f"{shard.retention_used:.0%}"
             table.add_row(shard.id, behind, used, _position(shard), escape(shard.holder or NONE), "\n".join(shard.parents) or NONE)
         parts += [Text(), table]
-    parts += [Text(note, style="yellow") for note in notes]
+    parts += [Text(), *(Text(note, style="yellow") for note in notes)] if notes else []
     return Group(*parts)
 
 
