@@ -39,8 +39,8 @@ hashes: venv ## write hashes/: what the images install, packages on both process
 version: venv ## write VERSION=0.2.0 wherever the version is repeated; commit it, then make release
 	@$(BIN)/python -m sluice_lab.release version $(or $(VERSION),$(error VERSION=0.2.0, say))
 
-release: venv ## everything that is published, of the last commit, into dist/: VERSION=0.2.0 REGISTRY=registry.example, IMAGES=no (30 minutes; without images 1)
-	@$(BIN)/python -m sluice_lab.release make $(or $(VERSION),$(error VERSION=0.2.0, say)) $(if $(REGISTRY),--registry=$(REGISTRY)) $(if $(filter no,$(IMAGES)),--no-images)
+release: venv ## everything that is published, of the last commit, into dist/: VERSION=0.2.0 REGISTRY=registry.example, DOWNLOADS=https://…, IMAGES=no, PLUGIN=no (30 minutes; without images 3, without both 1)
+	@$(BIN)/python -m sluice_lab.release make $(or $(VERSION),$(error VERSION=0.2.0, say)) $(if $(REGISTRY),--registry=$(REGISTRY)) $(if $(DOWNLOADS),--downloads=$(DOWNLOADS)) $(if $(filter no,$(IMAGES)),--no-images) $(if $(filter no,$(PLUGIN)),--no-plugin)
 
 publish: venv ## push images and chart of dist/ to REGISTRY=registry.example, logged in as docker is; PLAIN_HTTP=1 for a registry on this machine
 	@$(BIN)/python -m sluice_lab.release publish $(or $(REGISTRY),$(error REGISTRY=registry.example, say)) $(if $(PLAIN_HTTP),--plain-http)

@@ -14,6 +14,7 @@ import click
 import pytest
 import yaml
 
+from sluice_checkpoints.cli.main import main as tables
 from sluice_kubectl.cli.group import program as ours
 from sluice_operator.generate import crd
 from sluice_operator.spec.fields import Spec
@@ -26,7 +27,7 @@ BLOCK = re.compile(r"(?ms)^( *)```(\w*)\n(.*?)^\1```$")
 COMMANDS = {"sluice": (), "kubectl sluice": (), "python -m sluice_checkpoints": (), "python -m sluice_consumer": ("run",)}
 TARGETS = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text()))
 VERBS = {
-    "annotate", "apply", "auth", "create", "debug", "delete", "describe", "events", "exec", "explain", "get", "label", "logs",
+    "annotate", "apply", "auth", "create", "debug", "delete", "describe", "events", "exec", "explain", "get", "krew", "label", "logs",
     "patch", "port-forward", "replace", "rollout", "scale", "set", "sluice", "top", "version", "wait",
 }  # fmt: skip
 RESOURCE = {"kc", "kinesisconsumer", "kinesisconsumers"}
@@ -102,7 +103,7 @@ def known(part: Any, schema: dict[str, Any], place: str) -> None:
 def test_a_command_of_ours_has_the_options_that_it_is_given(program: str, line: str) -> None:
     """Placeholders in brackets stand for what is optional."""
     found = words(re.sub(r"[\[\]…]", " ", line).replace("|", " "))[len(program.split()) :]
-    command: click.Command = ours
+    command: click.Command = tables if program == "python -m sluice_checkpoints" else ours
     for word in (*COMMANDS[program], *found):
         if isinstance(command, click.Group) and word in command.list_commands(click.Context(command)):
             command = command.get_command(click.Context(command), word) or command

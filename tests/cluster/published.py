@@ -68,7 +68,7 @@ def published(bench: Bench, folder: Path) -> Iterator[Published]:
         registry = publishing.Registry(f"{address.replace(host.listen, host.pods)}/sluice", plain_http=True)
         pulling.over_http(bench.cluster, registry.name.partition("/")[0])
         source = of_last_commit(_committed(folder / "repository"), folder / "source")
-        making.make(making.Order(source, VERSION, registry.name, folder / "dist", work))
+        making.make(making.Order(source, VERSION, registry.name, folder / "dist", work), with_plugin=False)
         publishing.publish(folder / "dist", registry, tools.helm(work))
         yield Published(folder / "dist", registry)
 

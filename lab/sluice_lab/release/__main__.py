@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -26,13 +27,17 @@ def main() -> None:
 @main.command()
 @click.argument("version")
 @click.option("--registry", default=PLACEHOLDER, show_default=True, help="Where chart and install.yaml expect the images: host and path.")
+@click.option("--downloads", help="Where the files of this release will be, for krew: an address of a folder.  [default: https://downloads.example]")
 @click.option("--images/--no-images", default=True, help="Whether to build the images, which needs Docker.")
+@click.option("--plugin/--no-plugin", default=True, help="Whether to build the archives of kubectl sluice, for which packages are downloaded.")
 @_into
-def make(version: str, registry: str, out: Path, *, images: bool) -> None:
+def make(version: str, registry: str, downloads: str | None, out: Path, *, images: bool, plugin: bool) -> None:
     """Make all files of VERSION from the last commit."""
     work = places.work()
     source = of_last_commit(places.REPO, work / "release" / "source")
-    release = making.make(making.Order(source, version, registry.rstrip("/"), out, work), with_images=images)
+    order = making.Order(source, version, registry.rstrip("/"), out, work)
+    order = replace(order, downloads=downloads.rstrip("/")) if downloads else order
+    release = making.make(order, with_images=images, with_plugin=plugin)
     console.print(f"{out}: Sluice {version} of {source.revision[:12]}, images in {release.registry}", soft_wrap=True)
     for line in release.untried:
         console.print(f"NOT MADE: {line}", soft_wrap=True)

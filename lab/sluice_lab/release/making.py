@@ -10,7 +10,7 @@ from pathlib import Path
 from sluice_lab import hashes, places
 from sluice_lab.machine import docker, tools
 from sluice_lab.machine import images as machine_images
-from sluice_lab.release import charts, components, dist, images, notes, oci, sbom, versions, wheels
+from sluice_lab.release import charts, components, dist, images, krew, notes, oci, sbom, versions, wheels
 from sluice_lab.release.components import Component
 from sluice_lab.release.source import SourceTree
 from sluice_lab.steps import step
@@ -28,9 +28,10 @@ class Order:
     registry: str
     out: Path
     work: Path
+    downloads: str = "https://downloads.example"  # the address of the folder of this release's files; none is the project's own yet
 
 
-def make(order: Order, *, with_images: bool = True) -> dist.Release:
+def make(order: Order, *, with_images: bool = True, with_plugin: bool = True) -> dist.Release:
     """Write all files of a release. The folder is emptied first.
 
     Raises:
@@ -39,17 +40,20 @@ def make(order: Order, *, with_images: bool = True) -> dist.Release:
     versions.check(order.source.folder, order.version)
     shutil.rmtree(order.out, ignore_errors=True)
     places.made(order.out)
-    make_packages(order)
+    wheel = make_packages(order)
     make_manifests(order)
-    untried = list(make_images(order) if with_images else ["images: left out (IMAGES=no)"])
+    untried = [] if with_plugin else ["plugin of kubectl: left out (PLUGIN=no)"]
+    if with_plugin:
+        make_plugin(order, wheel)
+    untried += make_images(order) if with_images else ["images: left out (IMAGES=no)"]
     release = dist.Release(order.version, order.source.revision, order.source.epoch, order.registry, untried)
     with step(dist.SUMS):
         dist.write(order.out, release)
     return release
 
 
-def make_packages(order: Order) -> None:
-    """Wheel, sdist, and the SBOM of what the wheel's extras ask for, in the versions that are tested."""
+def make_packages(order: Order) -> Path:
+    """Wheel, sdist, and the SBOM of what the wheel's extras ask for, in the versions that are tested; returns the wheel."""
     version = versions.of_python(order.version)
     with step("wheel and sdist") as current:
         built = wheels.build(order.source, version, order.out)
@@ -61,6 +65,15 @@ def make_packages(order: Order) -> None:
         whole = Component(DISTRIBUTION, version, purl, oci.sha256(built.wheel), "Apache-2.0")
         sbom.write(sbom.Subject(whole, optional=True), needed, order.source.epoch, order.out / f"{built.wheel.name}.spdx.json")
         current.note(f"{len(needed)} packages")
+    return built.wheel
+
+
+def make_plugin(order: Order, wheel: Path) -> None:
+    """Archives of `kubectl sluice` and krew's manifest of them; packages come from the registry of Python packages."""
+    with step("plugin of kubectl") as current:
+        built = krew.build(order.source, order.version, wheel, order.out)
+        (order.out / krew.MANIFEST).write_text(krew.manifest(order.version, order.downloads, built))
+        current.note(f"{len(built)} platforms, {sum(path.stat().st_size for path in built) // 10**6} MB")
 
 
 def make_manifests(order: Order) -> None:

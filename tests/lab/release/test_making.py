@@ -39,7 +39,7 @@ def commit(tmp_path_factory: pytest.TempPathFactory) -> SourceTree:
 
 def made(commit: SourceTree, out: Path) -> Path:
     """The folder of a release without images."""
-    making.make(making.Order(commit, VERSION, REGISTRY, out, places.work()), with_images=False)
+    making.make(making.Order(commit, VERSION, REGISTRY, out, places.work()), with_images=False, with_plugin=False)
     return out
 
 
@@ -74,7 +74,12 @@ def test_a_release_is_all_that_is_published_and_the_same_twice(commit: SourceTre
 def test_a_release_says_what_it_is_of_and_what_was_left_out(commit: SourceTree, release: Path) -> None:
     """For who finds the folder."""
     found = dist.read(release)
-    assert (found.version, found.revision, found.registry, found.untried) == (VERSION, commit.revision, REGISTRY, ["images: left out (IMAGES=no)"])
+    assert (found.version, found.revision, found.registry, found.untried) == (
+        VERSION,
+        commit.revision,
+        REGISTRY,
+        ["plugin of kubectl: left out (PLUGIN=no)", "images: left out (IMAGES=no)"],
+    )
 
 
 def test_the_wheels_document_has_the_versions_that_are_tested(release: Path) -> None:
@@ -89,7 +94,7 @@ def test_another_version_than_that_of_the_commit_is_refused_and_makes_nothing(co
     """The folder of an earlier release stays as it was."""
     (tmp_path / "kept").touch()
     with pytest.raises(LabError, match=r"these sources are not 7.8.9"):
-        making.make(making.Order(commit, "7.8.9", REGISTRY, tmp_path, places.work()), with_images=False)
+        making.make(making.Order(commit, "7.8.9", REGISTRY, tmp_path, places.work()), with_images=False, with_plugin=False)
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
 

@@ -11,7 +11,7 @@ from packaging.specifiers import SpecifierSet
 from sluice_checkpoints.formats.detect import FORMATS
 from sluice_lab import hashes, places, spark_lines
 from sluice_lab.machine import argocd, downloads, images, node_image, tools
-from sluice_lab.release import charts, making, publishing, versions
+from sluice_lab.release import charts, krew, making, publishing, versions
 
 SUPPORT = (places.REPO / "docs" / "support.md").read_text()
 README = (places.REPO / "README.md").read_text()
@@ -103,7 +103,8 @@ def test_the_page_of_releases_lists_every_file_of_one() -> None:
     ]
     built = [f"{name}-{version}{end}" for name in (charts.OPERATOR, charts.CONSUMER) for end in (".oci.tar", "-linux-amd64.spdx.json")]
     manifests = [f"sluice-{version}.tgz", making.INSTALL, making.CRD, making.NOTES, "release.json", "SHA256SUMS"]
-    assert sorted(name for name in listed if "." in name or name.isupper()) == sorted([*packages, *built, *manifests])
+    plugin = [krew.MANIFEST, *(krew.archive_name(version, platform) for platform in krew.PLATFORMS)]
+    assert sorted(name for name in listed if "." in name or name.isupper()) == sorted([*packages, *built, *manifests, *plugin])
 
 
 @pytest.mark.parametrize("name", ["test.yaml", "release.yaml"])
