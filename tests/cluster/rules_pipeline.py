@@ -27,10 +27,10 @@ def keep(batch: DataFrame, info: BatchInfo) -> None:
 
 
 def refuse(batch: DataFrame, info: BatchInfo) -> None:
-    """Keeps as `keep` does. Raises on a batch with the number `args.poison`, and keeps nothing of it."""
-    numbers = _numbers(batch)
-    if info.args["poison"] in numbers:
-        raise ValueError(f"record {info.args['poison']} has no temperature")
+    """Keeps as `keep` does. Raises on a batch with the number `args.poison` (none), and keeps nothing of it."""
+    numbers, poison = _numbers(batch), info.args.get("poison")
+    if poison in numbers:
+        raise ValueError(f"record {poison} has no temperature")
     _store(numbers, info)
 
 
