@@ -11,6 +11,7 @@ from pathlib import Path
 from pyspark import cloudpickle
 
 LOOK_SECONDS = 0.3
+OURS = "sluice_consumer"  # a built-in pipeline lies beside modules that the running driver has
 Seen = dict[Path, int]
 
 
@@ -54,7 +55,7 @@ class UserModules:
 
     def _loaded(self) -> list[str]:
         files = {name: getattr(module, "__file__", None) for name, module in sys.modules.items() if name != "__main__"}
-        return [name for name, file in files.items() if file and Path(file).parent == self.folder]
+        return [name for name, file in files.items() if file and Path(file).parent == self.folder and name.partition(".")[0] != OURS]
 
 
 def _places(name: str) -> list[Path]:
