@@ -1,6 +1,6 @@
 """What goes wrong, what the operator does about it, and what is left to the user. Pure.
 
-The words of `do` end the messages of conditions; all of it is the table of failures in docs/operations.md, which is generated from here.
+The words of `do` end the messages of conditions; all of it is the table of failures in docs/runbooks.md, which is generated from here.
 Keys are reasons of conditions, as `rules`, `running`, `migration` and `observe` give them.
 """
 
@@ -20,7 +20,7 @@ class Advice:
 
 WORDS = 880  # characters of a message before the advice: a condition may have 1024
 RETRY = "then annotate this resource with a new value of sluice.dev/retry"
-SPEC = "Correct the spec; a changed spec is tried at once"
+SPEC = "Correct what is named; a changed spec, or a new value of sluice.dev/restart, is tried at once"
 IMAGE = "Correct spec.pipeline.image, or give the nodes access to it"
 
 FAILURES: dict[str, Advice] = {

@@ -369,11 +369,15 @@ row(
         status=Status(
             observed_generation=1,
             driver=gone(),
-            restarts=replace(FAILED, reason="Refused", message="no such stream", refused=wanted().driver_hash),
+            restarts=replace(FAILED, reason="Refused", message="no such stream.", refused=wanted().driver_hash),
         ),
         observed=NOTHING,
     ),
-    (Phase.FAILED, "Refused", "no such stream; attempt 2 at 12:00:10Z. Correct the spec; a changed spec is tried at once."),
+    (
+        Phase.FAILED,
+        "Refused",
+        "no such stream; attempt 2 at 12:00:10Z. Correct what is named; a changed spec, or a new value of sluice.dev/restart, is tried at once.",
+    ),
     health=STUCK,
 )
 row(
