@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -39,6 +40,16 @@ def test_pages_ask_no_other_host_for_fonts_or_styles(site: Path) -> None:
     """A reader behind a proxy sees the same page. Only diagrams of Mermaid need a script that the theme fetches."""
     for page in site.rglob("*.html"):
         assert not re.search(r'<(?:link|img|script)[^>]+(?:src|href)="(?:https?:)?//', page.read_text().replace('rel="canonical"', "")), page
+
+
+def test_a_copy_of_mermaid_is_put_beside_the_pages(tmp_path: Path) -> None:
+    """And loaded by each, so that the theme fetches none."""
+    (tmp_path / "copy.js").write_text("// mermaid")
+    given = os.environ | {"MERMAID": str(tmp_path / "copy.js")}
+    done = subprocess.run([*BUILD, "--site-dir", str(tmp_path / "site")], cwd=ROOT, capture_output=True, text=True, check=False, env=given)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "site" / "assets" / "mermaid.min.js").read_text() == "// mermaid"
+    assert '<script src="../assets/mermaid.min.js">' in (tmp_path / "site" / "reference" / "status.html").read_text()
 
 
 @pytest.mark.parametrize("fault", ["[gone](gone.md)", "[gone](operations.md#gone)"])
