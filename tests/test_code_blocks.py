@@ -24,6 +24,7 @@ LISTED = ["git", "ls-files", "-co", "--exclude-standard", "*.md"]
 TRACKED = subprocess.run(LISTED, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
 PAGES = [name for name in TRACKED if name.split("/")[0] in {"docs", "examples", "README.md", "CONTRIBUTING.md", "SECURITY.md"}]
 BLOCK = re.compile(r"(?ms)^( *)```(\w*)\n(.*?)^\1```$")
+RUNBOOKS = "docs/runbooks.md"
 COMMANDS = {"sluice": (), "kubectl sluice": (), "python -m sluice_checkpoints": (), "python -m sluice_consumer": ("run",)}
 TARGETS = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text()))
 VERBS = {
@@ -43,15 +44,19 @@ def blocks(*languages: str) -> list[Any]:
 
 
 def lines(*programs: str) -> list[Any]:
-    """Page and arguments of each command line that begins with one of these, in blocks of shell or of nothing."""
+    """Page and arguments of each command line that begins with one of these, in blocks of shell or of nothing, and in a step of a runbook."""
     found = []
-    for param in blocks("sh", "console", ""):
-        name, text = param.values
+    for name, text in [*(param.values for param in blocks("sh", "console", "")), *((RUNBOOKS, step) for step in steps())]:
         for line in re.sub(r"\\\n\s*", "", str(text)).splitlines():
             said = line.strip().removeprefix("$ ").removeprefix(".venv/bin/")
             if program := next((program for program in programs if re.match(rf"{program} [-a-z]", said)), None):
                 found.append(pytest.param(program, said, id=f"{name}:{said[:60]}"))
     return found
+
+
+def steps() -> list[str]:
+    """Commands inside the sentences of the runbooks."""
+    return re.findall(r"`([^`\n]+)`", BLOCK.sub("", (ROOT / RUNBOOKS).read_text()))
 
 
 def words(line: str) -> list[str]:

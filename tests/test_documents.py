@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 TRACKED = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
 PACKAGES = ["consumer/sluice_checkpoints", "consumer/sluice_consumer", "operator/sluice_operator", "operator/sluice_kubectl"]
 TEXTS = [name for name in TRACKED if name.endswith((".py", ".md", ".yaml", ".toml", ".lua")) and not name.startswith("tests/operator/released/")]
-CITED = re.compile(r'\b(?:docs/)?([a-z-]+\.md),?\s+(?:#\s+)?"([^"]+)"')  # docs/protocol.md, "A batch"
+CITED = re.compile(r'\b(?:docs/)?((?:[a-z-]+/)?[a-z-]+\.md),?\s+(?:#\s+)?"([^"]+)"')  # docs/protocol.md, "A batch"
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#\s]+\.md)?(?:#([^)]+))?\)")
 PATH = re.compile(r"`((?:consumer|operator|tests|lab|docs|charts|crds|hashes)/[\w./-]+)`")

@@ -28,7 +28,7 @@ GROUPS = {
     "cluster": ("cluster", "operator"),
     "bench": ("bench", "consumer", "operator"),
     "lab": ("lab",),
-    "kubectl": ("kubectl", "operator"),
+    "kubectl": ("kubectl", "operator", "sim/operator"),
     "": (),
 }
 

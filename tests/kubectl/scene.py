@@ -70,8 +70,8 @@ class Answer:
 class Scene:
     """The cluster, and what a person reads of it."""
 
-    def __init__(self, made: datetime = NOW) -> None:
-        self.cluster = MemoryCluster(lambda: made)
+    def __init__(self, cluster: MemoryCluster | None = None, now: datetime = NOW, width: int = WIDTH) -> None:
+        self.cluster, self.now, self.width = cluster or MemoryCluster(lambda: NOW), now, width
         self.texts = Texts()
         self.ask: Any = None
 
@@ -125,8 +125,8 @@ class Scene:
         def connect(target: Target) -> Person:
             return Person(cluster or self.cluster, self.texts, "" if target.all_namespaces else target.namespace or "default")
 
-        consoles = (recorder or Console(file=out, width=WIDTH, highlight=False), Console(file=log, width=WIDTH, highlight=False))
-        result = CliRunner().invoke(program, arguments, obj=Terminal(connect, lambda: NOW, *consoles, self.ask))
+        consoles = (recorder or Console(file=out, width=self.width, highlight=False), Console(file=log, width=self.width, highlight=False))
+        result = CliRunner().invoke(program, arguments, obj=Terminal(connect, lambda: self.now, *consoles, self.ask))
         if result.exception and not isinstance(result.exception, SystemExit):
             raise result.exception
         return Answer(result.exit_code, out.getvalue() + result.stdout, log.getvalue() + result.stderr)

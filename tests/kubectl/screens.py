@@ -1,6 +1,7 @@
-"""`python tests/kubectl/screens.py docs/kubectl.md` writes the screens of that page, as text and as pictures (`make generate`).
+"""`python tests/kubectl/screens.py docs/kubectl.md …` writes the screens of these pages as text, and docs/pictures (`make generate`).
 
-They are what the program prints over one fleet.
+They are what the program prints over one fleet. `<!-- screen of NAME: … -->` is of that trouble's cluster instead (`troubles`). `kubectl get` is
+drawn from the CRD's columns, as the API server does it.
 """
 
 from __future__ import annotations
@@ -11,18 +12,27 @@ import sys
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import troubles
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.terminal_theme import SVG_EXPORT_THEME
 from scene import Scene, resource
 
-BLOCK = re.compile(r"(<!-- screen: (.+?) -->\n```\n).*?(```\n<!-- end -->)", re.DOTALL)
+from sluice_kubectl.screens.words import age
+from sluice_operator.cluster.memory import MemoryCluster
+from sluice_operator.cluster.port import CONSUMER_KIND
+from sluice_operator.generate.crd import COLUMNS
+
+BLOCK = re.compile(r"(<!-- screen(?: of (\w+))?: (.+?) -->\n```\n).*?(```\n<!-- end -->)", re.DOTALL)
+CONDITION = re.compile(r"\[\?\(@\.type=='(\w+)'\)\]")
 PICTURES = {"status": "kubectl sluice status", "status-orders": "kubectl sluice status orders", "shards": "kubectl sluice shards orders"}
 PICTURE_WIDTH = 112  # columns: on a page they are still read without a click
 FONTS = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 FORMAT = re.sub(r"\s*@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL).replace("Fira Code, monospace", FONTS)
 MADE = datetime(2026, 11, 21, 10, tzinfo=UTC)
+PICTURES_FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
 SCRAPE = """# TYPE sluice_shard_millis_behind_latest gauge
 sluice_shard_millis_behind_latest{shard="shardId-000000000000"} 1200.0
 sluice_shard_millis_behind_latest{shard="shardId-000000000001"} 0.0
@@ -35,7 +45,7 @@ sluice_shard_retention_used_ratio{shard="shardId-000000000002"} 0.02
 
 def fleet() -> Scene:
     """Five consumers: one works, one starts, one's migration failed, one's driver is on a lost node, one is suspended."""
-    scene = Scene(MADE)
+    scene = Scene(MemoryCluster(lambda: MADE))
     orders = resource("running")
     orders["spec"]["onError"] = {"deadLetter": {"path": "s3a://lake/dead-letters"}}
     scene.put(orders)
@@ -72,13 +82,38 @@ def fleet() -> Scene:
     return scene
 
 
-def screen(command: str) -> str:
-    """What `kubectl sluice …` prints over that fleet: stdout, then stderr. A relative --file is written to a folder that is thrown away."""
+def screen(command: str, trouble: str | None = None) -> str:
+    """What a command prints over that fleet, or over a trouble's cluster: stdout, then stderr.
+
+    Files that it writes go to a folder that is thrown away.
+    """
+    scene = troubles.scene(trouble) if trouble else fleet()
+    if command.startswith("kubectl get kc"):
+        return listed(scene, wide="-o wide" in command)
     with tempfile.TemporaryDirectory() as folder:
         given = [word if not word.endswith(".tar.gz") else f"{folder}/{word}" for word in command.split()[2:]]
-        answer = fleet().run(*given)
+        answer = scene.run(*given)
         said = (answer.said + answer.told).replace(f"{folder}/", "")
     return "\n".join(line.rstrip() for line in said.splitlines()) + "\n"
+
+
+def listed(scene: Scene, *, wide: bool) -> str:
+    """`kubectl get kc`: the API server's table of the CRD's columns."""
+    shown = [("NAME", "string", ".metadata.name", 0), *(column for column in COLUMNS if wide or not column[3])]
+    bodies = sorted(scene.cluster.all(CONSUMER_KIND), key=lambda body: str(body["metadata"]["name"]))
+    rows = [[name.upper() for name, *_ in shown], *([_cell(body, path, kind, scene) for _, kind, path, _ in shown] for body in bodies)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _cell(body: Any, path: str, kind: str, scene: Scene) -> str:
+    value = body
+    for step in CONDITION.sub(r".\1", path).strip(".").split("."):
+        value = next((each for each in value if each["type"] == step), None) if isinstance(value, list) else (value or {}).get(step)
+    if value is None:
+        return ""
+    return age(datetime.fromisoformat(value), scene.now) if kind == "date" else str(value)
 
 
 def picture(name: str, command: str) -> str:
@@ -91,11 +126,11 @@ def picture(name: str, command: str) -> str:
 
 def written(page: str) -> str:
     """The page with its screens as the program prints them now."""
-    return BLOCK.sub(lambda found: f"{found[1]}$ {found[2]}\n{screen(found[2])}{found[3]}", page)
+    return BLOCK.sub(lambda found: f"{found[1]}$ {found[3]}\n{screen(found[3], found[2])}{found[4]}", page)
 
 
 if __name__ == "__main__":
-    path = Path(sys.argv[1])
-    path.write_text(written(path.read_text()))
+    for page in map(Path, sys.argv[1:]):
+        page.write_text(written(page.read_text()))
     for name, command in PICTURES.items():
-        (path.parent / "pictures" / f"{name}.svg").write_text(picture(name, command))
+        (PICTURES_FOLDER / f"{name}.svg").write_text(picture(name, command))

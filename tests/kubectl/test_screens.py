@@ -1,4 +1,4 @@
-"""docs/kubectl.md shows what the program prints."""
+"""docs/kubectl.md and docs/runbooks.md show what the program prints."""
 
 from __future__ import annotations
 
@@ -7,25 +7,36 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from screens import BLOCK, PICTURES, picture, screen
+from troubles import TROUBLES
 
 from sluice_kubectl.cli.group import SOURCES
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "kubectl.md").read_text()
-SHOWN = [(found[2], found[0].split("```\n")[1]) for found in BLOCK.finditer(PAGE)]
+SHOWN = [
+    pytest.param(page, found[3], found[2], found[0].split("```\n")[1], id=f"{page} {found[2] or ''} {found[3]}")
+    for page in ("kubectl.md", "runbooks.md")
+    for found in BLOCK.finditer((DOCS / page).read_text())
+]
 
 
-@pytest.mark.parametrize(("command", "shown"), SHOWN, ids=[command for command, _ in SHOWN])
-def test_a_screen_of_the_page_is_what_the_program_prints(command: str, shown: str) -> None:
+@pytest.mark.parametrize(("page", "command", "trouble", "shown"), SHOWN)
+def test_a_screen_of_a_page_is_what_the_program_prints(page: str, command: str, trouble: str | None, shown: str) -> None:
     """Else: make generate."""
-    assert shown == f"$ {command}\n{screen(command)}"
+    assert shown == f"$ {command}\n{screen(command, trouble)}", page
 
 
 def test_the_page_shows_a_screen_of_each_command() -> None:
     """Of those for a cluster."""
     commands = {name for source in SOURCES if source.extra == "kubectl" for name in source.names}
     pictures = {command for name, command in PICTURES.items() if f"(pictures/{name}.svg)" in PAGE}
-    assert {command.split()[2] for command in {*pictures, *(command for command, _ in SHOWN)}} == commands
+    shown = {str(param.values[1]) for param in SHOWN if param.values[0] == "kubectl.md"}
+    assert {command.split()[2] for command in pictures | shown} == commands
+
+
+def test_every_trouble_is_shown() -> None:
+    """In some runbook."""
+    assert {param.values[2] for param in SHOWN if param.values[2]} == set(TROUBLES)
 
 
 @pytest.mark.parametrize("name", PICTURES)

@@ -1,4 +1,4 @@
-"""Ends a driver whose batch does not end (docs/operations.md, "A batch that does not end").
+"""Ends a driver whose batch does not end (docs/runbooks.md, "A batch that does not end").
 
 `verdict` decides. `BatchWatch` asks it once a second, in a thread of its own. A thread that holds Python's lock holds that thread up, too: for this
 there is a timer outside of Python, after the second limit.

@@ -21,7 +21,7 @@ from sluice_consumer.pipelines import BatchInfo
 from sluice_kubectl.cli.group import program
 from sluice_lab.places import REPO
 from sluice_operator.generate import crd
-from sluice_operator.generate.reference import table
+from sluice_operator.generate.markdown import table
 from sluice_operator.names import camel
 from sluice_operator.spec import spark_conf
 
@@ -34,7 +34,7 @@ COLUMN = re.compile(r"(?m)^\* ([^:]+): (.+)$")
 RESOURCE = """# KinesisConsumer
 
 Every field of `sluice.dev/v1alpha1`. A required field is in bold; `[]` is one of a list. `kubectl explain kc.spec` says the same.
-What changes while a consumer runs, and what restarts it: [operations](../operations.md#what-the-operator-does-next).
+What changes while a consumer runs, and what restarts it: [rules](../rules.md).
 
 ## Spec
 
@@ -42,7 +42,7 @@ What changes while a consumer runs, and what restarts it: [operations](../operat
 
 ## Status
 
-Written by the operator alone. What its words mean: [status](../operations.md#status).
+Written by the operator alone. What its words mean: [status](status.md#status).
 
 {status}
 """

@@ -1,4 +1,4 @@
-"""One KinesisConsumer as a person sees it (docs/operations.md, "Status"). Pure."""
+"""One KinesisConsumer as a person sees it (docs/reference/status.md, "Status"). Pure."""
 
 from __future__ import annotations
 

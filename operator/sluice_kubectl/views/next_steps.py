@@ -1,4 +1,4 @@
-"""Which command a person would run next, by the reason of Ready (docs/operations.md, "What goes wrong, and who does what"). Pure."""
+"""Which command a person would run next, by the reason of Ready (docs/runbooks.md, "By reason"). Pure."""
 
 from __future__ import annotations
 

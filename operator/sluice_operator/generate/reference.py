@@ -1,4 +1,4 @@
-"""The generated parts of docs/operations.md: `python -m sluice_operator.generate.reference FILE` writes them into the file.
+"""The generated parts of docs/rules.md, monitoring.md and runbooks.md: `python -m sluice_operator.generate.reference FILE…` writes them.
 
 A part is between `<!-- generated: name -->` and `<!-- end -->`. The order of rules comes from the plan's own table, and a rule's
 phases from its source: those it names, and those of the functions it calls.
@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client import Counter
 
-from sluice_operator.plan.advice import FAILURES, OTHERS
+from sluice_operator.generate import runbooks
+from sluice_operator.generate.markdown import table
 from sluice_operator.plan.rules import RULES
 from sluice_operator.state.status import Phase
 from sluice_operator.telemetry.gauges import Gauges, Sources
 from sluice_operator.telemetry.metrics import OperatorMetrics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
 PACKAGE = "sluice_operator."
 PART = re.compile(r"(?s)(<!-- generated: (\w+) -->\n).*?(<!-- end -->)")
@@ -102,20 +103,7 @@ def _name(collector: Any) -> str:
     return f"{collector._name}_total" if isinstance(collector, Counter) else str(collector._name)  # noqa: SLF001 - as above
 
 
-def failures() -> str:
-    """Every reason of a failure, with what the operator does and what the user does."""
-    rows = [(f"`{reason}`", advice.does, advice.do) for reason, advice in FAILURES.items()]
-    return table(("reason", "the operator", "you"), [*rows, ("any other, in the driver's own words", OTHERS.does, OTHERS.do)])
-
-
-def table(head: Iterable[str], rows: Iterable[Iterable[str | None]]) -> str:
-    """Markdown; line breaks in a cell become spaces."""
-    head = list(head)
-    lines = [head, ["---"] * len(head), *([" ".join((cell or "").split()) for cell in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(cells)} |".replace("|  |", "| |") for cells in lines)
-
-
-PARTS = {"rules": rules, "metrics": metrics, "failures": failures}
+PARTS = {"rules": rules, "metrics": metrics, "symptoms": runbooks.symptoms, "failures": runbooks.failures}
 
 
 def filled(text: str) -> str:

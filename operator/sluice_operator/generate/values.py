@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from sluice_operator.generate.reference import PART, table
+from sluice_operator.generate.markdown import table
+from sluice_operator.generate.reference import PART
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

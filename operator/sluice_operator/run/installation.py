@@ -74,7 +74,7 @@ def leader(api: ApiServer, lease: tuple[str, str], timings: WaitTimings) -> Inst
         first = first or version
         if timings.clock() >= end:
             what = error or (f"{holder} holds it, and did not renew it for {timings.deadline:.0f} s" if holder else "nobody holds it")
-            return InstallationCheck(question, what, "Read the log of the operator's pods: docs/operations.md, Nobody leads")
+            return InstallationCheck(question, what, "Read the log of the operator's pods: docs/runbooks.md, Nobody leads")
         timings.sleep(PAUSE)
 
 

@@ -204,7 +204,7 @@ class Condition(CamelCase):
     """As in metav1.Condition."""
 
     type: str
-    """Ready, Reconciling, Stalled, SpecValid, Migrated, DriverHealthy and others (docs/operations.md)."""
+    """Ready, Reconciling, Stalled, SpecValid, Migrated, DriverHealthy and others (docs/reference/status.md)."""
     status: str
     """True, False or Unknown."""
     reason: str

@@ -1,7 +1,7 @@
 """Counters and histograms for Prometheus. Gauges are computed at each scrape, in `gauges`.
 
 They are counted outside the rules: at the port, in the loops, and when a status was written. The tables of
-docs/operations.md are generated from here.
+docs/monitoring.md are generated from here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""When a batch is warned about, and when it ends its driver (docs/operations.md, "A batch that does not end")."""
+"""When a batch is warned about, and when it ends its driver (docs/runbooks.md, "A batch that does not end")."""
 
 from __future__ import annotations
 

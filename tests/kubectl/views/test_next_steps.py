@@ -14,7 +14,7 @@ from sluice_kubectl.views.next_steps import BY_REASON, next_step
 
 CASES = sorted({path.stem for folder in ("testdata", "actions/testdata") for path in (DATA / folder).glob("*.yaml")})
 NAMED = [case for case in CASES if next_step(consumer(resource(case)))]
-OPERATIONS = (Path(__file__).parents[3] / "docs" / "operations.md").read_text()
+RUNBOOKS = (Path(__file__).parents[3] / "docs" / "runbooks.md").read_text()
 
 
 def test_every_step_is_a_command() -> None:
@@ -23,8 +23,8 @@ def test_every_step_is_a_command() -> None:
 
 
 def test_every_reason_is_one_that_the_operator_gives() -> None:
-    """By the tables of docs/operations.md."""
-    assert [reason for reason in BY_REASON if f"`{reason}`" not in OPERATIONS] == []
+    """By the table of docs/runbooks.md."""
+    assert [reason for reason in BY_REASON if f"`{reason}`" not in RUNBOOKS] == []
 
 
 def test_who_works_or_is_deleted_has_no_next_step() -> None:

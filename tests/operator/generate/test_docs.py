@@ -1,4 +1,4 @@
-"""docs/operations.md says what the code says."""
+"""The pages about the operator say what the code says."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from sluice_operator.settings import Settings
 from sluice_operator.state.status import Phase
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "operations.md").read_text()
+PAGES = {name: (ROOT / "docs" / f"{name}.md").read_text() for name in ("operations", "monitoring", "rules", "runbooks", "reference/status")}
+PAGE = PAGES["operations"] + PAGES["reference/status"]
 SOURCES = "\n".join(path.read_text() for path in (ROOT / "operator" / "sluice_operator").rglob("*.py"))
 
 
@@ -37,8 +38,10 @@ def firsts(heading: str, number: int = 1) -> list[str]:
 
 def test_generated_parts_are_what_the_code_says() -> None:
     """Else: `make generate`."""
-    assert reference.filled(PAGE) == PAGE
-    assert len(reference.PART.findall(PAGE)) == len(reference.PARTS)
+    for name, text in PAGES.items():
+        assert reference.filled(text) == text, name
+    parts = [part for text in PAGES.values() for _, part, _ in reference.PART.findall(text)]
+    assert sorted(parts) == sorted(reference.PARTS)
 
 
 def test_every_rule_names_the_phases_it_ends_in() -> None:
@@ -81,7 +84,7 @@ def test_the_election_takes_as_long_as_it_says() -> None:
     assert firsts("Replicas and the election")[0].endswith("(exit 70)")
     seconds = [row[1] for row in rows("Replicas and the election")]
     assert seconds == [f"{terms.deadline}", f"{terms.duration}", f"{terms.duration + terms.retry}, at most 20", f"{terms.retry}"]
-    assert f"port {Settings().port}" in PAGE
+    assert f"port {Settings().port}" in PAGES["monitoring"]
 
 
 def test_every_reason_a_pod_is_stuck_by_has_advice() -> None:

@@ -156,7 +156,7 @@ def test_every_alert_is_tried_both_ways() -> None:
 
 
 def test_the_page_lists_the_alerts() -> None:
-    """docs/operations.md, "Alerts": name and severity, in their order."""
-    section = (ROOT / "docs" / "operations.md").read_text().split("\n### Alerts\n", 1)[1].split("\n## ", 1)[0]
+    """docs/monitoring.md, "Alerts": name and severity, in their order."""
+    section = (ROOT / "docs" / "monitoring.md").read_text().split("\n## Alerts\n", 1)[1]
     rows = re.findall(r"(?m)^\| `(\w+)` \|.*\| (\w+) \|$", section)
     assert rows == [(name, alert["labels"]["severity"]) for name, alert in alerts().items()]

@@ -1,4 +1,4 @@
--- Health of a sluice.dev/KinesisConsumer for Argo CD, from its conditions (docs/operations.md, "Status").
+-- Health of a sluice.dev/KinesisConsumer for Argo CD, from its conditions (docs/reference/status.md, "Status").
 local health = {status = "Progressing", message = "Waiting for the operator"}
 if obj.metadata.deletionTimestamp ~= nil then
   health.message = "Being deleted"

@@ -1,0 +1,81 @@
+"""Which runbook of docs/runbooks.md is for which reason, and the page's tables.
+
+Every reason with advice has one (`tests/operator/generate/test_runbooks.py`); alerts name theirs in charts/sluice/files/alerts.yaml.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from sluice_operator.generate.markdown import table
+from sluice_operator.plan.advice import FAILURES, OTHERS
+
+ALERTS = Path(__file__).parents[3] / "charts" / "sluice" / "files" / "alerts.yaml"
+ALERT = re.compile(r"(?s)- alert: (\w+)\n.*?runbook: runbooks\.md#([\w-]+)")
+
+RUNBOOKS: dict[str, tuple[str, ...]] = {
+    "A consumer is behind": (),
+    "Records are about to expire": ("RetentionNear",),
+    "Records may be lost": ("DataLost", "DataLossSuspected"),
+    "The spec is refused": ("SpecInvalid",),
+    "The API server refuses a call": ("ApiRefused",),
+    "A consumer does not start": ("Refused", "StreamNotFound", "DriverStarting", "SpecChanged", "RestartRequested", "WaitingOutLease"),
+    "AWS denies a right": ("Refused",),
+    "A pod cannot start": (
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "RunContainerError",
+        "CrashLoopBackOff",
+    ),
+    "Pods stay Pending": ("Unschedulable", "ExecutorsPending"),
+    "A driver fails again and again": ("Failed", "Completed", "OOMKilled", "Killed", "Evicted", "DriverLost", "NotNow"),
+    "A batch that does not end": ("BatchOverdue",),
+    "Records that cannot be processed": ("Isolating", "PoisonExcluded", "TooMuchPoison"),
+    "A driver is silent": ("ReportStale",),
+    "A driver's node is lost": ("DriverOverdue", "ExecutorsLeaving", "Forced"),
+    "Drains are cut short": (),
+    "The lease is held, or changes hands": ("LeaseHeld", "Held", "Fenced"),
+    "Something stands that the status does not name": ("StrayDriver", "StrayJob"),
+    "A migration failed": ("MigrationFailed", "MigrationLost", "Migrating"),
+    "The old consumer still runs": ("SourceActive", "SourceMoved"),
+    "The checkpoint table is gone, or was restored": ("Refused",),
+    "A resource was let go by hand": (),
+    "A namespace stays Terminating": (),
+    "Nobody leads": (),
+    "The operator is behind": (),
+}
+"""Headings in the page's order, and the reasons of conditions that lead there. A reason may lead to several."""
+
+
+def slug(heading: str) -> str:
+    """The anchor of a heading, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def link(heading: str) -> str:
+    """To a heading of the page, on the page."""
+    return f"[{heading}](#{slug(heading)})"
+
+
+def symptoms() -> str:
+    """Every runbook, with the reasons and the alerts that lead to it."""
+    alerts = ALERT.findall(ALERTS.read_text())
+    rows = [
+        (link(heading), ", ".join(f"`{reason}`" for reason in reasons), ", ".join(f"`{name}`" for name, anchor in alerts if anchor == slug(heading)))
+        for heading, reasons in RUNBOOKS.items()
+    ]
+    return table(("what one sees", "reasons", "alerts"), rows)
+
+
+def failures() -> str:
+    """Every reason of a failure, with what the operator does, what the user does, and where that is told at length."""
+    rows = [(f"`{reason}`", advice.does, advice.do, _links(reason)) for reason, advice in FAILURES.items()]
+    others = ("any other, in the driver's own words", OTHERS.does, OTHERS.do, link("A driver fails again and again"))
+    return table(("reason", "the operator", "you", "runbook"), [*rows, others])
+
+
+def _links(reason: str) -> str:
+    return ", ".join(link(heading) for heading, reasons in RUNBOOKS.items() if reason in reasons)

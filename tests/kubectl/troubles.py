@@ -1,0 +1,304 @@
+"""What goes wrong in docs/runbooks.md, let happen to the operator in its simulation; a program's words are made by the code that says them.
+
+Each function of TROUBLES gives the cluster as an on-call engineer finds it.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[1] / "operator"))
+sys.path.append(str(Path(__file__).parents[1] / "sim" / "operator"))
+
+from botocore.exceptions import ClientError
+from scenarios import started
+from scene import Scene
+from simulated_cluster import MIGRATING, SPEC, SimulatedCluster
+
+from sluice_checkpoints.dynamodb import table
+from sluice_checkpoints.errors import LeaseHeld, Refused
+from sluice_checkpoints.protocol import copies
+from sluice_checkpoints.protocol.lease import Heartbeat, Watcher
+from sluice_checkpoints.protocol.rows import ConsumerRow
+from sluice_consumer.batches import excluding, isolating, retention
+from sluice_consumer.checks import stream
+from sluice_consumer.kinesis import failures
+from sluice_consumer.process import source_watch, supervisor
+from sluice_consumer.shards import reader
+
+DEADLINE = {**SPEC, "progressDeadlineSeconds": 60}
+COLUMNS = 110  # of a screen that is read beside a table of contents
+TROUBLES: dict[str, Callable[[], SimulatedCluster]] = {}
+
+
+def trouble(make: Callable[[], SimulatedCluster]) -> Callable[[], SimulatedCluster]:
+    """A row of TROUBLES, under the function's name."""
+    TROUBLES[make.__name__] = make
+    return make
+
+
+def scene(name: str) -> Scene:
+    """That trouble's cluster, and the program over it at that moment."""
+    world = TROUBLES[name]()
+    return Scene(world.twin, world.now, COLUMNS)
+
+
+def until(world: SimulatedCluster, reason: str, condition: str = "Stalled", seconds: int = 900) -> SimulatedCluster:
+    """Time passes until a condition is True for that reason."""
+    found = world.run(seconds, until=lambda: world.condition(condition).get("reason") == reason and world.condition(condition)["status"] == "True")
+    assert found, (reason, world.status)
+    return world
+
+
+def ended(code: int, reason: str, message: str, spec: dict[str, object] = SPEC) -> SimulatedCluster:
+    """A driver worked, then ended with these last words."""
+    world = started(dict(spec))
+    world.habits.exits, world.habits.words = [code], {"reason": reason, "message": message}
+    assert world.run(60, until=lambda: world.status["restarts"].get("reason") == reason), world.status
+    return world
+
+
+def said(call: Callable[[], object]) -> str:
+    """The words with which a call is refused."""
+    try:
+        call()
+    except (Refused, LeaseHeld) as error:
+        return str(error)
+    raise AssertionError(call)
+
+
+def quoted(module: ModuleType, text: str) -> str:
+    """The text, if a string of that module says it with some values filled in."""
+    for node in ast.walk(ast.parse(inspect.getsource(module))):
+        parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+        pattern = "".join(re.escape(str(part.value)) if isinstance(part, ast.Constant) else ".*" for part in parts)
+        if isinstance(node, ast.JoinedStr) and re.fullmatch(pattern, text):
+            return text
+    raise AssertionError((module.__name__, text))
+
+
+@trouble
+def spec_invalid() -> SimulatedCluster:
+    """An edit of a running consumer that cannot be carried out."""
+    world = started()
+    world.apply({**SPEC, "sparkConf": {"spark.master": "local[2]"}})
+    return until(world, "SpecInvalid")
+
+
+@trouble
+def api_refused() -> SimulatedCluster:
+    """The namespace has no service account for drivers."""
+    world = SimulatedCluster()
+    world.habits.no_account = True
+    world.apply(SPEC)
+    return until(world, "ApiRefused")
+
+
+@trouble
+def image() -> SimulatedCluster:
+    """A registry does not have the image."""
+    world = SimulatedCluster()
+    world.apply({**DEADLINE, "pipeline": {**SPEC["pipeline"], "image": "missing"}})
+    return until(world, "ImagePullBackOff")
+
+
+@trouble
+def pending() -> SimulatedCluster:
+    """No node has room for executors."""
+    world = SimulatedCluster()
+    world.habits.executors = "pending"
+    world.apply(DEADLINE)
+    return until(world, "Unschedulable")
+
+
+@trouble
+def no_executors() -> SimulatedCluster:
+    """Spark's requests for executors are refused."""
+    world = SimulatedCluster()
+    world.habits.executors = "refused"
+    world.apply(DEADLINE)
+    return until(world, "ExecutorsPending")
+
+
+@trouble
+def refused_stream() -> SimulatedCluster:
+    """There is no stream of that name."""
+    return ended(
+        65, "StreamNotFound", quoted(stream, "stream orders does not exist in eu-west-1: Stream orders under account 111122223333 not found.")
+    )
+
+
+@trouble
+def kinesis_denied() -> SimulatedCluster:
+    """The executor's role lacks a right."""
+    denied = "User: arn:aws:sts::111122223333:assumed-role/orders/s is not authorized to perform: kinesis:GetRecords"
+    reply = failures.Failure.of(400, "AccessDeniedException", {"message": denied})
+    return ended(65, "Refused", str(failures.failure(reply)))
+
+
+@trouble
+def dynamodb_denied() -> SimulatedCluster:
+    """The driver's role lacks a right."""
+    denied = "User: arn:aws:sts::111122223333:assumed-role/orders/s is not authorized to perform: dynamodb:UpdateItem"
+    answer: Any = {"Error": {"Code": "AccessDeniedException", "Message": denied}, "ResponseMetadata": {"HTTPStatusCode": 400}}
+
+    def call() -> None:
+        raise ClientError(answer, "UpdateItem")
+
+    return ended(65, "Refused", said(lambda: table.attempt(call)))
+
+
+@trouble
+def table_gone() -> SimulatedCluster:
+    """Somebody deleted the checkpoint table."""
+    return ended(65, "Refused", f"table sluice_default_orders {supervisor.GONE}")
+
+
+@trouble
+def table_restored() -> SimulatedCluster:
+    """Somebody restored it under its name."""
+    row = ConsumerRow("c", "arn:aws:kinesis:eu-west-1:111122223333:stream/orders", 0, table_id="4f1c")
+    return ended(65, "Refused", said(lambda: copies.look("sluice_default_orders", row, "9a02")))
+
+
+@trouble
+def lease_held() -> SimulatedCluster:
+    """Another process beats the lease of the table."""
+    beats = iter(range(40, 60))
+    watcher = Watcher(clock=lambda: 0.0, sleep=lambda _seconds: None)
+    words = said(lambda: watcher.wait_out(lambda: Heartbeat(generation=7, counter=next(beats), lease_millis=20_000, released=False)))
+    return ended(75, "LeaseHeld", words)
+
+
+@trouble
+def fails() -> SimulatedCluster:
+    """`process` raises, in one driver after the other."""
+    world = started()
+    world.habits.exits, world.habits.words = [1] * 4, {"reason": "Failed", "message": "batch 7: KeyError: 'amount' at /opt/sluice/app/orders.py:2"}
+    assert world.run(600, until=lambda: world.status["restarts"].get("count") == 3 and not world.drivers())
+    return world
+
+
+@trouble
+def batch_overdue() -> SimulatedCluster:
+    """`process` hangs."""
+    world = started(DEADLINE)
+    world.habits.hangs = True
+    return until(world, "BatchOverdue")
+
+
+@trouble
+def silent() -> SimulatedCluster:
+    """The driver's node is cut off; nobody asked the driver to end."""
+    world = started(DEADLINE)
+    world.lose_nodes()
+    return until(world, "ReportStale")
+
+
+@trouble
+def node_lost() -> SimulatedCluster:
+    """The driver's node is gone while the driver is asked to end."""
+    world = started()
+    world.lose_nodes()
+    world.ask_restart()
+    return until(world, "DriverOverdue")
+
+
+@trouble
+def migration_failed() -> SimulatedCluster:
+    """A row of the source table cannot be read."""
+    world = SimulatedCluster()
+    world.habits.source = "bad"
+    world.apply(MIGRATING)
+    return until(world, "MigrationFailed")
+
+
+@trouble
+def source_active() -> SimulatedCluster:
+    """The old consumer still writes."""
+    world = SimulatedCluster()
+    world.habits.source = "active"
+    world.apply({**MIGRATING, "progressDeadlineSeconds": 60})
+    return until(world, "SourceActive")
+
+
+def warned(warning: str) -> SimulatedCluster:
+    """A driver works, and reports this."""
+    world = started()
+    world.habits.warnings = [warning]
+    kind = warning.split(":", maxsplit=1)[0]
+    assert world.run(60, until=lambda: bool(world.condition(kind)))
+    return world
+
+
+@trouble
+def retention_near() -> SimulatedCluster:
+    """A shard was not read for most of the retention."""
+    told = (
+        "RetentionNear: shardId-000000000002 read up to 2026-11-20T14:02:11+00:00, 83% of the 24 h that the stream keeps "
+        "records have passed since: raise its retention or the number of executors, or unread records expire"
+    )
+    return warned(quoted(retention, told))
+
+
+@trouble
+def data_lost() -> SimulatedCluster:
+    """A part of the open batch expired before it was processed."""
+    told = (
+        "batch 42 was begun and never finished, and meanwhile a part of it is gone from the stream, mostly because it expired: "
+        f"{quoted(retention, 'shardId-000000000002: 310 of the 500 records from 4959…31 to 4959…88')}. "
+        "If your sink has stored the batch (7c1e, 42), or you can do without these records, go on with what is left: "
+        "set acceptLossOfBatch to 42 in the driver's configuration (on Kubernetes: kubectl annotate the KinesisConsumer with "
+        "sluice.dev/accept-loss=42). It is good for this batch only. Nothing was changed so far"
+    )
+    return ended(65, "DataLost", quoted(retention, told))
+
+
+@trouble
+def data_loss_suspected() -> SimulatedCluster:
+    """A shard expired before it was read to its end."""
+    place = "shardId-000000000002"
+    told = quoted(reader, f"{place} expired before it was read to its end: unread after 4959…31, last read at 1795082531000 (epoch ms)")
+    return warned(f"DataLossSuspected: {place}: {told}")
+
+
+@trouble
+def source_moved() -> SimulatedCluster:
+    """The old consumer was started again after the migration."""
+    told = "SourceMoved: table orders-kcl (KCL) was written after its migration; is the consumer it belongs to still running?"
+    return warned(quoted(source_watch, told))
+
+
+@trouble
+def isolating_a_record() -> SimulatedCluster:
+    """`process` raises on one record of a batch, and `spec.onError` is set."""
+    told = "batch 42 failed (ValueError at pipeline.py:17); 500 of its 1000 records of 1 shard come again at once"
+    return warned(f"Isolating: {quoted(isolating, told)}")
+
+
+@trouble
+def too_much_poison() -> SimulatedCluster:
+    """A release of the producer writes what `process` cannot read."""
+    told = (
+        "onError.maxExcludedPerHour: 100 records went to the dead letters within an hour, and shardId-000000000003 has another one at "
+        "4959…12; find out what is wrong with them, or raise the limit"
+    )
+    return ended(65, "TooMuchPoison", quoted(excluding, told))
+
+
+@trouble
+def deleting() -> SimulatedCluster:
+    """A resource is deleted, and its driver's node does not answer."""
+    world = started()
+    world.lose_nodes()
+    world.delete()
+    assert world.run(300, until=lambda: "sluice.dev/force" in world.condition("Ready")["message"])
+    return world

@@ -1,0 +1,57 @@
+"""docs/runbooks.md has a runbook for every reason and every alert."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from sluice_operator.generate.runbooks import ALERT, ALERTS, RUNBOOKS, slug
+from sluice_operator.plan.advice import FAILURES
+from sluice_operator.plan.known_words import OF_PROGRAMS
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "runbooks.md").read_text()
+FIRST = ["By symptom", "By reason", "When to escalate"]
+PARTS = ["Means.", "Do.", "Over when.", "Escalate when."]
+SECTIONS = {part.split("\n", 1)[0]: part for part in re.split(r"(?m)^## ", PAGE)[1:]}
+SCREEN = re.compile(r"(?s)<!-- screen.*?<!-- end -->")
+
+
+def test_every_reason_has_a_runbook() -> None:
+    """And no runbook is for a reason that nobody gives."""
+    assert {reason for reasons in RUNBOOKS.values() for reason in reasons} == set(FAILURES)
+
+
+def test_every_word_of_a_program_is_on_the_page() -> None:
+    """Also of those that have no advice of their own."""
+    assert [word for word in sorted(OF_PROGRAMS) if f"`{word}`" not in PAGE] == []
+
+
+def test_every_alert_leads_to_a_runbook() -> None:
+    """Or to the table of reasons, where it is about any of them."""
+    found = dict(ALERT.findall(ALERTS.read_text()))
+    assert len(found) == ALERTS.read_text().count("- alert: ")
+    assert set(found.values()) <= {slug(heading) for heading in (*RUNBOOKS, "By reason")}
+
+
+def test_the_page_has_the_runbooks_in_their_order() -> None:
+    """After what is about all of them."""
+    assert list(SECTIONS) == [*FIRST, *RUNBOOKS]
+
+
+@pytest.mark.parametrize("heading", RUNBOOKS)
+def test_a_runbook_says_what_it_means_what_to_do_when_it_is_over_and_when_to_ask(heading: str) -> None:
+    """In this order, with numbered steps or a table in between."""
+    text = SCREEN.sub("", SECTIONS[heading])
+    assert [part for part in re.findall(r"(?m)^\*\*([A-Z][\w ]+\.)\*\*", text) if part in PARTS] == PARTS
+    done = text.split("**Do.**")[1].split("**Over when.**")[0]
+    assert re.search(r"(?m)^(1\. |\| )", done)
+
+
+@pytest.mark.parametrize("heading", [heading for heading, reasons in RUNBOOKS.items() if reasons])
+def test_a_screen_of_a_runbook_shows_its_reason(heading: str) -> None:
+    """Some reason of those that lead to it; a runbook about what the operator cures by itself needs none."""
+    screens = "".join(SCREEN.findall(SECTIONS[heading]))
+    assert heading == "Something stands that the status does not name" or any(reason in screens for reason in RUNBOOKS[heading])
