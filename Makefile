@@ -22,13 +22,14 @@ venv: .venv/installed ## make .venv with everything in it
 	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[operator,consumer,local,dev]'
 	@touch $@
 
-generate: venv ## write generated files (CRD, docs/reference, tables of docs and of the chart, dashboards, screens and pictures of docs/kubectl.md)
+generate: venv ## write generated files (CRD, docs/reference, tables of docs and of the chart, dashboards, screens of docs/kubectl.md and docs/runbooks.md, pictures)
 	@$(BIN)/python -m sluice_operator.generate.crd crds/kinesisconsumers.sluice.dev.yaml charts/sluice/files/crd.yaml
-	@$(BIN)/python -m sluice_operator.generate.reference docs/operations.md
+	@$(BIN)/python -m sluice_operator.generate.reference docs/rules.md docs/monitoring.md docs/runbooks.md
 	@$(BIN)/python -m sluice_operator.generate.values charts/sluice
 	@$(BIN)/python -m sluice_operator.generate.dashboards docs/metrics.md charts/sluice/files/dashboards
 	@$(BIN)/python -m sluice_lab.site.reference
-	@$(BIN)/python tests/kubectl/screens.py docs/kubectl.md
+	@$(BIN)/python -m sluice_lab.site.cost docs/cost.md
+	@$(BIN)/python tests/kubectl/screens.py docs/kubectl.md docs/runbooks.md
 
 site: venv ## the documentation as a site, into .work/site (3 seconds); make check builds it, too
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict && echo "== .work/site/index.html"
