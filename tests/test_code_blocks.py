@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import click
+import page_blocks
 import pytest
 import yaml
+from page_blocks import ROOT
 
 from sluice_checkpoints.cli.main import main as tables
 from sluice_kubectl.cli.group import program as ours
 from sluice_operator.generate import crd
 from sluice_operator.spec.fields import Spec
 
-ROOT = Path(__file__).parents[1]
 LISTED = ["git", "ls-files", "-co", "--exclude-standard", "*.md"]
 TRACKED = subprocess.run(LISTED, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
 PAGES = [name for name in TRACKED if name.split("/")[0] in {"docs", "examples", "README.md", "CONTRIBUTING.md", "SECURITY.md"}]
-BLOCK = re.compile(r"(?ms)^( *)```(\w*)\n(.*?)^\1```$")
 RUNBOOKS = "docs/runbooks.md"
 COMMANDS = {"sluice": (), "kubectl sluice": (), "python -m sluice_checkpoints": (), "python -m sluice_consumer": ("run",)}
 TARGETS = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text()))
@@ -37,7 +37,7 @@ KINDS = {"configmap", "deployment", "job", "lease", "namespace", "node", "pod", 
 
 def blocks(*languages: str) -> list[Any]:
     """Page and text of each block in one of these languages."""
-    found = [(name, re.sub(rf"(?m)^{each[1]}", "", each[3]), each[2]) for name in PAGES for each in BLOCK.finditer((ROOT / name).read_text())]
+    found = [(name, each.text, each.language) for name in PAGES for each in page_blocks.of(name)]
     return [
         pytest.param(name, text, id=f"{name}:{text.splitlines()[0][:40]}") for name, text, language in found if language in languages and text.strip()
     ]
@@ -56,7 +56,7 @@ def lines(*programs: str) -> list[Any]:
 
 def steps() -> list[str]:
     """Commands inside the sentences of the runbooks."""
-    return re.findall(r"`([^`\n]+)`", BLOCK.sub("", (ROOT / RUNBOOKS).read_text()))
+    return re.findall(r"`([^`\n]+)`", page_blocks.BLOCK.sub("", (ROOT / RUNBOOKS).read_text()))
 
 
 def words(line: str) -> list[str]:

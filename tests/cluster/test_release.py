@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from cluster_bench import Bench, condition, consumer, is_ready
-from operating import IN, helm, is_led, pods, ready
+from operating import IN, is_led, pods, ready
 from published import VERSION, Published
+from without_sluice import items, removed, without_sluice
 
 from sluice_lab.release import charts, dist, oci, publishing
-from sluice_lab.scenario import installing
-from sluice_lab.scenario.installing import NAMESPACE, OPERATOR_NAMESPACE, RELEASE
+from sluice_lab.scenario.installing import NAMESPACE, RELEASE
 from sluice_lab.scenario.topology import Stream
 
 pytestmark = pytest.mark.cluster
@@ -24,32 +23,9 @@ NAME, STREAM = "released", "released"
 
 @pytest.fixture(scope="module", autouse=True)
 def _without_sluice(bench: Bench) -> Iterator[None]:
-    """The lab's own installation goes, with its CRD, and comes back at the end."""
     Stream(bench.aws.kinesis, STREAM).create(1)
-    removed(bench)
-    yield
-    removed(bench)
-    bench.cluster.kubectl("create", "namespace", NAMESPACE)
-    helm(bench)
-    bench.until("the lab's own operator", lambda: ready(bench, 2) and is_led(bench))
-
-
-def removed(bench: Bench) -> None:
-    """Nothing of Sluice is on the cluster any more."""
-    if NAMESPACE in bench.cluster.kubectl("get", "namespaces", "--output=name"):
-        installing.delete_namespace(bench.cluster)
-    for namespace in (NAMESPACE, charts.CONSUMERS):
-        forgotten(bench, namespace)
-    bench.cluster.kubectl("delete", "crd", "kinesisconsumers.sluice.dev", "--ignore-not-found", "--timeout=120s")
-    bench.cluster.kubectl("delete", "namespace", OPERATOR_NAMESPACE, "--ignore-not-found", "--timeout=120s")
-
-
-def forgotten(bench: Bench, namespace: str) -> None:
-    """Nobody is left who would let a consumer go that a failed test has left."""
-    if "kinesisconsumers" in bench.cluster.kubectl("get", "crds", "--output=name"):
-        for each in items(bench, namespace, "kinesisconsumers"):
-            name = f"kinesisconsumer/{each['metadata']['name']}"
-            bench.cluster.kubectl(f"--namespace={namespace}", "patch", name, "--type=merge", '--patch={"metadata":{"finalizers":null}}')
+    with without_sluice(bench):
+        yield
 
 
 def manifest(bench: Bench) -> dict[str, Any]:
@@ -62,12 +38,6 @@ def manifest(bench: Bench) -> dict[str, Any]:
 def found_in(bench: Bench, namespace: str) -> dict[str, Any]:
     """That consumer; empty while there is none."""
     return next((each for each in items(bench, namespace, "kinesisconsumers") if each["metadata"]["name"] == NAME), {})
-
-
-def items(bench: Bench, namespace: str, kind: str) -> list[dict[str, Any]]:
-    """All objects of a kind in a namespace."""
-    found: list[dict[str, Any]] = json.loads(bench.cluster.kubectl(f"--namespace={namespace}", "get", kind, "--output=json"))["items"]
-    return found
 
 
 def settled(bench: Bench, namespace: str) -> bool:

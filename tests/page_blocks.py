@@ -1,0 +1,40 @@
+"""Blocks of the documents' pages, for tests that follow them as they stand."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+BLOCK = re.compile(r"(?ms)^( *)```(\w*)\n(.*?)^\1```$")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block of a page.
+
+    Attributes:
+        language: what stands behind its first fence; empty for none.
+        text: without the indent of its fence.
+    """
+
+    language: str
+    text: str
+
+
+def of(page: str) -> list[Block]:
+    """All blocks of a page, in its order; its name is a path from the root of the repository."""
+    found = BLOCK.findall((ROOT / page).read_text())
+    return [Block(language, re.sub(rf"(?m)^{indent}", "", text)) for indent, language, text in found]
+
+
+def beginning(page: str, first: str) -> str:
+    """The only block of a page that begins with these words.
+
+    Raises:
+        AssertionError: there is none, or there are several.
+    """
+    found = [each.text for each in of(page) if each.text.startswith(first)]
+    assert len(found) == 1, f"{page} has {len(found)} blocks that begin with {first!r}"
+    return found[0]
