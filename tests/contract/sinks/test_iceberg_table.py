@@ -8,16 +8,20 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
+import page_blocks
 import pytest
+import yaml
 from conftest_sinks import Batch, has_class, info
 from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Refused
+from sluice_consumer.columns import DDL
 from sluice_consumer.sinks import iceberg, iceberg_catalog
 from sluice_consumer.sinks.iceberg_catalog import CATALOG_CLASS
 from sluice_consumer.sinks.iceberg_table import IcebergTable
 from sluice_consumer.sinks.once import MarkMoved, add_once
 from sluice_consumer.sinks.options import RowOptions
+from sluice_consumer.spark.entrypoint import load
 
 JSON = {"decode": "json", "schema": "id BIGINT, name STRING"}
 pytestmark = pytest.mark.spark
@@ -173,3 +177,26 @@ def test_a_spark_without_iceberg_is_refused_before_the_first_batch(spark: SparkS
         pytest.skip("not run: this Spark has Iceberg")
     with pytest.raises(Refused, match=r"pipeline\.args\.table: lake\.db\.t: this Spark has no Iceberg; use an image with it \(docs/images\.md\)"):
         iceberg.prepare(spark, {"table": "lake.db.t"})
+
+
+def test_the_process_of_the_page_leaves_out_what_it_says(spark: SparkSession, catalog: str, batch: Batch) -> None:
+    """docs/sinks.md: a `process` that calls the sink; once, though its batch comes again."""
+    assert catalog == "lake"
+    spark.sql(f"CREATE TABLE lake.db.orders ({DDL}) USING iceberg")
+    names: dict[str, Any] = {}
+    exec(page_blocks.beginning("docs/sinks.md", "from sluice_consumer.sinks import iceberg"), names)  # noqa: S102 - the page's own code
+    rows = batch(range(4)).replace("k3", "test", "partitionKey")
+    for _ in range(2):
+        names["process"](rows, info(1))
+    assert sorted(row.partitionKey for row in spark.table("lake.db.orders").collect()) == ["k0", "k1", "k2"]
+
+
+def test_the_pipeline_without_code_of_the_page_writes_its_columns(spark: SparkSession, catalog: str, batch: Batch) -> None:
+    """docs/sinks.md: entrypoint and `args` of its manifest."""
+    assert catalog == "lake"
+    spark.sql("DROP TABLE IF EXISTS lake.db.orders")
+    spark.sql("CREATE TABLE lake.db.orders (id BIGINT, name STRING) USING iceberg")
+    pipeline = yaml.safe_load(page_blocks.beginning("docs/sinks.md", "pipeline:"))["pipeline"]
+    process = load(pipeline["entrypoint"])
+    process(batch(range(4)), info(1, **pipeline["args"]))
+    assert ids(spark, pipeline["args"]["table"]) == [0, 1, 2, 3]

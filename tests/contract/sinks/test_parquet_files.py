@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import page_blocks
 import pyarrow.dataset as ds
 import pytest
 from conftest_sinks import Batch, info
@@ -132,3 +133,12 @@ def test_what_would_fail_is_refused_before_the_first_batch(spark: Any, args: dic
     """By the name of its field."""
     with pytest.raises(Refused, match=message):
         parquet.prepare(spark, args)
+
+
+def test_the_reader_of_the_page_sees_what_counts(disk: str, batch: Batch) -> None:
+    """docs/sinks.md, "Parquet", with a folder in place of the bucket; what a killed driver left is not read."""
+    parquet(batch(range(10)), info(1), path=disk, **JSON)
+    batch(range(99)).write.parquet(f"{disk}/c/2/left-by-a-killed-driver")
+    names: dict[str, Any] = {}
+    exec(page_blocks.beginning("docs/sinks.md", "import pyarrow").replace("s3a://lake/orders", disk), names)  # noqa: S102 - the page's own code
+    assert sorted(names["orders"].to_table()["id"].to_pylist()) == list(range(10))
