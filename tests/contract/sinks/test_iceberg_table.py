@@ -185,7 +185,7 @@ def test_the_process_of_the_page_leaves_out_what_it_says(spark: SparkSession, ca
     spark.sql(f"CREATE TABLE lake.db.orders ({DDL}) USING iceberg")
     names: dict[str, Any] = {}
     exec(page_blocks.beginning("docs/sinks.md", "from sluice_consumer.sinks import iceberg"), names)  # noqa: S102 - the page's own code
-    rows = batch(range(4)).replace("k3", "test", "partitionKey")
+    rows = batch(range(4)).replace({"k3": "test"}, subset=["partitionKey"])
     for _ in range(2):
         names["process"](rows, info(1))
     assert sorted(row.partitionKey for row in spark.table("lake.db.orders").collect()) == ["k0", "k1", "k2"]

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
 from typing import Any
 
+import page_blocks
 import pytest
-from chart import one, rendered
+import yaml
+from chart import KUBERNETES, helm, of, one, rendered
 from http_twin import HttpTwin
 from simulated_cluster import BEGIN, KEY, SPEC, SimulatedCluster, ready
 
@@ -152,3 +156,17 @@ def test_the_chart_hands_the_class_on() -> None:
     blue = environment(**{"class": "blue"}, fullnameOverride="sluice-blue")
     assert blue.resource_class == "blue"
     assert blue.lease != environment().lease
+
+
+def test_the_second_installation_of_the_page_has_a_class_of_its_own() -> None:
+    """docs/operations.md: as Helm renders its command; the label of the next line is what this class selects."""
+    install, label = page_blocks.beginning("docs/operations.md", "helm install sluice-blue").splitlines()
+    _, command, *arguments = shlex.split(install)
+    assert command == "install"
+    text = subprocess.run([helm(), "template", *arguments, KUBERNETES], cwd=page_blocks.ROOT, check=True, capture_output=True, text=True).stdout
+    objects = [body for body in yaml.safe_load_all(text) if body]
+    (container,) = one("Deployment", objects)["spec"]["template"]["spec"]["containers"]
+    found = read({item["name"]: item["value"] for item in container["env"] if "value" in item})
+    assert shlex.split(label)[-1] == f"{CLASS}={found.resource_class}"
+    assert of("CustomResourceDefinition", objects) == []
+    assert {body["metadata"]["namespace"] for body in of("ServiceAccount", objects)} == {"sluice-blue", "team-b"}
