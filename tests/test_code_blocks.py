@@ -13,6 +13,7 @@ from typing import Any
 import click
 import pytest
 import yaml
+from pages import blocks as blocks_of
 
 from sluice_checkpoints.cli.main import main as tables
 from sluice_kubectl.cli.group import program as ours
@@ -23,7 +24,6 @@ ROOT = Path(__file__).parents[1]
 LISTED = ["git", "ls-files", "-co", "--exclude-standard", "*.md"]
 TRACKED = subprocess.run(LISTED, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
 PAGES = [name for name in TRACKED if name.split("/")[0] in {"docs", "examples", "README.md", "CONTRIBUTING.md", "SECURITY.md"}]
-BLOCK = re.compile(r"(?ms)^( *)```(\w*)\n(.*?)^\1```$")
 COMMANDS = {"sluice": (), "kubectl sluice": (), "python -m sluice_checkpoints": (), "python -m sluice_consumer": ("run",)}
 TARGETS = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text()))
 VERBS = {
@@ -36,10 +36,8 @@ KINDS = {"configmap", "deployment", "job", "lease", "namespace", "node", "pod", 
 
 def blocks(*languages: str) -> list[Any]:
     """Page and text of each block in one of these languages."""
-    found = [(name, re.sub(rf"(?m)^{each[1]}", "", each[3]), each[2]) for name in PAGES for each in BLOCK.finditer((ROOT / name).read_text())]
-    return [
-        pytest.param(name, text, id=f"{name}:{text.splitlines()[0][:40]}") for name, text, language in found if language in languages and text.strip()
-    ]
+    found = [each for name in PAGES for each in blocks_of(name) if each.language in languages and each.text.strip()]
+    return [pytest.param(each.page, each.text, id=f"{each.page}:{each.head[:40]}") for each in found]
 
 
 def lines(*programs: str) -> list[Any]:
