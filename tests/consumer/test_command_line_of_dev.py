@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any, ClassVar
+
 import pytest
 from click.testing import CliRunner
 
@@ -41,4 +44,28 @@ def test_lines_are_whole_however_they_come(monkeypatch: pytest.MonkeyPatch) -> N
     """In pieces, with either end, and without one at the last."""
     pieces = [b"one\ntw", b"o\r\n\nthr", b"ee"]
     monkeypatch.setattr(feeder.os, "read", lambda _source, _size: pieces.pop(0) if pieces else b"")
-    assert [line for found in feeder.lines(0) for line in found] == [b"one", b"two", b"three"]
+    assert [line for found in feeder.lines(0, lambda: False) for line in found] == [b"one", b"two", b"three"]
+
+
+def test_lines_that_are_appended_to_a_file_follow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that code that was saved anew has something to do; a last line without an end is not waited for."""
+    file, more, said = tmp_path / "orders.jsonl", [b"three\n", b"four\nfive"], list[str]()
+    file.write_bytes(b"one\ntwo")
+
+    def append(_seconds: float) -> None:
+        if not more:
+            raise TimeoutError
+        with file.open("ab") as end:
+            end.write(more.pop(0))
+
+    class Stream:
+        fed: ClassVar[list[tuple[bytes, str]]] = []
+
+        def put_records(self, StreamName: str, Records: list[dict[str, Any]]) -> None:  # noqa: N803 - AWS' names
+            assert StreamName == "orders"
+            self.fed.extend((record["Data"], record["PartitionKey"]) for record in Records)
+
+    monkeypatch.setattr(feeder.time, "sleep", append)
+    feeder.Feeder(Stream(), "orders", said.append).feed(file)
+    assert Stream.fed == [(b"one", "1"), (b"two", "2"), (b"three", "3"), (b"four", "4"), (b"five", "5")]
+    assert said == [f"2 lines were fed; {file} is at its end; lines that you append follow", "no more lines are fed: TimeoutError: "]

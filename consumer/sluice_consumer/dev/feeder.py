@@ -1,37 +1,50 @@
-"""Puts lines into the stream: from a file, or as they are typed."""
+"""Puts lines into the stream: from a file and what is appended to it, or as they are typed."""
 
 from __future__ import annotations
 
 import os
+import stat
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 CHUNK = 2**16
 MOST_RECORDS = 500  # API reference, PutRecords
+LOOK_SECONDS = 0.5  # from one look at the end of a file to the next
 
 
 class Feeder:
     """Reads in a thread of its own, which ends with the process."""
 
     def __init__(self, client: Any, stream: str, tell: Callable[[str], None]) -> None:
-        self._client, self._stream, self._tell, self._fed = client, stream, tell, 0
+        self._client, self._stream, self._tell = client, stream, tell
+        self._fed, self._told = 0, False
 
     def start(self, file: Path | None) -> None:
-        """Feeds the lines of a file, or of standard input until its end."""
-        threading.Thread(target=self._run, args=(file,), name="feeder", daemon=True).start()
+        """Feeds the lines of a file and those that are appended to it, or of standard input until its end."""
+        threading.Thread(target=self.feed, args=(file,), name="feeder", daemon=True).start()
 
-    def _run(self, file: Path | None) -> None:
+    def feed(self, file: Path | None) -> None:
+        """Feeds here, until the source ends or fails; either is told, and nothing is raised."""
         source = os.open(file, os.O_RDONLY) if file else 0
         try:
-            for found in lines(source):
+            for found in lines(source, lambda: self._goes_on(source, file)):
                 for at in range(0, len(found), MOST_RECORDS):
                     self._put(found[at : at + MOST_RECORDS])
         except Exception as error:  # noqa: BLE001 - a thread has nobody to raise to
             self._tell(f"no more lines are fed: {type(error).__name__}: {error}")
-        else:
-            self._tell(f"{self._fed} lines were fed; {file or 'standard input'} is at its end")
+
+    def _goes_on(self, source: int, file: Path | None) -> bool:
+        """At the end of what there is to read: whether to look again."""
+        grows = stat.S_ISREG(os.fstat(source).st_mode)
+        if not self._told:
+            self._told = True
+            self._tell(f"{self._fed} lines were fed; {file or 'standard input'} is at its end" + "; lines that you append follow" * grows)
+        if grows:
+            time.sleep(LOOK_SECONDS)
+        return grows
 
     def _put(self, found: list[bytes]) -> None:
         """The partition key is the number of the line: lines are dealt to all shards."""
@@ -40,10 +53,20 @@ class Feeder:
         self._fed += len(records)
 
 
-def lines(source: int) -> Iterator[list[bytes]]:
-    """Lines that are not empty, without their ends, as they come. Python's own reader would hold a lock that the end of the process needs."""
+def lines(source: int, goes_on: Callable[[], bool]) -> Iterator[list[bytes]]:
+    """Lines that are not empty, without their ends, as they come. Python's own reader would hold a lock that the end of the process needs.
+
+    Args:
+        source: a file descriptor.
+        goes_on: asked at the end of what there is to read, after the last line was given; true: there may be more by now.
+    """
     rest = b""
-    while chunk := os.read(source, CHUNK):
-        *whole, rest = (rest + chunk).split(b"\n")
-        yield [line for line in (each.rstrip(b"\r") for each in whole) if line]
-    yield [rest] if rest else []
+    while True:
+        if chunk := os.read(source, CHUNK):
+            *whole, rest = (rest + chunk).split(b"\n")
+            yield [line for line in (each.rstrip(b"\r") for each in whole) if line]
+            continue
+        yield [rest] if rest else []
+        rest = b""
+        if not goes_on():
+            return

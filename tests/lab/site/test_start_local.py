@@ -1,0 +1,139 @@
+"""docs/start/local.md, followed as it stands: its commands, its function, and what it shows, in a checkout that nobody has touched."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import page_blocks
+import pytest
+
+from sluice_lab import places
+from sluice_lab.machine import processes
+
+SECONDS = 240.0
+OURS = ("PYTHONPATH", "VIRTUAL_ENV", "SLUICE_LOG", "SLUICE_LOG_LEVEL")  # a newcomer has none of them
+
+
+@dataclass(frozen=True)
+class Page:
+    """The blocks of the page, in the order in which a reader comes to them."""
+
+    install: str
+    function: str
+    run: str
+    shown: str
+    append: str
+    anew: str
+
+
+@dataclass(frozen=True)
+class Shell:
+    """A program of the page that runs.
+
+    Attributes:
+        said: the file that it writes to.
+    """
+
+    process: subprocess.Popen[bytes]
+    said: Path
+
+    def until(self, *shapes: str) -> None:
+        """Wait until its output has a line of each shape, one after the other."""
+        lines = re.compile(".*".join(map(re.escape, shapes)), re.DOTALL)
+
+        def seen() -> bool:
+            return lines.search(shape_of(self.said.read_text())) is not None
+
+        processes.poll(lambda: seen() or self.process.poll() is not None, SECONDS)
+        assert seen(), self.said.read_text()
+
+
+def page() -> Page:
+    """What the page has."""
+    found = page_blocks.of("docs/start/local.md")
+    assert [each.language for each in found] == ["sh", "python", "sh", "", "sh", ""]
+    return Page(*(each.text for each in found))
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The files of git, and nothing else; a gigabyte of packages goes at the end."""
+    folder = tmp_path_factory.mktemp("start") / "sluice"
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=places.REPO, check=True, capture_output=True, text=True)
+    for name in listed.stdout.split("\n"):
+        if (places.REPO / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(places.REPO / name, folder / name)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def environment() -> dict[str, str]:
+    """That of a newcomer."""
+    return {name: value for name, value in os.environ.items() if name not in OURS}
+
+
+@contextmanager
+def running(command: str, folder: Path) -> Iterator[Shell]:
+    """A program in the foreground of a terminal; it is interrupted as Ctrl-C does, and has to end by that."""
+    said = folder / "said"
+    with said.open("wb") as file:
+        process = subprocess.Popen(["bash", "-ec", command], cwd=folder, env=environment(), stdout=file, stderr=file, start_new_session=True)
+    try:
+        yield Shell(process, said)
+        os.killpg(process.pid, signal.SIGINT)
+        process.wait(SECONDS)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def shape_of(text: str) -> str:
+    """A text in which every number is 0."""
+    return re.sub(r"\d+", "0", text)
+
+
+def bash(commands: str, folder: Path) -> None:
+    """Commands that a reader types."""
+    done = subprocess.run(["bash", "-ec", commands], cwd=folder, env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_the_page_leads_from_a_clone_to_a_batch_of_ones_own_and_new_code_runs_when_it_is_saved(checkout: Path) -> None:
+    """Command by command. Every line that the page shows comes, but for its numbers; Ctrl-C ends all that ran."""
+    said = page()
+    bash(said.install, checkout)
+    name = re.findall(r"^# (\w+\.py)\n", said.function)[0]
+    (checkout / name).write_text(said.function)
+    with running(said.run, checkout) as shell:
+        shell.until(*shape_of(said.shown).splitlines())
+        (checkout / name).write_text(said.function.replace("print(", 'print("new:", '))
+        shell.until(*shape_of(said.anew).splitlines()[:2])
+        bash(said.append, checkout)
+        shell.until(*shape_of(said.anew).splitlines())
+        assert processes_in(checkout) != []
+    assert processes_in(checkout) == []
+
+
+def processes_in(folder: Path) -> list[str]:
+    """Command lines that name a folder, or run in it."""
+    found = []
+    for home in Path("/proc").glob("[0-9]*"):
+        try:
+            command, where = (home / "cmdline").read_bytes().decode().replace("\0", " "), (home / "cwd").readlink()
+        except OSError:
+            continue
+        if str(folder) in command or where.is_relative_to(folder):
+            found.append(command)
+    return found
