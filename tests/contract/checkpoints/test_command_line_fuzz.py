@@ -244,6 +244,7 @@ CHANGES_OF_STREAM = {
 }
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES, phases=PHASES)
 @given(data=st.data())
 def test_a_damaged_source_ends_with_a_document_and_is_not_changed(worlds: dict[str, Any], dynamodb_api: Any, data: st.DataObject) -> None:
@@ -267,6 +268,7 @@ def test_a_damaged_source_ends_with_a_document_and_is_not_changed(worlds: dict[s
     scene.drop()
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES // 2, phases=PHASES)
 @given(data=st.data())
 def test_a_damaged_table_of_sluice_ends_with_a_document(worlds: dict[str, Any], dynamodb_api: Any, data: st.DataObject) -> None:

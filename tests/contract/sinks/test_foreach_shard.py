@@ -35,6 +35,7 @@ def stored(path: str) -> list[tuple[str, str]]:
         return database.execute("SELECT sequence, shard FROM orders ORDER BY rowid").fetchall()
 
 
+@pytest.mark.slow
 def test_each_shards_rows_come_in_order_and_a_part_that_comes_again_is_skipped(tmp_path: Path, batch: Batch) -> None:
     """The key is stored with the rows."""
     path = str(tmp_path / "orders.db")

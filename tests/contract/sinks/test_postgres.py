@@ -110,6 +110,7 @@ def holds_each_record_once(function: Function, database: str, batch: Batch, mark
     assert stored(database) == once(*range(15))
 
 
+@pytest.mark.slow
 def test_each_record_is_stored_once_though_a_task_was_killed_and_batches_come_again(database: str, batch: Batch, tmp_path: Path) -> None:
     """The key and the rows are one transaction."""
     holds_each_record_once(documented()["upsert"], database, batch, tmp_path / "died")

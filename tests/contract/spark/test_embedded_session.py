@@ -37,6 +37,7 @@ def clean() -> None:
     seen.clear()
 
 
+@pytest.mark.slow
 def test_a_notebook_processes_everything_that_was_there_and_releases_its_lease(spark: SparkSession, aws: StreamConfig) -> None:
     """Another run goes on at once, and finds nothing more."""
     config = embedding(aws, "collect")

@@ -89,6 +89,7 @@ def test_the_loop_goes_on_where_a_query_ended_and_then_its_directory_is_too_old(
         run(source, source.load(), tmp_path / "one", keep)
 
 
+@pytest.mark.slow
 def test_state_is_right_and_batches_without_data_disturb_no_number(spark: SparkSession, aws: StreamConfig, config: Config, tmp_path: Path) -> None:
     """A watermark closes windows in batches that read nothing; duplicates are dropped over batches."""
     client = boto3.client("kinesis", endpoint_url=aws.kinesis_endpoint, region_name=aws.region)
