@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -17,7 +17,7 @@ RISING = (Series("orders", ((0, 0), (60, 90))),)
 def test_a_picture_has_titles_values_and_curves() -> None:
     """It is well-formed, and the last value of a stat has its unit."""
     drawn = picture((STAT, CURVES), lambda _: RISING)
-    root = ElementTree.fromstring(drawn)  # noqa: S314 - of our own
+    root = ET.fromstring(drawn)  # noqa: S314 - of our own
     words = {"".join(each.itertext()) for each in root.iter("{http://www.w3.org/2000/svg}text")}
     assert {"Behind", "1.5 min", "Records <a second>", "orders", "90", "45", "0"} <= words
     (curve,) = root.iter("{http://www.w3.org/2000/svg}polyline")
