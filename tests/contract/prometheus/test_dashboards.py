@@ -6,10 +6,12 @@ import json
 import math
 import os
 import re
+import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ from sluice_lab import places
 from sluice_lab.errors import LabError
 from sluice_lab.machine import processes, prometheus
 from sluice_lab.machine.listening import LOOPBACK, free_port
+from sluice_lab.pictures.drawing import Series, picture
+from sluice_lab.pictures.panels import Panel, legend, panels
 
 Json = dict[str, Any]
 
@@ -139,6 +143,29 @@ def test_every_query_of_a_dashboard_returns_data(answers: Answers, path: Path) -
     queries = {filled(target["expr"], chosen) for panel in board["panels"] for target in panel.get("targets", ())}
     assert queries
     assert answers.eventually(queries) == set()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_dashboard_is_drawn_from_prometheus_answers(answers: Answers, path: Path) -> None:
+    """Each stat and each time series; a panel without data is refused. Tables are not drawn yet."""
+    board = json.loads(path.read_text(encoding="utf-8"))
+    chosen = choose(answers, board)
+    drawable = [panel for panel in panels(board) if panel.kind != "table"]
+    assert answers.eventually({filled(target.expr, chosen) for panel in drawable for target in panel.targets}) == set()
+    drawn = picture(drawable, lambda panel: history(answers, panel, chosen))
+    assert all(escape(panel.title) in drawn for panel in drawable)
+
+
+def history(answers: Answers, panel: Panel, chosen: dict[str, str]) -> list[Series]:
+    """The series of a panel over the last seconds; values that are no number are left out."""
+    end = time.time()
+    found = []
+    for target in panel.targets:
+        asked = {"query": filled(target.expr, chosen), "start": str(end - SECONDS), "end": str(end), "step": "1"}
+        for one in answers.ask("query_range", **asked)["result"]:
+            points = tuple((float(at), float(value)) for at, value in one["values"] if not math.isnan(float(value)))
+            found.append(Series(legend(target.legend, one["metric"]), points))
+    return found
 
 
 def test_prometheus_has_no_answer_to_what_nobody_serves(answers: Answers) -> None:
