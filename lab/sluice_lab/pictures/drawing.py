@@ -10,15 +10,21 @@ from sluice_lab.pictures.panels import COLUMN, LINE, Panel
 from sluice_lab.pictures.units import written
 
 INK, FAINT, FRAME = "#222", "#777", "#d0d4da"
-HEAD, FOOT, LEFT = 28, 40, 62
+HEAD, FOOT, LEFT, ROW = 28, 40, 62, 22
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One curve: points are (Unix seconds, value), in order of time."""
+    """One curve, or one cell of a table: points are (Unix seconds, value), in order of time.
+
+    Attributes:
+        name: of the curve, or of the table's row.
+        column: of the table.
+    """
 
     name: str
     points: tuple[tuple[float, float], ...]
+    column: str = ""
 
 
 Answer = Callable[[Panel], Sequence[Series]]
@@ -89,4 +95,17 @@ def _legend(panel: Panel, colours: Mapping[str, str]) -> list[str]:
     return shapes
 
 
-KINDS: Mapping[str, Callable[[Panel, Sequence[Series]], list[str]]] = {"stat": _stat, "timeseries": _curves}
+def _table(panel: Panel, series: Sequence[Series]) -> list[str]:
+    cells = {(each.name, each.column): each.points[-1][1] for each in series if each.points}
+    names = list(dict.fromkeys(name for name, _ in cells))
+    places = [panel.x + 12 + (panel.width - 24) * n / (len(panel.targets) + 1) for n in range(len(panel.targets) + 1)]
+    shapes = [svg.text(x, panel.y + 46, target.legend, FAINT) for x, target in zip(places[1:], panel.targets, strict=True)]
+    for row, name in enumerate(names[: (panel.height - 60) // ROW]):
+        y = panel.y + 46 + ROW * (row + 1)
+        shapes += [svg.line((panel.x + 12, y - 15), (panel.x + panel.width - 12, y - 15), "#e6e8eb"), svg.text(places[0], y, name, INK)]
+        found = [(x, cells.get((name, target.legend)), target.unit) for x, target in zip(places[1:], panel.targets, strict=True)]
+        shapes += [svg.text(x, y, written(value, unit), INK) for x, value, unit in found if value is not None]
+    return shapes
+
+
+KINDS: Mapping[str, Callable[[Panel, Sequence[Series]], list[str]]] = {"stat": _stat, "timeseries": _curves, "table": _table}

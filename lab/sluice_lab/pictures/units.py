@@ -30,6 +30,6 @@ def written(value: float, unit: str) -> str:
 
 def _scaled(value: float, scale: tuple[tuple[float, str], ...], plain: str, gap: str) -> str:
     for size, name in scale:
-        if abs(value) >= size:
+        if float(f"{abs(value) / size:.3g}") >= 1:  # as it is written: 999.9 is 1k
             return f"{value / size:.3g}{gap}{name}"
     return f"{value:.3g}{gap}{plain}"

@@ -44,6 +44,11 @@ class Answers:
         self._operator.live()
         self._driver.live()
 
+    def live_on(self, seconds: float) -> None:
+        """Something happens every two seconds."""
+        deadline = time.monotonic() + seconds
+        processes.poll(lambda: bool(self.live()) or time.monotonic() > deadline, seconds + 1, pause=2)
+
     def ask(self, path: str, **asked: str) -> Any:
         """The data of an answer; an error of Prometheus' is one of the test."""
         with urllib.request.urlopen(f"http://{self._address}/api/v1/{path}?{urllib.parse.urlencode(asked)}", timeout=5) as reply:
@@ -147,13 +152,17 @@ def test_every_query_of_a_dashboard_returns_data(answers: Answers, path: Path) -
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_dashboard_is_drawn_from_prometheus_answers(answers: Answers, path: Path) -> None:
-    """Each stat and each time series; a panel without data is refused. Tables are not drawn yet."""
+    """Every panel; one without data is refused. `SLUICE_PICTURES` names a folder that the pictures go to: those of docs/monitoring.md are made so."""
     board = json.loads(path.read_text(encoding="utf-8"))
     chosen = choose(answers, board)
-    drawable = [panel for panel in panels(board) if panel.kind != "table"]
-    assert answers.eventually({filled(target.expr, chosen) for panel in drawable for target in panel.targets}) == set()
-    drawn = picture(drawable, lambda panel: history(answers, panel, chosen))
-    assert all(escape(panel.title) in drawn for panel in drawable)
+    found = panels(board)
+    assert answers.eventually({filled(target.expr, chosen) for panel in found for target in panel.targets}) == set()
+    if folder := os.environ.get("SLUICE_PICTURES"):
+        answers.live_on(3 * SECONDS)
+    drawn = picture(found, lambda panel: history(answers, panel, chosen))
+    assert all(escape(panel.title) in drawn for panel in found)
+    if folder:
+        (Path(folder) / f"{path.stem}.svg").write_text(drawn)
 
 
 def history(answers: Answers, panel: Panel, chosen: dict[str, str]) -> list[Series]:
@@ -161,10 +170,13 @@ def history(answers: Answers, panel: Panel, chosen: dict[str, str]) -> list[Seri
     end = time.time()
     found = []
     for target in panel.targets:
-        asked = {"query": filled(target.expr, chosen), "start": str(end - SECONDS), "end": str(end), "step": "1"}
+        asked = {"query": filled(target.expr, chosen), "start": str(end - 2 * SECONDS), "end": str(end), "step": "1"}
         for one in answers.ask("query_range", **asked)["result"]:
             points = tuple((float(at), float(value)) for at, value in one["values"] if not math.isnan(float(value)))
-            found.append(Series(legend(target.legend, one["metric"]), points))
+            if panel.kind == "table":
+                found.append(Series(legend("{{namespace}}/{{name}}", one["metric"]), points, target.legend))
+            else:
+                found.append(Series(legend(target.legend, one["metric"]), points))
     return found
 
 

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from sluice_lab.pictures.drawing import Series, picture
-from sluice_lab.pictures.panels import Panel
+from sluice_lab.pictures.panels import Panel, Target
 
 STAT = Panel("stat", "Behind", "s", 0, 0, 200, 120, ())
 CURVES = Panel("timeseries", "Records <a second>", "short", 200, 0, 400, 240, ())
@@ -36,6 +36,19 @@ def test_a_panel_without_data_is_refused() -> None:
 
 
 def test_a_kind_that_cannot_be_drawn_is_named() -> None:
-    """A table is one, as yet."""
-    with pytest.raises(ValueError, match="Each consumer: a panel of kind table"):
-        picture((Panel("table", "Each consumer", "short", 0, 0, 9, 9, ()),), lambda _: RISING)
+    """A heat map is one."""
+    with pytest.raises(ValueError, match="Waits: a panel of kind heatmap"):
+        picture((Panel("heatmap", "Waits", "short", 0, 0, 9, 9, ()),), lambda _: RISING)
+
+
+def test_a_table_has_a_row_for_each_name_and_units_of_its_columns() -> None:
+    """A cell without a value stays empty."""
+    table = Panel("table", "Each consumer", "short", 0, 0, 900, 270, (Target("a", "behind", "s"), Target("b", "ready", "bool_yes_no")))
+    cells = (
+        Series("default/orders", ((0, 90),), "behind"),
+        Series("default/orders", ((0, 1),), "ready"),
+        Series("default/views", ((0, 0),), "ready"),
+    )
+    root = ET.fromstring(picture((table,), lambda _: cells))  # noqa: S314 - of our own
+    words = ["".join(each.itertext()) for each in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert words == ["Each consumer", "behind", "ready", "default/orders", "1.5 min", "yes", "default/views", "no"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from html import escape
 from itertools import combinations
 from pathlib import Path
 
@@ -32,6 +33,13 @@ def test_no_panel_covers_another(path: Path) -> None:
         assert written(1, panel.unit)
 
 
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_picture_in_the_documents_has_every_panel(path: Path) -> None:
+    """A picture is made anew when its dashboard gets another panel (docs/monitoring.md says how)."""
+    drawn = (places.REPO / "docs" / "pictures" / f"{path.stem}.svg").read_text(encoding="utf-8")
+    assert [panel.title for panel in panels(json.loads(path.read_text(encoding="utf-8"))) if f">{escape(panel.title)}<" not in drawn] == []
+
+
 def test_a_legend_has_the_labels_of_its_series() -> None:
     """A label that the series lacks leaves nothing."""
     assert legend("95 % {{result}}", {"result": "ok"}) == "95 % ok"
@@ -52,6 +60,9 @@ def test_a_legend_has_the_labels_of_its_series() -> None:
         (2_500, "Bps", "2.5 kB/s"),
         (12, "short", "12"),
         (1_200_000, "short", "1.2M"),
+        (999.9, "short", "1k"),
+        (0.99999, "s", "1 s"),
+        (59.99, "s", "1 min"),
     ],
 )
 def test_a_value_is_written_in_its_unit(value: float, unit: str, text: str) -> None:
