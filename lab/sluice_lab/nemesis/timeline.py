@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sluice_lab.nemesis import svg
 from sluice_lab.nemesis.history import ShardRead
 from sluice_lab.nemesis.takeover import Sample, commits
+from sluice_lab.pictures import svg
 from sluice_lab.scenario.topology import short
 
 LEFT, RIGHT, TOP = 90.0, 30.0, 34.0

@@ -6,10 +6,12 @@ import json
 import math
 import os
 import re
+import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ from sluice_lab import places
 from sluice_lab.errors import LabError
 from sluice_lab.machine import processes, prometheus
 from sluice_lab.machine.listening import LOOPBACK, free_port
+from sluice_lab.pictures.drawing import Series, picture
+from sluice_lab.pictures.panels import Panel, legend, panels
 
 Json = dict[str, Any]
 
@@ -39,6 +43,11 @@ class Answers:
         """Something happens in the cluster and in the driver."""
         self._operator.live()
         self._driver.live()
+
+    def live_on(self, seconds: float) -> None:
+        """Something happens every two seconds."""
+        deadline = time.monotonic() + seconds
+        processes.poll(lambda: bool(self.live()) or time.monotonic() > deadline, seconds + 1, pause=2)
 
     def ask(self, path: str, **asked: str) -> Any:
         """The data of an answer; an error of Prometheus' is one of the test."""
@@ -139,6 +148,36 @@ def test_every_query_of_a_dashboard_returns_data(answers: Answers, path: Path) -
     queries = {filled(target["expr"], chosen) for panel in board["panels"] for target in panel.get("targets", ())}
     assert queries
     assert answers.eventually(queries) == set()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_dashboard_is_drawn_from_prometheus_answers(answers: Answers, path: Path) -> None:
+    """Every panel; one without data is refused. `SLUICE_PICTURES` names a folder that the pictures go to: those of docs/monitoring.md are made so."""
+    board = json.loads(path.read_text(encoding="utf-8"))
+    chosen = choose(answers, board)
+    found = panels(board)
+    assert answers.eventually({filled(target.expr, chosen) for panel in found for target in panel.targets}) == set()
+    if folder := os.environ.get("SLUICE_PICTURES"):
+        answers.live_on(3 * SECONDS)
+    drawn = picture(found, lambda panel: history(answers, panel, chosen))
+    assert all(escape(panel.title) in drawn for panel in found)
+    if folder:
+        (Path(folder) / f"{path.stem}.svg").write_text(drawn)
+
+
+def history(answers: Answers, panel: Panel, chosen: dict[str, str]) -> list[Series]:
+    """The series of a panel over the last seconds; values that are no number are left out."""
+    end = time.time()
+    found = []
+    for target in panel.targets:
+        asked = {"query": filled(target.expr, chosen), "start": str(end - 2 * SECONDS), "end": str(end), "step": "1"}
+        for one in answers.ask("query_range", **asked)["result"]:
+            points = tuple((float(at), float(value)) for at, value in one["values"] if not math.isnan(float(value)))
+            if panel.kind == "table":
+                found.append(Series(legend("{{namespace}}/{{name}}", one["metric"]), points, target.legend))
+            else:
+                found.append(Series(legend(target.legend, one["metric"]), points))
+    return found
 
 
 def test_prometheus_has_no_answer_to_what_nobody_serves(answers: Answers) -> None:

@@ -2,10 +2,11 @@
 
 import xml.etree.ElementTree as ET
 
-from sluice_lab.nemesis import svg, timeline
+from sluice_lab.nemesis import timeline
 from sluice_lab.nemesis.history import ShardRead
 from sluice_lab.nemesis.takeover import Sample
 from sluice_lab.nemesis.timeline import Injection, Timeline
+from sluice_lab.pictures import svg
 from sluice_lab.scenario.account import RecordPosition
 
 SAMPLES = [

@@ -1,4 +1,4 @@
-"""The few shapes of SVG that a timeline needs, as text. Pure."""
+"""The few shapes of SVG that timelines and dashboards need, as text. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape

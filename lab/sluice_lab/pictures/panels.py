@@ -1,0 +1,73 @@
+"""The panels of a dashboard's JSON, with their place in pixels. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+COLUMN, LINE = 50, 30
+"""Pixels of a column (a dashboard has 24) and of a line of Grafana's grid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A query.
+
+    Attributes:
+        legend: Grafana's template of it; in a table the title of the column.
+        unit: of its values.
+    """
+
+    expr: str
+    legend: str
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Place and size are pixels; `kind` is row, stat, table or timeseries."""
+
+    kind: str
+    title: str
+    unit: str
+    x: int
+    y: int
+    width: int
+    height: int
+    targets: tuple[Target, ...]
+
+
+def panels(board: Mapping[str, Any]) -> tuple[Panel, ...]:
+    """All panels of a dashboard, rows included, in the order of the JSON."""
+    return tuple(_panel(one) for one in board["panels"])
+
+
+def legend(template: str, labels: Mapping[str, str]) -> str:
+    """A legend with the labels of a series put in; a label that is missing leaves nothing, as in Grafana."""
+    parts = template.split("{{")
+    filled = [labels.get(name.strip(), "") + rest for name, _, rest in (part.partition("}}") for part in parts[1:])]
+    return parts[0] + "".join(filled)
+
+
+def _panel(one: Mapping[str, Any]) -> Panel:
+    at = one["gridPos"]
+    unit = one.get("fieldConfig", {}).get("defaults", {}).get("unit", "short")
+    renamed, units = _columns(one), _units(one)
+    named = [(each["expr"], renamed.get(f"Value #{each['refId']}", each.get("legendFormat", ""))) for each in one.get("targets", ())]
+    targets = tuple(Target(expr, title, units.get(title, unit)) for expr, title in named)
+    return Panel(one["type"], one["title"], unit, at["x"] * COLUMN, at["y"] * LINE, at["w"] * COLUMN, at["h"] * LINE, targets)
+
+
+def _columns(one: Mapping[str, Any]) -> Mapping[str, str]:
+    """What a table calls the values of its queries."""
+    found: dict[str, str] = {}
+    for each in one.get("transformations", ()):
+        found |= each["options"].get("renameByName", {})
+    return found
+
+
+def _units(one: Mapping[str, Any]) -> Mapping[str, str]:
+    """Units of a table's columns that have one of their own."""
+    found = one.get("fieldConfig", {}).get("overrides", ())
+    return {each["matcher"]["options"]: rule["value"] for each in found for rule in each["properties"] if rule["id"] == "unit"}
