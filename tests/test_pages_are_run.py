@@ -1,0 +1,158 @@
+"""Each block of code on a How-to page has a place: a test that runs it, a test that runs its like, or the reason why none can.
+
+Manifests and documents (`yaml`, `json`) are read by tests/test_code_blocks.py. docs/start/local.md has a test of its own, for the whole page.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+import page_blocks
+import pytest
+from page_blocks import ROOT
+
+INDEX = "docs/how-to/index.md"
+CODE = {"python", "sh", "console", "dockerfile", ""}
+LINK = re.compile(r"\]\(([^)#]+\.md)")
+
+
+@dataclass(frozen=True)
+class Run:
+    """By this test, which reads the page."""
+
+    test: str
+
+
+@dataclass(frozen=True)
+class Like:
+    """Not as typed, for this reason; the test does the same."""
+
+    why: str
+    test: str
+
+
+@dataclass(frozen=True)
+class NotRun:
+    """For this reason."""
+
+    why: str
+
+
+Place = Run | Like | NotRun
+PLUGIN = "tests/consumer/testing/test_plugin.py::test_the_documented_tests_pass_and_a_careless_pipeline_fails"
+EKS, PAGES = "tests/cluster/test_start_eks.py", "tests/contract/spark/test_pages.py"
+ITS_OWN = f"{PAGES}::test_a_process_of_its_own_rejects_rows_and_redrives_them"
+CLI = "tests/checkpoints/cli"
+PLACES: dict[str, dict[str, Place]] = {  # by page, and by the beginning of a block
+    "docs/testing.md": {
+        "# my_pipeline.py": Run(PLUGIN),
+        "# test_my_pipeline.py": Run(PLUGIN),
+        "not each record once": Like("what it says of a file of another name", PLUGIN),
+        "pip install": Like(
+            "the first line is that of docs/start/local.md; lines are typed into the second",
+            "tests/contract/dev/test_dev.py::test_lines_reach_the_code_a_saved_file_runs_anew_and_an_interrupt_ends_all",
+        ),
+    },
+    "docs/sinks.md": {
+        "from sluice_consumer.sinks import iceberg": Run(
+            "tests/contract/sinks/test_iceberg_table.py::test_the_process_of_the_page_leaves_out_what_it_says"
+        ),
+        "<path>/<consumer>": Like(
+            "names of files, with placeholders", "tests/contract/sinks/test_parquet_files.py::test_what_a_killed_driver_left_does_not_count_and_goes"
+        ),
+        "import pyarrow.dataset": Run("tests/contract/sinks/test_parquet_files.py::test_the_reader_of_the_page_sees_what_counts"),
+        "import psycopg": Run(
+            "tests/contract/sinks/test_postgres.py::test_each_record_is_stored_once_though_a_task_was_killed_and_batches_come_again"
+        ),
+    },
+    "docs/plain-pyspark.md": {
+        "python -m sluice_consumer --config": Run(ITS_OWN),
+        "batch 12:": Like(
+            "figures of one backfill",
+            "tests/contract/spark/test_plain_pyspark.py::test_a_backfill_ends_with_code_0_while_records_keep_coming_and_serves_its_metrics",
+        ),
+        "python -m venv /tmp/env": NotRun("there is no YARN here; the page says so under Tried"),
+        "from sluice_consumer import embedded": Run(f"{PAGES}::test_the_notebook_of_the_page_stores_each_record"),
+    },
+    "docs/structured-streaming.md": {"from pyspark.sql.functions": Run(f"{PAGES}::test_the_query_of_the_page_reads_the_stream")},
+    "docs/dead-letters.md": {"def process(batch, info)": Run(ITS_OWN), "python -m sluice_checkpoints dead-letters redrive": Run(ITS_OWN)},
+    "docs/start/eks.md": {
+        "make version": Like("the registry and the version are others", "tests/cluster/test_release.py::test_helm_installs_from_the_registry_alone"),
+        "cd docs/start": Run("tests/lab/site/test_start_aws.py::test_a_call_has_the_parameters_that_the_service_wants"),
+        "helm install": Run(f"{EKS}::test_the_operator_is_installed_and_tested_by_two_commands"),
+        "kubectl apply": Run(f"{EKS}::test_the_consumer_gets_ready_within_the_time_of_the_page_and_prints_rows"),
+        "kubectl delete": Run(f"{EKS}::test_all_of_it_goes_but_the_table_and_the_crd"),
+    },
+    "docs/images.md": {
+        "FROM registry.example": Like(
+            "its package and its jar are placeholders",
+            "tests/cluster/test_examples.py::test_the_image_of_an_example_is_built_on_the_consumers_and_holds_its_code",
+        )
+    },
+    "docs/gitops.md": {
+        "kubectl -n sluice-system": Like(
+            "there is no jq here; the same data comes from the chart",
+            "tests/cluster/test_argocd.py::test_the_chart_is_synced_and_healthy_without_a_warning",
+        )
+    },
+    "docs/migration.md": {
+        "python -m sluice_checkpoints migrate": Like(
+            "no account has its table", f"{CLI}/test_command_line.py::test_a_dry_run_shows_every_shard_with_its_reason"
+        ),
+        "python -m sluice_checkpoints diagnose": Like("a synopsis", f"{CLI}/test_diagnose_command.py::test_what_the_table_does_not_say_the_user_may"),
+        "$ python -m sluice_checkpoints diagnose": Like(
+            "a screen of one day", f"{CLI}/test_diagnose_command.py::test_people_see_what_is_wrong_and_what_to_do"
+        ),
+        "python -m sluice_checkpoints export": Like(
+            "no account has its table", "tests/checkpoints/export/test_export_command.py::test_a_dry_run_shows_every_shard_with_its_reason"
+        ),
+    },
+    "docs/operations.md": {
+        "helm install sluice-blue": Run(
+            "tests/operator/cluster/test_operator_class.py::test_the_second_installation_of_the_page_has_a_class_of_its_own"
+        ),
+    },
+    "docs/how-to/configmap.md": {
+        "kubectl create configmap orders-code": Like(
+            "it is one command of kubectl's own; the ConfigMap comes from a manifest",
+            "tests/cluster/test_resource.py::test_changed_code_works_from_the_next_driver_on",
+        ),
+    },
+    "examples/README.md": {
+        "make venv": Like(
+            "it is how all tests are run", "examples/upsert-postgresql/test_upsert_postgresql.py::test_every_change_of_an_account_is_counted_once"
+        ),
+    },
+}
+
+
+def pages() -> list[str]:
+    """Those that the list of tasks leads to."""
+    folder = (ROOT / INDEX).parent
+    return sorted({str((folder / link).resolve().relative_to(ROOT)) for link in LINK.findall((ROOT / INDEX).read_text())} | {INDEX})
+
+
+@pytest.mark.parametrize("page", pages())
+def test_each_block_of_a_page_has_its_place(page: str) -> None:
+    """And each place its block: by the beginning of its text."""
+    texts = [each.text.lstrip() for each in page_blocks.of(page) if each.language in CODE]
+    places = PLACES.get(page, {})
+    assert [text[:60] for text in texts if not any(text.startswith(begin) for begin in places)] == [], "say here which test runs it"
+    assert {begin: sum(text.startswith(begin) for text in texts) for begin in places} == dict.fromkeys(places, 1)
+
+
+@pytest.mark.parametrize("page", PLACES)
+def test_a_place_is_a_test_that_is_there(page: str) -> None:
+    """One that runs a page's own text names the page."""
+    for place in (each for each in PLACES[page].values() if not isinstance(each, NotRun)):
+        file, _, name = place.test.partition("::")
+        code = (ROOT / file).read_text()
+        assert name in {node.name for node in ast.walk(ast.parse(code)) if isinstance(node, ast.FunctionDef)}, place.test
+        assert isinstance(place, Like) or page.rpartition("/")[2] in code, place.test
+
+
+def test_pages_are_found() -> None:
+    """Else the claims above would be of nothing."""
+    assert set(PLACES) <= set(pages())
