@@ -63,6 +63,11 @@ def page() -> Page:
     return Page(*(each.text for each in found))
 
 
+def shape_of(text: str) -> str:
+    """A text in which every number is 0."""
+    return re.sub(r"\d+", "0", text)
+
+
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The files of git, and nothing else; a gigabyte of packages goes at the end."""
@@ -97,11 +102,6 @@ def running(command: str, folder: Path) -> Iterator[Shell]:
             process.wait()
 
 
-def shape_of(text: str) -> str:
-    """A text in which every number is 0."""
-    return re.sub(r"\d+", "0", text)
-
-
 def bash(commands: str, folder: Path) -> None:
     """Commands that a reader types."""
     done = subprocess.run(["bash", "-ec", commands], cwd=folder, env=environment(), capture_output=True, text=True, check=False)
@@ -124,6 +124,26 @@ def test_the_page_leads_from_a_clone_to_a_batch_of_ones_own_and_new_code_runs_wh
         shell.until(*shape_of(said.anew).splitlines())
         assert processes_in(checkout) != []
     assert processes_in(checkout) == []
+
+
+def commands(page: str, head: str) -> list[str]:
+    """Lines of a block without what they say beside the command."""
+    return [line.partition("#")[0].strip() for line in page_blocks.beginning(page, head).splitlines()]
+
+
+def test_the_page_about_tests_says_the_same_install() -> None:
+    """docs/testing.md, "Dev": what is tried above."""
+    install, _ = commands("docs/testing.md", "pip install")
+    assert f".venv/bin/{install}" == page().install.splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_the_program_of_a_person_is_installed_as_its_page_says(checkout: Path) -> None:
+    """docs/kubectl.md: `kubectl-sluice` is there, and has its commands."""
+    bash("python3 -m venv own", checkout)
+    (install,) = commands("docs/kubectl.md", "pip install")
+    bash(f"own/bin/{install}", checkout)
+    bash("own/bin/kubectl-sluice status --help | grep -q all-namespaces && own/bin/sluice --version", checkout)
 
 
 def processes_in(folder: Path) -> list[str]:
