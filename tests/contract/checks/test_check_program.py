@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable
 
 import boto3
+import page_blocks
 import pytest
+import yaml
 from conftest_checks import REGION, Checked
 
 from sluice_consumer.config import configuration
@@ -27,6 +30,15 @@ def test_a_check_that_finds_nothing_ends_with_0(consumer: Checked, tables: Calla
     assert done.stderr == ""
     assert consumer.last_words == {"reason": "Checked", "message": "a consumer can start"}
     assert tables() == before
+
+
+def test_the_check_of_the_page_for_the_awslabs_connector(consumer: Checked) -> None:
+    """Its dry run (docs/migrate/awslabs.md), word by word, with a start at a time as its manifest has it."""
+    consumer.written["start"] = yaml.safe_load(page_blocks.beginning("docs/migrate/awslabs.md", "apiVersion:"))["spec"]["start"]
+    python, *words, check = shlex.split(page_blocks.beginning("docs/migrate/awslabs.md", "python -m sluice_consumer"))
+    assert (python, words, check) == ("python", ["-m", "sluice_consumer", "--config", consumer.path.name], "--check")
+    done = consumer.program(*SURE)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 WRONG: dict[str, tuple[dict[str, object], str]] = {
