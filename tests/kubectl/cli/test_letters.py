@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
+import shlex
 from dataclasses import replace
 from typing import Any
 
 import boto3
+import page_blocks
 import pytest
 from scene import Elsewhere, Scene
 
@@ -56,6 +58,25 @@ def test_list_has_the_letters_of_the_consumer_alone(stored: tuple[Scene, list[st
     assert answer.exit_code == 0, answer.told
     assert [one["name"] for one in json.loads(answer.said)["letters"]] == [LETTER.path]
     assert "1 dead letter\n" in scene.run("dead-letters", "list", "orders", *endpoints).said
+
+
+def test_the_commands_of_the_page_are_those(stored: tuple[Scene, list[str]]) -> None:
+    """docs/kubectl.md, "dead-letters", word by word: list, show with a name of it, and redrive up to the pod that it wants to copy."""
+    scene, endpoints = stored
+    lines = page_blocks.beginning("docs/kubectl.md", "kubectl sluice dead-letters").splitlines()
+    listing, showing, redriving = (shlex.split(line, comments=True)[2:] for line in lines)
+    name = json.loads(scene.run(*listing, "-o", "json", *endpoints).said)["letters"][0]["name"]
+    assert scene.run(*[name if word == "NAME" else word for word in showing], *endpoints[:2]).exit_code == 0
+    assert redriving[3:] == ["[NAME", "…]"]
+    asked: list[tuple[str, str]] = []
+
+    def gone(kind: str, _namespace: str, pod: str) -> None:
+        asked.append((kind, pod))
+        if kind == "Pod":
+            raise Unavailable("connection refused")
+
+    assert scene.run(*redriving[:3], name, cluster=Elsewhere(scene.cluster, get=gone)).exit_code == 1
+    assert ("Pod", POD) in asked
 
 
 def test_show_has_record_and_exception(stored: tuple[Scene, list[str]]) -> None:
