@@ -114,7 +114,11 @@ def run(path: Path, **options: Any) -> None:
 
 @main.command()
 @click.argument("entrypoint", metavar="MODULE:FUNCTION")
-@click.option("--file", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="feed its lines, and those that are appended; default: those of standard input")
+@click.option(
+    "--file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="feed its lines, and those that are appended; default: those of standard input",
+)
 @click.option("--arg", "args", multiple=True, metavar="NAME=VALUE", help="of info.args; several times; JSON, or text")
 @click.option("--shards", type=click.IntRange(1, 50), default=2, show_default=True, help="of the stream")
 @click.option("--interval", type=click.FloatRange(min=0), default=1.0, show_default=True, help="seconds from batch to batch")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sluice_lab.pictures import svg
-from sluice_lab.pictures.panels import COLUMN, LINE, Panel
+from sluice_lab.pictures.panels import COLUMN, LINE, DrawnPanel
 from sluice_lab.pictures.units import written
 
 INK, FAINT, FRAME = "#222", "#777", "#d0d4da"
@@ -27,10 +27,10 @@ class Series:
     column: str = ""
 
 
-Answer = Callable[[Panel], Sequence[Series]]
+Answer = Callable[[DrawnPanel], Sequence[Series]]
 
 
-def picture(found: Sequence[Panel], answer: Answer) -> str:
+def picture(found: Sequence[DrawnPanel], answer: Answer) -> str:
     """A whole dashboard; `answer` gives the series of a panel.
 
     Raises:
@@ -41,7 +41,7 @@ def picture(found: Sequence[Panel], answer: Answer) -> str:
     return svg.document(24 * COLUMN, height + LINE // 2, shapes)
 
 
-def _panel(panel: Panel, answer: Answer) -> list[str]:
+def _panel(panel: DrawnPanel, answer: Answer) -> list[str]:
     if panel.kind == "row":
         return [svg.text(panel.x + 6, panel.y + 20, panel.title, INK)]
     series = answer(panel)
@@ -54,13 +54,13 @@ def _panel(panel: Panel, answer: Answer) -> list[str]:
     return [frame, inside, svg.text(panel.x + 12, panel.y + 21, panel.title, INK), *KINDS[panel.kind](panel, series)]
 
 
-def _stat(panel: Panel, series: Sequence[Series]) -> list[str]:
+def _stat(panel: DrawnPanel, series: Sequence[Series]) -> list[str]:
     last = next(each.points[-1][1] for each in series if each.points)
     middle = panel.x + panel.width / 2
     return [f"<g font-size='26'>{svg.text(middle, panel.y + panel.height / 2 + 16, written(last, panel.unit), INK, 'middle')}</g>"]
 
 
-def _curves(panel: Panel, series: Sequence[Series]) -> list[str]:
+def _curves(panel: DrawnPanel, series: Sequence[Series]) -> list[str]:
     points = [point for each in series for point in each.points]
     first, last = min(at for at, _ in points), max(at for at, _ in points)
     top = max(value for _, value in points) or 1.0
@@ -76,7 +76,7 @@ def _curves(panel: Panel, series: Sequence[Series]) -> list[str]:
     return [*grid, *lines, *_legend(panel, colours)]
 
 
-def _level(panel: Panel, value: float, x0: float, x1: float, y: float) -> list[str]:
+def _level(panel: DrawnPanel, value: float, x0: float, x1: float, y: float) -> list[str]:
     return [svg.line((x0, y), (x1, y), "#e6e8eb"), svg.text(x0 - 6, y + 4, written(value, panel.unit), FAINT, "end")]
 
 
@@ -84,7 +84,7 @@ def _line(points: Sequence[tuple[float, float]], colour: str) -> str:
     return f"<polyline points='{' '.join(f'{x:.1f},{y:.1f}' for x, y in points)}' fill='none' stroke='{colour}' stroke-width='1.5'/>"
 
 
-def _legend(panel: Panel, colours: Mapping[str, str]) -> list[str]:
+def _legend(panel: DrawnPanel, colours: Mapping[str, str]) -> list[str]:
     shapes, x, y = [], panel.x + 14.0, panel.y + panel.height - 16
     for name, colour in colours.items():
         width = 24 + 6.2 * len(name)
@@ -95,7 +95,7 @@ def _legend(panel: Panel, colours: Mapping[str, str]) -> list[str]:
     return shapes
 
 
-def _table(panel: Panel, series: Sequence[Series]) -> list[str]:
+def _table(panel: DrawnPanel, series: Sequence[Series]) -> list[str]:
     cells = {(each.name, each.column): each.points[-1][1] for each in series if each.points}
     names = list(dict.fromkeys(name for name, _ in cells))
     places = [panel.x + 12 + (panel.width - 24) * n / (len(panel.targets) + 1) for n in range(len(panel.targets) + 1)]
@@ -108,4 +108,4 @@ def _table(panel: Panel, series: Sequence[Series]) -> list[str]:
     return shapes
 
 
-KINDS: Mapping[str, Callable[[Panel, Sequence[Series]], list[str]]] = {"stat": _stat, "timeseries": _curves, "table": _table}
+KINDS: Mapping[str, Callable[[DrawnPanel, Sequence[Series]], list[str]]] = {"stat": _stat, "timeseries": _curves, "table": _table}

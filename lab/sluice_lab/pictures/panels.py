@@ -11,7 +11,7 @@ COLUMN, LINE = 50, 30
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class PanelQuery:
     """A query.
 
     Attributes:
@@ -25,7 +25,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class DrawnPanel:
     """Place and size are pixels; `kind` is row, stat, table or timeseries."""
 
     kind: str
@@ -35,10 +35,10 @@ class Panel:
     y: int
     width: int
     height: int
-    targets: tuple[Target, ...]
+    targets: tuple[PanelQuery, ...]
 
 
-def panels(board: Mapping[str, Any]) -> tuple[Panel, ...]:
+def panels(board: Mapping[str, Any]) -> tuple[DrawnPanel, ...]:
     """All panels of a dashboard, rows included, in the order of the JSON."""
     return tuple(_panel(one) for one in board["panels"])
 
@@ -50,13 +50,13 @@ def legend(template: str, labels: Mapping[str, str]) -> str:
     return parts[0] + "".join(filled)
 
 
-def _panel(one: Mapping[str, Any]) -> Panel:
+def _panel(one: Mapping[str, Any]) -> DrawnPanel:
     at = one["gridPos"]
     unit = one.get("fieldConfig", {}).get("defaults", {}).get("unit", "short")
     renamed, units = _columns(one), _units(one)
     named = [(each["expr"], renamed.get(f"Value #{each['refId']}", each.get("legendFormat", ""))) for each in one.get("targets", ())]
-    targets = tuple(Target(expr, title, units.get(title, unit)) for expr, title in named)
-    return Panel(one["type"], one["title"], unit, at["x"] * COLUMN, at["y"] * LINE, at["w"] * COLUMN, at["h"] * LINE, targets)
+    targets = tuple(PanelQuery(expr, title, units.get(title, unit)) for expr, title in named)
+    return DrawnPanel(one["type"], one["title"], unit, at["x"] * COLUMN, at["y"] * LINE, at["w"] * COLUMN, at["h"] * LINE, targets)
 
 
 def _columns(one: Mapping[str, Any]) -> Mapping[str, str]:

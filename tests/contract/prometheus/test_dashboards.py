@@ -23,7 +23,7 @@ from sluice_lab.errors import LabError
 from sluice_lab.machine import processes, prometheus
 from sluice_lab.machine.listening import LOOPBACK, free_port
 from sluice_lab.pictures.drawing import Series, picture
-from sluice_lab.pictures.panels import Panel, legend, panels
+from sluice_lab.pictures.panels import DrawnPanel, legend, panels
 
 Json = dict[str, Any]
 
@@ -165,7 +165,7 @@ def test_a_dashboard_is_drawn_from_prometheus_answers(answers: Answers, path: Pa
         (Path(folder) / f"{path.stem}.svg").write_text(drawn)
 
 
-def history(answers: Answers, panel: Panel, chosen: dict[str, str]) -> list[Series]:
+def history(answers: Answers, panel: DrawnPanel, chosen: dict[str, str]) -> list[Series]:
     """The series of a panel over the last seconds; values that are no number are left out."""
     end = time.time()
     found = []

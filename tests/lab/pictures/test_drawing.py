@@ -7,10 +7,10 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from sluice_lab.pictures.drawing import Series, picture
-from sluice_lab.pictures.panels import Panel, Target
+from sluice_lab.pictures.panels import DrawnPanel, PanelQuery
 
-STAT = Panel("stat", "Behind", "s", 0, 0, 200, 120, ())
-CURVES = Panel("timeseries", "Records <a second>", "short", 200, 0, 400, 240, ())
+STAT = DrawnPanel("stat", "Behind", "s", 0, 0, 200, 120, ())
+CURVES = DrawnPanel("timeseries", "Records <a second>", "short", 200, 0, 400, 240, ())
 RISING = (Series("orders", ((0, 0), (60, 90))),)
 
 
@@ -38,12 +38,12 @@ def test_a_panel_without_data_is_refused() -> None:
 def test_a_kind_that_cannot_be_drawn_is_named() -> None:
     """A heat map is one."""
     with pytest.raises(ValueError, match="Waits: a panel of kind heatmap"):
-        picture((Panel("heatmap", "Waits", "short", 0, 0, 9, 9, ()),), lambda _: RISING)
+        picture((DrawnPanel("heatmap", "Waits", "short", 0, 0, 9, 9, ()),), lambda _: RISING)
 
 
 def test_a_table_has_a_row_for_each_name_and_units_of_its_columns() -> None:
     """A cell without a value stays empty."""
-    table = Panel("table", "Each consumer", "short", 0, 0, 900, 270, (Target("a", "behind", "s"), Target("b", "ready", "bool_yes_no")))
+    table = DrawnPanel("table", "Each consumer", "short", 0, 0, 900, 270, (PanelQuery("a", "behind", "s"), PanelQuery("b", "ready", "bool_yes_no")))
     cells = (
         Series("default/orders", ((0, 90),), "behind"),
         Series("default/orders", ((0, 1),), "ready"),

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from sluice_lab import places
-from sluice_lab.pictures.panels import Panel, legend, panels
+from sluice_lab.pictures.panels import DrawnPanel, legend, panels
 from sluice_lab.pictures.units import written
 
 FILES = sorted((places.REPO / "charts" / "sluice" / "files" / "dashboards").glob("*.json"))
 
 
-def apart(one: Panel, other: Panel) -> bool:
+def apart(one: DrawnPanel, other: DrawnPanel) -> bool:
     """Whether two panels share no pixel."""
     beside = one.x + one.width <= other.x or other.x + other.width <= one.x
     return beside or one.y + one.height <= other.y or other.y + other.height <= one.y
