@@ -36,7 +36,7 @@ def test_no_panel_covers_another(path: Path) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_picture_in_the_documents_has_every_panel(path: Path) -> None:
     """A picture is made anew when its dashboard gets another panel (docs/monitoring.md says how)."""
-    drawn = (places.REPO / "docs" / "pictures" / f"{path.stem}.svg").read_text(encoding="utf-8")
+    drawn = (places.REPO / "docs" / "pictures" / "dashboards" / f"{path.stem}.svg").read_text(encoding="utf-8")
     assert [panel.title for panel in panels(json.loads(path.read_text(encoding="utf-8"))) if f">{escape(panel.title)}<" not in drawn] == []
 
 
