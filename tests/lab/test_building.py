@@ -87,31 +87,30 @@ def test_a_program_that_is_not_there_is_named() -> None:
 
 def test_a_log_shows_that_a_step_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     """A line once it is long, one more for each progress, and none without news."""
-    log = _ToldOf("2 of 3 packages")
+    log = _ToldOf("1 of 3 packages", "2 of 3 packages")
     monkeypatch.setattr(steps, "console", Console(file=log, width=200))
     monkeypatch.setattr(steps, "QUIET_SECONDS", 0.001)
     monkeypatch.setattr(steps, "AGAIN_SECONDS", 0.001)
     with steps.step("Kubernetes' programs") as current:
         current.progress = "1 of 3 packages"
-        log.first.wait(10)
+        assert log.told["1 of 3 packages"].wait(10)
         current.progress = "2 of 3 packages"
-        assert log.told.wait(10)
+        assert log.told["2 of 3 packages"].wait(10)
     shown = [line for line in log.getvalue().splitlines() if "packages" in line]
     assert [line.split("  ")[1] for line in shown] == ["1 of 3 packages", "2 of 3 packages"]
 
 
 class _ToldOf(io.StringIO):
-    """A log that knows when it was first written to, and when something was written."""
+    """A log that knows which texts were written to it, of those that are awaited."""
 
-    def __init__(self, awaited: str) -> None:
+    def __init__(self, *awaited: str) -> None:
         super().__init__()
-        self.awaited, self.first, self.told = awaited, threading.Event(), threading.Event()
+        self.told = {text: threading.Event() for text in awaited}
 
     def write(self, text: str, /) -> int:
-        """Also sets the events."""
+        """Also sets the events of what stands in the log by now."""
         written = super().write(text)
-        if text.strip():
-            self.first.set()
-        if self.awaited in self.getvalue():
-            self.told.set()
+        for each, event in self.told.items():
+            if each in self.getvalue():
+                event.set()
         return written
