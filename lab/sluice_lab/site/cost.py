@@ -6,7 +6,6 @@ Pure but for `main`.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,11 +14,11 @@ from pathlib import Path
 from sluice_checkpoints.protocol.lease_keeper import BEATS_A_LEASE
 from sluice_consumer.batches.loop import PROBE_SECONDS
 from sluice_consumer.config import BatchConfig, Config
+from sluice_operator.generate import markdown
 from sluice_operator.generate.markdown import table
 
 MONTH = 30 * 24 * 3600  # seconds
 CALLS_A_SHARD = 5  # GetRecords a second and shard, for all consumers that poll it: Kinesis' quota
-PART = re.compile(r"(?s)(<!-- generated: (\w+) -->\n).*?(<!-- end -->)")
 
 
 @dataclass(frozen=True)
@@ -127,7 +126,7 @@ PARTS = {"formulas": formulas, "examples": examples}
 
 def filled(text: str) -> str:
     """The page with its tables as they are computed now."""
-    return PART.sub(lambda match: f"{match[1]}{PARTS[match[2]]()}\n{match[3]}", text)
+    return markdown.filled(text, PARTS)
 
 
 if __name__ == "__main__":

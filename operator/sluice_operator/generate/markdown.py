@@ -1,8 +1,11 @@
-"""Tables in Markdown."""
+"""Tables in Markdown, and the generated parts of a page."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+PART = re.compile(r"(?s)(<!-- generated: (\w+) -->\n).*?(<!-- end -->)")
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str | None]]) -> str:
@@ -10,3 +13,8 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str | None]]) -> str:
     head = list(head)
     lines = [head, ["---"] * len(head), *([" ".join((cell or "").split()) for cell in row] for row in rows)]
     return "\n".join("|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|" for cells in lines)
+
+
+def filled(text: str, parts: Mapping[str, Callable[[], str]]) -> str:
+    """A page with each of its generated parts as the code has it now."""
+    return PART.sub(lambda match: f"{match[1]}{parts[match[2]]()}\n{match[3]}", text)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import re
 import sys
 import textwrap
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client import Counter
 
-from sluice_operator.generate import runbooks
+from sluice_operator.generate import markdown, runbooks
 from sluice_operator.generate.markdown import table
 from sluice_operator.plan.rules import RULES
 from sluice_operator.state.status import Phase
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 PACKAGE = "sluice_operator."
-PART = re.compile(r"(?s)(<!-- generated: (\w+) -->\n).*?(<!-- end -->)")
 
 
 def phases(rule: Callable[..., Any]) -> list[Phase]:
@@ -108,7 +106,7 @@ PARTS = {"rules": rules, "metrics": metrics, "symptoms": runbooks.symptoms, "fai
 
 def filled(text: str) -> str:
     """The text with every generated part as the code has it now."""
-    return PART.sub(lambda match: f"{match[1]}{PARTS[match[2]]()}\n{match[3]}", text)
+    return markdown.filled(text, PARTS)
 
 
 def main(files: list[str]) -> None:

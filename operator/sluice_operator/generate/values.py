@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from sluice_operator.generate.markdown import table
-from sluice_operator.generate.reference import PART
+from sluice_operator.generate.markdown import PART, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

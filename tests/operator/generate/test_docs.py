@@ -9,7 +9,7 @@ import pytest
 
 from sluice_operator.election import thread
 from sluice_operator.election.candidate import ElectionTimings
-from sluice_operator.generate import reference
+from sluice_operator.generate import markdown, reference
 from sluice_operator.observe.parse import EXITS, STUCK
 from sluice_operator.plan.advice import FAILURES, OTHERS, WORDS, advised
 from sluice_operator.plan.conditions import LONGEST, VERDICTS
@@ -40,7 +40,7 @@ def test_generated_parts_are_what_the_code_says() -> None:
     """Else: `make generate`."""
     for name, text in PAGES.items():
         assert reference.filled(text) == text, name
-    parts = [part for text in PAGES.values() for _, part, _ in reference.PART.findall(text)]
+    parts = [part for text in PAGES.values() for _, part, _ in markdown.PART.findall(text)]
     assert sorted(parts) == sorted(reference.PARTS)
 
 

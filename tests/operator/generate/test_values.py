@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sluice_operator.generate.reference import PART
+from sluice_operator.generate.markdown import PART
 from sluice_operator.generate.values import Value, filled, rendered, values
 
 CHART = Path(__file__).parents[3] / "charts" / "sluice"
