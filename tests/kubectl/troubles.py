@@ -58,6 +58,15 @@ def until(world: SimulatedCluster, reason: str, condition: str = "Stalled", seco
     return world
 
 
+def beset(reason: str, spec: dict[str, Any], **habits: Any) -> SimulatedCluster:
+    """A consumer is applied to a cluster with these habits, and gets no further than this reason."""
+    world = SimulatedCluster()
+    for name, value in habits.items():
+        setattr(world.habits, name, value)
+    world.apply(spec)
+    return until(world, reason)
+
+
 def ended(code: int, reason: str, message: str, spec: dict[str, object] = SPEC) -> SimulatedCluster:
     """A driver worked, then ended with these last words."""
     world = started(dict(spec))
@@ -96,36 +105,25 @@ def spec_invalid() -> SimulatedCluster:
 @trouble
 def api_refused() -> SimulatedCluster:
     """The namespace has no service account for drivers."""
-    world = SimulatedCluster()
-    world.habits.no_account = True
-    world.apply(SPEC)
-    return until(world, "ApiRefused")
+    return beset("ApiRefused", SPEC, no_account=True)
 
 
 @trouble
 def image() -> SimulatedCluster:
     """A registry does not have the image."""
-    world = SimulatedCluster()
-    world.apply({**DEADLINE, "pipeline": {**SPEC["pipeline"], "image": "missing"}})
-    return until(world, "ImagePullBackOff")
+    return beset("ImagePullBackOff", {**DEADLINE, "pipeline": {**SPEC["pipeline"], "image": "missing"}})
 
 
 @trouble
 def pending() -> SimulatedCluster:
     """No node has room for executors."""
-    world = SimulatedCluster()
-    world.habits.executors = "pending"
-    world.apply(DEADLINE)
-    return until(world, "Unschedulable")
+    return beset("Unschedulable", DEADLINE, executors="pending")
 
 
 @trouble
 def no_executors() -> SimulatedCluster:
     """Spark's requests for executors are refused."""
-    world = SimulatedCluster()
-    world.habits.executors = "refused"
-    world.apply(DEADLINE)
-    return until(world, "ExecutorsPending")
+    return beset("ExecutorsPending", DEADLINE, executors="refused")
 
 
 @trouble
@@ -215,19 +213,13 @@ def node_lost() -> SimulatedCluster:
 @trouble
 def migration_failed() -> SimulatedCluster:
     """A row of the source table cannot be read."""
-    world = SimulatedCluster()
-    world.habits.source = "bad"
-    world.apply(MIGRATING)
-    return until(world, "MigrationFailed")
+    return beset("MigrationFailed", MIGRATING, source="bad")
 
 
 @trouble
 def source_active() -> SimulatedCluster:
     """The old consumer still writes."""
-    world = SimulatedCluster()
-    world.habits.source = "active"
-    world.apply({**MIGRATING, "progressDeadlineSeconds": 60})
-    return until(world, "SourceActive")
+    return beset("SourceActive", {**MIGRATING, "progressDeadlineSeconds": 60}, source="active")
 
 
 def warned(warning: str) -> SimulatedCluster:
