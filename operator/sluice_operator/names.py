@@ -4,6 +4,11 @@ from __future__ import annotations
 
 GROUP = "sluice.dev"
 FINALIZER = f"{GROUP}/operator"
+CONFIG = f"{GROUP}/config"
+EXECUTOR_TEMPLATE = f"{GROUP}/executor-template"
+"""Annotations of a driver's pod that are files in it."""
+ARGO = {"argocd.argoproj.io/ignore-restart-policy": "true"}
+"""The annotation that has Argo CD ignore the restart policy of a pod."""
 
 
 def camel(name: str) -> str:

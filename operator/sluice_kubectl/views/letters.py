@@ -8,15 +8,14 @@ from typing import Any
 
 from sluice_kubectl.views.actions import NotOffered
 from sluice_operator.cluster.port import CONSUMER_KIND
-from sluice_operator.names import GROUP
+from sluice_operator.names import ARGO, CONFIG, EXECUTOR_TEMPLATE, GROUP
 
 Json = dict[str, Any]
 ROLE = "redrive"
 PROBES = ("ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle")
 PLACED = ("nodeName", "ephemeralContainers", "hostname", "subdomain", "priority", "preemptionPolicy")
 """What the cluster gave the driver's pod, and would refuse or misread in another one."""
-NOTES = (f"{GROUP}/config", f"{GROUP}/executor-template")  # files of the driver, as the operator's manifests have them
-ARGO = {"argocd.argoproj.io/ignore-restart-policy": "true"}
+NOTES = (CONFIG, EXECUTOR_TEMPLATE)
 S3A = "spark.hadoop.fs.s3a.endpoint"
 OTHERS = {
     "sqs": "they are messages of the queue {place}; next: aws sqs receive-message --queue-url {place}",

@@ -10,7 +10,6 @@ import json
 from typing import TYPE_CHECKING
 
 from sluice_operator.apply.pod_parts import (
-    ARGO,
     CONTAINER_SECURITY,
     SCRATCH_MOUNTS,
     SCRATCH_VOLUMES,
@@ -23,6 +22,7 @@ from sluice_operator.apply.pod_parts import (
     pod_spec,
 )
 from sluice_operator.apply.spark_settings import executor_account, grace_seconds, spark_settings
+from sluice_operator.names import ARGO, CONFIG, EXECUTOR_TEMPLATE
 from sluice_operator.observe.parse import ATTEMPT, SPEC_HASH, TARGET
 from sluice_operator.spec.changes import DesiredSpec, table_name
 from sluice_operator.spec.pod_template import lay_under
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sluice_operator.state.objects import Resource
     from sluice_operator.state.status import DriverStatus
 
-FILES = {"config.json": "sluice.dev/config", "executor.yaml": "sluice.dev/executor-template"}
+FILES = {"config.json": CONFIG, "executor.yaml": EXECUTOR_TEMPLATE}
 FIELDS = {
     "SLUICE_POD_NAME": "metadata.name",
     "SLUICE_POD_NAMESPACE": "metadata.namespace",
@@ -47,12 +47,12 @@ def driver_pod(resource: Resource, wanted: DesiredSpec, driver: DriverStatus, se
     """The pod that `driver` (from the status) names."""
     spec = wanted.spec
     config = driver_config(resource, wanted, driver, settings)
-    notes = {"sluice.dev/config": json.dumps(config, sort_keys=True), TARGET: str(spec.replicas), SPEC_HASH: driver.spec_hash or ""}
+    notes = {CONFIG: json.dumps(config, sort_keys=True), TARGET: str(spec.replicas), SPEC_HASH: driver.spec_hash or ""}
     files = dict(FILES)
     if spec.executor.in_driver:
         del files["executor.yaml"]
     else:
-        notes["sluice.dev/executor-template"] = json.dumps(executor_template(resource, wanted, settings), sort_keys=True)
+        notes[EXECUTOR_TEMPLATE] = json.dumps(executor_template(resource, wanted, settings), sort_keys=True)
     container = {
         **container_part("driver", wanted, settings),
         "args": ["python", "-m", "sluice_consumer", "--config", "/etc/sluice/config.json"],

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice_operator.apply.pod_parts import ARGO, SCRATCH_MOUNTS, SCRATCH_VOLUMES, TERMINATION_ENV, Json, container_part, labels, metadata, pod_spec
+from sluice_operator.apply.pod_parts import SCRATCH_MOUNTS, SCRATCH_VOLUMES, TERMINATION_ENV, Json, container_part, labels, metadata, pod_spec
 from sluice_operator.apply.spark_settings import idle_account
+from sluice_operator.names import ARGO
 from sluice_operator.observe.parse import SPEC_HASH
 from sluice_operator.spec.changes import DesiredSpec, table_name
 from sluice_operator.spec.pod_template import lay_under

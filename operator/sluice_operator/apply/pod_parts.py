@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sluice_operator.cluster.port import CONSUMER_KIND
+from sluice_operator.names import ARGO
 from sluice_operator.observe.parse import CONSUMER, ROLE
 from sluice_operator.spec.pod_template import SCRATCH
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-ARGO = {"argocd.argoproj.io/ignore-restart-policy": "true"}
 POD_SECURITY = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 CONTAINER_SECURITY = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True}
 SCRATCH_MOUNTS = [{"name": name, "mountPath": path} for name, path in SCRATCH.items()]
