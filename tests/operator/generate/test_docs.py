@@ -68,7 +68,7 @@ def test_every_phase_and_every_condition_has_its_line() -> None:
 def test_every_annotation_has_its_line() -> None:
     """Labels are in docs/interfaces.md."""
     labels = {"consumer", "role", "attempt", "migration", "class"}
-    used = {name for name in re.findall(r"sluice\.dev/([a-z-]+)", SOURCES) if name not in {*labels, "operator", "v"}}
+    used = {name for name in re.findall(r"(?:sluice\.dev|\{GROUP\})/([a-z-]+)", SOURCES) if name not in {*labels, "operator", "v"}}
     assert {name.removeprefix("sluice.dev/") for name in firsts("Annotations")} == used
 
 
