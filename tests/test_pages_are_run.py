@@ -13,7 +13,7 @@ import page_blocks
 import pytest
 from page_blocks import ROOT
 
-INDEX = "docs/how-to/index.md"
+INDEX, RUNBOOKS = "docs/how-to/index.md", "docs/runbooks.md"
 CODE = {"python", "sh", "console", "dockerfile", ""}
 LINK = re.compile(r"\]\(([^)#]+\.md)")
 
@@ -148,15 +148,30 @@ PLACES["docs/kubectl.md"] = {
     "kubectl sluice dead-letters": Run("tests/kubectl/cli/test_letters.py::test_the_commands_of_the_page_are_those"),
     "$ kubectl sluice ": Run("tests/kubectl/test_screens.py::test_a_screen_of_a_page_is_what_the_program_prints"),
 }
+SCREEN = Run("tests/kubectl/test_screens.py::test_a_screen_of_a_page_is_what_the_program_prints")
+PLACES[RUNBOOKS] = {
+    "kubectl get kc": Like("an overview; each command has its screen below", "tests/kubectl/test_screens.py::test_every_trouble_is_shown"),
+    "$ kubectl get kc": SCREEN,
+    "$ kubectl sluice ": SCREEN,
+    "kubectl annotate kc": Like(
+        "no record of the lab is lost so", "tests/operator/apply/test_manifests.py::test_an_accepted_loss_is_told_to_the_next_driver"
+    ),
+    "┃ check": Like("a screen of one day", "tests/contract/checks/test_check_services.py::test_a_host_at_which_nobody_listens"),
+    "kubectl get pod": Run(f"{EKS}::test_a_drivers_configuration_can_be_had_for_a_check"),
+    "26/11/24": Like(
+        "the end of one log",
+        "tests/contract/spark/test_last_words.py::test_a_driver_whose_task_raised_ends_with_the_users_own_exception_and_not_with_sparks",
+    ),
+}
 MANY = {"$ kubectl sluice "}  # begins each screen
 
 
 def pages() -> list[str]:
-    """Those that the list of tasks leads to, the procedures of a migration, and the page of a person's program."""
+    """Those that the list of tasks leads to, the procedures of a migration, the page of a person's program, and the runbooks."""
     folder = (ROOT / INDEX).parent
     linked = {str((folder / link).resolve().relative_to(ROOT)) for link in LINK.findall((ROOT / INDEX).read_text())}
     procedures = {str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "migrate").glob("*.md")}
-    return sorted(linked | procedures | {INDEX, "docs/kubectl.md"})
+    return sorted(linked | procedures | {INDEX, "docs/kubectl.md", RUNBOOKS})
 
 
 @pytest.mark.parametrize("page", pages())

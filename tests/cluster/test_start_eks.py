@@ -28,7 +28,7 @@ from sluice_lab.scenario.topology import Stream
 
 pytestmark = pytest.mark.cluster
 
-PAGE = "docs/start/eks.md"
+PAGE, RUNBOOKS = "docs/start/eks.md", "docs/runbooks.md"
 HERE = "default"  # the page's namespace
 RECORD = b"a first record"
 
@@ -42,9 +42,12 @@ class Reader:
     folder: Path
 
     def types(self, block: str, more: str = "") -> str:
-        """The block that begins so, typed into bash with the reader's own registry; returns what it printed."""
+        """The block of the page that begins so, with the reader's own registry, and more options for Helm; returns what it printed."""
         text = page_blocks.beginning(PAGE, block).replace("registry.example", self.published.registry.name).replace("0.1.0", VERSION)
-        text = re.sub(r"(?m)^helm install .*\\$", lambda line: f"{line[0][:-1]} --plain-http {more} \\", text)
+        return self.bash(re.sub(r"(?m)^helm install .*\\$", lambda line: f"{line[0][:-1]} --plain-http {more} \\", text))
+
+    def bash(self, text: str) -> str:
+        """Commands for this cluster."""
         programs = tools.path(self.bench.cluster.work)
         return run("bash", "-euc", text, cwd=self.folder, env={"KUBECONFIG": str(self.bench.cluster.kubeconfig), "PATH": programs}, seconds=480)
 
@@ -64,11 +67,16 @@ def reader(bench: Bench, published: Published, tmp_path_factory: pytest.TempPath
         yield Reader(bench, published, folder)
 
 
+def credentials() -> list[dict[str, str]]:
+    """Of a container that asks emulators."""
+    return [{"name": name, "value": value} for name, value in environment.CREDENTIALS.items()]
+
+
 def local(manifest: dict[str, Any], bench: Bench) -> dict[str, Any]:
     """The page's consumer, which asks the emulators, with credentials that they take."""
     spec = manifest["spec"]
     spec["stream"] |= {"kinesisEndpoint": bench.aws.kinesis_endpoint, "dynamodbEndpoint": bench.aws.dynamodb_endpoint}
-    spec["pipeline"] |= {"env": [{"name": name, "value": value} for name, value in environment.CREDENTIALS.items()]}
+    spec["pipeline"] |= {"env": credentials()}
     return manifest
 
 
@@ -99,6 +107,20 @@ def test_the_consumer_gets_ready_within_the_time_of_the_page_and_prints_rows(rea
     assert {each["image"] for spec in pods.values() for each in spec["containers"]} == {f"{reader.published.registry.name}/sluice-consumer:{VERSION}"}
     log = (f"--namespace={HERE}", "logs", "--selector=sluice.dev/role=driver", "--tail=-1")
     reader.bench.until("the record in the driver's log", lambda: RECORD.decode() in reader.bench.cluster.kubectl(*log))
+
+
+def test_a_drivers_configuration_can_be_had_for_a_check(reader: Reader) -> None:
+    """docs/runbooks.md, "The check": its two commands and its Job, with the name of the driver and the image that are here."""
+    driver = next(each["metadata"]["name"] for each in items(reader.bench, HERE, "pods") if each["metadata"]["labels"]["sluice.dev/role"] == "driver")
+    reader.bash(page_blocks.beginning(RUNBOOKS, "kubectl get pod orders-driver-7").replace("orders-driver-7", driver))
+    job = yaml.safe_load(page_blocks.beginning(RUNBOOKS, "apiVersion: batch/v1"))
+    job["spec"]["template"]["spec"]["containers"][0] |= {"image": f"{reader.published.registry.name}/sluice-consumer:{VERSION}", "env": credentials()}
+    reader.saves("job.yaml", job)
+    said = reader.bash(
+        "kubectl apply -f job.yaml && kubectl wait --for=condition=Complete job/orders-check --timeout=3m && kubectl logs job/orders-check"
+    )
+    assert "entrypoint" in said
+    reader.bash("kubectl delete job/orders-check configmap/orders-check")
 
 
 def test_all_of_it_goes_but_the_table_and_the_crd(reader: Reader) -> None:

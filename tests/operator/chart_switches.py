@@ -104,7 +104,7 @@ SWITCHES: dict[str, Json] = {
             "enabled": True,
             "labels": {"release": "prometheus"},
             "annotations": {"a": "b"},
-            "runbookUrl": "https://example.com/sluice/",
+            "runbookUrl": "https://example.com/sluice/runbooks.html",
             "lagSeconds": 60,
             "alertLabels": {"team": "data"},
             "disabled": ["SluiceConsumerNotReady"],

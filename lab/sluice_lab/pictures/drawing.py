@@ -72,12 +72,18 @@ def _curves(panel: DrawnPanel, series: Sequence[Series]) -> list[str]:
 
     colours = svg.colours(each.name for each in series)
     grid = [shape for part in (0, 0.5, 1) for shape in _level(panel, top * part, x0, x1, y0 - (y0 - y1) * part)]
+    times = [_moment((last - first) * part, x0 + (x1 - x0) * part, y0) for part in (0, 0.5, 1)]
     lines = [_line([place(point) for point in each.points], colours[each.name]) for each in series if each.points]
-    return [*grid, *lines, *_legend(panel, colours)]
+    return [*grid, *times, *lines, *_legend(panel, colours)]
 
 
 def _level(panel: DrawnPanel, value: float, x0: float, x1: float, y: float) -> list[str]:
     return [svg.line((x0, y), (x1, y), "#e6e8eb"), svg.text(x0 - 6, y + 4, written(value, panel.unit), FAINT, "end")]
+
+
+def _moment(seconds: float, x: float, y: float) -> str:
+    """Time since the curves begin, below their axis."""
+    return svg.text(x, y + 13, written(seconds, "s"), FAINT, "middle")
 
 
 def _line(points: Sequence[tuple[float, float]], colour: str) -> str:

@@ -27,7 +27,7 @@ def one_consumer(one: ConsumerView, pods: Sequence[PodView], events: Sequence[Ev
     parts: list[RenderableType] = [Text.from_markup(head)]
     if said:
         parts.append(Text.from_markup(f"[{'red' if one.stalled else 'yellow'}]{said}[/]"))
-    parts += [Text(), Text("\n".join(_facts(one, now)))]
+    parts += [Text(), Text("\n".join(_facts(one, pods, now)))]
     for title, table in (
         ("Conditions", _conditions(one, now)),
         ("Pods", pod_table(pods, now)),
@@ -38,7 +38,7 @@ def one_consumer(one: ConsumerView, pods: Sequence[PodView], events: Sequence[Ev
     return Group(*parts)
 
 
-def _facts(one: ConsumerView, now: datetime) -> list[str]:
+def _facts(one: ConsumerView, pods: Sequence[PodView], now: datetime) -> list[str]:
     figures, driver = one.figures, one.driver
     facts = [f"stream     {one.stream} in {one.region}; table {one.table}"]
     if figures.reported:
@@ -61,7 +61,7 @@ def _facts(one: ConsumerView, now: datetime) -> list[str]:
     if one.migration:
         due = f"; next try at {one.next_migration:%H:%M:%S}Z" if one.next_migration else ""
         facts.append(f"migration  {one.migration}{due}")
-    if step := next_step(one):
+    if step := next_step(one, pods):
         facts.append(f"next       {step}")
     return facts
 

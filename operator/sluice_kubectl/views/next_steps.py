@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sluice_kubectl.views.consumer import ConsumerView
+from sluice_kubectl.views.objects import PodView
 
 BY_REASON = {
     "MigrationFailed": "retry",
@@ -14,9 +17,14 @@ BY_REASON = {
 FIRST = {"retry": "repair what the message names", "force": "only if the node is lost for good"}
 
 
-def next_step(one: ConsumerView) -> str | None:
-    """`retry orders: repair what the message names first`; None where nobody has to do anything."""
+def next_step(one: ConsumerView, pods: Sequence[PodView]) -> str | None:
+    """`retry orders: repair what the message names first`; None where nobody has to do anything.
+
+    A log is named only while the driver's pod is there.
+    """
     command = "resume" if one.paused or one.suspended else BY_REASON.get(one.reason)  # the status may not know of the spec yet
     if command is None or one.deleting:
         return None
+    if command == "logs" and not any(pod.role == "driver" for pod in pods):
+        command = "events"
     return f"{command} {one.name}" + (f" ({FIRST[command]})" if command in FIRST else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,11 @@ from sluice_kubectl.cli.group import SOURCES
 from sluice_kubectl.views.actions import ACTIONS, late_driver
 from sluice_kubectl.views.consumer import consumer
 from sluice_kubectl.views.next_steps import BY_REASON, next_step
+from sluice_kubectl.views.objects import PodView
 
 CASES = sorted({path.stem for folder in ("testdata", "actions/testdata") for path in (DATA / folder).glob("*.yaml")})
-NAMED = [case for case in CASES if next_step(consumer(resource(case)))]
+NAMED = [case for case in CASES if next_step(consumer(resource(case)), ())]
+ROLES = ("executor", "driver")
 RUNBOOKS = (Path(__file__).parents[3] / "docs" / "runbooks.md").read_text()
 
 
@@ -33,10 +36,20 @@ def test_who_works_or_is_deleted_has_no_next_step() -> None:
     assert {"migration_failed", "source_active", "driver_overdue", "paused", "suspended"} <= set(NAMED)
 
 
+def test_a_log_is_named_only_while_its_pod_is_there() -> None:
+    """Of a driver that failed; events stay."""
+    one = replace(consumer(resource("running")), reason="Failed")
+    pods = [
+        PodView("orders-1", "u", role, "Failed", ready=False, restarts=0, node="n", created=None, leaving=False, metrics_port=None) for role in ROLES
+    ]
+    assert next_step(one, pods) == "logs orders"
+    assert next_step(one, [pod for pod in pods if pod.role != "driver"]) == "events orders"
+
+
 @pytest.mark.parametrize("case", NAMED)
 def test_a_step_that_is_named_is_offered(case: str) -> None:
     """In the very situation."""
     body = resource(case)
-    command = (next_step(consumer(body)) or "").split()[0]
+    command = (next_step(consumer(body), ()) or "").split()[0]
     offered = late_driver(body) if command == "force" else ACTIONS[command](body, "2026-11-25T12:00:00Z").patch
     assert offered

@@ -211,6 +211,7 @@ UNKNOWN: tuple[Json, ...] = (
     {"topologySpreadConstraints": [{"maxSkew": 1}]},
     {"serviceMonitor": {"enable": True}},
     {"prometheusRule": {"runbookUrl": "docs"}},
+    {"prometheusRule": {"runbookUrl": "https://example.com/sluice/"}},
     {"prometheusRule": {"lagSeconds": 0}},
     {"grafanaDashboards": {"labels": {"grafana_dashboard": 1}}},
     {"hostUsers": "no"},

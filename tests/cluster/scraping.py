@@ -1,0 +1,189 @@
+"""The real Prometheus in the cluster, which scrapes what the chart's PodMonitors select and judges the chart's alerts.
+
+The program is Debian's. It finds pods by Kubernetes' API. A PodMonitor becomes a configuration as the documentation of the Prometheus operator says;
+that operator itself does not run here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from cluster_bench import Bench
+from operating import helm
+
+from sluice_lab.machine import processes, prometheus
+from sluice_lab.pictures.answers import Prometheus
+from sluice_lab.scenario.installing import OPERATOR_NAMESPACE
+
+Json = dict[str, Any]
+
+NAME, PORT, SECONDS = "prometheus", 9090, 2
+PROGRAM, CONFIG, DATA = "/opt/prometheus", "/etc/prometheus", "/data"
+KINDS = ("PodMonitor", "PrometheusRule")
+IN = f"--namespace={OPERATOR_NAMESPACE}"
+RUNBOOKS = "https://example.com/sluice/runbooks.html"
+INTERVAL = {"interval": f"{SECONDS}s", "scrapeTimeout": f"{SECONDS}s"}
+VALUES: Json = {
+    "podMonitor": {"enabled": True, **INTERVAL},
+    "driverMetrics": {"port": 9404, "podMonitor": {"enabled": True, **INTERVAL}},
+    "prometheusRule": {"enabled": True, "runbookUrl": RUNBOOKS},
+}
+
+
+@dataclass(frozen=True)
+class Scraper:
+    """The Prometheus in its pod, asked through the API server."""
+
+    bench: Bench
+
+    @property
+    def prometheus(self) -> Prometheus:
+        """Its API."""
+        return Prometheus(self._get)
+
+    def alerts(self, state: str = "firing") -> dict[str, Json]:
+        """Labels and annotations of the alerts in a state, by `name/consumer`, or the name where it is of none."""
+        found = [alert for alert in self.prometheus.ask("alerts")["alerts"] if alert["state"] == state]
+        return {_of(alert["labels"]): {**alert["labels"], **alert["annotations"]} for alert in found}
+
+    def healthy(self) -> bool:
+        """Both jobs have a target, and all targets are up."""
+        targets = self.prometheus.ask("targets", state="active")["activeTargets"]
+        return len({each["scrapePool"] for each in targets}) == 2 and all(each["health"] == "up" for each in targets)
+
+    def _get(self, path: str) -> str:
+        where = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/pods/{NAME}:{PORT}/proxy/api/v1/"
+        return self.bench.cluster.kubectl("get", "--raw", where + path)
+
+
+def _of(labels: Mapping[str, str]) -> str:
+    consumer = labels.get("name") or labels.get("sluice_dev_consumer")
+    return f"{labels['alertname']}/{consumer}" if consumer else labels["alertname"]
+
+
+@contextmanager
+def scraping(bench: Bench) -> Iterator[Scraper]:
+    """The chart with its monitors and alerts, and a Prometheus for them, while the block lasts."""
+    crds = [crd for crd in prometheus.operator_crds(bench.cluster.work) if crd["spec"]["names"]["kind"] in KINDS]  # type: ignore[index]  # JSON
+    assert len(crds) == len(KINDS)
+    names = [f"crd/{crd['metadata']['name']}" for crd in crds]  # type: ignore[index]  # JSON
+    for crd in crds:
+        _create(bench, crd)
+    helm(bench, **VALUES)
+    try:
+        yield _started(bench)
+    finally:
+        bench.cluster.kubectl(IN, "delete", f"pod/{NAME}", f"configmap/{NAME}", f"serviceaccount/{NAME}", "--ignore-not-found", "--grace-period=1")
+        bench.cluster.kubectl("delete", f"clusterrole/{NAME}", f"clusterrolebinding/{NAME}", "--ignore-not-found")
+        helm(bench)
+        bench.cluster.kubectl("delete", *names)
+
+
+def _started(bench: Bench) -> Scraper:
+    program = prometheus.program(bench.cluster.work, "prometheus")
+    processes.run("docker", "cp", program, f"{bench.cluster.node}:{PROGRAM}")
+    bench.apply_in(OPERATOR_NAMESPACE, *_rights(), _config(bench), _pod(_image(bench)))
+    bench.cluster.kubectl(IN, "wait", "--for=condition=Ready", f"pod/{NAME}", "--timeout=120s")
+    return Scraper(bench)
+
+
+def _create(bench: Bench, crd: Any) -> None:
+    """Server-side: a CRD is larger than the annotation of `kubectl apply` may be."""
+    path = bench.cluster.work / "tests" / "crd.json"
+    path.write_text(json.dumps(crd))
+    bench.cluster.kubectl("apply", "--server-side", "--force-conflicts", f"--filename={path}")
+    bench.cluster.kubectl("wait", "--for=condition=Established", f"crd/{crd['metadata']['name']}", "--timeout=60s")
+
+
+def _image(bench: Bench) -> str:
+    """The operator's: the program needs nothing but a C library."""
+    words = "--output=jsonpath={.items[0].spec.template.spec.containers[0].image}"
+    return bench.cluster.kubectl(IN, "get", "deployments", "--selector=app.kubernetes.io/name=sluice", words)
+
+
+def _config(bench: Bench) -> Json:
+    """From what the release has in the cluster."""
+
+    def found(kind: str) -> list[Json]:
+        items: list[Json] = json.loads(bench.cluster.kubectl(IN, "get", kind, "--output=json"))["items"]
+        return items
+
+    config = {
+        "global": {"evaluation_interval": f"{SECONDS}s"},
+        "rule_files": [f"{CONFIG}/rules.json"],
+        "scrape_configs": [scrape_config(monitor) for monitor in found("podmonitors")],
+    }
+    rules = {"groups": [group for rule in found("prometheusrules") for group in rule["spec"]["groups"]]}
+    data = {"config.json": json.dumps(config), "rules.json": json.dumps(rules)}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME}, "data": data}
+
+
+def scrape_config(monitor: Json) -> Json:
+    """Of a PodMonitor with one endpoint: https://prometheus-operator.dev/docs/api-reference/api/ says what its fields mean."""
+    metadata, spec = monitor["metadata"], monitor["spec"]
+    (endpoint,) = spec["podMetricsEndpoints"]
+    where = spec.get("namespaceSelector", {})
+    namespaces = [] if where.get("any") else where.get("matchNames", [metadata["namespace"]])
+    labels = spec["selector"]["matchLabels"]
+    kept = [_rule(f"__meta_kubernetes_pod_label_{_safe(key)}", action="keep", regex=re.escape(value)) for key, value in labels.items()]
+    named = {"namespace": "namespace", "pod": "pod_name", "container": "pod_container_name"}
+    return {
+        "job_name": f"podMonitor/{metadata['namespace']}/{metadata['name']}/0",
+        "honor_labels": endpoint.get("honorLabels", False),
+        "metrics_path": endpoint["path"],
+        "scrape_interval": endpoint["interval"],
+        "scrape_timeout": endpoint["scrapeTimeout"],
+        "kubernetes_sd_configs": [{"role": "pod"} | ({"namespaces": {"names": namespaces}} if namespaces else {})],
+        "relabel_configs": [
+            _rule("__meta_kubernetes_pod_phase", action="drop", regex="(Failed|Succeeded)"),
+            *kept,
+            _rule("__meta_kubernetes_pod_container_port_name", action="keep", regex=endpoint["port"]),
+            *(_rule(f"__meta_kubernetes_{source}", target_label=label) for label, source in named.items()),
+            *(_rule(f"__meta_kubernetes_pod_label_{_safe(key)}", target_label=_safe(key)) for key in spec.get("podTargetLabels", ())),
+        ],
+    }
+
+
+def _rule(source: str, **more: str) -> Json:
+    return {"source_labels": [source], **more}
+
+
+def _safe(label: str) -> str:
+    return re.sub(r"\W", "_", label)
+
+
+def _rights() -> list[Json]:
+    """Of a Prometheus that finds pods, and nothing else."""
+    rbac = "rbac.authorization.k8s.io"
+    subject = {"kind": "ServiceAccount", "name": NAME, "namespace": OPERATOR_NAMESPACE}
+    rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}
+    role = {"kind": "ClusterRole", "name": NAME, "apiGroup": rbac}
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": NAME}},
+        {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": NAME}, "rules": [rule]},
+        {"apiVersion": f"{rbac}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": NAME}, "roleRef": role, "subjects": [subject]},
+    ]
+
+
+def _pod(image: str) -> Json:
+    program = [PROGRAM, f"--config.file={CONFIG}/config.json", f"--storage.tsdb.path={DATA}", f"--web.listen-address=:{PORT}"]
+    mounts = {"program": PROGRAM, "config": CONFIG, "data": DATA}
+    container = {
+        "name": NAME,
+        "image": image,
+        "command": program,
+        "readinessProbe": {"httpGet": {"path": "/-/ready", "port": PORT}, "periodSeconds": 1},
+        "volumeMounts": [{"name": name, "mountPath": path} for name, path in mounts.items()],
+    }
+    volumes = [
+        {"name": "program", "hostPath": {"path": PROGRAM, "type": "File"}},
+        {"name": "config", "configMap": {"name": NAME}},
+        {"name": "data", "emptyDir": {}},
+    ]
+    spec = {"serviceAccountName": NAME, "containers": [container], "volumes": volumes, "terminationGracePeriodSeconds": 1}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": NAME}, "spec": spec}
