@@ -11,6 +11,7 @@ import pytest
 HERE = Path(__file__).parent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bench", ["bench", "migration_speed", "operator_scale"])
 def test_a_bench_can_be_imported(bench: str) -> None:
     """With all it imports; in a process of its own, for it changes no other test's modules."""

@@ -1,7 +1,7 @@
 """The real Prometheus in the cluster, which scrapes what the chart's PodMonitors select and judges the chart's alerts.
 
-The program is Debian's. It finds pods by Kubernetes' API. A PodMonitor becomes a configuration as the documentation of the Prometheus operator says;
-that operator itself does not run here.
+The program is Debian's. A PodMonitor becomes a configuration as the documentation of the Prometheus operator says; that operator itself does not
+run here.
 """
 
 from __future__ import annotations
@@ -13,9 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pod_discovery
 from cluster_bench import Bench
 from operating import helm
+from pod_discovery import META, safe
 
+from sluice_lab.errors import CommandFailedError
+from sluice_lab.machine import cluster as clusters
 from sluice_lab.machine import processes, prometheus
 from sluice_lab.pictures.answers import Prometheus
 from sluice_lab.scenario.installing import OPERATOR_NAMESPACE
@@ -69,6 +73,7 @@ def _of(labels: Mapping[str, str]) -> str:
 @contextmanager
 def scraping(bench: Bench) -> Iterator[Scraper]:
     """The chart with its monitors and alerts, and a Prometheus for them, while the block lasts."""
+    host = clusters.host_address(bench.cluster).listen
     crds = [crd for crd in prometheus.operator_crds(bench.cluster.work) if crd["spec"]["names"]["kind"] in KINDS]  # type: ignore[index]  # JSON
     assert len(crds) == len(KINDS)
     names = [f"crd/{crd['metadata']['name']}" for crd in crds]  # type: ignore[index]  # JSON
@@ -76,19 +81,22 @@ def scraping(bench: Bench) -> Iterator[Scraper]:
         _create(bench, crd)
     helm(bench, **VALUES)
     try:
-        yield _started(bench)
+        with pod_discovery.serving(bench, host) as discovery:
+            yield _started(bench, discovery)
     finally:
-        bench.cluster.kubectl(IN, "delete", f"pod/{NAME}", f"configmap/{NAME}", f"serviceaccount/{NAME}", "--ignore-not-found", "--grace-period=1")
-        bench.cluster.kubectl("delete", f"clusterrole/{NAME}", f"clusterrolebinding/{NAME}", "--ignore-not-found")
+        bench.cluster.kubectl(IN, "delete", f"pod/{NAME}", f"configmap/{NAME}", "--ignore-not-found", "--grace-period=1")
         helm(bench)
         bench.cluster.kubectl("delete", *names)
 
 
-def _started(bench: Bench) -> Scraper:
+def _started(bench: Bench, discovery: str) -> Scraper:
     program = prometheus.program(bench.cluster.work, "prometheus")
     processes.run("docker", "cp", program, f"{bench.cluster.node}:{PROGRAM}")
-    bench.apply_in(OPERATOR_NAMESPACE, *_rights(), _config(bench), _pod(_image(bench)))
-    bench.cluster.kubectl(IN, "wait", "--for=condition=Ready", f"pod/{NAME}", "--timeout=120s")
+    bench.apply_in(OPERATOR_NAMESPACE, _config(bench, discovery), _pod(_image(bench)))
+    try:
+        bench.cluster.kubectl(IN, "wait", "--for=condition=Ready", f"pod/{NAME}", "--timeout=60s")
+    except CommandFailedError as error:
+        raise AssertionError(bench.cluster.kubectl(IN, "logs", NAME)) from error
     return Scraper(bench)
 
 
@@ -106,7 +114,7 @@ def _image(bench: Bench) -> str:
     return bench.cluster.kubectl(IN, "get", "deployments", "--selector=app.kubernetes.io/name=sluice", words)
 
 
-def _config(bench: Bench) -> Json:
+def _config(bench: Bench, discovery: str) -> Json:
     """From what the release has in the cluster."""
 
     def found(kind: str) -> list[Json]:
@@ -116,21 +124,20 @@ def _config(bench: Bench) -> Json:
     config = {
         "global": {"evaluation_interval": f"{SECONDS}s"},
         "rule_files": [f"{CONFIG}/rules.json"],
-        "scrape_configs": [scrape_config(monitor) for monitor in found("podmonitors")],
+        "scrape_configs": [scrape_config(monitor, discovery) for monitor in found("podmonitors")],
     }
     rules = {"groups": [group for rule in found("prometheusrules") for group in rule["spec"]["groups"]]}
     data = {"config.json": json.dumps(config), "rules.json": json.dumps(rules)}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME}, "data": data}
 
 
-def scrape_config(monitor: Json) -> Json:
+def scrape_config(monitor: Json, discovery: str) -> Json:
     """Of a PodMonitor with one endpoint: https://prometheus-operator.dev/docs/api-reference/api/ says what its fields mean."""
     metadata, spec = monitor["metadata"], monitor["spec"]
     (endpoint,) = spec["podMetricsEndpoints"]
     where = spec.get("namespaceSelector", {})
-    namespaces = [] if where.get("any") else where.get("matchNames", [metadata["namespace"]])
-    labels = spec["selector"]["matchLabels"]
-    kept = [_rule(f"__meta_kubernetes_pod_label_{_safe(key)}", action="keep", regex=re.escape(value)) for key, value in labels.items()]
+    namespaces = ".+" if where.get("any") else "|".join(where.get("matchNames", [metadata["namespace"]]))
+    kept = [_rule(f"pod_label_{safe(key)}", action="keep", regex=re.escape(value)) for key, value in spec["selector"]["matchLabels"].items()]
     named = {"namespace": "namespace", "pod": "pod_name", "container": "pod_container_name"}
     return {
         "job_name": f"podMonitor/{metadata['namespace']}/{metadata['name']}/0",
@@ -138,36 +145,20 @@ def scrape_config(monitor: Json) -> Json:
         "metrics_path": endpoint["path"],
         "scrape_interval": endpoint["interval"],
         "scrape_timeout": endpoint["scrapeTimeout"],
-        "kubernetes_sd_configs": [{"role": "pod"} | ({"namespaces": {"names": namespaces}} if namespaces else {})],
+        "http_sd_configs": [{"url": discovery, "refresh_interval": f"{SECONDS}s"}],
         "relabel_configs": [
-            _rule("__meta_kubernetes_pod_phase", action="drop", regex="(Failed|Succeeded)"),
+            _rule("namespace", action="keep", regex=namespaces),
+            _rule("pod_phase", action="drop", regex="(Failed|Succeeded)"),
             *kept,
-            _rule("__meta_kubernetes_pod_container_port_name", action="keep", regex=endpoint["port"]),
-            *(_rule(f"__meta_kubernetes_{source}", target_label=label) for label, source in named.items()),
-            *(_rule(f"__meta_kubernetes_pod_label_{_safe(key)}", target_label=_safe(key)) for key in spec.get("podTargetLabels", ())),
+            _rule("pod_container_port_name", action="keep", regex=endpoint["port"]),
+            *(_rule(source, target_label=label) for label, source in named.items()),
+            *(_rule(f"pod_label_{safe(key)}", target_label=safe(key)) for key in spec.get("podTargetLabels", ())),
         ],
     }
 
 
 def _rule(source: str, **more: str) -> Json:
-    return {"source_labels": [source], **more}
-
-
-def _safe(label: str) -> str:
-    return re.sub(r"\W", "_", label)
-
-
-def _rights() -> list[Json]:
-    """Of a Prometheus that finds pods, and nothing else."""
-    rbac = "rbac.authorization.k8s.io"
-    subject = {"kind": "ServiceAccount", "name": NAME, "namespace": OPERATOR_NAMESPACE}
-    rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}
-    role = {"kind": "ClusterRole", "name": NAME, "apiGroup": rbac}
-    return [
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": NAME}},
-        {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": NAME}, "rules": [rule]},
-        {"apiVersion": f"{rbac}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": NAME}, "roleRef": role, "subjects": [subject]},
-    ]
+    return {"source_labels": [f"{META}{source}"], **more}
 
 
 def _pod(image: str) -> Json:
@@ -185,5 +176,5 @@ def _pod(image: str) -> Json:
         {"name": "config", "configMap": {"name": NAME}},
         {"name": "data", "emptyDir": {}},
     ]
-    spec = {"serviceAccountName": NAME, "containers": [container], "volumes": volumes, "terminationGracePeriodSeconds": 1}
+    spec = {"containers": [container], "volumes": volumes, "terminationGracePeriodSeconds": 1}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": NAME}, "spec": spec}

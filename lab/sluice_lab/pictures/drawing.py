@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sluice_lab.pictures import svg
 from sluice_lab.pictures.panels import COLUMN, LINE, DrawnPanel
 from sluice_lab.pictures.units import written
 
 INK, FAINT, FRAME = "#222", "#777", "#d0d4da"
-HEAD, FOOT, LEFT, ROW = 28, 40, 62, 22
+HEAD, FOOT, LEFT, ROW = 28, 46, 62, 22
+GAP = 5  # steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +74,9 @@ def _curves(panel: DrawnPanel, series: Sequence[Series]) -> list[str]:
 
     colours = svg.colours(each.name for each in series)
     grid = [shape for part in (0, 0.5, 1) for shape in _level(panel, top * part, x0, x1, y0 - (y0 - y1) * part)]
-    times = [_moment((last - first) * part, x0 + (x1 - x0) * part, y0) for part in (0, 0.5, 1)]
-    lines = [_line([place(point) for point in each.points], colours[each.name]) for each in series if each.points]
+    times = [_moment((last - first) * part, (x0 + (x1 - x0) * part, y0), anchor) for part, anchor in ((0, "start"), (0.5, "middle"), (1, "end"))]
+    pieces = [(each.name, piece) for each in series for piece in _pieces(each.points)]
+    lines = [_line([place(point) for point in piece], colours[name]) for name, piece in pieces]
     return [*grid, *times, *lines, *_legend(panel, colours)]
 
 
@@ -81,9 +84,20 @@ def _level(panel: DrawnPanel, value: float, x0: float, x1: float, y: float) -> l
     return [svg.line((x0, y), (x1, y), "#e6e8eb"), svg.text(x0 - 6, y + 4, written(value, panel.unit), FAINT, "end")]
 
 
-def _moment(seconds: float, x: float, y: float) -> str:
+def _moment(seconds: float, at: tuple[float, float], anchor: str) -> str:
     """Time since the curves begin, below their axis."""
-    return svg.text(x, y + 13, written(seconds, "s"), FAINT, "middle")
+    return svg.text(at[0], at[1] + 12, written(seconds, "s"), FAINT, anchor)
+
+
+def _pieces(points: Sequence[tuple[float, float]]) -> list[list[tuple[float, float]]]:
+    """A curve ends where its series has no points for some steps, and begins again."""
+    step = min((later[0] - earlier[0] for earlier, later in pairwise(points)), default=0)
+    found: list[list[tuple[float, float]]] = []
+    for point in points:
+        if not found or point[0] - found[-1][-1][0] > GAP * step:
+            found.append([])
+        found[-1].append(point)
+    return found
 
 
 def _line(points: Sequence[tuple[float, float]], colour: str) -> str:

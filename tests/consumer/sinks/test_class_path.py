@@ -78,6 +78,7 @@ def test_what_only_spark_can_know_is_not_judged(settings: dict[str, str], enviro
     assert bare.exists()
 
 
+@pytest.mark.slow
 def test_a_jar_is_read_as_the_library_for_archives_reads_it(tmp_path: Path) -> None:
     """Every file of every real jar; also of one that ends with a comment. What is no jar has no list."""
     commented = tmp_path / "commented.jar"

@@ -229,6 +229,7 @@ def test_the_isolation_makes_these_writes(table: Table, tmp_path: Path, hangs: b
     assert noted(CheckpointStore(table)).ever == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", [BEFORE, AFTER])
 @pytest.mark.parametrize(("hangs", "at"), [(hangs, at) for hangs, writes in WRITES.items() for at in range(writes)])
 def test_a_crash_at_any_of_them_loses_nothing_and_doubles_nothing(dynamo_table: Table, tmp_path: Path, hangs: bool, at: int, when: str) -> None:  # noqa: FBT001

@@ -98,6 +98,7 @@ def theirs(place: Place, writer: FormatWriter) -> Iterator[str]:
         place.tables.delete_table(TableName=made)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("writer", WRITERS.values(), ids=list(WRITERS))
 def test_the_programs_of_a_page_lead_there_and_back(place: Place, theirs: str, writer: FormatWriter) -> None:
     """Diagnose, dry run, migrate, show, export: nothing is written before its step, and the other system owes the record that it owed."""

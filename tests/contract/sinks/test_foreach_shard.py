@@ -44,6 +44,7 @@ def test_each_shards_rows_come_in_order_and_a_part_that_comes_again_is_skipped(t
     assert stored(path) == [(str(n), f"shardId-{n % 2}") for n in (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)]
 
 
+@pytest.mark.slow
 def test_a_failure_keeps_whole_parts_only(tmp_path: Path, batch: Batch) -> None:
     """And the batch fails, so that it comes again."""
     path = str(tmp_path / "orders.db")

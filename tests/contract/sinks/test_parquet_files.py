@@ -53,6 +53,7 @@ def test_what_a_killed_driver_left_does_not_count_and_goes(place: Any, batch: Ba
     assert [each.path for each in found if "dead" in each.path] == []
 
 
+@pytest.mark.slow
 def test_files_are_grouped_by_arrival(place: Any, batch: Batch) -> None:
     """A column that readers find in the path."""
     parquet(batch(range(4)), info(1), path=place[0], partition="hour", **JSON)
@@ -60,6 +61,7 @@ def test_files_are_grouped_by_arrival(place: Any, batch: Batch) -> None:
     assert ids(place) == list(range(4))
 
 
+@pytest.mark.slow
 def test_batches_of_two_consumers_stay_apart(place: Any, batch: Batch) -> None:
     """Numbers begin at 1 in every table."""
     parquet(batch(range(3)), info(1, "a"), path=place[0], **JSON)
@@ -76,6 +78,7 @@ def test_the_condition_of_a_manifest_is_the_file_systems_own(place: Any, batch: 
     assert store.read(f"{place[0]}/_sluice/c/1.json") == b"first"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grouped", [{}, {"partition": "day", "fileBytes": 1 << 27}])
 def test_a_batch_without_records_is_written_too(place: Any, batch: Batch, grouped: dict[str, Any]) -> None:
     """It has a manifest, so that a replay finds it. With groups there is no file to name."""
@@ -94,6 +97,7 @@ def test_a_document_that_does_not_fit_fails_its_batch_unless_the_schema_has_room
     assert row == {"id": None, "_corrupt_record": '{"id": 1, "name": "order 1"}'}
 
 
+@pytest.mark.slow
 def test_files_have_the_size_that_was_asked_for(disk: str, batch: Batch) -> None:
     """Rows of many tasks come into one file."""
     many = batch(range(1000)).repartition(6)
@@ -103,6 +107,7 @@ def test_files_have_the_size_that_was_asked_for(disk: str, batch: Batch) -> None
     assert (names.count(f"{1:012d}"), names.count(f"{2:012d}")) == (1, 6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("own", [None, "777b"])
 def test_the_size_of_files_is_no_setting_of_the_users_queries(spark: SparkSession, disk: str, batch: Batch, own: str | None) -> None:
     """The session has what it had, also after a batch that failed. Files are split while it is written."""

@@ -131,6 +131,7 @@ def rows_without_a_key(names: dict[str, Any], part_rows: Any, part: Part) -> Non
         database.cursor().executemany(names["UPSERT"], ((row["partitionKey"], row["data"].decode()) for row in part_rows))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sabotage", [key_committed_first, rows_without_a_key])
 def test_a_key_that_is_not_in_the_rows_transaction_is_caught(sabotage: Sabotaged, database: str, batch: Batch, tmp_path: Path) -> None:
     """By the same claim."""

@@ -56,6 +56,7 @@ def said(verdict: ReplayVerdict) -> dict[str, str]:
     return {f"{miscount.point.when} {miscount.point.what}": str(miscount) for miscount in verdict.failures}
 
 
+@pytest.mark.slow
 def test_an_append_doubles_what_it_had_written(tried: Tried) -> None:
     """A kill before it does no harm; after it, also after the return, its replay adds the same rows."""
     verdict = tried(planted.append, in_files)
@@ -65,6 +66,7 @@ def test_an_append_doubles_what_it_had_written(tried: Tried) -> None:
     assert "before DataFrameWriter.parquet" in {f"{point.when} {point.what}" for point in verdict.points}
 
 
+@pytest.mark.slow
 def test_a_marker_that_is_written_first_loses_the_batch(tried: Tried) -> None:
     """From the marker until the rows are there."""
     verdict = tried(planted.marker_first, in_files)
@@ -72,6 +74,7 @@ def test_a_marker_that_is_written_first_loses_the_batch(tried: Tried) -> None:
     assert {len(miscount.missing) for miscount in verdict.failures} == {9}
 
 
+@pytest.mark.slow
 def test_a_look_up_does_not_help_a_marker_that_comes_too_late(tried: Tried) -> None:
     """Between the rows and the marker, nobody knows of them. Once the marker is there, a replay is skipped."""
     verdict = tried(planted.look_then_append, in_files)
@@ -107,6 +110,7 @@ def test_calls_in_tasks_without_a_key_double_a_shard_that_was_done(tried: Tried,
     assert set(found) == {"after Dataset.count", "after the return of process, before the commit"}
 
 
+@pytest.mark.slow
 def test_rows_that_are_sent_one_by_one_come_again_after_a_kill_half_way(tried: Tried, in_one_task: DataFrame) -> None:
     """In `foreachPartition` of a DataFrame; four of eight rows were in."""
     verdict = tried(planted.row_by_row, in_database, in_one_task)

@@ -23,7 +23,7 @@ from sluice_consumer.config import PipelineConfig, StreamConfig
 from sluice_consumer.spark.jobs import JobsNotDone
 from sluice_consumer.spark.status import SparkStatus
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]  # a session of their own
 LEAVE_JOBS = {"merged", "aggregated", "built"}  # groups of which some query ends before its jobs do
 
 MAY_LEAVE_JOBS = {"parts"}  # a prefetched partition that nobody asked for any more, if the machine is slow
@@ -49,7 +49,6 @@ def adaptive(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[bo
     spark.conf.set(ADAPTIVE, "true")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("adaptive", [True, False], indirect=True, ids=["adaptive", "plain"])
 @pytest.mark.parametrize("group", sorted(GROUPS))
 def test_ordinary_queries_are_accepted_of_a_batch_with_records_and_of_an_empty_one(
@@ -133,7 +132,6 @@ def test_a_job_that_does_not_read_the_batch_is_left_alone(spark: SparkSession, e
     spark.sparkContext.cancelJobGroup("beside")
 
 
-@pytest.mark.slow
 def test_a_stage_that_spark_repeated_is_trouble(aws: StreamConfig) -> None:
     """Spark lets the tasks of its first attempt go on, though its last attempt looks clean. A local executor that lost files ends its JVM later."""
     here = Path(__file__).with_name("one_batch.py")

@@ -21,7 +21,15 @@ def test_a_picture_has_titles_values_and_curves() -> None:
     words = {"".join(each.itertext()) for each in root.iter("{http://www.w3.org/2000/svg}text")}
     assert {"Behind", "1.5 min", "Records <a second>", "orders", "90", "45", "0"} | {"0 s", "30 s", "1 min"} <= words
     (curve,) = root.iter("{http://www.w3.org/2000/svg}polyline")
-    assert curve.get("points") == "262.0,200.0 586.0,38.0"
+    assert curve.get("points") == "262.0,194.0 586.0,38.0"
+
+
+def test_a_curve_is_not_drawn_where_its_series_has_no_points() -> None:
+    """Some steps without one: it ends there, and begins again."""
+    gone = Series("orders", ((0, 1), (1, 1), (2, 1), (60, 1), (61, 1)))
+    root = ET.fromstring(picture((CURVES,), lambda _: (gone,)))  # noqa: S314 - of our own
+    curves = [len((curve.get("points") or "").split()) for curve in root.iter("{http://www.w3.org/2000/svg}polyline")]
+    assert curves == [3, 2]
 
 
 def test_the_same_answers_give_the_same_picture() -> None:
