@@ -8,9 +8,11 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark import InheritableThread
 from pyspark.sql import DataFrame
 
@@ -232,6 +234,11 @@ def _minute(rows: Any) -> Any:
     list(rows)
     time.sleep(60)
     yield 1
+
+
+def unchanged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """For `mapInArrow`: as they come."""
+    return batches
 
 
 def long_job(batch: DataFrame, info: Any) -> None:

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 from conftest_spark import RECORDS, SHARDS, configuration
-from pipelines_of_tests import seen
+from pipelines_of_tests import seen, unchanged
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Fenced, LeaseHeld, Refused
@@ -23,6 +25,7 @@ from sluice_consumer.process.supervisor import Heartbeats
 
 pytestmark = pytest.mark.spark
 PAUSE = threading.Event()  # never set: waiting on it lets other threads and processes work
+WORKERS = 8  # more than the pool has
 LEASE = 9.0  # seconds; in one process with a busy Spark, heartbeats of a shorter one may come late
 
 
@@ -32,9 +35,24 @@ def embedding(aws: StreamConfig, pipeline: str) -> Config:
 
 
 @pytest.fixture(autouse=True)
-def clean() -> None:
-    """What pipelines leave."""
+def clean(spark: SparkSession) -> Iterator[None]:
+    """What pipelines leave: what they saw, and workers that cannot be used again."""
     seen.clear()
+    yield
+    discard_closed_workers(spark)
+
+
+def discard_closed_workers(spark: SparkSession) -> None:
+    """A job that is cancelled with an interrupt may leave a Python worker in Spark's pool whose channel is closed.
+
+    Spark 4.1 fails the next task that is given it (`PythonWorkerFactory.create`: ClosedChannelException), and forgets it then. On executors and in
+    `executor.inDriver` a task has four attempts; this session, `local[2]`, has one.
+    """
+    for _ in range(WORKERS):
+        with contextlib.suppress(PySparkException, Py4JJavaError):
+            spark.range(WORKERS, numPartitions=WORKERS).mapInArrow(unchanged, "id long").count()
+            return
+    pytest.fail("Spark has no usable Python worker")
 
 
 @pytest.mark.slow
