@@ -8,7 +8,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -236,7 +236,7 @@ def _minute(rows: Any) -> Any:
     yield 1
 
 
-def unchanged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def unchanged(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
     """For `mapInArrow`: as they come."""
     return batches
 
