@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from sluice_operator.generate.markdown import slug
+
 ROOT = Path(__file__).parents[1]
 TRACKED = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
 PACKAGES = ["consumer/sluice_checkpoints", "consumer/sluice_consumer", "operator/sluice_operator", "operator/sluice_kubectl"]
@@ -32,11 +34,6 @@ def cited() -> list[tuple[str, str, str]]:
         text = re.sub(r"\s*\n\s*(?:#\s*)?", " ", (ROOT / name).read_text())
         found += [(name, match[1], match[2]) for match in CITED.finditer(text)]
     return found
-
-
-def slug(heading: str) -> str:
-    """As the sites that show Markdown make it."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 @pytest.mark.parametrize(("name", "document", "heading"), sorted(set(cited())))

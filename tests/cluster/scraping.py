@@ -50,9 +50,9 @@ class Scraper:
         """Its API."""
         return Prometheus(self._get)
 
-    def alerts(self, state: str = "firing") -> dict[str, Json]:
-        """Labels and annotations of the alerts in a state, by `name/consumer`, or the name where it is of none."""
-        found = [alert for alert in self.prometheus.ask("alerts")["alerts"] if alert["state"] == state]
+    def alerts(self) -> dict[str, Json]:
+        """Labels and annotations of the alerts that fire, by `name/consumer`, or the name where it is of none."""
+        found = [alert for alert in self.prometheus.ask("alerts")["alerts"] if alert["state"] == "firing"]
         return {_of(alert["labels"]): {**alert["labels"], **alert["annotations"]} for alert in found}
 
     def healthy(self) -> bool:

@@ -1,4 +1,4 @@
-"""Tables in Markdown, and the generated parts of a page."""
+"""Tables and anchors in Markdown, and the generated parts of a page."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str | None]]) -> str:
     head = list(head)
     lines = [head, ["---"] * len(head), *([" ".join((cell or "").split()) for cell in row] for row in rows)]
     return "\n".join("|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|" for cells in lines)
+
+
+def slug(heading: str) -> str:
+    """The anchor of a heading, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def filled(text: str, parts: Mapping[str, Callable[[], str]]) -> str:

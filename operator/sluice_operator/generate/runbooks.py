@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sluice_operator.generate.markdown import table
+from sluice_operator.generate.markdown import slug, table
 from sluice_operator.plan.advice import FAILURES, OTHERS
 
 ALERTS = Path(__file__).parents[3] / "charts" / "sluice" / "files" / "alerts.yaml"
@@ -48,11 +48,6 @@ RUNBOOKS: dict[str, tuple[str, ...]] = {
     "The operator is behind": (),
 }
 """Headings in the page's order, and the reasons of conditions that lead there. A reason may lead to several."""
-
-
-def slug(heading: str) -> str:
-    """The anchor of a heading, as GitHub makes it."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def link(heading: str) -> str:

@@ -18,6 +18,7 @@ from sluice_lab import places
 from sluice_lab.errors import LabError
 from sluice_lab.machine import prometheus
 from sluice_operator.generate import reference
+from sluice_operator.generate.markdown import slug
 
 Json = dict[str, Any]
 
@@ -72,11 +73,6 @@ def test_every_label_of_an_alert_exists() -> None:
         assert grouped | selected <= labels, alert["alert"]
         used = {label for text in alert["annotations"].values() for label in re.findall(r"\$labels\.(\w+)", text)}
         assert used <= grouped, alert["alert"]
-
-
-def slug(heading: str) -> str:
-    """The anchor of a heading."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def test_every_alert_has_a_runbook_that_exists() -> None:
