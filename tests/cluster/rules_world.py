@@ -199,9 +199,12 @@ def pause(status: Mapping[str, Any], failures: int) -> float | None:
 @contextmanager
 def world(bench: Bench, name: str, shards: int = 4) -> Iterator[World]:
     """A stream of that name with an empty sink; afterwards every consumer is gone."""
-    stream = Stream(bench.aws.kinesis, name)
-    stream.create(shards)
-    found = World(bench, stream, Producer(bench.aws.kinesis, name))
+    with Stream(bench.aws.kinesis, name).existing(shards) as stream:
+        yield from _in(bench, stream)
+
+
+def _in(bench: Bench, stream: Stream) -> Iterator[World]:
+    found = World(bench, stream, Producer(bench.aws.kinesis, stream.name))
     key = {"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}], "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}
     bench.aws.dynamodb.create_table(TableName=found.sink, BillingMode="PAY_PER_REQUEST", **key)
     code = (Path(__file__).parent / f"{MODULE}.py").read_text()

@@ -18,9 +18,13 @@ pytestmark = pytest.mark.cluster
 @pytest.fixture(scope="module", autouse=True)
 def _world(bench: Bench) -> Iterator[None]:
     """A stream with shards; a KCL table over it; one with a row nobody understands; one that is no checkpoint table; one of another stream."""
-    stream = Stream(bench.aws.kinesis, environment.STREAM)
-    stream.create(4)
-    Stream(bench.aws.kinesis, "another").create(1)
+    with Stream(bench.aws.kinesis, environment.STREAM).existing(4), Stream(bench.aws.kinesis, "another").existing(1):
+        _write_tables(bench)
+        yield
+        bench.kubectl("delete", "kinesisconsumers", "--all", "--timeout=300s")
+
+
+def _write_tables(bench: Bench) -> None:
     dump = kcl_table.dump()
     rows = dump["rows"]
     bad = [row | {"checkpoint": {"S": "YESTERDAY"}} if row["leaseKey"]["S"] == "shardId-000000000003" else row for row in rows]
@@ -31,8 +35,6 @@ def _world(bench: Bench) -> Iterator[None]:
         KeySchema=[{"AttributeName": "customer", "KeyType": "HASH"}],
         BillingMode="PAY_PER_REQUEST",
     )
-    yield
-    bench.kubectl("delete", "kinesisconsumers", "--all", "--timeout=300s")
 
 
 def tables(bench: Bench) -> set[str]:

@@ -106,22 +106,25 @@ def filled(bench: Bench) -> Iterator[list[Filled]]:
             tables = readers.catalog(uri, storage)
             tables.create_namespace("shop")
             tables.create_table(TABLE, schema=COLUMNS)
-            iceberg = start(bench, "json-to-iceberg", catalog.spark("lake", uri, storage), lambda: ids(readers.iceberg(tables, TABLE, ["id"])))
-            parquet = start(bench, "json-to-parquet-s3", storage.hadoop(), lambda: in_files(storage))
-            for each in (iceberg, parquet):
-                bench.until(f"{each.subject.name} Ready", lambda each=each: each.subject.settled(1))
-            yield [iceberg, parquet]
-            for each in (iceberg, parquet):
-                each.subject.delete()
+            lake, files = catalog.spark("lake", uri, storage), storage.hadoop()
+            with (
+                filling(bench, "json-to-iceberg", lake, lambda: ids(readers.iceberg(tables, TABLE, ["id"]))) as iceberg,
+                filling(bench, "json-to-parquet-s3", files, lambda: in_files(storage)) as parquet,
+            ):
+                for each in (iceberg, parquet):
+                    bench.until(f"{each.subject.name} Ready", lambda each=each: each.subject.settled(1))
+                yield [iceberg, parquet]
 
 
-def start(bench: Bench, example: str, spark: dict[str, str], stored: Callable[[], Numbers]) -> Filled:
-    """Make the stream of an example, and apply its manifest."""
+@contextmanager
+def filling(bench: Bench, example: str, spark: dict[str, str], stored: Callable[[], Numbers]) -> Iterator[Filled]:
+    """The stream of an example, and its manifest applied; afterwards both are gone."""
     found = manifest(bench, example, spark)
-    stream = found["spec"]["stream"]["name"]
-    Stream(bench.aws.kinesis, stream).create(SHARDS)
-    bench.apply(found)
-    return Filled(Subject(bench, found["metadata"]["name"]), stream, stored)
+    with Stream(bench.aws.kinesis, found["spec"]["stream"]["name"]).existing(SHARDS) as stream:
+        bench.apply(found)
+        filled = Filled(Subject(bench, found["metadata"]["name"]), stream.name, stored)
+        yield filled
+        filled.subject.delete()
 
 
 def in_files(storage: Storage) -> Numbers:

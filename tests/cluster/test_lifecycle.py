@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,10 +16,9 @@ NAME = "steady"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _stream(bench: Bench) -> None:
-    """A stream of its own name may be left from other tests; the emulator makes one once."""
-    if environment.STREAM not in bench.aws.kinesis.list_streams()["StreamNames"]:
-        Stream(bench.aws.kinesis, environment.STREAM).create(4)
+def _stream(bench: Bench) -> Iterator[None]:
+    with Stream(bench.aws.kinesis, environment.STREAM).existing(4):
+        yield
 
 
 def ready(bench: Bench) -> dict[str, Any] | None:

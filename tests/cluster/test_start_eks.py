@@ -62,8 +62,7 @@ def reader(bench: Bench, published: Published, tmp_path_factory: pytest.TempPath
     folder = tmp_path_factory.mktemp("start")
     for program in (tools.kubectl(bench.cluster.work, bench.cluster.node), tools.helm(bench.cluster.work)):
         assert os.access(program, os.X_OK)
-    Stream(bench.aws.kinesis, "orders").create(1)
-    with without_sluice(bench):
+    with Stream(bench.aws.kinesis, "orders").existing(1), without_sluice(bench):
         yield Reader(bench, published, folder)
 
 

@@ -1,9 +1,10 @@
 """The stream: created, split, merged and listed through the Kinesis API."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from sluice_lab.errors import LabError
 from sluice_lab.machine.processes import poll
@@ -47,6 +48,14 @@ class Stream:
         """Create it, and wait until it is active."""
         self.kinesis.create_stream(StreamName=self.name, ShardCount=shards)
         self._active()
+
+    @contextmanager
+    def existing(self, shards: int) -> Iterator[Self]:
+        """Create it for the time of the block. Afterwards it is gone, and its name is free."""
+        self.create(shards)
+        yield self
+        self.kinesis.delete_stream(StreamName=self.name)
+        self.kinesis.get_waiter("stream_not_exists").wait(StreamName=self.name, WaiterConfig={"Delay": 1, "MaxAttempts": int(ACTIVE_SECONDS)})
 
     def shards(self) -> Mapping[str, StreamShard]:
         """All shards, closed ones too."""
