@@ -3,8 +3,8 @@
 A pod is kept as the few values that a plan needs, not as an object: 5,000 pods must fit into memory. Two facts are kept that a
 live read cannot show: when a report last changed, by this process's clock, and the exit of a pod that is gone.
 
-A live read takes time. What the watches show during it is newer than its lists, and replaces what they say. Without that, a pod
-whose deletion was shown during the read would stay in the cache.
+A call takes time. What the watches show during it replaces what its answer says: they show each change once, and the last one last.
+Otherwise a pod whose deletion was shown during a read would stay in the cache, and a spec that was edited during it would be forgotten.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Cache:
     def _take_in(self, key: ResourceKey, kind: str, raw: Json, now: datetime, *, gone: bool) -> bool:
         entry = self._entries.setdefault(key, CacheEntry())
         if kind == CONSUMER_KIND:
-            matters = gone or _version(entry.body) != _version(raw)
+            matters = gone or version_of(entry.body) != version_of(raw)
             entry.body = _present(entry.body, raw) if gone else raw
         else:
             item = _stamped(entry, parse.pod(raw), now) if kind == "Pod" else parse.job(raw)
@@ -149,6 +149,14 @@ class Cache:
                 _put(entry.pods if isinstance(item, Pod) else entry.jobs, item, gone=gone)
             return found
 
+    def answered(self, body: Json, before: str | None) -> None:
+        """The resource, as the answer to a call of ours has it. It replaces only the version that was in the cache before the call."""
+        meta = body["metadata"]
+        with self._lock:
+            entry = self._entries.get(ResourceKey(meta["namespace"], meta["name"]))
+            if entry is not None and entry.body is not None and version_of(entry.body) == before:
+                entry.body = body
+
     def lost(self, key: ResourceKey, uid: str) -> None:
         """A live read found no such resource, and no watch has shown its deletion. A new resource of the same name stays."""
         with self._lock:
@@ -161,6 +169,12 @@ class Cache:
         """Drop the resource, its pods and its Jobs."""
         with self._lock:
             self._entries.pop(key, None)
+
+    def forget_deleted(self, key: ResourceKey) -> None:
+        """Drop what is left of a resource that is gone. A new resource of the same name stays."""
+        with self._lock:
+            if self._entries.get(key, CacheEntry()).body is None:
+                self._entries.pop(key, None)
 
     @staticmethod
     def _of(entry: CacheEntry) -> Observed:
@@ -180,7 +194,8 @@ def _present(body: Json | None, gone: Json) -> Json | None:
     return body if body and body["metadata"]["uid"] != gone["metadata"]["uid"] else None
 
 
-def _version(body: Json | None) -> str | None:
+def version_of(body: Json | None) -> str | None:
+    """The resourceVersion; None of nothing."""
     return body["metadata"].get("resourceVersion") if body else None
 
 

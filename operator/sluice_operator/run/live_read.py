@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sluice_operator.cluster.operator_class import belongs
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe import parse
+from sluice_operator.observe.cache import version_of
 from sluice_operator.plan import live_read_policy
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def cached_view(context: ReconcileContext, key: ResourceKey, body: Json, now: da
     return _view(context, key, body, context.cache.observed(key), now)
 
 
-def live_read(context: ReconcileContext, key: ResourceKey, now: datetime, body: Json | None = None) -> tuple[Json, View] | None:
+def live_read(context: ReconcileContext, key: ResourceKey, now: datetime, cached: Json, body: Json | None = None) -> tuple[Json, View] | None:
     """Read the resource, its Jobs and its pods from the API server, in this order.
 
     Pods come last, so that the pod of an ended Job is seen with its exit. Of a deleted resource the namespace is read first: if that is
@@ -40,6 +41,7 @@ def live_read(context: ReconcileContext, key: ResourceKey, now: datetime, body: 
         context: ports and cache.
         key: of the resource.
         now: the time of this reconcile.
+        cached: the resource as it was in the cache when this reconcile began.
         body: the resource, if it was read just now.
 
     Returns:
@@ -49,7 +51,7 @@ def live_read(context: ReconcileContext, key: ResourceKey, now: datetime, body: 
     body = body or context.cluster.get(CONSUMER_KIND, key.namespace, key.name)
     if body is None or not belongs(body, context.settings.resource_class):
         return None
-    context.cache.see(CONSUMER_KIND, body, now)
+    context.cache.answered(body, version_of(cached))
     view = _view(context, key, body, _observed(context, key, body, now), now)
     context.looked[key] = now
     return body, view

@@ -94,7 +94,8 @@ class Loops:
                         )
                     await asyncio.sleep(min(2.0**failures, LONGEST_PAUSE))
                 elif outcome.wake is None:
-                    return
+                    if not self._bells[key].is_set():
+                        return
                 else:
                     failures = 0
                     self._figures[key] = outcome.figures or outcome.wake

@@ -63,7 +63,7 @@ def _reconcile(context: ReconcileContext, key: ResourceKey, body: Json, now: dat
     if not force_refresh and (wait := _decide(context, view, intent)):
         return wait
     if force_refresh or needs_live_read(view, intent):
-        live = live_read(context, key, now, take_over(context, view, intent))
+        live = live_read(context, key, now, body, take_over(context, view, intent))
         if live is None:
             context.cache.lost(key, body["metadata"]["uid"])
             return schedule.soon(now)

@@ -50,8 +50,8 @@ class ReconcileContext:
     on_status_written: Callable[[View, Plan], None] = lambda _view, _plan: None
 
     def forget(self, key: ResourceKey) -> None:
-        """The resource is gone."""
-        self.cache.forget(key)
+        """The resource is gone. One of the same name that the watch has shown since stays in the cache."""
+        self.cache.forget_deleted(key)
         for memory in (self.refusals, self.written, self.looked, self.unwritable):
             memory.pop(key, None)
 

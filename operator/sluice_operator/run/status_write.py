@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sluice_operator.apply.events import announce
-from sluice_operator.cluster.port import CONSUMER_KIND, Rejected
+from sluice_operator.cluster.port import Rejected
 from sluice_operator.observe import parse
+from sluice_operator.observe.cache import version_of
 from sluice_operator.run.shared import key_of
 from sluice_operator.state.serialization import dropped, dump_status
 
@@ -36,7 +37,7 @@ def write_status(context: ReconcileContext, body: Json, view: View, intent: Plan
     status, key = intent.status, key_of(view)
     document = dump_status(status)
     written = context.cluster.replace_status({**body, "status": document})
-    context.cache.see(CONSUMER_KIND, written, view.now)
+    context.cache.answered(written, version_of(body))
     if lost := dropped(document, written.get("status")):
         raise Rejected("CrdOutdated", f"the CRD does not know {lost}; install the CRD of this operator's version")
     context.unwritable.pop(key, None)

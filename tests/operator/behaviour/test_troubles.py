@@ -155,6 +155,7 @@ def test_a_status_that_the_server_refuses_is_tried_again_now_and_then(monkeypatc
     def refused(_body: Json) -> Json:
         nonlocal tries
         tries += 1
+        world.disturb()
         raise Rejected("Invalid", "status.phase: unsupported value")
 
     monkeypatch.setattr(world.twin, "replace_status", refused)

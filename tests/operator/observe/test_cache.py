@@ -112,6 +112,56 @@ def test_a_resource_that_a_look_found_gone_is_gone_unless_it_was_made_anew(cache
     assert cache.body(KEY) == consumer("new")
 
 
+def version(number: str, **meta: Any) -> dict[str, Any]:
+    """The resource at a resourceVersion."""
+    return {"kind": "KinesisConsumer", "metadata": {"name": "orders", "namespace": "default", "uid": "r", "resourceVersion": number, **meta}}
+
+
+def test_an_answer_replaces_the_version_that_was_there_before_the_call(cache: Cache) -> None:
+    """So that the watch's event of an own write does not matter."""
+    cache.see("KinesisConsumer", version("7"), NOW)
+    cache.answered(version("8"), "7")
+    assert cache.body(KEY) == version("8")
+    assert cache.see("KinesisConsumer", version("8"), NOW) == (KEY, False)
+
+
+def test_an_answer_does_not_replace_what_the_watch_has_shown_since(cache: Cache) -> None:
+    """The watch shows each change once. An edit that an older answer replaces would wait for the next live read, for minutes."""
+    cache.see("KinesisConsumer", version("7"), NOW)
+    cache.see("KinesisConsumer", version("9"), NOW)
+    cache.answered(version("8"), "7")
+    assert cache.body(KEY) == version("9")
+
+
+@pytest.mark.parametrize("seen", [[], [version("7", uid="q")]], ids=["gone", "made again"])
+def test_an_answer_does_not_bring_back_a_resource_that_is_gone(cache: Cache, seen: list[dict[str, Any]]) -> None:
+    """Its deletion is shown once."""
+    cache.see("KinesisConsumer", version("7"), NOW)
+    cache.see("KinesisConsumer", version("8"), NOW, gone=True)
+    for body in seen:
+        cache.see("KinesisConsumer", body, NOW)
+    cache.answered(version("7", labels={"a": "b"}), "6")
+    assert cache.body(KEY) == (seen[0] if seen else None)
+
+
+def test_an_answer_does_not_bring_back_a_resource_that_was_handed_over(cache: Cache) -> None:
+    """To the operator of another class, during the call."""
+    cache.see("KinesisConsumer", version("7"), NOW)
+    cache.forget(KEY)
+    cache.answered(version("7"), "7")
+    assert cache.body(KEY) is None
+
+
+def test_the_end_of_a_loop_does_not_drop_a_resource_that_was_made_meanwhile(cache: Cache) -> None:
+    """The loop found none; then the watch showed one of that name."""
+    cache.see("KinesisConsumer", version("7"), NOW)
+    cache.forget_deleted(KEY)
+    assert cache.body(KEY) == version("7")
+    cache.see("KinesisConsumer", version("8"), NOW, gone=True)
+    cache.forget_deleted(KEY)
+    assert cache.known() == []
+
+
 def reporting(**report: Any) -> dict[str, Any]:
     """A driver pod with a report."""
     labels = {parse.CONSUMER: "orders", parse.ROLE: "driver"}

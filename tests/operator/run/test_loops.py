@@ -16,6 +16,7 @@ from sluice_operator.cluster.port import CONSUMER_KIND, Unavailable
 from sluice_operator.run import loops as loops_module
 from sluice_operator.run.handlers import configure, registry, watcher
 from sluice_operator.run.loops import Loops
+from sluice_operator.run.schedule import ReconcileResult
 
 if TYPE_CHECKING:
     from sluice_operator.cluster.port import Json
@@ -36,6 +37,29 @@ def test_an_event_wakes_the_loop_and_the_deletion_ends_it() -> None:
         place.cluster.finish_deletion(gone)
         await watcher(sink(place, loops))(event={"type": "DELETED", "object": gone})
         await until(lambda: not loops._tasks)
+        await loops.stop()
+
+    asyncio.run(scene())
+
+
+def test_a_resource_that_is_made_again_during_the_last_pass_has_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pass found none. The event of the new one came before its loop had ended."""
+
+    async def scene() -> None:
+        loops, here = Loops(context()), asyncio.get_running_loop()
+        outcomes = [ReconcileResult(None), ReconcileResult(None)]
+
+        def reconcile(*_: object, **__: object) -> ReconcileResult:
+            if len(outcomes) == 2:
+                rung = threading.Event()
+                here.call_soon_threadsafe(lambda: (loops.wake(KEY), rung.set()))
+                assert rung.wait(5)
+            return outcomes.pop()
+
+        monkeypatch.setattr(loops_module, "reconcile", reconcile)
+        loops.wake(KEY)
+        await until(lambda: not loops._tasks)
+        assert outcomes == []
         await loops.stop()
 
     asyncio.run(scene())

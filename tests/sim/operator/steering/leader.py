@@ -43,7 +43,7 @@ class Leader:
         self.cursors: dict[str, int] = {}
         self.wake: datetime | None = None
         self.figures: datetime | None = None
-        self.alive = self.acted = False
+        self.alive = self.acted = self.rung = False
         self.failures = 0
 
     def stop(self, seconds: int) -> None:
@@ -58,7 +58,8 @@ class Leader:
             self.down -= 1
             return
         for _ in range(PASSES):
-            changed = self._feed()
+            changed = self._feed() or self.rung
+            self.rung = False
             due = self.wake is not None and self.wake <= self._now()
             if not changed and not due:
                 return
@@ -66,6 +67,10 @@ class Leader:
             if self.down > 0:
                 return
         claim("no_hot_loop", holds=False, how=f"{PASSES} passes within a second")
+
+    def listen(self) -> None:
+        """A second passes in the middle of a pass, which waits for an answer. The watches feed the cache, and the bell is heard after the pass."""
+        self.rung = self._feed() or self.rung
 
     def _pass(self, *, force_refresh: bool) -> None:
         self.passes += 1

@@ -32,6 +32,7 @@ INVARIANTS = (
     "status_is_true",
     "health_is_true",
     "generation_is_honest",
+    "generation_is_seen",
     "spec_reached",
     "nothing_leaks",
     "no_hot_loop",
@@ -42,6 +43,7 @@ INVARIANTS = (
 TAKEN = {"Evicted", "Drained", "Killed", "DriverLost", "Forced"}
 HEARD = timedelta(seconds=100)  # a report may be 90 s old; and some for the time of a pass
 SEEN = timedelta(seconds=20)  # until an operator whose watch is 11 s late has written that a driver ended
+PROMPT = timedelta(seconds=45)  # a spec that the watches have shown; unsettled resources are read live every 30 s anyway
 BELIEVED = timedelta(seconds=130)  # without news a status is looked at again after 90 s; then the look, and the write
 
 
@@ -72,6 +74,8 @@ class Ledger:
         self.generations: dict[str, int] = {}
         self.told: dict[str, tuple[int, datetime]] = {}
         self.ran: dict[str, datetime] = {}
+        self.asked: tuple[str, int] = "", 0
+        self.asked_at: datetime
 
     # what programs do
 
@@ -228,8 +232,19 @@ class Ledger:
 
     # what stands, second by second
 
+    def _sees(self, resource: Json) -> None:
+        """A changed spec is seen at once: not only when the next live read is due."""
+        meta, seen = resource["metadata"], resource.get("status", {}).get("observedGeneration")
+        if (asked := (meta["uid"], meta["generation"])) != self.asked:
+            self.asked, self.asked_at = asked, self.now
+        late = self.now - max(self.asked_at, self.calm_since)
+        if seen != meta["generation"] and "deletionTimestamp" not in meta:
+            claim("generation_is_seen", late < PROMPT, f"generation {meta['generation']} was not seen for {late}, the status says {seen}")
+
     def tick(self, resource: Json | None) -> None:
         """What may not stand for long: a claim of readiness of a driver that is not there, or says nothing."""
+        if resource is not None:
+            self._sees(resource)
         status = (resource or {}).get("status", {})
         driver = status.get("driver") or {}
         uid = str(driver.get("uid"))

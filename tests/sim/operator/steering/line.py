@@ -44,6 +44,7 @@ class Faults:
         down: calls that are answered with 429 or 5xx, and change nothing.
         refuse: writes that are answered with 403.
         stall: calls before which the process stands still, and what happens meanwhile.
+        slow: calls whose answer takes a while. Meanwhile the watches of the same process go on; and what else happens.
         queue: writes that are on their way.
         done: verb and kind of each call that was carried out, reads and events too.
     """
@@ -56,17 +57,18 @@ class Faults:
     down: set[int] = field(default_factory=set)
     refuse: set[int] = field(default_factory=set)
     stall: dict[int, Callable[[], None]] = field(default_factory=dict)
+    slow: dict[int, Callable[[], None]] = field(default_factory=dict)
     queue: list[tuple[int, Callable[[], object]]] = field(default_factory=list)
     done: list[tuple[str, str]] = field(default_factory=list)
 
     def end(self) -> None:
         """No more of it."""
-        for numbers in (self.crash, self.lose, self.late, self.down, self.refuse, self.stall):
+        for numbers in (self.crash, self.lose, self.late, self.down, self.refuse, self.stall, self.slow):
             numbers.clear()
 
 
 class Line:
-    """Adapter of `Cluster` in front of the in-memory fake. `stalled`: this process stood still since the present pass began."""
+    """Adapter of `Cluster` in front of the in-memory fake. `stalled`: the present pass stood still, or waited for an answer."""
 
     def __init__(self, server: MemoryCluster, faults: Faults, guards: Guards, began: datetime) -> None:
         self.server, self.faults, self._guards, self.began = server, faults, guards, began
@@ -117,9 +119,14 @@ class Line:
         if meanwhile := self.faults.stall.pop(self.faults.calls, None):
             self.stalled = True
             meanwhile()
+        meanwhile = self.faults.slow.pop(self.faults.calls, None)
         if self.faults.calls in self.faults.down:
             raise Unavailable("429, or 500, or nobody listens")
-        return call()
+        answer = call()
+        if meanwhile:
+            self.stalled = True
+            meanwhile()
+        return answer
 
     def _write(self, verb: str, body: Json, call: Callable[[], T]) -> T:
         return self._call(lambda: self._written(verb, body, call))

@@ -66,11 +66,14 @@ class Operating(Stranger, RuleBasedStateMachine):
     @rule(edit=st.sampled_from(sorted(EDITS)), seconds=seconds)
     def edit(self, edit: str, seconds: int) -> None:
         """The spec is edited, or made right again; or the resource is made again."""
+        self._edit(edit)
+        self.world.run(seconds)
+
+    def _edit(self, edit: str) -> None:
         fresh = {key: self.spec[key] for key in (*HURRIED, *SPEC, "migrateFrom") if key in self.spec}
         fresh |= {"pipeline": SPEC["pipeline"]}
         self.spec = {**fresh, **EDITS[edit]}
         self._apply()
-        self.world.run(seconds)
 
     @rule(replicas=st.integers(0, 4), seconds=seconds)
     def scale(self, replicas: int, seconds: int) -> None:
@@ -208,6 +211,12 @@ class Operating(Stranger, RuleBasedStateMachine):
     def stall(self, who: int, calls: int, standing: int, seconds: int) -> None:
         """A process stands still in the middle of a pass; if there are two, the other one takes over meanwhile."""
         self.world.stall(self._leader(who), calls, standing)
+        self.world.run(seconds)
+
+    @rule(who=which, calls=soon, lasts=st.sampled_from([1, 5, 30]), edit=st.sampled_from(sorted(EDITS)), seconds=seconds)
+    def slow_answer(self, who: int, calls: int, lasts: int, edit: str, seconds: int) -> None:
+        """The spec is edited while the answer to a call is on its way; the watches of the same process show it before the answer comes."""
+        self.world.slow_answer(self._leader(who), calls, lasts, lambda: self._edit(edit))
         self.world.run(seconds)
 
     @rule(who=which, down=st.integers(1, 60), seconds=seconds)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from mutants import Apply, Mutant, Patch, entering
@@ -17,6 +17,7 @@ from steering import leader
 from sluice_operator.apply import execute as apply
 from sluice_operator.apply import manifests
 from sluice_operator.cluster.memory import MemoryCluster
+from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe import parse
 from sluice_operator.observe.cache import Cache
 from sluice_operator.plan import driver_succession, live_read_policy, migration, record, running, write_policy
@@ -43,6 +44,7 @@ class OperatorMutant(Mutant):
     story: tuple[Chapter, ...]
 
 
+BIRTH = datetime(2026, 1, 1, tzinfo=UTC)
 MUTANTS: list[OperatorMutant] = []
 BEGIN: Json = {"migrating": False, "leaders": 1, "source": "ok", "run": 20}
 
@@ -257,6 +259,17 @@ def never_forced(patch: Patch) -> None:
     patch.setattr(leader, "reconcile", lambda context, key, now, **_: reconcile.reconcile(context, key, now))
     patch.setattr(live_read_policy, "max_age", lambda _phase, _resources: timedelta(days=1))
     patch.setattr(schedule, "_next", lambda _context, _intent, now: now + timedelta(days=1))
+
+
+@mutant(
+    "an answer replaces what the watch has shown since",
+    "generation_is_seen",
+    do("suspend", seconds=30),
+    do("slow_answer", who=0, calls=1, lasts=5, edit="batch 9", seconds=400),
+)
+def answers_replace(patch: Patch) -> None:
+    """A spec that was edited during a live read is forgotten until the next one, in minutes."""
+    patch.setattr(Cache, "answered", lambda self, body, _before: self.see(CONSUMER_KIND, body, BIRTH))
 
 
 @mutant("the finalizer goes before the pods", "nothing_leaks", do("delete", seconds=5, foreground=False, again=False))

@@ -54,6 +54,7 @@ class World:
         guards = Guards(self.ledger.judge, self.admission)
         self.leaders = [Leader(self.twin, KEY, lambda: self.now, guards, self.equipped) for _ in range(leaders)]
         self.stalled: Leader | None = None
+        self.listens = False  # the stalled one only waits for an answer; its watches go on
         self.restart_asked_at: datetime | None = None
 
     def _program(self, pod: Json) -> Program:
@@ -173,6 +174,8 @@ class World:
         for leader in self.leaders:
             if leader is not self.stalled:
                 leader.tick()
+            elif self.listens:
+                leader.listen()
         if self.stalled or any(leader.down for leader in self.leaders):
             self.disturb()
         if self.admission.policies.get(("status", CONSUMER_KIND), (self.now, ""))[0] > self.now:
@@ -186,15 +189,23 @@ class World:
 
     def stall(self, leader: Leader, calls: int, seconds: int) -> None:
         """Before its n-th call from now a process stands still for so long; the others go on."""
+        leader.faults.stall[leader.faults.calls + calls] = lambda: self._meanwhile(leader, seconds, listens=False)
+
+    def slow_answer(self, leader: Leader, calls: int, seconds: int, happens: Callable[[], None]) -> None:
+        """The answer to its n-th call from now arrives after so long, and something happens before it does. Its watches go on."""
 
         def meanwhile() -> None:
-            if self.stalled is None:
-                self.stalled = leader
-                self.run(seconds)
-                self.stalled = None
-                self.disturb()
+            happens()
+            self._meanwhile(leader, seconds, listens=True)
 
-        leader.faults.stall[leader.faults.calls + calls] = meanwhile
+        leader.faults.slow[leader.faults.calls + calls] = meanwhile
+
+    def _meanwhile(self, leader: Leader, seconds: int, *, listens: bool) -> None:
+        if self.stalled is None:
+            self.stalled, self.listens = leader, listens
+            self.run(seconds)
+            self.stalled, self.listens = None, False
+            self.disturb()
 
 
 def _replacing(old: Any, new: Any) -> Any:
