@@ -1,20 +1,19 @@
-"""A take-over from end to end: the real migration in a process of its own, then the real consumer over a real Spark."""
+"""A take-over from end to end: the real command that migrates, then the real consumer over a real Spark. Both run in this process."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from click.testing import CliRunner
 from pyspark.sql import SparkSession
 from takeover.delivered import delivered
 from takeover.expected import Delivery
 
+from sluice_checkpoints.cli.main import main
 from sluice_checkpoints.protocol.lease import Watcher, take_over
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.config import BatchConfig, CheckpointsConfig, Config, MigrateFromConfig, PipelineConfig, StreamConfig
@@ -36,7 +35,7 @@ def configuration(stream: StreamConfig, source: str, target: str) -> Config:
 
 
 def migrate(config: Config) -> tuple[int, dict[str, Any]]:
-    """Runs the migration as a Job would, but trusting that the source is at rest; its exit code and result."""
+    """Run the command of a Job, but trusting that the source is at rest; its exit code and result."""
     assert config.migrate_from is not None
     options = {
         "source": config.migrate_from.table,
@@ -48,12 +47,9 @@ def migrate(config: Config) -> tuple[int, dict[str, Any]]:
         "quiet-seconds": 0,
     }
     arguments = [part for name, value in options.items() for part in (f"--{name}", str(value))]
-    command = [sys.executable, "-m", "sluice_checkpoints", "migrate", "--json", *arguments]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=60, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    )
+    done = CliRunner().invoke(main, ["migrate", "--json", *arguments])
     assert done.stdout, done.stderr
-    return done.returncode, json.loads(done.stdout)
+    return done.exit_code, json.loads(done.stdout)
 
 
 @dataclass(frozen=True)
