@@ -59,7 +59,7 @@ quick: venv ## lint, and the tests of the rooms in which files changed since SIN
 
 check: lint ## everything but the cluster and what takes longest, several processes side by side (6 minutes)
 	@echo "== tests without a cluster, but for the slow ones (make test has them)"
-	@SLUICE_PART=1 $(BIN)/pytest -m "not cluster and not slow and not lake" $(BESIDE)
+	@SLUICE_PART=1 SLUICE_SIM_EXAMPLES=50 $(BIN)/pytest -m "not cluster and not slow and not lake" $(BESIDE)
 
 test: lint ## everything, on a real cluster too, and what depends most on Spark on its other lines (40 minutes)
 	@echo "== tests without a cluster"

@@ -11,9 +11,10 @@ from simulation.ledger import INVARIANTS
 from simulation.machine import Protocol, focused
 from simulation.machine_migration import Beginning
 
+EXAMPLES = int(os.environ.get("SLUICE_SIM_EXAMPLES", "200"))
 DEEP = os.environ.get("SLUICE_SIM") == "deep"
 QUICK = settings(
-    max_examples=200,
+    max_examples=EXAMPLES,
     stateful_step_count=40,
     deadline=None,
     derandomize=True,  # the same schedules every time: a check that fails by chance is no check
@@ -38,7 +39,7 @@ def test_the_protocol_keeps_its_invariants_through_anything() -> None:
 
 def test_a_table_begins_once_whatever_jobs_and_drivers_do() -> None:
     """Pods of a migration Job, late, twice, crashed and paused, beside the first epochs of a driver; then everything arrives, once."""
-    run_state_machine_as_test(Beginning, settings=LONG if DEEP else settings(QUICK, max_examples=60))  # type: ignore[no-untyped-call]  # hypothesis
+    run_state_machine_as_test(Beginning, settings=LONG if DEEP else settings(QUICK, max_examples=min(EXAMPLES, 60)))  # type: ignore[no-untyped-call]  # hypothesis
 
 
 # What the machine finds by chance, always within its examples; the other mutants are caught by stories only.
