@@ -57,7 +57,7 @@ lint: venv ## ruff, mypy (packages and tests), import-linter
 quick: venv ## lint, and the tests of the rooms in which files changed since SINCE (default: HEAD); seconds
 	@$(BIN)/python -m sluice_lab.quick $(SINCE)
 
-check: lint ## everything but the cluster and what takes longest, several processes side by side (6 minutes)
+check: lint ## everything but the cluster and what takes longest, several processes side by side (5 minutes)
 	@echo "== tests without a cluster, but for the slow ones (make test has them)"
 	@SLUICE_PART=1 SLUICE_SIM_EXAMPLES=50 $(BIN)/pytest -m "not cluster and not slow and not lake" $(BESIDE)
 
