@@ -1,0 +1,142 @@
+"""The rules of the CRD, as a real API server judges by them. Each rule refuses something here, and lets through what it is not about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import yaml
+from admission_scene import ADMIN, Caller
+from simulated_cluster import SPEC
+
+from sluice_lab import places
+from sluice_lab.machine import apiserver, processes
+
+pytestmark = pytest.mark.cluster
+
+Json = dict[str, Any]
+
+CRD = places.REPO / "crds" / "kinesisconsumers.sluice.dev.yaml"
+CRDS = "apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+CONSUMERS = "apis/sluice.dev/v1alpha1/namespaces/default/kinesisconsumers"
+MERGE = "application/merge-patch+json"
+PATIENCE = 60.0
+LONGEST = "a" * 45
+STREAM = SPEC["stream"]
+FILES, QUEUE = {"path": "s3a://lake/letters"}, {"sqs": "https://sqs.eu-west-1.amazonaws.com/1/letters"}
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a spec has beside SPEC, and what a merge patch of it says then."""
+
+    before: Json
+    patch: Json
+
+
+def letters(**given: str) -> Json:
+    """A spec whose dead letters go there."""
+    return {"onError": {"deadLetter": given}}
+
+
+REFUSED: list[tuple[str, Change]] = [
+    ("stream.name is immutable", Change({}, {"stream": {"name": "another"}})),
+    ("stream.region is immutable", Change({}, {"stream": {"region": "eu-west-2"}})),
+    ("checkpoints.table is immutable", Change({}, {"checkpoints": {"table": "another"}})),
+    ("checkpoints.table is immutable", Change({"checkpoints": {"table": "mine"}}, {"checkpoints": {"table": "another"}})),
+    ("checkpoints.table is immutable", Change({"checkpoints": {"table": "mine"}}, {"checkpoints": None})),
+    ("deadLetter has to have one of path, sqs and kinesis", Change({}, letters())),
+    ("deadLetter has to have one of path, sqs and kinesis", Change({}, letters(**FILES, **QUEUE))),
+    ("deadLetter has to have one of path, sqs and kinesis", Change(letters(**FILES), letters(**QUEUE))),
+]
+TAKEN = [
+    Change({}, {"stream": {**STREAM}, "replicas": 3}),
+    Change({"checkpoints": {"table": "mine"}}, {"checkpoints": {"table": "mine"}}),
+    Change({}, {"checkpoints": {}}),
+    Change({}, letters(**FILES)),
+    Change(letters(**FILES), {"onError": {"deadLetter": {"path": None, **QUEUE}}}),
+    Change({}, letters(kinesis="letters")),
+]
+NAMES = {"orders": True, LONGEST: True, f"{LONGEST}a": False, "7up": False, "or.ders": False}
+
+
+@pytest.fixture(scope="module")
+def admin() -> Iterator[Caller]:
+    """A server that has nothing but the CRD."""
+    with apiserver.running(places.work(), (ADMIN,)) as server:
+        caller = Caller(server)
+        caller.call("POST", CRDS, yaml.safe_load(CRD.read_text()))
+        assert processes.poll(lambda: served(caller), PATIENCE)
+        yield caller
+
+
+def served(admin: Caller) -> bool:
+    """A CRD takes a moment."""
+    try:
+        return "items" in admin.call("GET", CONSUMERS)
+    except AssertionError:
+        return False
+
+
+def consumer(name: str, spec: Json) -> Json:
+    """A resource."""
+    return {"apiVersion": "sluice.dev/v1alpha1", "kind": "KinesisConsumer", "metadata": {"name": name}, "spec": {**SPEC, **spec}}
+
+
+def change(admin: Caller, name: str, asked: Change) -> None:
+    """Make a resource, and patch it."""
+    admin.call("POST", CONSUMERS, consumer(name, asked.before))
+    try:
+        admin.call("PATCH", f"{CONSUMERS}/{name}", {"spec": asked.patch}, MERGE)
+    finally:
+        admin.call("DELETE", f"{CONSUMERS}/{name}")
+
+
+@pytest.mark.parametrize(("message", "asked"), REFUSED)
+def test_a_change_that_a_rule_is_about_is_refused_in_its_words(admin: Caller, message: str, asked: Change) -> None:
+    """422, and the message of the rule."""
+    with pytest.raises(AssertionError, match=f" 422 .*{message}"):
+        change(admin, "orders", asked)
+
+
+@pytest.mark.parametrize("asked", TAKEN)
+def test_a_change_that_no_rule_is_about_is_taken(admin: Caller, asked: Change) -> None:
+    """Fields that are as they were, and one kind of dead letters in the place of another."""
+    change(admin, "orders", asked)
+
+
+@pytest.mark.parametrize("spec", [letters(), letters(**FILES, **QUEUE)])
+def test_a_new_resource_is_judged_too(admin: Caller, spec: Json) -> None:
+    """Not only a change."""
+    with pytest.raises(AssertionError, match=r" 422 .*deadLetter has to have one"):
+        admin.call("POST", CONSUMERS, consumer("orders", spec))
+
+
+@pytest.mark.parametrize(("name", "taken"), NAMES.items())
+def test_a_name_leaves_room_for_the_suffixes_of_pods(admin: Caller, name: str, taken: bool) -> None:  # noqa: FBT001 - a table
+    """At most 45 characters, and a label of DNS that begins with a letter."""
+    if taken:
+        change(admin, name, Change({}, {"replicas": 3}))
+        return
+    with pytest.raises(AssertionError, match=r" 422 .*metadata\.name: at most 45 characters"):
+        change(admin, name, Change({}, {}))
+
+
+def test_every_rule_refuses_something_here() -> None:
+    """A rule without a row would be one that nobody has seen to work."""
+    rows = {message for message, _ in REFUSED} | {"metadata.name: at most 45 characters"}
+    rules = set(messages(yaml.safe_load(CRD.read_text())))
+    assert {row for row in rows if not any(row in rule for rule in rules)} == set()
+    assert {rule for rule in rules if not any(row in rule for row in rows)} == set()
+
+
+def messages(document: Any) -> Iterator[str]:
+    """Of all rules, wherever they stand."""
+    if isinstance(document, dict):
+        yield from (rule["message"] for rule in document.get("x-kubernetes-validations", ()))
+        document = document.values()
+    if not isinstance(document, str) and hasattr(document, "__iter__"):
+        for each in document:
+            yield from messages(each)
