@@ -172,7 +172,7 @@ def lease_held() -> SimulatedCluster:
     """Another process beats the lease of the table."""
     beats = iter(range(40, 60))
     watcher = Watcher(clock=lambda: 0.0, sleep=lambda _seconds: None)
-    words = said(lambda: watcher.wait_out(lambda: Heartbeat(generation=7, counter=next(beats), lease_millis=20_000, released=False)))
+    words = said(lambda: watcher.wait_out(lambda: Heartbeat(7, next(beats), 20_000, released=False, holder="laptop-of-ann/4711")))
     return ended(75, "LeaseHeld", words)
 
 

@@ -24,12 +24,13 @@ NEW, RELEASED, EXPIRED, FORCED = "new", "released", "expired", "forced"
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """What of a lease row is watched."""
+    """What of a lease row is watched. `holder` is for people: the host and process that took the lease."""
 
     generation: int
     counter: int
     lease_millis: int
     released: bool
+    holder: str | None = None
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ class Watcher:
             self.sleep(min(left, max(0.1, promise / 20)))
             now = read()
             if (now.generation, now.counter) != (seen.generation, seen.counter):
-                raise LeaseHeld(f"the holder of generation {now.generation} beats (counter {now.counter}): it is alive")
+                who = now.holder or "another process"
+                raise LeaseHeld(f"{who} holds the lease and is alive: its heartbeats go on (generation {now.generation}, counter {now.counter})")
             if now.released:
                 return now
         return seen
@@ -127,7 +129,7 @@ def take_over(store: CheckpointStore, claim: LeaseRequest, watcher: Watcher) -> 
 
     def beat_of() -> Heartbeat:
         row = _read(store)
-        return Heartbeat(row.generation, row.counter, row.lease_millis, row.released)
+        return Heartbeat(row.generation, row.counter, row.lease_millis, row.released, row.holder)
 
     seen = _read(store)
     wait_out, how = 0, FORCED

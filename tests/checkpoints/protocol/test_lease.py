@@ -15,7 +15,7 @@ from sluice_checkpoints.protocol.rows import CONSUMER, ConsumerRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_checkpoints.protocol.table import Put
 
-HELD = ConsumerRow("id-1", "arn:orders", 5, generation=4, token="t4", counter=9, lease_millis=20_000, committed=7)
+HELD = ConsumerRow("id-1", "arn:orders", 5, generation=4, token="t4", counter=9, lease_millis=20_000, committed=7, holder="pod-1/7")
 CLAIM = LeaseRequest(5000, "pod-2", "now")
 
 
@@ -90,6 +90,7 @@ def test_one_beat_at_any_moment_keeps_the_lease(store: CheckpointStore, time: Ti
     with pytest.raises(LeaseHeld) as held:
         take_over(store, CLAIM, time.watcher())
     assert held.value.exit_code == 75
+    assert str(held.value) == f"{HELD.holder} holds the lease and is alive: its heartbeats go on (generation 4, counter 10)"
     assert store.consumer() == replace(HELD, counter=10)
 
 
