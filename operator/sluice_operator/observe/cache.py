@@ -157,12 +157,12 @@ class Cache:
             if entry is not None and entry.body is not None and version_of(entry.body) == before:
                 entry.body = body
 
-    def lost(self, key: ResourceKey, uid: str) -> None:
-        """A live read found no such resource, and no watch has shown its deletion. A new resource of the same name stays."""
+    def lost(self, key: ResourceKey, before: str | None) -> None:
+        """A live read found no such resource, or one of another operator. Only the version that was in the cache before the read goes."""
         with self._lock:
             entry = self._entries.setdefault(key, CacheEntry())
             entry.newer = None
-            if entry.body is not None and entry.body["metadata"]["uid"] == uid:
+            if entry.body is not None and version_of(entry.body) == before:
                 entry.body = None
 
     def forget(self, key: ResourceKey) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from sluice_operator.apply.events import announce
 from sluice_operator.apply.execute import ActionContext, apply
 from sluice_operator.cluster.port import Conflict, Rejected
+from sluice_operator.observe.cache import version_of
 from sluice_operator.plan.live_read_policy import needs_live_read
 from sluice_operator.plan.rules import plan
 from sluice_operator.plan.write_policy import WriteContext, WriteTime, write_time
@@ -65,7 +66,7 @@ def _reconcile(context: ReconcileContext, key: ResourceKey, body: Json, now: dat
     if force_refresh or needs_live_read(view, intent):
         live = live_read(context, key, now, body, take_over(context, view, intent))
         if live is None:
-            context.cache.lost(key, body["metadata"]["uid"])
+            context.cache.lost(key, version_of(body))
             return schedule.soon(now)
         body, view = live
         intent = plan(view)

@@ -97,24 +97,19 @@ def test_drivers_of_long_ago_are_forgotten() -> None:
     assert len(cache.observed(KEY).exits) < 10
 
 
-def consumer(uid: str) -> dict[str, Any]:
-    """A resource."""
-    return {"kind": "KinesisConsumer", "metadata": {"name": "orders", "namespace": "default", "uid": uid}}
-
-
-def test_a_resource_that_a_look_found_gone_is_gone_unless_it_was_made_anew(cache: Cache) -> None:
-    """Its deletion may never be told; its creation was."""
-    cache.see("KinesisConsumer", consumer("old"), NOW)
-    cache.lost(KEY, "old")
-    assert cache.body(KEY) is None
-    cache.see("KinesisConsumer", consumer("new"), NOW)
-    cache.lost(KEY, "old")
-    assert cache.body(KEY) == consumer("new")
-
-
 def version(number: str, **meta: Any) -> dict[str, Any]:
     """The resource at a resourceVersion."""
     return {"kind": "KinesisConsumer", "metadata": {"name": "orders", "namespace": "default", "uid": "r", "resourceVersion": number, **meta}}
+
+
+def test_a_resource_that_a_look_found_gone_is_gone_unless_the_watch_has_shown_it_since(cache: Cache) -> None:
+    """Its deletion may never be shown. That it was made again was, or handed back to this operator."""
+    cache.see("KinesisConsumer", version("7"), NOW)
+    cache.lost(KEY, "7")
+    assert cache.body(KEY) is None
+    cache.see("KinesisConsumer", version("9"), NOW)
+    cache.lost(KEY, "7")
+    assert cache.body(KEY) == version("9")
 
 
 def test_an_answer_replaces_the_version_that_was_there_before_the_call(cache: Cache) -> None:

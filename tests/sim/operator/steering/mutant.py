@@ -286,7 +286,7 @@ def lets_go_at_once(patch: Patch) -> None:
 )
 def never_lost(patch: Patch) -> None:
     """The loop of a resource that no longer exists turns for ever."""
-    patch.setattr(Cache, "lost", lambda _self, _key, _uid: None)
+    patch.setattr(Cache, "lost", lambda _self, _key, _before: None)
 
 
 @mutant(
