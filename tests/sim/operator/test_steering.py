@@ -66,6 +66,19 @@ def test_a_driver_that_ends_on_a_node_nobody_hears_of_is_believed_until_its_repo
     operating.teardown()
 
 
+def test_a_driver_whose_account_comes_late_has_a_deadline_of_its_own() -> None:
+    """Found by 1,200 random examples: the observer counted the time in which no pod could be made."""
+    operating = Operating()
+    operating.begin(migrating=False, leaders=1, source="ok", run=20)
+    for seconds in (9, 1):
+        operating.delete_pod(grace=None, role="driver", seconds=seconds)
+    operating.account(missing=True, seconds=3)
+    operating.linger(seconds=427)
+    assert operating.world.condition("Stalled")["status"] == "True"
+    operating.account(missing=False, seconds=21)
+    operating.teardown()
+
+
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
 def test_the_story_ends_well(mutant: OperatorMutant) -> None:
     """So that it is the mutant, and not the story, that breaks something."""

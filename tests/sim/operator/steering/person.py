@@ -39,7 +39,8 @@ class Person:
         notes = body["metadata"].get("annotations") or {}
         problem, paused = undone(world, body), "sluice.dev/paused" in notes
         meta, asked = body["metadata"], [notes.get(f"sluice.dev/{name}") for name in ("retry", "restart", "force")]
-        about = (meta["uid"], meta["generation"], paused, asked, problem if problem in {None, HANGS} else "", self._migrated())
+        causes = world.habits.no_account, world.habits.executors  # who takes one away gives it a deadline of its own
+        about = (meta["uid"], meta["generation"], paused, asked, problem if problem in {None, HANGS} else "", self._migrated(), causes)
         if about != self.about:
             self.about, self.since = about, world.now
         lasted, says = world.now - max(self.since, world.ledger.calm_since), kstatus(body)
