@@ -64,21 +64,29 @@ class EventSink:
             self.loops.wake(change.key, matters=change.matters)
 
     def _strange(self, kind: str, body: Json, *, gone: bool) -> bool:
-        """Whether it belongs to another operator. A resource whose class changed leaves the cache, and its loop ends."""
+        """Whether it belongs to another operator. A resource whose class changed leaves the cache, and its loop ends.
+
+        kopf keeps the order of one uid's events only: the deletion of a resource may come after the creation of one of the same name.
+        """
         meta = body["metadata"]
         if kind != CONSUMER_KIND:
             return ResourceKey(meta["namespace"], (meta.get("labels") or {}).get(CONSUMER, "")) in self.strangers
         key = ResourceKey(meta["namespace"], meta["name"])
         if belongs(body, self.resource_class):
-            self.strangers.discard(key)
+            if not gone:
+                self.strangers.discard(key)
             return False
-        if self.cache.body(key) is not None:
+        present = self.cache.body(key)
+        if gone and present is not None and present["metadata"]["uid"] != meta["uid"]:
+            return True
+        if present is not None:
             LOG.info("%s/%s belongs to another class now", *key)
             self.loops.wake(key)
         self.cache.forget(key)
-        self.strangers.add(key)
         if gone:
             self.strangers.discard(key)
+        else:
+            self.strangers.add(key)
         return True
 
 

@@ -115,6 +115,31 @@ def test_the_name_of_a_stranger_that_is_gone_is_free() -> None:
     assert found.cache.observed(KEY).drivers
 
 
+def test_the_deletion_of_a_stranger_may_be_shown_after_a_resource_of_ours_with_its_name() -> None:
+    """The order of one uid's events is all that kopf keeps."""
+    found, _ = sink()
+    found.see(CONSUMER_KIND, WatchEvent(resource(BLUE)))
+    ours = resource({}, "3")
+    ours["metadata"]["uid"] = "v"
+    found.see(CONSUMER_KIND, WatchEvent(ours))
+    found.see(CONSUMER_KIND, WatchEvent(resource(BLUE, "2"), gone=True))
+    found.see("Pod", WatchEvent(pod()))
+    assert found.cache.body(KEY) == ours
+    assert found.cache.observed(KEY).drivers
+
+
+def test_the_deletion_of_ours_may_be_shown_after_a_stranger_with_its_name() -> None:
+    """The stranger's pods stay none of ours."""
+    found, _ = sink()
+    found.see(CONSUMER_KIND, WatchEvent(resource({})))
+    theirs = resource(BLUE, "3")
+    theirs["metadata"]["uid"] = "v"
+    found.see(CONSUMER_KIND, WatchEvent(theirs))
+    found.see(CONSUMER_KIND, WatchEvent(resource({}, "2"), gone=True))
+    found.see("Pod", WatchEvent(pod()))
+    assert found.cache.known() == []
+
+
 def test_a_pass_that_finds_a_stranger_writes_nothing() -> None:
     """The cache may be behind; a live look is not."""
     world = SimulatedCluster()

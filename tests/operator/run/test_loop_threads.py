@@ -109,13 +109,14 @@ class Scene:
         return bool(body["metadata"].get("finalizers")) and body.get("status", {}).get("observedGeneration") == body["metadata"]["generation"]
 
     async def watch(self) -> None:
-        """Shows each change once, in order, a little late."""
+        """Shows each change once, a little late; those of one uid in order, as kopf does."""
         events, cursor = sink(self.context, self.loops), 0
         while True:
             await asyncio.sleep(self.chance.uniform(0, EVENT))
             with self.cluster.lock:
                 changes, cursor = self.server.watch(CONSUMER_KIND, cursor), self.server.version
-            for change in changes:
+            first: dict[str, float] = {}
+            for change in sorted(changes, key=lambda each: first.setdefault(each.body["metadata"]["uid"], self.chance.random())):
                 events.see(CONSUMER_KIND, WatchEvent(change.body, gone=change.verb == "DELETED"))
 
     async def until(self, done: Callable[[], bool], what: str) -> None:
