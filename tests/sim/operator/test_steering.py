@@ -9,11 +9,13 @@ from hypothesis.stateful import run_state_machine_as_test
 from steering.ledger import INVARIANTS, Broken
 from steering.machine import Operating, told
 from steering.mutant import MUTANTS, OperatorMutant
+from steering.mutant_cache import never_lost
 from steering.mutant_health import no_deadline
 from steering.mutant_stranger import labels_are_believed
 
 assert no_deadline  # entered into the list by its import
 assert labels_are_believed
+assert never_lost
 
 EXAMPLES = int(os.environ.get("SLUICE_SIM_EXAMPLES", "100"))
 DEEP = os.environ.get("SLUICE_SIM") == "deep"

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from mutants import Apply, Mutant, Patch, entering
-from steering import leader
 
 from sluice_operator.apply import execute as apply
 from sluice_operator.apply import manifests
 from sluice_operator.cluster.memory import MemoryCluster
-from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe import parse
-from sluice_operator.observe.cache import Cache
-from sluice_operator.plan import driver_succession, live_read_policy, migration, record, running, write_policy
+from sluice_operator.plan import driver_succession, migration, record, running, write_policy
 from sluice_operator.plan import rules as plan
-from sluice_operator.run import reconcile, schedule
+from sluice_operator.run import schedule
 from sluice_operator.state.objects import Report
 from sluice_operator.state.status import Phase
 from sluice_operator.state.view import View, progress
@@ -44,7 +41,6 @@ class OperatorMutant(Mutant):
     story: tuple[Chapter, ...]
 
 
-BIRTH = datetime(2026, 1, 1, tzinfo=UTC)
 MUTANTS: list[OperatorMutant] = []
 BEGIN: Json = {"migrating": False, "leaders": 1, "source": "ok", "run": 20}
 
@@ -248,45 +244,10 @@ def stopping_for_ever(patch: Patch) -> None:
     patch.setattr(record, "_seen", lambda driver, pod: replace(real(driver, pod), stopping=driver.stopping))
 
 
-@mutant(
-    "time alone never makes the operator look",
-    "health_is_true",
-    do("delete_pod", role="driver", grace=None, seconds=1),
-    do("gap", who=0, kind="Pod", seconds=20, forgotten=True),
-)
-def never_forced(patch: Patch) -> None:
-    """What a watch missed is never found."""
-    patch.setattr(leader, "reconcile", lambda context, key, now, **_: reconcile.reconcile(context, key, now))
-    patch.setattr(live_read_policy, "max_age", lambda _phase, _resources: timedelta(days=1))
-    patch.setattr(schedule, "_next", lambda _context, _intent, now: now + timedelta(days=1))
-
-
-@mutant(
-    "an answer replaces what the watch has shown since",
-    "generation_is_seen",
-    do("suspend", seconds=30),
-    do("slow_answer", who=0, calls=1, lasts=5, edit="batch 9", seconds=400),
-)
-def answers_replace(patch: Patch) -> None:
-    """A spec that was edited during a live read is forgotten until the next one, in minutes."""
-    patch.setattr(Cache, "answered", lambda self, body, _before: self.see(CONSUMER_KIND, body, BIRTH))
-
-
 @mutant("the finalizer goes before the pods", "nothing_leaks", do("delete", seconds=5, foreground=False, again=False))
 def lets_go_at_once(patch: Patch) -> None:
     """The resource is gone and its driver still works."""
     patch.setattr(plan, "quiesce", lambda _view, _why: None)
-
-
-@mutant(
-    "a look that finds the resource gone is forgotten",
-    "nothing_leaks",
-    do("delete", seconds=1, foreground=False, again=False),
-    do("gap", who=0, kind="KinesisConsumer", seconds=30, forgotten=True),
-)
-def never_lost(patch: Patch) -> None:
-    """The loop of a resource that no longer exists turns for ever."""
-    patch.setattr(Cache, "lost", lambda _self, _key, _before: None)
 
 
 @mutant(
