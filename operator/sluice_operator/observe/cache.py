@@ -71,6 +71,11 @@ class CacheEntry:
     newer: list[tuple[Pod | Job, bool]] | None = None
     """What watches showed since a live read began, and whether it was deleted; None while there is no live read."""
 
+    def replace(self, before: str | None, body: Json | None) -> None:
+        """The body becomes what an answer says, if it still has the version that it had before the call. One that is gone stays gone."""
+        if self.body is not None and version_of(self.body) == before:
+            self.body = body
+
 
 class Cache:
     """Fed by watches of KinesisConsumers, Pods and Jobs; any order, any repetition."""
@@ -153,17 +158,14 @@ class Cache:
         """The resource, as the answer to a call of ours has it. It replaces only the version that was in the cache before the call."""
         meta = body["metadata"]
         with self._lock:
-            entry = self._entries.get(ResourceKey(meta["namespace"], meta["name"]))
-            if entry is not None and entry.body is not None and version_of(entry.body) == before:
-                entry.body = body
+            self._entries.get(ResourceKey(meta["namespace"], meta["name"]), CacheEntry()).replace(before, body)
 
     def lost(self, key: ResourceKey, before: str | None) -> None:
         """A live read found no such resource, or one of another operator. Only the version that was in the cache before the read goes."""
         with self._lock:
             entry = self._entries.setdefault(key, CacheEntry())
             entry.newer = None
-            if entry.body is not None and version_of(entry.body) == before:
-                entry.body = None
+            entry.replace(before, None)
 
     def forget(self, key: ResourceKey) -> None:
         """Drop the resource, its pods and its Jobs."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-import urllib.error
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from crd_server import CONSUMERS, install
 from executors_kubelet import Admin
 from simulated_cluster import SPEC
 
@@ -24,8 +23,6 @@ pytestmark = pytest.mark.cluster
 
 Json = dict[str, Any]
 
-CRDS = "apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-CONSUMERS = "apis/sluice.dev/v1alpha1/namespaces/default/kinesisconsumers"
 PATIENCE = 60.0
 
 
@@ -35,19 +32,10 @@ def admin() -> Iterator[Admin]:
     with ExitStack() as stack:
         server = stack.enter_context(apiserver.running(places.work(), ("admin", "plain", "blue")))
         found = Admin(server)
-        found.call("POST", CRDS, yaml.safe_load((places.REPO / "crds" / "kinesisconsumers.sluice.dev.yaml").read_text()))
-        assert processes.poll(lambda: served(found), PATIENCE)
+        install(found.call)
         for user, own in (("plain", ""), ("blue", "blue")):
             stack.callback(operator(server, user, own).stop)
         yield found
-
-
-def served(admin: Admin) -> bool:
-    """A CRD takes a moment: 404, then 429, then its list."""
-    try:
-        return "items" in admin.call("GET", CONSUMERS)
-    except urllib.error.HTTPError:
-        return False
 
 
 def operator(server: apiserver.LocalApiServer, user: str, own: str) -> processes.Running:

@@ -7,24 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-import yaml
 from admission_scene import ADMIN, Caller
+from crd_server import CONSUMERS, document, install
 from simulated_cluster import SPEC
 
 from sluice_lab import places
-from sluice_lab.machine import apiserver, processes
+from sluice_lab.machine import apiserver
 
 pytestmark = pytest.mark.cluster
 
 Json = dict[str, Any]
 
-CRD = places.REPO / "crds" / "kinesisconsumers.sluice.dev.yaml"
-CRDS = "apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-CONSUMERS = "apis/sluice.dev/v1alpha1/namespaces/default/kinesisconsumers"
 MERGE = "application/merge-patch+json"
-PATIENCE = 60.0
 LONGEST = "a" * 45
-STREAM = SPEC["stream"]
 FILES, QUEUE = {"path": "s3a://lake/letters"}, {"sqs": "https://sqs.eu-west-1.amazonaws.com/1/letters"}
 
 
@@ -52,7 +47,7 @@ REFUSED: list[tuple[str, Change]] = [
     ("deadLetter has to have one of path, sqs and kinesis", Change(letters(**FILES), letters(**QUEUE))),
 ]
 TAKEN = [
-    Change({}, {"stream": {**STREAM}, "replicas": 3}),
+    Change({}, {"stream": SPEC["stream"], "replicas": 3}),
     Change({"checkpoints": {"table": "mine"}}, {"checkpoints": {"table": "mine"}}),
     Change({}, {"checkpoints": {}}),
     Change({}, letters(**FILES)),
@@ -67,17 +62,8 @@ def admin() -> Iterator[Caller]:
     """A server that has nothing but the CRD."""
     with apiserver.running(places.work(), (ADMIN,)) as server:
         caller = Caller(server)
-        caller.call("POST", CRDS, yaml.safe_load(CRD.read_text()))
-        assert processes.poll(lambda: served(caller), PATIENCE)
+        install(caller.call)
         yield caller
-
-
-def served(admin: Caller) -> bool:
-    """A CRD takes a moment."""
-    try:
-        return "items" in admin.call("GET", CONSUMERS)
-    except AssertionError:
-        return False
 
 
 def consumer(name: str, spec: Json) -> Json:
@@ -127,7 +113,7 @@ def test_a_name_leaves_room_for_the_suffixes_of_pods(admin: Caller, name: str, t
 def test_every_rule_refuses_something_here() -> None:
     """A rule without a row would be one that nobody has seen to work."""
     rows = {message for message, _ in REFUSED} | {"metadata.name: at most 45 characters"}
-    rules = set(messages(yaml.safe_load(CRD.read_text())))
+    rules = set(messages(document()))
     assert {row for row in rows if not any(row in rule for rule in rules)} == set()
     assert {rule for rule in rules if not any(row in rule for row in rows)} == set()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -87,15 +87,16 @@ class Scene:
 
     def edit(self) -> None:
         """Another number of replicas."""
-        if body := self.resource():
-            with self.cluster.lock:
-                self.server.edit(body, {"spec": {"replicas": self.chance.randint(100, 999)}})
+        self._change({"spec": {"replicas": self.chance.randint(100, 999)}})
 
     def give(self, to: str | None) -> None:
         """To the operator of another class; None: back to this one."""
+        self._change({"metadata": {"labels": {CLASS: to}}})
+
+    def _change(self, changes: Json) -> None:
         if body := self.resource():
             with self.cluster.lock:
-                self.server.edit(body, {"metadata": {"labels": {CLASS: to}}})
+                self.server.edit(body, changes)
 
     def delete(self) -> None:
         """The operator's finalizer is taken off by a loop."""
@@ -112,12 +113,16 @@ class Scene:
         """Shows each change once, a little late; those of one uid in order, as kopf does."""
         events, cursor = sink(self.context, self.loops), 0
         while True:
-            await asyncio.sleep(self.chance.uniform(0, EVENT))
+            await self.pause(EVENT)
             with self.cluster.lock:
                 changes, cursor = self.server.watch(CONSUMER_KIND, cursor), self.server.version
             first: dict[str, float] = {}
             for change in sorted(changes, key=lambda each: first.setdefault(each.body["metadata"]["uid"], self.chance.random())):
                 events.see(CONSUMER_KIND, WatchEvent(change.body, gone=change.verb == "DELETED"))
+
+    async def pause(self, most: float) -> None:
+        """Some seconds, at most so many."""
+        await asyncio.sleep(self.chance.uniform(0, most))
 
     async def until(self, done: Callable[[], bool], what: str) -> None:
         """Others go on until it is so."""
@@ -135,54 +140,59 @@ class Scene:
         watching.cancel()
 
 
+def run(seed: int, story: Callable[[Scene], Awaitable[None]]) -> None:
+    """The story of a scene, beside its watch and its loops."""
+
+    async def whole() -> None:
+        scene = Scene(seed)
+        async with scene.running():
+            await story(scene)
+
+    asyncio.run(whole())
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_every_edit_is_seen_whenever_it_comes(seed: int) -> None:
     """During a read, during a write, between an answer and the next pass."""
 
-    async def story() -> None:
-        scene = Scene(seed)
-        async with scene.running():
-            scene.make()
-            for _ in range(ROUNDS):
-                for _ in range(scene.chance.randint(1, 3)):
-                    await asyncio.sleep(scene.chance.uniform(0, PERSON))
-                    scene.edit()
-                await scene.until(scene.seen, "an edit is not seen")
+    async def story(scene: Scene) -> None:
+        scene.make()
+        for _ in range(ROUNDS):
+            for _ in range(scene.chance.randint(1, 3)):
+                await scene.pause(PERSON)
+                scene.edit()
+            await scene.until(scene.seen, "an edit is not seen")
 
-    asyncio.run(story())
+    run(seed, story)
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_resource_that_is_made_again_at_once_is_taken_over(seed: int) -> None:
     """While the loop of the last one ends."""
 
-    async def story() -> None:
-        scene = Scene(seed)
-        async with scene.running():
-            for _ in range(ROUNDS // 2):
-                scene.make()
-                await scene.until(scene.seen, "it is not taken over")
-                await asyncio.sleep(scene.chance.uniform(0, PERSON))
-                scene.delete()
-                await scene.until(lambda: scene.resource() is None, "it is not let go")
-                await asyncio.sleep(scene.chance.uniform(0, MADE_AGAIN))
+    async def story(scene: Scene) -> None:
+        for _ in range(ROUNDS // 2):
+            scene.make()
+            await scene.until(scene.seen, "it is not taken over")
+            await scene.pause(PERSON)
+            scene.delete()
+            await scene.until(lambda: scene.resource() is None, "it is not let go")
+            await scene.pause(MADE_AGAIN)
 
-    asyncio.run(story())
+    run(seed, story)
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_resource_that_is_handed_away_and_back_is_taken_up_again(seed: int) -> None:
     """Its class changes and changes back, during a read or while its loop ends."""
 
-    async def story() -> None:
-        scene = Scene(seed)
-        async with scene.running():
-            scene.make()
-            for _ in range(ROUNDS // 2):
-                for to in ("blue", None):
-                    scene.edit()
-                    await asyncio.sleep(scene.chance.uniform(0, MADE_AGAIN))
-                    scene.give(to)
-                await scene.until(scene.seen, "it is not taken up again")
+    async def story(scene: Scene) -> None:
+        scene.make()
+        for _ in range(ROUNDS // 2):
+            for to in ("blue", None):
+                scene.edit()
+                await scene.pause(MADE_AGAIN)
+                scene.give(to)
+            await scene.until(scene.seen, "it is not taken up again")
 
-    asyncio.run(story())
+    run(seed, story)

@@ -116,17 +116,17 @@ class Line:
 
     def _call(self, call: Callable[[], T]) -> T:
         self.faults.calls += 1
-        if meanwhile := self.faults.stall.pop(self.faults.calls, None):
-            self.stalled = True
-            meanwhile()
-        meanwhile = self.faults.slow.pop(self.faults.calls, None)
+        self._wait(self.faults.stall)
         if self.faults.calls in self.faults.down:
             raise Unavailable("429, or 500, or nobody listens")
         answer = call()
-        if meanwhile:
+        self._wait(self.faults.slow)
+        return answer
+
+    def _wait(self, planned: dict[int, Callable[[], None]]) -> None:
+        if meanwhile := planned.pop(self.faults.calls, None):
             self.stalled = True
             meanwhile()
-        return answer
 
     def _write(self, verb: str, body: Json, call: Callable[[], T]) -> T:
         return self._call(lambda: self._written(verb, body, call))
