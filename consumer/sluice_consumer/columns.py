@@ -12,3 +12,13 @@ DDL = (
     "partitionKey STRING, data BINARY, stream STRING, shardId STRING, sequenceNumber STRING, subSequenceNumber BIGINT, "
     "approximateArrivalTimestamp TIMESTAMP"
 )
+
+
+def readable(column: str) -> str:
+    """SQL for bytes as text, without loss.
+
+    UTF-8 stays as it is. Everything else, and a text that begins with `base64:`, becomes `base64:` and its base64.
+    """
+    text = f"CAST({column} AS STRING)"
+    encoded = f"concat('base64:', translate(base64(CAST({column} AS BINARY)), concat(chr(13), chr(10)), ''))"  # Spark breaks it into lines
+    return f"CASE WHEN is_valid_utf8({text}) AND NOT startswith({text}, 'base64:') THEN {text} ELSE {encoded} END"

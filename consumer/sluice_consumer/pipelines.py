@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from sluice_checkpoints.errors import Refused, SluiceError
 from sluice_checkpoints.letters.letter import DeadLetter, DeadLetters
 from sluice_consumer import folders
+from sluice_consumer.columns import readable
 
 
 class NotNow(SluiceError):
@@ -90,9 +91,9 @@ OF_A_LETTER = ("shardId", "sequenceNumber", "subSequenceNumber", "approximateArr
 
 
 def console(batch: DataFrame, info: BatchInfo) -> None:
-    """Prints the first rows of every batch to the driver's log. `args.rows`: how many (20)."""
+    """Prints the first rows of every batch to the driver's log, bytes that are not UTF-8 as `base64:…`. `args.rows`: how many (20)."""
     rows = int(info.args.get("rows", 20))
-    found = batch.selectExpr("shardId", "sequenceNumber", "subSequenceNumber", "partitionKey", "decode(data, 'UTF-8') AS data").collect()
+    found = batch.selectExpr("shardId", "sequenceNumber", "subSequenceNumber", "partitionKey", f"{readable('data')} AS data").collect()
     print(f"-- batch {info.batch} of {info.consumer}: {len(found)} records", flush=True)  # noqa: T201 - what this pipeline is for
     for row in found[:rows]:
         print("   " + "  ".join(str(value) for value in row), flush=True)  # noqa: T201

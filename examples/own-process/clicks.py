@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from sluice_consumer.pipelines import BatchInfo
-from sluice_consumer.sinks import delta
+from sluice_consumer.sinks import delta, json_rows
 
 CLICK = "id BIGINT, address STRING, page STRING, robot BOOLEAN"
 
@@ -27,6 +27,6 @@ process.prepare = prepare  # type: ignore[attr-defined]  # what a consumer looks
 
 def people(batch: DataFrame) -> DataFrame:
     """Follows from the batch alone, so a batch that comes again has the same rows."""
-    click = f.from_json(f.decode("data", "UTF-8"), CLICK, {"mode": "FAILFAST"})
-    clicks = batch.select(click.alias("click"), f.col("approximateArrivalTimestamp").alias("arrived")).select("click.*", "arrived")
-    return clicks.where("NOT robot").select("id", f.sha2("address", 256).alias("person"), "page", "arrived")
+    clicks = json_rows(batch, CLICK, keep=["approximateArrivalTimestamp"])
+    person = f.sha2("address", 256).alias("person")
+    return clicks.where("NOT robot").select("id", person, "page", f.col("approximateArrivalTimestamp").alias("arrived"))

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from sluice_consumer import streaming
+from sluice_consumer.sinks import json_rows
 
 TABLE = "CREATE TABLE IF NOT EXISTS delta.`{path}` (customer STRING, orders BIGINT, amount DECIMAL(22, 2)) USING delta"
 MERGE = """
@@ -24,8 +25,7 @@ MERGE = """
 
 def totals(stream: DataFrame) -> DataFrame:
     """The state: orders and amount of every customer since the beginning."""
-    order = f.from_json(f.decode("data", "UTF-8"), "customer STRING, amount DECIMAL(12, 2)", {"mode": "FAILFAST"})
-    orders = stream.select(order.alias("order")).select("order.*")
+    orders = json_rows(stream, "customer STRING, amount DECIMAL(12, 2)")
     return orders.groupBy("customer").agg(f.count("*").alias("orders"), f.sum("amount").alias("amount"))
 
 

@@ -13,6 +13,9 @@ from sluice_checkpoints.errors import Refused
 PARTITIONS = ("day", "hour")
 ROWS = ("decode", "schema", "keep", "transform", "partition", "fileBytes")
 """The options that all sinks know."""
+INDEX = "documentIndex"
+"""The place of a document in its record, from 0. A column that `decode: json-lines` can keep."""
+LINES = "json-lines"
 FUNCTION = re.compile(r"[\w.]+:\w+")
 
 
@@ -26,6 +29,7 @@ class RowOptions:
         transform: `module:function`, DataFrame to DataFrame; runs after decoding.
         partition: `day` or `hour` of arrival adds the column `arrival_day` or `arrival_hour`.
         file_bytes: the size that files should have, in bytes; None: a file for each task.
+        lines: a record holds any number of documents, not one.
     """
 
     schema: str | None = None
@@ -33,6 +37,7 @@ class RowOptions:
     transform: str | None = None
     partition: str | None = None
     file_bytes: int | None = None
+    lines: bool = False
 
 
 def known(args: Mapping[str, Any], *own: str) -> Mapping[str, Any]:
@@ -65,13 +70,13 @@ def rows(args: Mapping[str, Any]) -> RowOptions:
     Raises:
         Refused: an option has a value that it cannot have; the message names it.
     """
-    return RowOptions(_schema(args), _keep(args), _transform(args), _partition(args), _file_bytes(args))
+    return RowOptions(_schema(args), _keep(args), _transform(args), _partition(args), _file_bytes(args), args.get("decode") == LINES)
 
 
 def _schema(args: Mapping[str, Any]) -> str | None:
     decode = args.get("decode")
-    if decode not in (None, "json"):
-        raise Refused(f"pipeline.args.decode: {decode!r} is not known; leave it out, or say json")
+    if decode not in (None, "json", LINES):
+        raise Refused(f"pipeline.args.decode: {decode!r} is not known; leave it out, or say json or {LINES}")
     if decode is None and args.get("schema") is not None:
         raise Refused("pipeline.args.schema: has no effect without decode: json")
     return text(args, "schema", 'the columns of the JSON documents, as in "id BIGINT, name STRING"') if decode else None
@@ -81,6 +86,8 @@ def _keep(args: Mapping[str, Any]) -> tuple[str, ...]:
     keep = args.get("keep", ())
     if isinstance(keep, str) or not all(isinstance(name, str) for name in keep):
         raise Refused(f"pipeline.args.keep: {keep!r} is no list of column names")
+    if INDEX in keep and args.get("decode") != LINES:
+        raise Refused(f"pipeline.args.keep: only decode: {LINES} has a column {INDEX}; leave it out")
     return tuple(keep)
 
 

@@ -10,37 +10,24 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 from sluice_checkpoints.errors import Refused
+from sluice_consumer.sinks import documents
 from sluice_consumer.sinks.options import RowOptions, function
 
 ARRIVAL = "approximateArrivalTimestamp"
-CORRUPT = "_corrupt_record"
 PARTITION_COLUMNS = {"day": "arrival_day", "hour": "arrival_hour"}
 FILE_SIZE = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 
 
 def check(spark: SparkSession, options: RowOptions) -> None:
-    """Refuses what would fail in the first batch.
+    """Refuses what would fail, or lose a column, in the first batch.
 
     Raises:
-        Refused: the schema is no DDL, or `transform` cannot be loaded.
+        Refused: the schema is no DDL, one of its columns has the name of a column of the batch, or `transform` cannot be loaded.
     """
     if options.schema:
-        schema_of(spark, options.schema)
+        _schema(spark, options, options.schema)
     if options.transform:
         function(options.transform, "pipeline.args.transform")
-
-
-def schema_of(spark: SparkSession, ddl: str) -> StructType:
-    """The columns of JSON documents.
-
-    Raises:
-        Refused: Spark does not understand the DDL.
-    """
-    try:
-        found = spark.createDataFrame([], ddl).schema
-    except Exception as error:
-        raise Refused(f"pipeline.args.schema: {ddl!r} is no list of columns: {str(error).splitlines()[0]}") from error
-    return found
 
 
 def rows(batch: DataFrame, options: RowOptions) -> DataFrame:
@@ -49,7 +36,7 @@ def rows(batch: DataFrame, options: RowOptions) -> DataFrame:
     A document that does not fit its schema fails the batch, unless the schema has a column `_corrupt_record STRING`: then it is kept there.
 
     Raises:
-        Refused: `transform` returned no DataFrame, or rows without the column that `partition` needs. Else what it raises.
+        Refused: see `check`; `transform` returned no DataFrame, or rows without the column that `partition` needs. Else what it raises.
     """
     made = _decoded(batch, options)
     if options.transform:
@@ -61,14 +48,25 @@ def rows(batch: DataFrame, options: RowOptions) -> DataFrame:
     return _sized(made, options)
 
 
+def _schema(spark: SparkSession, options: RowOptions, ddl: str) -> StructType:
+    """Columns of documents, none of which another column would replace."""
+    found = documents.schema_of(spark, ddl)
+    ours = [name.lower() for name in (ARRIVAL, *partition_columns(options))]
+    if taken := [name for name in found.fieldNames() if name.lower() in ours]:
+        raise Refused(
+            f"pipeline.args.schema: {taken[0]} is a column that the sink adds or needs itself; leave it out, or rename it in a process of your own "
+            "with sluice_consumer.sinks.json_rows"
+        )
+    documents.refuse_twice([*found.fieldNames(), *dict.fromkeys(options.keep)], "pipeline.args.schema, pipeline.args.keep")
+    return found
+
+
 def _decoded(batch: DataFrame, options: RowOptions) -> DataFrame:
     if options.schema is None:
         return batch
-    schema = schema_of(batch.sparkSession, options.schema)
-    mode = "PERMISSIVE" if CORRUPT in schema.fieldNames() else "FAILFAST"
-    document = f.from_json(f.decode("data", "UTF-8"), schema, {"mode": mode, "columnNameOfCorruptRecord": CORRUPT})
+    schema = _schema(batch.sparkSession, options, options.schema)
     kept = dict.fromkeys([*options.keep, *([ARRIVAL] if options.partition or options.transform else [])])
-    return batch.select(document.alias("document"), *kept).select("document.*", *kept)
+    return documents.decoded(batch, schema, tuple(kept), lines=options.lines)
 
 
 def _transformed(made: DataFrame, name: str) -> DataFrame:

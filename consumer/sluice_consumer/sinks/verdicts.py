@@ -56,7 +56,7 @@ PASSING = re.compile(
     r"|ServiceFailureException|RESTException|ExpiredToken\w*|RequestTimeTooSkewed|SlowDown)\b|Status Code: (429|5\d\d)"
 )
 """Nobody answers, or somebody answers that it cannot now."""
-OF_TASKS = re.compile(r"\bPythonException\b|MALFORMED_RECORD_IN_PARSING|\bBadRecordException\b")
+OF_TASKS = re.compile(r"\bPythonException\b|MALFORMED_RECORD|\bBadRecordException\b")
 """Reading the stream failed, or the user's function, or a document: whatever it says, it is not the sink that says it."""
 
 KNOWN = (

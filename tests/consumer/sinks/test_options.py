@@ -12,6 +12,9 @@ from sluice_consumer.sinks.options import RowOptions
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"decode": "avro"}, "pipeline.args.decode: 'avro'"),
+    ({"decode": "jsonl"}, "'jsonl' is not known; leave it out, or say json or json-lines"),
+    ({"decode": "json-lines"}, "pipeline.args.schema: missing"),
+    ({"decode": "json", "schema": "id INT", "keep": ["documentIndex"]}, "only decode: json-lines has a column documentIndex"),
     ({"decode": "json"}, "pipeline.args.schema: missing"),
     ({"decode": "json", "schema": 7}, "pipeline.args.schema: 7"),
     ({"schema": "id INT"}, "pipeline.args.schema: has no effect"),
@@ -42,6 +45,9 @@ def test_all_options() -> None:
     """As a manifest has them."""
     args = {"decode": "json", "schema": "id INT", "keep": ["shardId"], "transform": "a.b:c", "partition": "day", "fileBytes": 1 << 27}
     assert options.rows(args) == RowOptions("id INT", ("shardId",), "a.b:c", "day", 1 << 27)
+    assert options.rows({"decode": "json-lines", "schema": "id INT", "keep": ["documentIndex"]}) == RowOptions(
+        "id INT", ("documentIndex",), lines=True
+    )
     assert options.rows({}) == RowOptions()
 
 

@@ -159,6 +159,7 @@ MALFORMED = "[MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed records 
                 f"Job aborted due to stage failure: {MALFORMED}\n\tat x.y(Z.scala:1)\nCaused by: com.x.core.JsonParseException: Unexpected",
             )
         ],
+        [("SparkRuntimeException", "[USER_RAISED_EXCEPTION] MALFORMED_RECORD: shardId s, sequenceNumber 503: it is not UTF-8"), ("AccessDenied", "")],
         [("ArithmeticException", "/ by zero")],
         [],
     ],

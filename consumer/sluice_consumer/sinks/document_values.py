@@ -1,0 +1,49 @@
+"""Values of a JSON document that Spark would take, and that are not what their column says (docs/sinks.md, "JSON documents")."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column
+from pyspark.sql import functions as f
+from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, StructField, StructType, TimestampType
+
+EARLIEST, LATEST = -62135683200, 253402387200  # seconds: a day before the year 1, a day after the year 9999
+INFINITE = float("inf")
+
+
+def unfit(value: Column, kind: DataType) -> Column:
+    """Whether a value, or one within it, is not what the document says. Never NULL; of NULL it is false."""
+    return f.coalesce(_asked(value, kind), f.lit(False)) if _can_be(kind) else f.lit(False)  # noqa: FBT003 - literals
+
+
+def _can_be(kind: DataType) -> bool:
+    match kind:
+        case StructType():
+            return any(not field.nullable or _can_be(field.dataType) for field in kind.fields)
+        case ArrayType():
+            return _can_be(kind.elementType)
+        case _:
+            return isinstance(kind, MapType | DoubleType | FloatType | TimestampType)
+
+
+def _asked(value: Column, kind: DataType) -> Column:
+    match kind:
+        case StructType():
+            return reduce(or_, (_of_field(value, field) for field in kind.fields if not field.nullable or _can_be(field.dataType)))
+        case ArrayType():
+            return f.exists(value, lambda each: unfit(each, kind.elementType))
+        case MapType():
+            twice = f.size(f.array_distinct(f.map_keys(value))) < f.size(value)
+            return twice | unfit(f.map_values(value), ArrayType(kind.valueType))
+        case TimestampType():
+            return ~f.unix_seconds(value).between(EARLIEST, LATEST)  # a number is seconds: milliseconds lead beyond the year 9999
+        case _:
+            return f.abs(value) == INFINITE  # 1e400: `Infinity` itself is no JSON
+
+
+def _of_field(value: Column, field: StructField) -> Column:
+    missing = value.isNotNull() & value[field.name].isNull()
+    inner = unfit(value[field.name], field.dataType)
+    return inner if field.nullable else missing | inner
