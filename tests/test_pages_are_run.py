@@ -59,6 +59,9 @@ PLACES: dict[str, dict[str, Place]] = {  # by page, and by the beginning of a bl
         "from sluice_consumer.sinks import iceberg": Run(
             "tests/contract/sinks/test_iceberg_table.py::test_the_process_of_the_page_leaves_out_what_it_says"
         ),
+        "from sluice_consumer.sinks import json_rows": Run(
+            "tests/contract/sinks/test_parquet_files.py::test_the_process_of_the_page_decodes_and_stores"
+        ),
         "<path>/<consumer>": Like(
             "names of files, with placeholders", "tests/contract/sinks/test_parquet_files.py::test_what_a_killed_driver_left_does_not_count_and_goes"
         ),
@@ -77,7 +80,10 @@ PLACES: dict[str, dict[str, Place]] = {  # by page, and by the beginning of a bl
         "from sluice_consumer import embedded": Run(f"{PAGES}::test_the_notebook_of_the_page_stores_each_record"),
     },
     "docs/structured-streaming.md": {"from pyspark.sql.functions": Run(f"{PAGES}::test_the_query_of_the_page_reads_the_stream")},
-    "docs/dead-letters.md": {"def process(batch, info)": Run(ITS_OWN), "python -m sluice_checkpoints dead-letters redrive": Run(ITS_OWN)},
+    "docs/dead-letters.md": {
+        "from sluice_consumer.sinks import json_rows": Run(ITS_OWN),
+        "python -m sluice_checkpoints dead-letters redrive": Run(ITS_OWN),
+    },
     "docs/start/eks.md": {
         "make version": Like("the registry and the version are others", "tests/cluster/test_release.py::test_helm_installs_from_the_registry_alone"),
         "cd docs/start": Run("tests/lab/site/test_start_aws.py::test_a_call_has_the_parameters_that_the_service_wants"),

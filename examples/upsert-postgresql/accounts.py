@@ -20,5 +20,5 @@ def upsert(rows: Iterator[dict[str, Any]], part: Part) -> None:
     with psycopg.connect() as database:
         if database.execute(KEY, (part.consumer, part.batch, part.shard)).rowcount == 0:
             return  # another attempt stored them
-        changes = (json.loads(row["data"]) for row in rows)
+        changes = (json.loads(row["data"].decode()) for row in rows)
         database.cursor().executemany(UPSERT, ((change["account"], change["balance"]) for change in changes))

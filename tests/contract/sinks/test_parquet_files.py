@@ -147,3 +147,14 @@ def test_the_reader_of_the_page_sees_what_counts(disk: str, batch: Batch) -> Non
     names: dict[str, Any] = {}
     exec(page_blocks.beginning("docs/sinks.md", "import pyarrow").replace("s3a://lake/orders", disk), names)  # noqa: S102 - the page's own code
     assert sorted(names["orders"].to_table()["id"].to_pylist()) == list(range(10))
+
+
+def test_the_process_of_the_page_decodes_and_stores(disk: str, batch: Batch) -> None:
+    """docs/sinks.md, "JSON documents", with a folder in place of the bucket."""
+    names: dict[str, Any] = {}
+    exec(page_blocks.beginning("docs/sinks.md", "from sluice_consumer.sinks import json_rows").replace("s3a://lake/orders", disk), names)  # noqa: S102 - the page's own code
+    for _ in range(2):
+        names["process"](batch(range(10)), info(1))
+    found = ds.dataset(committed_files(disk), filesystem=fs.LocalFileSystem()).to_table()
+    assert found.column_names == ["id", "name", "shardId"]
+    assert sorted(found["id"].to_pylist()) == list(range(10))
