@@ -7,6 +7,7 @@ import gzip
 import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -318,3 +319,23 @@ def test_a_process_of_its_own_decodes_as_the_sinks_do(spark: SparkSession) -> No
         json_rows(batch, "id INT", ["yours"])
     with pytest.raises(Refused, match=r"^keep: the batch has no column documentIndex"):
         json_rows(batch, "id INT", ["documentIndex"])
+
+
+def test_a_stream_is_decoded_as_a_batch_is(spark: SparkSession, tmp_path: Path) -> None:
+    """What examples/state-to-delta does: state over the documents of a streaming query; a record that is none ends the query."""
+    batch_of(spark, [b'{"id":1}{"id":2}', b'{"id":2}']).write.parquet(f"{tmp_path}/came")
+    stream = spark.readStream.schema(DDL).parquet(f"{tmp_path}/came")
+
+    def counted(*, lines: bool) -> list[Any]:
+        counts = json_rows(stream, "id INT", lines=lines).groupBy("id").count().coalesce(1)
+        name = f"counts_{lines}"
+        counts.writeStream.format("memory").queryName(name).outputMode("complete").trigger(availableNow=True).start().awaitTermination()
+        return sorted(tuple(row) for row in spark.table(name).collect())
+
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    try:
+        assert counted(lines=True) == [(1, 1), (2, 2)]
+        with pytest.raises(Exception, match="MALFORMED_RECORD"):
+            counted(lines=False)
+    finally:
+        spark.conf.unset("spark.sql.shuffle.partitions")
