@@ -58,6 +58,9 @@ class World:
     Attributes:
         reads: whether Spark reads a shard in a batch; a function of foreachBatch may leave some out.
         names_the_start: whether Spark says where the batch begins that it asks for. Spark 4.1 does not; what it has committed can be looked up.
+        skips: what becomes of one of Spark's batches whose id the sink knows; None: it is taken again.
+        batches_without_data: whether Spark makes a batch of its own after each with data, as it does for state.
+        accepted: what a person has said of a batch (`acceptLossOfBatch`).
     """
 
     table: MemoryTable = field(default_factory=MemoryTable)
@@ -69,6 +72,9 @@ class World:
     check: Callable[[BatchPlan], None] = lambda _plan: None
     reads: Callable[[str], bool] = lambda _shard: True
     names_the_start: bool = True
+    skips: Callable[[World, StreamPlanner, BatchPlan | None], None] | None = None
+    batches_without_data: bool = False
+    accepted: int | None = None
 
     def __post_init__(self) -> None:
         self.now = 1_700_000_000_000
@@ -103,7 +109,7 @@ class World:
         self.generation = after.generation
         engine = type("Engine", (), {"run": lambda _self, plan: self.check(plan)})()
         around = Surroundings(lambda: None, self.news, lambda: False, engine, self.told.append, self.stands)
-        return StreamPlanner(consumer, around)
+        return StreamPlanner(consumer, around, self.accepted)
 
     def stands(self) -> Offset | None:
         """What Spark's commit log holds, as Spark keeps it in memory too."""
@@ -129,7 +135,7 @@ class World:
             start = Offset.from_map(log.offsets[-1]) if log.offsets else initial
             end = planner.latest(start if self.names_the_start else None)
             self.steps("latest")
-            if end == start and log.offsets:
+            if end == start and log.offsets and not (self.batches_without_data and log.offsets[-2:] != [end.to_map()] * 2):
                 return
             log.offsets.append(end.to_map())
             self.steps("offsets written")
@@ -139,14 +145,19 @@ class World:
 
     def _batch(self, planner: StreamPlanner, start: Offset, end: Offset) -> None:
         plan = planner.partitions(start, end)
-        found = () if plan is None else self.read(plan)
         number = len(self.spark.offsets) - 1
+        if self.skips is not None and number in self.sink:
+            self.skips(self, planner, plan)
+        else:
+            self._store(number, () if plan is None else self.read(plan))
+        self.spark.commits = number + 1
+        self.steps("commit written")
+
+    def _store(self, number: int, found: Content) -> None:
         assert self.sink.get(number, found) == found, "a batch came again with another content"
         self.steps("before the sink")
         self.sink[number] = found
         self.steps("in the sink")
-        self.spark.commits = number + 1
-        self.steps("commit written")
 
     def read(self, plan: BatchPlan) -> Content:
         """What the tasks of a batch do."""

@@ -6,13 +6,15 @@ numbers, and from the rows: a row holds the range of the last batch that had its
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches.planner import BatchPlan, TableView
 
+NAMED = 5  # shards named in a message
 ANEW = "give the query a new checkpoint directory: it continues from the table's positions, with empty state"
 
 
@@ -24,20 +26,23 @@ class Offset:
         consumer: the consumer's id; a number means nothing in another table.
         batch: the batch's number over the consumer's whole life.
         first: the offset that a query begins with; it precedes the first batch, and is no batch itself.
+        generation: that of the epoch which gave the batch to this checkpoint directory; 0: unknown, an older version stored the offset.
     """
 
     consumer: str
     batch: int
     first: bool = False
+    generation: int = 0
 
     def to_map(self) -> dict[str, Any]:
-        """The JSON object; always in this order, for Spark compares the text."""
-        return {"batch": self.batch, "consumer": self.consumer} | ({"first": True} if self.first else {})
+        """The JSON object; always in this order, for Spark compares the text. What is not known is not in it."""
+        generation = {"generation": self.generation} if self.generation else {}
+        return {"batch": self.batch, "consumer": self.consumer} | generation | ({"first": True} if self.first else {})
 
     @staticmethod
     def from_map(values: Mapping[str, Any]) -> Offset:
         """Reads the JSON object."""
-        return Offset(str(values["consumer"]), int(values["batch"]), bool(values.get("first", False)))
+        return Offset(str(values["consumer"]), int(values["batch"]), bool(values.get("first", False)), int(values.get("generation", 0)))
 
 
 def check(view: TableView, consumer: str, offset: Offset) -> None:
@@ -53,6 +58,38 @@ def check(view: TableView, consumer: str, offset: Offset) -> None:
             f"the checkpoint directory is at batch {offset.batch}, but the table has committed only {view.committed}: was it restored from a backup? "
             f"Use the table that the query ran on; or {ANEW}"
         )
+
+
+def unread(rows: Iterable[ShardRow], done: Offset) -> tuple[ShardRow, ...]:
+    """The ranges with records that nobody has read since the batch was given to this checkpoint directory.
+
+    An earlier epoch had bound them. If Spark counts such a batch as done, its sink skipped it unread.
+    """
+    return tuple(row for row in rows if row.records and not any(_generation(key) >= done.generation for key in row.readers))
+
+
+def _generation(reader: str) -> int:
+    """The epoch of a reader: its key begins with it (`ShardRow.readers`)."""
+    return int(reader.partition(".")[0])
+
+
+def check_read(rows: Iterable[ShardRow], done: Offset) -> None:
+    """Refuses to commit a batch that a new checkpoint directory's Spark counts as done and never read, as a whole or in part.
+
+    Raises:
+        Refused: naming the batch, the shards and the ways out.
+    """
+    left = unread(rows, done)
+    if not left:
+        return
+    shards = ", ".join(row.id for row in left[:NAMED]) + (f" and {len(left) - NAMED} more" if len(left) > NAMED else "")
+    raise Refused(
+        f"batch {done.batch} was not committed: {sum(row.records for row in left)} of its records were never read in this checkpoint directory ({shards}), "
+        "though Spark counts it as done. In a new directory Spark's batch ids begin at 0 again, and a sink that skips the ids it knows has skipped the "
+        "batch: the file sink (by its _spark_metadata), or a function of foreachBatch. Start the query with a new directory and a new output path. A "
+        "function should know batches by (source.consumer, source.batch), and call source.stored() when it skips one. If your sink holds the batch "
+        f"({done.consumer}, {done.batch}), or can do without these records, set acceptLossOfBatch to {done.batch} instead"
+    )
 
 
 def seen_less(view: TableView, offset: Offset) -> BatchPlan | None:

@@ -11,11 +11,14 @@ from dataclasses import dataclass
 
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_checkpoints.protocol.store import TaskAttempt
 from sluice_consumer.batches import planner
 from sluice_consumer.batches.consumer import Committed, Consumer, Engine
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.streaming import offsets
 from sluice_consumer.streaming.offsets import Offset
+
+STORED = "stored.0"  # a reader that is no task: whoever said that the sink holds the batch
 
 
 @dataclass(frozen=True)
@@ -39,17 +42,39 @@ class Surroundings:
     stands: Callable[[], Offset | None]
 
 
+@dataclass(frozen=True)
+class DoneBySpark:
+    """An `Engine` for a batch that Spark has run: returns if `engine` does, and the query has read all that an earlier epoch had bound.
+
+    Attributes:
+        look: the rows of a batch as they are now, with everybody who has read them.
+        done: what the checkpoint directory holds of the batch.
+    """
+
+    engine: Engine
+    look: Callable[[BatchPlan], Sequence[ShardRow]]
+    done: Offset
+
+    def run(self, plan: BatchPlan) -> None:
+        """See `Engine`. What this epoch has bound was read by that; a replay has to be looked at, once no job of it can read any more."""
+        self.engine.run(plan)
+        if plan.replay:
+            offsets.check_read(self.look(plan), self.done)
+
+
 class StreamPlanner:
     """One query's view of one epoch. To be called by one thread at a time.
+
+    `accepted`: the number of a batch that is committed even if nobody has read it, for a person said so (`acceptLossOfBatch`).
 
     Attributes:
         open: the batch given to Spark last and that is not committed, if any.
         handed: number of the batch whose tasks Spark was given last; 0: none in this epoch.
     """
 
-    def __init__(self, consumer: Consumer, around: Surroundings) -> None:
+    def __init__(self, consumer: Consumer, around: Surroundings, accepted: int | None = None) -> None:
         assert consumer.row is not None  # noqa: S101 - it began
-        self._consumer, self._around, self._id = consumer, around, consumer.row.consumer_id
+        self._consumer, self._around, self._id, self._accepted = consumer, around, consumer.row.consumer_id, accepted
         self._goal: int | None = None
         self._answered: tuple[Offset, Offset] | None = None
         self.open: BatchPlan | None = None
@@ -68,15 +93,33 @@ class StreamPlanner:
         """Spark has stored the batch that ends here: close and commit it, unless it is committed.
 
         Raises:
-            Refused: see `offsets.check`. JobsNotDone, LostRace, Fenced: see `Consumer.run`.
+            Refused: see `offsets.check` and `offsets.check_read`. JobsNotDone, LostRace, Fenced: see `Consumer.run`.
         """
         self._around.alive()
         view = self._consumer.view
         offsets.check(view, self._id, done)
         if done.batch == view.number:
-            committed = self._consumer.run(planner.next_batch(view), self._around.engine)
+            engine = self._around.engine
+            checked = engine if done.batch == self._accepted else DoneBySpark(engine, self._bound, done)
+            committed = self._consumer.run(planner.next_batch(view), checked)
             self.open = None
             self._around.on_progress(committed)
+
+    def stored(self) -> None:
+        """The sink holds the batch that Spark was given last: this counts as having read it, in every later epoch too.
+
+        Raises:
+            Fenced, LostRace: see `CheckpointStore.register`.
+        """
+        plan = planner.next_batch(self._consumer.view)
+        if not (plan.replay and plan.number == self.handed):
+            return
+        epoch = self._consumer.epoch
+        for row in self._bound(plan):
+            self._consumer.store.register(epoch, plan.number, row.id, TaskAttempt(f"{epoch.generation}.{STORED}", 1))
+
+    def _bound(self, plan: BatchPlan) -> tuple[ShardRow, ...]:
+        return tuple(row for row in self._consumer.store.read(row.id for row in plan.rows).values() if row.batch == plan.number)
 
     def latest(self, start: Offset | None) -> Offset:
         """The end of the batch after `start`; `start` itself while there is nothing to read. None: Spark names no start, and is asked for it.
@@ -94,12 +137,15 @@ class StreamPlanner:
         self.finish(start)
         missed = offsets.seen_less(self._consumer.view, start)
         if missed is not None:
-            return Offset(self._id, missed.number)
+            return self._offset(missed)
         self.open = self.open or self._next()
         if self.open is None:
             self._around.on_progress(None)
             return start
-        return Offset(self._id, self.open.number)
+        return self._offset(self.open)
+
+    def _offset(self, plan: BatchPlan) -> Offset:
+        return Offset(self._id, plan.number, generation=self._consumer.epoch.generation)
 
     def partitions(self, start: Offset, end: Offset) -> BatchPlan | None:
         """What the batch that ends at `end` contains; None: nothing.

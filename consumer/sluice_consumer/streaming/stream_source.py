@@ -68,12 +68,23 @@ class Source:
                 on_progress=self._report_progress,
                 stands=self._stands,
             ),
+            config.accept_loss_of_batch,
         )
 
     @property
     def batch(self) -> int:
         """Number of the batch that Spark was given last. In foreachBatch (`consumer`, `batch`) names what it read, in any checkpoint directory."""
         return self.planner.handed
+
+    def stored(self) -> None:
+        """Says that the sink holds (`consumer`, `batch`): call it in foreachBatch before you skip a batch, which is then committed unread.
+
+        Without this call, skipping a batch that an earlier epoch had begun ends a query with a new checkpoint directory (`Refused`).
+
+        Raises:
+            Fenced, LostRace: the lease was taken.
+        """
+        self.planner.stored()
 
     def load(self) -> DataFrame:
         """The stream; columns as in a batch read."""
