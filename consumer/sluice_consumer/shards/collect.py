@@ -9,7 +9,7 @@ from itertools import islice
 
 from sluice_checkpoints.position import Position
 from sluice_consumer.kinesis.client import RecordColumns, Records
-from sluice_consumer.shards.aggregation import MAGIC, UserRecord, user_records
+from sluice_consumer.shards.aggregation import MAGIC, UserRecord, WholeRecord, user_records
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +176,13 @@ def _size(data: bytes, users: list[UserRecord]) -> int:
 
 
 def _after(start: Position, sequence: str, users: list[UserRecord]) -> list[UserRecord]:
-    """The user records of a Kinesis record; after `start` only, if that lies inside of it."""
+    """The user records of a Kinesis record; after `start` only, if that lies inside of it.
+
+    One that is delivered whole comes unless `start` is exactly its own place: whoever came to another place has taken it apart, and may owe the rest.
+    """
     if start.sub is None or sequence != start.sequence:
         return users
-    return [user for user in users if user.sub > start.sub]
+    return [user for user in users if user.sub > start.sub or (isinstance(user, WholeRecord) and user.sub != start.sub)]
 
 
 def _up_to(until: Position | None, sequence: str, users: list[UserRecord]) -> list[UserRecord]:

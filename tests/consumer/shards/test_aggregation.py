@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reading.kpl import aggregate, empties, seal
+from reading.kpl import aggregate, empties, field_bytes, seal, varint
 
-from sluice_consumer.shards.aggregation import MAGIC, UserRecord, user_records
+from sluice_consumer.shards.aggregation import MAGIC, UserRecord, WholeRecord, user_records
 
 SESSION = settings(max_examples=60, deadline=None)
 
@@ -54,8 +54,13 @@ MALFORMED = {
     "a data field longer than its record": b"\x0a\x01a\x1a\x04\x08\x00\x1a\x05" + b"x" * 9,
     "a number that does not end": b"\x08\xff\xff",
     "a number of eleven bytes": b"\x08" + b"\xff" * 10 + b"\x01",
-    "a group, which protobuf 3 has not": b"\x0b\x00",
-    "a key that is no text": b"\x0a\x01\xff\x1a\x04\x08\x00\x1a\x00",
+    "a group that does not end": b"\x0b\x08\x00",
+    "a group that another ends": b"\x0b\x14",
+    "the end of a group": b"\x0c",
+    "a field without number": b"\x00\x00",
+    "a type that protobuf has not": b"\x0e",
+    "a tag of a record without key": b"\x0a\x01a\x1a\x06\x08\x00\x1a\x00\x22\x00",
+    "a key index beyond 31 bits": b"\x0a\x01a\x1a\x08\x08\xff\xff\xff\xff\x0f\x1a\x00",
 }
 
 
@@ -72,10 +77,40 @@ def test_the_magic_alone_is_a_plain_record() -> None:
 
 
 def test_unknown_fields_are_stepped_over() -> None:
-    """Later versions of the format may have more: tags of a record are field 4, and numbers come in three widths."""
-    record = b"\x08\x00" + b"\x10\x00" + b"\x1a\x01x" + b"\x22\x03tag" + b"\x31" + b"8" * 8 + b"\x3d" + b"4" * 4
+    """Later versions of the format may have more: tags of a record are field 4, there are groups, and numbers come in three widths."""
+    record = b"\x08\x00" + b"\x10\x00" + b"\x1a\x01x" + b"\x22\x05\x0a\x03tag" + b"\x4b\x08\x00\x4c" + b"\x31" + b"8" * 8 + b"\x3d" + b"4" * 4
     body = b"\x0a\x01a" + b"\x12\x011" + b"\x48\x96\x01" + b"\x1a" + bytes([len(record)]) + record
     assert user_records("key", seal(body)) == [UserRecord(0, "a", b"x")]
+
+
+UNREADABLE = {
+    "a character that was cut": ("é".encode()[:1], "\ufffd"),
+    "a character of four bytes that was cut": ("\U0001f600".encode()[:3], "\ufffd"),
+    "no text at all": (b"\xff\xfe", "\ufffd\ufffd"),
+    "surrogates, as CESU-8 has them": (b"\xed\xa0\xbd\xed\xb8\x80", "\ufffd\ufffd"),
+    "half a surrogate": (b"\xed\xa0", "\ufffd"),
+    "an overlong form": (b"\xc0\xaf", "\ufffd\ufffd"),
+    "between readable text": (b"a\xe2\x82b", "a\ufffdb"),
+}
+
+
+@pytest.mark.parametrize(("key", "text"), UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_a_key_that_is_no_text_is_read_as_java_reads_it(key: bytes, text: str) -> None:
+    """fluent-bit cuts keys at 256 bytes. `tests/contract/kcl` compares this with the real library."""
+    body = field_bytes(1, b"other") + field_bytes(1, key) + b"".join(field_bytes(3, b"\x08" + varint(n) + b"\x1a\x01x") for n in (0, 1))
+    assert user_records("outer", seal(body)) == [UserRecord(0, "other", b"x"), UserRecord(1, text, b"x")]
+
+
+def test_the_index_of_a_key_is_read_as_java_reads_it() -> None:
+    """Of its 64 bits it takes 32."""
+    data = seal(field_bytes(1, b"a") + field_bytes(1, b"b") + field_bytes(3, b"\x08" + varint(2**32 + 1) + b"\x1a\x01x"))
+    assert user_records("outer", data) == [UserRecord(0, "b", b"x")]
+
+
+def test_an_aggregate_with_a_key_that_is_not_in_its_table_has_the_place_of_its_last() -> None:
+    """KCL has delivered those before it; whoever takes over from there has the whole."""
+    data = seal(field_bytes(1, b"a") + b"\x1a\x04\x08\x00\x1a\x00" * 2 + b"\x1a\x04\x08\x07\x1a\x00")
+    assert user_records("outer", data) == [WholeRecord(2, "outer", data)]
 
 
 def test_an_aggregate_without_user_records_is_empty() -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reading.cbor import Style
-from reading.kpl import aggregate, empties
+from reading.kpl import aggregate, empties, seal
 from reading.stream import START_MILLIS
 
 from sluice_checkpoints.position import TRIM_HORIZON, Position
@@ -81,6 +82,22 @@ def test_aggregates_count_as_what_they_become() -> None:
     swelling = aggregate([("k" * 250, b"")] * 40)
     taken = gathered(TRIM_HORIZON, [page(0, [swelling] * 5)], (1000, 20_000))
     assert (len(taken.columns), taken.size, taken.bytes) == (80, 20_000, 2 * len(swelling))
+
+
+@pytest.mark.parametrize("data", [b"plain", seal(b"\x0a\x7f"), seal(b"")], ids=["a plain record", "a damaged aggregate", "an empty message"])
+def test_a_record_that_is_no_aggregate_comes_at_any_place_inside_of_it_but_its_own(data: bytes) -> None:
+    """KCL writes 0 for a record that it has processed. Another number says that somebody has taken it apart: then its rest may be owed."""
+    for sub, rows in [(0, 0), (1, 1), (7, 1)]:
+        taken = gathered(Position.after("7", sub), [page(7, [data, b"next"])], (1000, 1000))
+        assert taken.columns.data == [data] * rows + [b"next"]
+
+
+def test_an_aggregate_with_a_key_that_is_missing_comes_whole_after_those_that_kcl_delivered() -> None:
+    """It drops the rest, or fails at it."""
+    users = b"\x1a\x04\x08\x00\x1a\x00" * 2 + b"\x1a\x04\x08\x07\x1a\x00"
+    whole = seal(b"\x0a\x01a" + users)
+    for sub, rows in [(0, 1), (1, 1), (2, 0)]:
+        assert len(gathered(Position.after("7", sub), [page(7, [whole])], (1000, 1000)).columns) == rows
 
 
 def test_an_aggregate_delivered_whole_counts_as_read_only_up_to_its_last_user_record() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import subprocess
 import threading
 import uuid
@@ -25,27 +24,12 @@ from sluice_checkpoints.protocol.store import Range, TaskAttempt
 from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
 from sluice_consumer.process import supervisor, wiring
-from sluice_lab import places
 
 HERE = Path(__file__).parent
 REGION = "us-east-1"
-MAVEN = ("mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies")
 SECONDS = 120.0  # KCL elects a leader and assigns leases before its first record
 MAGIC = bytes.fromhex("f3899ac2")  # KPL, aggregation-format.md
 pytestmark = pytest.mark.usefixtures("credentials")
-
-
-@pytest.fixture(scope="module")
-def jars() -> Path:
-    """KCL and what it needs, from Maven Central."""
-    folder = places.made(places.work() / "kcl")
-    if shutil.which("mvn") is None:
-        pytest.skip("not run: no Maven, which brings the real KCL")
-    with places.lock(places.work() / "kcl.lock"):
-        done = subprocess.run([*MAVEN, f"-DoutputDirectory={folder}"], capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"not run: KCL could not be had from Maven Central: {done.stdout[-300:]}")
-    return folder
 
 
 class Orders:
