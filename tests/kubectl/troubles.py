@@ -32,7 +32,7 @@ from sluice_consumer.batches import excluding, isolating, retention
 from sluice_consumer.checks import stream
 from sluice_consumer.kinesis import failures
 from sluice_consumer.process import source_watch, supervisor
-from sluice_consumer.shards import reader
+from sluice_consumer.shards import losses
 
 DEADLINE = {**SPEC, "progressDeadlineSeconds": 60}
 COLUMNS = 110  # of a screen that is read beside a table of contents
@@ -258,7 +258,7 @@ def data_lost() -> SimulatedCluster:
 def data_loss_suspected() -> SimulatedCluster:
     """A shard expired before it was read to its end."""
     place = "shardId-000000000002"
-    told = quoted(reader, f"{place} expired before it was read to its end: unread after 4959…31, last read at 1795082531000 (epoch ms)")
+    told = quoted(losses, "it expired before it was read to its end: unread after 4959…31, last read up to 2026-11-19T10:02:11Z")
     return warned(f"DataLossSuspected: {place}: {told}")
 
 

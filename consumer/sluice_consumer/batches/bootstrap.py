@@ -16,6 +16,7 @@ from sluice_checkpoints.stream.model import Shard, ShardList, StreamIdentity
 from sluice_consumer.config import StartConfig
 
 CHUNK = 2000  # shards in a row: well under the 400 KB that an item may have
+HOUR_MILLIS = 3_600_000
 CLOCK_SLACK_MILLIS = 2000  # Kinesis refuses an AT_TIMESTAMP that lies in its future
 
 
@@ -43,13 +44,36 @@ def starting_position(start: StartConfig, shard: Shard, t0_millis: int) -> Posit
 
 def chunk_items(seed: Seed, start: StartConfig) -> list[Item]:
     """The rows `bootstrap/<plan>/<k>`: every shard with its starting position and parents."""
-    t0 = seed.listed.date_millis - CLOCK_SLACK_MILLIS
-    entries = [_entry(shard, starting_position(start, shard, t0)) for shard in seed.listed.shards]
+    t0 = _t0(seed)
+    expired = before_the_oldest(seed, start) is not None
+    entries = [_entry(shard, TRIM_HORIZON if expired else starting_position(start, shard, t0)) for shard in seed.listed.shards]
     # A stream without shards does not exist, but an empty plan must still have its row.
     return [
         {"id": f"{BOOTSTRAP_PREFIX}{seed.plan}/{k}", "position": start.position, "t0": t0, "shards": part}
         for k, part in enumerate(chunks(entries, CHUNK) if entries else [[]])
     ]
+
+
+def _t0(seed: Seed) -> int:
+    return seed.listed.date_millis - CLOCK_SLACK_MILLIS
+
+
+def before_the_oldest(seed: Seed, start: StartConfig) -> str | None:
+    """What to say of a start at a time whose records have expired already; None: they have not. Reading begins at the oldest record then.
+
+    The time itself would look as if records had expired that the consumer was owed. A stream that is younger than its retention has kept all of them.
+
+    Raises:
+        Refused: see `StartConfig.millis`.
+    """
+    millis = start.millis if start.position == "AT_TIMESTAMP" else None
+    kept = seed.identity.retention_millis
+    if millis is None or max(millis, seed.identity.created_millis) >= _t0(seed) - kept:
+        return None
+    return (
+        f"start.timestamp {start.timestamp} lies before the oldest record of stream {seed.identity.name}, which keeps records for "
+        f"{kept / HOUR_MILLIS:g} h: reading begins at the oldest record"
+    )
 
 
 def _entry(shard: Shard, position: Position) -> Item:

@@ -45,13 +45,32 @@ class Replays(Protocol):
 # -- about to be overtaken ---------------------------------------------------------------------------------------------------------
 
 
-def used(row: ShardRow, retention_millis: int, now_millis: int) -> float:
+def used(row: ShardRow, retention_millis: int, now_millis: int, created_millis: int = 0) -> float:
     """The part of the retention that has passed since the time up to which a shard was read, or from which it is to be read; 0 if there is none.
 
     At 1 whatever is unread begins to expire. It grows while nothing is read, whatever the reason, which `behind` of the last range does not.
+    `created_millis` is the stream's creation: no record is older.
     """
-    read_to = row.read_to or row.end.millis
-    return max(0.0, (now_millis - read_to) / retention_millis) if read_to else 0.0
+    since = _unread_since(row, created_millis)
+    return max(0.0, (now_millis - since) / retention_millis) if since else 0.0
+
+
+def _unread_since(row: ShardRow, created_millis: int) -> int:
+    """0: unknown."""
+    begins = row.end.millis and max(row.end.millis, created_millis)
+    return row.read_to or begins or 0
+
+
+def behind(view: TableView, now_millis: int, created_millis: int) -> int | None:
+    """For how long the open shard that was read least has not been read: as far as an epoch may be behind before its first batch.
+
+    Milliseconds; what it has not read may be nothing. None: of no open shard is it known, as none was ever read.
+    """
+    opened = [row for row in view.rows.values() if row.committed_position(view.committed) != END]
+    known = [since for row in opened if (since := _unread_since(row, created_millis))]
+    if opened and not known:
+        return None
+    return max((now_millis - since for since in known), default=0)
 
 
 @dataclass
@@ -73,9 +92,10 @@ class ServiceTime:
         return listed_millis + round((self.clock() - self._seen) * 1000)
 
 
-def near(view: TableView, retention_millis: int, now_millis: int) -> str | None:
+def near(view: TableView, retention_millis: int, now_millis: int, created_millis: int = 0) -> str | None:
     """A warning (docs/interfaces.md) while any shard has used up most of the retention."""
-    found = [(used(row, retention_millis, now_millis), row) for row in view.rows.values() if row.committed_position(view.committed) != END]
+    opened = [row for row in view.rows.values() if row.committed_position(view.committed) != END]
+    found = [(used(row, retention_millis, now_millis, created_millis), row) for row in opened]
     late = sorted((part, row.id, row.read_to or row.end.millis or 0) for part, row in found if part > NEAR)
     if not late:
         return None
@@ -102,12 +122,15 @@ class Loss:
     left: Fetched
 
     def __str__(self) -> str:
+        return f"{self.row.id}: {self.what}"
+
+    @property
+    def what(self) -> str:
+        """What is lost, without the shard's id."""
         row = self.row
         if not expired(row, self.left):
-            return (
-                f"{row.id}: the {row.records} records from {row.first} to {row.end}, which are read as {self.left.records} from {self.left.first} now"
-            )
-        return f"{row.id}: {row.records - self.left.records} of the {row.records} records from {row.first} to {row.end}"
+            return f"the {row.records} records from {row.first} to {row.end}, which are read as {self.left.records} from {self.left.first} now"
+        return f"{row.records - self.left.records} of the {row.records} records from {row.first} to {row.end}"
 
 
 def expired(row: ShardRow, left: Fetched) -> bool:
@@ -136,7 +159,7 @@ def settle(consumer: Consumer, client: KinesisClient, source: Replays, accepted:
         lost += tuple(differing([row for row in plan.rows if row.id not in looked_at], source))
     for loss in lost:
         why = "expired before" if expired(loss.row, loss.left) else "otherwise than before"
-        note = f"accepted as lost, {why} batch {plan.number} was processed: {loss}"
+        note = f"accepted as lost, {why} batch {plan.number} was processed: {loss.what}"
         left = RangeLeft(loss.left.first, loss.left.records, loss.left.bytes, note)
         consumer.know(forfeit(consumer.store, consumer.epoch, loss.row, left))
     return lost

@@ -130,7 +130,9 @@ def prepare(config: Config, store: CheckpointStore, catalog: StreamCatalog) -> N
     consumer = store.consumer()
     if config.migrate_from is None and consumer is None:
         seed = bootstrap.Seed(secrets.token_hex(4), secrets.token_hex(8), identity, catalog.list_shards())
-        bootstrap.prepare(store, seed, config.start)
+        too_early = bootstrap.before_the_oldest(seed, config.start)
+        if bootstrap.prepare(store, seed, config.start) and too_early:
+            logs.warn(too_early)
         consumer = store.consumer()
     if consumer is None:
         raise unfinished(store)

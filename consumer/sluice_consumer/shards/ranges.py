@@ -66,7 +66,7 @@ class Fetched:
         behind_millis: how far `end` is behind the tip.
         read_to_millis: the service's time up to which the shard was read; never less than that of the place it began at.
         children: what follows; with END only, and not in a replay (the row has them).
-        possible_loss: what may be missing before this range, for people; None almost always.
+        possible_loss: what may be missing before this range, for people, without the shard's id; None almost always.
         iterator: goes on at `end`; only where that is the end of a reply, for an iterator knows no place within one.
     """
 

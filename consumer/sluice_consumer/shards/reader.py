@@ -11,12 +11,12 @@ from sluice_checkpoints.errors import Refused, SluiceError
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.stream.model import ShardList, StreamCatalog, StreamIdentity
 from sluice_consumer.kinesis.client import MAX_RECORDS_PER_CALL, KinesisClient, Page, RecordColumns, ShardNotFound
+from sluice_consumer.shards import losses
 from sluice_consumer.shards.collect import RangeBuffer, RecordColumnSet
 from sluice_consumer.shards.pages import ShardPages
 from sluice_consumer.shards.ranges import BoundRange, Fetched, FetchRequest, Limits
 
 TIMESTAMP_SLACK_MILLIS = 120_000  # an idle shard's TIMESTAMP follows the service's clock at this distance
-WHOLE_SECOND_MILLIS = 1000  # the service gives its clock in whole seconds: up to so much more may have passed
 UNLIMITED = 2**62
 FOLLOWED = 25  # empty replies far from the tip (sparse shards) that one range follows: five seconds of a shard's calls
 SIZE_MARGIN = 1.1  # asked for above what the mean size says, so that one call mostly fills a range
@@ -70,7 +70,7 @@ class ShardReader:
 
     def _fetch(self, walk: ShardPages, place: FetchRequest, limits: Limits) -> Fetched:
         page = walk.page(self._limit(walk, limits))
-        loss = self._overtaken(place, page)
+        loss = losses.overtaken(place, self._identity, page.server_millis)
         if loss and not len(page.records) and place.position.millis is None:  # a time that is too old is the oldest record's by itself
             walk.iterator = self._client.get_iterator(place.shard_id, TRIM_HORIZON)
             page = walk.page(self._limit(walk, limits))
@@ -157,10 +157,8 @@ class ShardReader:
         listed = self._listed()
         if listed.get(place.shard_id) is not None:
             raise ShardNotFound(f"{place.shard_id} is listed, but the service does not find it at {place.position}")
-        loss = (
-            f"{place.shard_id} expired before it was read to its end: unread after {place.position}, last read at {place.read_to_millis} (epoch ms)"
-        )
-        return Fetched(place.shard_id, place.position, END, RecordColumnSet(), children=listed.children_of(place.shard_id), possible_loss=loss)
+        children = listed.children_of(place.shard_id)
+        return Fetched(place.shard_id, place.position, END, RecordColumnSet(), children=children, possible_loss=losses.vanished(place))
 
     def _listed(self) -> ShardList:
         """All shards, of the very stream that the table is of: ids of shards repeat in one that was made again.
@@ -182,18 +180,6 @@ class ShardReader:
         if identity.created_millis != self._identity.created_millis:
             raise Refused(f"stream {identity.name} was deleted and made again: the positions in this table are of another stream")
 
-    def _overtaken(self, place: FetchRequest, page: Page) -> str | None:
-        """What to say if retention may have passed the place: it was read to longer ago than records are kept.
-
-        An empty reply that is a whole retention behind looks the same for a shard that is merely idle, so the reply alone says nothing.
-        """
-        read_to = place.read_to_millis or place.position.millis or place.earliest_arrival_millis
-        age, kept = page.server_millis - read_to, self._identity.retention_millis
-        if not read_to or age <= kept - WHOLE_SECOND_MILLIS:
-            return None
-        what = f"{place.shard_id} was last read {age // 1000} s ago, records are kept {kept // 1000} s"
-        return f"{what}: what came after {place.position} may have expired"
-
     def _gone(self, place: FetchRequest, page: Page, came_to: str) -> str | None:
         """What to say if a shard holds nothing that its former consumer had read. The oldest expire first: with that, all that followed is there.
 
@@ -207,7 +193,7 @@ class ShardReader:
             oldest = walk.page(1)
         if _up_to(oldest.records, came_to):
             return None
-        return f"{place.shard_id} holds nothing any more that its former consumer had read: what came after {place.position} may have expired"
+        return losses.gone(place)
 
     def replay(self, bound: BoundRange) -> Fetched:
         """Exactly the user records in (start, end].

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -72,6 +73,33 @@ def test_a_start_in_the_future_is_refused() -> None:
     """The message names the key."""
     with pytest.raises(Refused, match=r"start\.timestamp"):
         bootstrap.starting_position(StartConfig("AT_TIMESTAMP", "2024-01-01T00:00:00Z"), OPEN, T0)
+
+
+@pytest.mark.parametrize(
+    ("hours_ago", "age_hours", "oldest"),
+    [(43, 100, True), (24.01, 100, True), (23.9, 100, False), (43, 1, False), (43, 24.01, True)],
+    ids=["long before", "just before", "just after", "before a young stream", "before a stream that has begun to forget"],
+)
+def test_a_start_before_the_oldest_record_is_one_at_the_oldest(hours_ago: float, age_hours: float, *, oldest: bool) -> None:
+    """A time would look overtaken. A young stream has kept everything, and may be overtaken yet."""
+    start = datetime.datetime.fromtimestamp(T0 / 1000 - hours_ago * 3600, datetime.UTC)
+    config = StartConfig("AT_TIMESTAMP", start.isoformat())
+    identity = replace(MemoryStream("s").describe(), created_millis=T0 - round(age_hours * 3_600_000))
+    plan = Seed("p", "id", identity, ShardList((OPEN, CLOSED), T0))
+    (item,) = bootstrap.chunk_items(plan, config)
+    assert [shard["at"]["at"] for shard in item["shards"]] == ["TRIM_HORIZON" if oldest else "TIMESTAMP"] * 2
+    told = bootstrap.before_the_oldest(plan, config)
+    assert (told is not None) == oldest
+    assert told is None or told.startswith(
+        f"start.timestamp {start.isoformat()} lies before the oldest record of stream s, which keeps records for 24 h"
+    )
+
+
+def test_only_a_start_at_a_time_can_lie_before_the_oldest_record() -> None:
+    """The others are where they are."""
+    stream = MemoryStream("s")
+    for start in (StartConfig("TRIM_HORIZON"), StartConfig("LATEST")):
+        assert bootstrap.before_the_oldest(seed(stream), start) is None
 
 
 def test_latest_is_pinned_to_the_date_of_the_listing_less_two_seconds() -> None:

@@ -77,6 +77,32 @@ def test_the_service_s_time_goes_on_from_its_last_listing_whatever_this_machine_
     assert service.now(125_000) == 125_000
 
 
+@pytest.mark.parametrize(
+    ("view", "hours"),
+    [
+        (seen(row("a", 3), row("b", 10), row("c", 50, END)), 10),
+        (seen(row("a", 3), ShardRow("b", TRIM_HORIZON, TRIM_HORIZON)), 3),
+        (seen(ShardRow("b", TRIM_HORIZON, TRIM_HORIZON)), None),
+        (seen(ShardRow("a", Position.timestamp(1), Position.timestamp(NOW - 5 * HOUR))), 5),
+        (seen(ShardRow("a", Position.timestamp(1), Position.timestamp(1))), 60),
+        (seen(row("c", 50, END)), 0),
+        (seen(), 0),
+    ],
+    ids=["the oldest", "one was never read", "none was ever read", "a start", "a start before the stream", "all ended", "none"],
+)
+def test_before_its_first_batch_an_epoch_is_behind_by_what_was_not_read(view: TableView, hours: float | None) -> None:
+    """Of a stream that is sixty hours old."""
+    expected = None if hours is None else round(hours * HOUR)
+    assert retention.behind(view, NOW, NOW - 60 * HOUR) == expected
+
+
+def test_a_start_before_the_stream_was_made_is_not_near() -> None:
+    """It is an hour old."""
+    view = seen(ShardRow("a", Position.timestamp(1), Position.timestamp(NOW - 43 * HOUR)))
+    assert retention.near(view, DAY_MILLIS, NOW, NOW - HOUR) is None
+    assert retention.near(view, DAY_MILLIS, NOW)
+
+
 def test_a_longer_retention_ends_the_warning() -> None:
     """It is what the message advises."""
     view = seen(row("a", 23))
@@ -215,7 +241,7 @@ def test_an_accepted_loss_goes_on_with_what_is_left(trimmed: int) -> None:
     committed, read = bench.run(consumer)
     assert read == {S0: [b"0", b"1", b"2", b"3", b"4"][trimmed:], S1: [b"0", b"1", b"2", b"3", b"4"]}
     (note,) = committed.notes
-    assert note.startswith(f"{S0}: accepted as lost, expired before batch 1 was processed: {S0}: {trimmed} of the 5 records from ")
+    assert note.startswith(f"{S0}: accepted as lost, expired before batch 1 was processed: {trimmed} of the 5 records from ")
     assert (committed.number, committed.replay, committed.records) == (1, True, 10 - trimmed)
     assert bench.run(consumer)[1] == {S0: [b"0"], S1: [b"0"]}
 

@@ -55,6 +55,16 @@ def test_preparing_a_fresh_table_writes_one_plan_and_preparing_it_again_changes_
     assert {key.split("/")[0] for key in before} == {"consumer", "bootstrap"}
 
 
+def test_a_start_before_the_oldest_record_is_a_warning_of_the_start_that_counts(caplog: pytest.LogCaptureFixture) -> None:
+    """Once, and of no later start: then it has no effect."""
+    stream, table = MemoryStream("s"), MemoryTable()
+    stream.created_millis = 0
+    config = replace(CONFIG, start=StartConfig("AT_TIMESTAMP", "2001-01-01T00:00:00Z"))
+    for _ in range(2):
+        supervisor.prepare(config, CheckpointStore(table), stream)
+    assert caplog.text.count("start.timestamp 2001-01-01T00:00:00Z lies before the oldest record of stream s") == 1
+
+
 @pytest.mark.parametrize(
     ("row", "found"),
     [

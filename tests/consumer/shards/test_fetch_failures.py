@@ -7,9 +7,9 @@ from reading.pages import AGGREGATE, at_the_tip, expire, in_turn
 from reading.stream import SHARD, START_MILLIS, Stream
 
 from sluice_checkpoints.errors import ServiceUnavailable
-from sluice_checkpoints.position import END, Position
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_consumer.kinesis.client import IteratorExpired
-from sluice_consumer.shards.ranges import Limits
+from sluice_consumer.shards.ranges import FetchRequest, Limits
 
 
 class TestFailures:
@@ -60,8 +60,7 @@ class TestCheckpoint:
         fetched = stream.fetch(Position.after(number), Limits(1, 100))
         assert fetched.columns.data == [b"kept"]
         assert (
-            fetched.possible_loss
-            == f"{SHARD} holds nothing any more that its former consumer had read: what came after {fetched.start} may have expired"
+            fetched.possible_loss == f"it holds nothing any more that its former consumer had read: what came after {fetched.start} may have expired"
         )
         assert stream.go_on(fetched).possible_loss is None
 
@@ -156,6 +155,33 @@ class TestRetention:
         stream.now += round(days * stream.twin.retention_millis)
         stream.twin.expire()
         assert (stream.fetch(Position.timestamp(began)).possible_loss is not None) == suspect
+
+    def test_a_start_before_the_stream_was_made_has_lost_nothing(self, stream: Stream) -> None:
+        """Until the stream itself is older than its retention: then what came first may have expired unread."""
+        stream.put(b"all there is")
+        begins = Position.timestamp(stream.twin.created_millis - 2 * stream.twin.retention_millis)
+        assert (stream.fetch(begins).possible_loss, stream.fetch(begins).columns.data) == (None, [b"all there is"])
+        stream.now = stream.twin.created_millis + stream.twin.retention_millis + 1000
+        stream.twin.expire()
+        assert stream.fetch(begins).possible_loss is not None
+
+    def test_a_start_that_was_overtaken_has_words_of_its_own(self, stream: Stream) -> None:
+        """Nobody had read the shard. Times are for people, and whoever shows the text names the shard."""
+        stream.put(b"lost")
+        stream.now += stream.twin.retention_millis
+        stream.now += 60_000
+        stream.twin.expire()
+        told = stream.fetch(Position.timestamp(START_MILLIS)).possible_loss
+        begins = "it was to begin at 2023-11-14T22:13:20Z, and the stream keeps records for 24 h"
+        assert told == f"{begins}: what came between then and the oldest record may have expired"
+
+    def test_a_child_that_was_never_read_has_words_of_its_own(self, stream: Stream) -> None:
+        """Its row counts from when its parents were read."""
+        stream.put(b"lost")
+        stream.now += 2 * stream.twin.retention_millis
+        for request in (FetchRequest(SHARD, TRIM_HORIZON, START_MILLIS), FetchRequest(SHARD, TRIM_HORIZON, earliest_arrival_millis=START_MILLIS)):
+            told = str(stream.reader.fetch(request, Limits(10, 1000)).possible_loss)
+            assert told.startswith("it follows shards that were read up to 2023-11-14T22:13:20Z, and the stream keeps records for 24 h")
 
     def test_an_ended_shard_was_read_up_to_its_last_record(self, stream: Stream) -> None:
         """When it was closed nobody tells; its children begin then, and may have been waiting for as long."""
