@@ -21,13 +21,15 @@ class BatchProgress:
     """Counts the batches of one epoch.
 
     Attributes:
+        behind: milliseconds behind the tip: before the first batch, as `Session` has found it in the rows; then at the last commit. None: unknown.
         near: the warning that retention is near, for as long as it is. isolating: the one that a record is looked for, likewise.
         dead_letters: how many records were ever excluded; None: nobody excludes any.
     """
 
     def __init__(self, consumer: Consumer, generation: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._consumer, self._generation, self._clock = consumer, generation, clock
-        self._records, self._behind = 0, 0
+        self._records = 0
+        self.behind: int | None = None
         self._recent: deque[tuple[float, int]] = deque([(clock(), 0)], maxlen=WINDOW)
         self._warnings: deque[str] = deque(maxlen=WARNINGS)
         self.near: str | None = None
@@ -37,12 +39,12 @@ class BatchProgress:
     def add(self, committed: Committed, seconds: float) -> str:
         """Counts a batch, and describes it in one line."""
         self._records += committed.records
-        self._behind = committed.behind_millis
+        self.behind = committed.behind_millis
         self._recent.append((self._clock(), committed.records))
         excluded = f", {committed.excluded} more in the dead letters" if committed.excluded else ""
         unread = f", {committed.unread} of them not read again" if committed.unread else ""
         what = f"{committed.records} records of {len(committed.rows)} shards{unread}{excluded}"
-        return f"batch {committed.number}: {what} in {seconds:.3f} s, {self._behind} ms behind"
+        return f"batch {committed.number}: {what} in {seconds:.3f} s, {self.behind} ms behind"
 
     def warn(self, warning: str) -> None:
         """Adds a warning, `"<reason>: <text>"`, to every further report."""
@@ -58,7 +60,7 @@ class BatchProgress:
             "openShards": len(view.rows) - ended,
             "endedShards": ended,
             "heldShards": planner.held(view, self._generation),
-            "millisBehindLatest": self._behind,
+            "millisBehindLatest": self.behind,
             "records": self._records,
             "recordsPerSecond": self._rate(),
             "deadLetters": self.dead_letters(),

@@ -36,10 +36,10 @@ class RowFigures(Collector):
         yield from self._retention(opened)
 
     def _retention(self, opened: list[ShardRow]) -> Iterable[Metric]:
-        kept = self._consumer.identity.retention_millis if self._consumer.identity else None
-        now = round(self._wall() * 1000)
-        yield _gauge(RETENTION, [((), kept / 1000)] if kept else [])
-        yield _gauge(USED, (((row.id,), retention.used(row, kept, now)) for row in opened) if kept else [])
+        stream, now = self._consumer.identity, round(self._wall() * 1000)
+        yield _gauge(RETENTION, [((), stream.retention_millis / 1000)] if stream else [])
+        used = ((row, retention.used(row, stream.retention_millis, now, stream.created_millis)) for row in opened) if stream else ()
+        yield _gauge(USED, (((row.id,), part) for row, part in used))
 
     def describe(self) -> Iterable[Metric]:
         """Names and types only."""

@@ -94,8 +94,9 @@ class Session:
         self._metrics.took(self._lease.how)
         if self._config.metrics:
             self._metrics.serve(self._config.metrics, in_pod)
-        self._reporter.update(phase="Starting", generation=self._lease.epoch.generation, batch=0)
+        self._reporter.update(phase="Starting", generation=self._lease.epoch.generation)
         self.consumer.begin(logs.say)
+        self._progress.behind = self._unread_for()
         self._suspect(self.consumer.notes)
         if planner.next_batch(self.consumer.view).replay:
             client = self.kinesis()
@@ -103,6 +104,11 @@ class Session:
             retention.settle(self.consumer, client, source, self._config.accept_loss_of_batch)
         if self._config.migrate_from is not None:
             threading.Thread(target=self._watch_source, name="source", daemon=True).start()
+
+    def _unread_for(self) -> int | None:
+        assert self.consumer.identity is not None  # noqa: S101 - begin() set it
+        now = self._service_time.now(self.consumer.listed_millis)
+        return retention.behind(self.consumer.view, now, self.consumer.identity.created_millis)
 
     def wait_out(self) -> None:
         """After a forced take, everybody before us may be working until the larger promise is over."""
@@ -178,7 +184,8 @@ class Session:
         """What has to be looked at even while a batch takes its time: the warnings of the report."""
         assert self.consumer.identity is not None  # noqa: S101 - begin() set it
         now = self._service_time.now(self.consumer.listed_millis)
-        near = retention.near(self.consumer.view, self.consumer.identity.retention_millis, now)
+        stream = self.consumer.identity
+        near = retention.near(self.consumer.view, stream.retention_millis, now, stream.created_millis)
         if near and not self._progress.near:
             self._say(near)
         self._progress.near = near
@@ -192,6 +199,8 @@ class Session:
     def report_progress(self, engine: ReadSettings, committed: Committed | None, seconds: float) -> None:
         """A batch was committed that took so many seconds, or there is nothing to read: lines, metrics, report."""
         self._open = None
+        if committed is None and self._progress.behind is None:
+            self._progress.behind = 0  # a query of Structured Streaming may find nothing to read before its first batch
         engine.identity = self.consumer.identity or engine.identity  # the last audit may have found another retention
         if committed is not None:
             self._calls.carried(committed.rows)

@@ -130,7 +130,7 @@ def _figures(report: Report, before: StreamStatus | None, heard: datetime) -> St
         open_shards=report.open_shards,
         ended_shards=report.ended_shards,
         held_shards=report.held_shards,
-        batch=report.batch,
+        batch=before.batch if before and report.batch is None else report.batch,
         millis_behind_latest=report.millis_behind_latest,
         lag=None if report.millis_behind_latest is None else lasting(report.millis_behind_latest),
         records_per_second=report.records_per_second,

@@ -46,7 +46,7 @@ class Report(CamelCase):
     phase: str
     deadline: str | None = None
     generation: int | None = None
-    batch: int = 0
+    batch: int | None = None
     open_batch: int | None = None
     open_shards: int = 0
     ended_shards: int = 0
@@ -67,7 +67,9 @@ class Report(CamelCase):
     @property
     def without_figures(self) -> Report:
         """What a plan may depend on."""
-        return replace(self, number=0, batch=0, open_batch=None, millis_behind_latest=None, records_per_second=None, records=None, dead_letters=None)
+        return replace(
+            self, number=0, batch=None, open_batch=None, millis_behind_latest=None, records_per_second=None, records=None, dead_letters=None
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

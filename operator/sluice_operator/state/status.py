@@ -161,14 +161,14 @@ class StreamStatus(CamelCase):
     """Shards that were read to their end."""
     held_shards: int = 0
     """Shards that this driver has taken over; it has to have them all to be ready."""
-    batch: int = 0
-    """The last batch that was committed."""
+    batch: int | None = None
+    """The last batch that was committed; a driver that starts does not know it yet."""
     open_batch: int | None = None
     """The batch that is being processed."""
     batch_at: datetime | None = None
     """When the operator saw this batch first."""
     millis_behind_latest: int | None = None
-    """How far the consumer is behind the stream's end, in milliseconds."""
+    """How far the consumer is behind the stream's end, in milliseconds: at the last commit; before a driver's first, for how long it was not read."""
     lag: str | None = None
     """How far the consumer is behind, for people, such as 2m13s."""
     records_per_second: float | None = None

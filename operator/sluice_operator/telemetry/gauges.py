@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from sluice_operator.state.objects import Pod, Report
 
 BY_RESOURCE = {
-    "sluice_consumer_lag_seconds": "How far the oldest shard is behind the stream's tip; it grows with the clock while a batch is open.",
+    "sluice_consumer_lag_seconds": "How far the oldest shard is behind the stream's tip; until a driver's first commit, how long it was not read. "
+    "It grows with the clock while a batch is open. Absent while unknown.",
     "sluice_consumer_records_per_second": "Records consumed, as the driver reported.",
     "sluice_consumer_open_shards": "Shards that can still get records.",
     "sluice_consumer_executors": "Executors that exist and are not on their way out.",
@@ -107,7 +108,10 @@ def _figures(status: Json, driver: Pod | None) -> dict[str, float | None]:
 
 
 def _lag(report: Report, status: Json) -> float | None:
-    """Seconds behind at the last commit, plus the time since the open batch was seen first: what is not committed falls further behind."""
+    """Seconds behind at the last commit, or unread at the driver's start, plus the time since the open batch was seen first.
+
+    What is not committed falls further behind.
+    """
     if report.millis_behind_latest is None:
         return None
     stream = status.get("stream") or {}

@@ -87,6 +87,14 @@ def test_the_rate_is_taken_over_the_recent_batches() -> None:
     assert bench.report("recordsPerSecond", "records") == (100.0, 4200)
 
 
+def test_the_lag_is_unknown_until_it_is_known() -> None:
+    """Not 0: a driver may start after ten hours of suspension, and start again in each of its failures."""
+    bench = Bench()
+    assert bench.report("millisBehindLatest") == (None,)
+    bench.progress.behind = 36_000_000
+    assert bench.report("millisBehindLatest") == (36_000_000,)
+
+
 def test_the_lag_is_that_of_the_last_batch() -> None:
     """An ended shard is behind nobody."""
     bench = Bench()

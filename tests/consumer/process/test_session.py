@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import threading
 import time
 from collections.abc import Callable
@@ -31,6 +32,8 @@ from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.shards.reader import ShardReader as Source
 from sluice_consumer.shards.request_counts import RequestCounter
 from sluice_consumer.spark.engine import SparkEngine
+
+HOUR_MILLIS = 3_600_000
 
 
 class Bench:
@@ -119,15 +122,18 @@ class Engine:
 class World:
     """A stream with records, a table, and epochs that work on them."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.ago = 0
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, hours_ago: float = 0, age_hours: float = 0) -> None:
+        self.ago = round(age_hours * HOUR_MILLIS)
         self.stream = MemoryStream("s", 2, now=lambda: round(time.time() * 1000) - self.ago)
         self.tally = RequestCounter()
         self.client, self.store = MemoryKinesis(self.stream), CheckpointStore(MemoryTable())
         monkeypatch.setattr(wiring, "store", lambda *_: self.store)
         monkeypatch.setattr(wiring, "catalog", lambda *_: self.stream)
         monkeypatch.setattr(session, "connect", lambda *_: self.client)
-        bootstrap.prepare(self.store, bootstrap.Seed("p", "id", self.stream.describe(), self.stream.list_shards()), StartConfig())
+        self.ago = 0
+        start = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=hours_ago)
+        config = StartConfig("AT_TIMESTAMP", start.isoformat()) if hours_ago else StartConfig()
+        bootstrap.prepare(self.store, bootstrap.Seed("p", "id", self.stream.describe(), self.stream.list_shards()), config)
         self.reports: list[dict[str, Any]] = []
 
     def put(self, shard: int, *data: bytes) -> None:
@@ -270,6 +276,56 @@ def test_retention_that_is_near_is_reported_until_it_is_over(world: World, caplo
     assert [warning] in [report.get("warnings") for report in world.reports]
     assert caplog.text.count("RetentionNear") == 1
     assert world.reports[-1]["warnings"] == []
+
+
+def lived(world: World, hours_later: float = 0) -> list[str]:
+    """All warnings of an epoch that reads to the tip, so many hours after the consumer was made."""
+    world.ago = -round(hours_later * HOUR_MILLIS)
+    one = world.epoch()
+    one.begin(in_pod=False)
+    one.loop(cast("SparkEngine", world.engine(one)), until_tip=True)
+    return [warning for report in world.reports for warning in report.get("warnings", ())]
+
+
+@pytest.mark.parametrize("age_hours", [1, 100], ids=["of a stream that is younger", "of a stream that is older"])
+def test_a_start_before_the_oldest_record_is_no_loss(monkeypatch: pytest.MonkeyPatch, age_hours: float) -> None:
+    """Nobody has read the shards before, and what had expired was never owed: no warning stays, in no epoch."""
+    world = World(monkeypatch, hours_ago=43, age_hours=age_hours)
+    world.put(0, b"a")
+    assert lived(world) == lived(world) == []
+
+
+def test_a_start_that_retention_overtakes_before_the_first_driver_is_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What arrived in the first of these hours had been there when the consumer was made, and expired unread."""
+    warnings = lived(World(monkeypatch, hours_ago=23, age_hours=100), hours_later=2)
+    assert any("DataLossSuspected: shardId-000000000000: it was to begin at 20" in warning for warning in warnings)
+    assert not any(warning.count("shardId-000000000000") > 1 for warning in warnings)
+
+
+def test_a_driver_that_starts_tells_no_batch_before_it_has_read_the_table(world: World) -> None:
+    """0 would look as if the consumer's place were lost."""
+    lived(world)
+    world.reports.clear()
+    committed = world.store.consumer().committed  # type: ignore[union-attr]  # it is there
+    world.epoch().begin(in_pod=False)
+    assert committed > 0
+    assert [report.get("batch") for report in world.reports] == [None]
+
+
+def test_a_driver_that_was_away_is_behind_before_its_first_batch(world: World) -> None:
+    """After ten hours of suspension, and in each driver that dies in its first batch. Then the last commit counts."""
+    lived(world)
+    world.reports.clear()
+    lived(world, hours_later=10)
+    behind = [report["millisBehindLatest"] for report in world.reports if "millisBehindLatest" in report]
+    assert behind[0] == pytest.approx(10 * HOUR_MILLIS, rel=0.01)
+    assert behind[-1] == 0
+
+
+def test_how_far_a_driver_is_behind_is_unknown_if_no_shard_was_ever_read(world: World) -> None:
+    """Not 0: there may be a day's records."""
+    lived(world)
+    assert next(report["millisBehindLatest"] for report in world.reports if "millisBehindLatest" in report) is None
 
 
 def test_a_driver_whose_clock_is_wrong_warns_of_no_retention(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
