@@ -70,7 +70,7 @@ class ShardReader:
 
     def _fetch(self, walk: ShardPages, place: FetchRequest, limits: Limits) -> Fetched:
         page = walk.page(self._limit(walk, limits))
-        loss = losses.overtaken(place, self._identity, page.server_millis)
+        loss = self._overtaken(place, page)
         if loss and not len(page.records) and place.position.millis is None:  # a time that is too old is the oldest record's by itself
             walk.iterator = self._client.get_iterator(place.shard_id, TRIM_HORIZON)
             page = walk.page(self._limit(walk, limits))
@@ -179,6 +179,9 @@ class ShardReader:
         identity = self._catalog.describe()
         if identity.created_millis != self._identity.created_millis:
             raise Refused(f"stream {identity.name} was deleted and made again: the positions in this table are of another stream")
+
+    def _overtaken(self, place: FetchRequest, page: Page) -> str | None:
+        return losses.overtaken(place, self._identity, page.server_millis)
 
     def _gone(self, place: FetchRequest, page: Page, came_to: str) -> str | None:
         """What to say if a shard holds nothing that its former consumer had read. The oldest expire first: with that, all that followed is there.

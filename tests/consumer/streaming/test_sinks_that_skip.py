@@ -115,6 +115,15 @@ def test_a_directory_that_is_lost_at_any_step_loses_no_record(at: int, *, names_
     assert max(life.held().values()) <= 2
 
 
+@AT
+def test_an_output_path_that_another_consumer_had_used_loses_no_record(at: int) -> None:
+    """Its ids are known from the beginning: what is skipped was never bound, and comes again until Spark's ids are new."""
+    world = World(steps=Steps(at), skips=unread, sink={0: (), 1: (), 2: ()})
+    world.survive()
+    world.query()
+    world.judge()
+
+
 @HABITS
 def test_a_bound_batch_that_a_new_directory_skips_is_refused_for_as_long_as_that_directory_is_used(*, names_the_start: bool) -> None:
     """Spark's log of that directory holds the batch from then on, so that a later epoch is not given it again."""
