@@ -8,7 +8,11 @@ import psycopg
 
 from sluice_consumer.sinks import Part
 
-KEY = "INSERT INTO parts (consumer, batch, shard) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
+LOCK = """
+    INSERT INTO positions AS p (consumer, shard, position) VALUES (%s, %s, '')
+    ON CONFLICT (consumer, shard) DO UPDATE SET position = p.position RETURNING position
+"""
+MOVE = "UPDATE positions SET position = %s WHERE consumer = %s AND shard = %s"
 UPSERT = """
     INSERT INTO accounts AS a (id, balance) VALUES (%s, %s)
     ON CONFLICT (id) DO UPDATE SET balance = excluded.balance, changes = a.changes + 1
@@ -16,9 +20,9 @@ UPSERT = """
 
 
 def upsert(rows: Iterator[dict[str, Any]], part: Part) -> None:
-    """One transaction for the rows of a shard and their key: stored together, or not at all."""
+    """One transaction for the new rows of a shard and their position: stored together, or not at all."""
     with psycopg.connect() as database:
-        if database.execute(KEY, (part.consumer, part.batch, part.shard)).rowcount == 0:
-            return  # another attempt stored them
-        changes = (json.loads(row["data"].decode()) for row in rows)
+        (stored,) = database.execute(LOCK, (part.consumer, part.shard)).fetchone() or ("",)
+        changes = (json.loads(row["data"].decode()) for row in part.after(rows, stored))
         database.cursor().executemany(UPSERT, ((change["account"], change["balance"]) for change in changes))
+        database.execute(MOVE, (part.position, part.consumer, part.shard))

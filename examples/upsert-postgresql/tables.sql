@@ -1,2 +1,2 @@
 CREATE TABLE accounts (id text PRIMARY KEY, balance numeric NOT NULL, changes bigint NOT NULL DEFAULT 1);
-CREATE TABLE parts (consumer text, batch bigint, shard text, PRIMARY KEY (consumer, batch, shard));
+CREATE TABLE positions (consumer text, shard text, position text NOT NULL, PRIMARY KEY (consumer, shard));

@@ -6,18 +6,26 @@ refuses one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.errors import AnalysisException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.sinks import options, rows
+from sluice_consumer.sinks.conflicts import Conflict, Retries
+from sluice_consumer.sinks.delta_history import KnownBatches, check_held, marked
 from sluice_consumer.sinks.delta_table import FASTER, SETTINGS, DeltaTable, require
-from sluice_consumer.sinks.edge import told
+from sluice_consumer.sinks.edge import chain, told
 
+log = logging.getLogger(__name__)
+CONCURRENT = re.compile(r"Concurrent\w+Exception|(Metadata|Protocol)ChangedException|DeltaConcurrentModificationException")
+"""Delta's words for another writer that was faster."""
 OWN = ("path", "table", "create")
 
 
@@ -35,7 +43,7 @@ class Delta:
         """Refuses what would fail, before the first batch.
 
         Raises:
-            Refused: an option is wrong, this Spark or its session has no Delta, or there is no such table.
+            Refused: an option is wrong, this Spark or its session has no Delta, there is no such table, or it forgets batches.
             SinkUnavailable: the store does not answer.
         """
         given = options.known(args, *OWN)
@@ -43,14 +51,17 @@ class Delta:
         rows.check(spark, asked)
         require(spark)
         with told(table.field, table.place):
-            if not table.exists(spark) and not create:
+            if table.exists(spark):
+                KnownBatches.read(spark, table).check()
+            elif not create:
                 raise table.missing(asked)
 
     def __call__(self, batch: DataFrame, info: BatchInfo, **given: Any) -> None:
         """Adds the rows of one batch. Keyword arguments stand in for `info.args`.
 
         Raises:
-            Refused, SinkUnavailable: see `prepare`; or the rows do not fit the table. Else what Spark raises. Nothing is added then.
+            Refused, SinkUnavailable: see `prepare`; or the rows do not fit the table, or its owner took the batch out of it again.
+            Else what Spark raises. Nothing is added then.
         """
         args = options.known(given or info.args, *OWN)
         table, asked, spark = target(args), options.rows(args), batch.sparkSession
@@ -60,8 +71,31 @@ class Delta:
                 if not options.create(args):
                     raise table.missing(asked)
                 table.create(made, asked)
-            writer = made.write.format("delta").mode("append").option("txnAppId", info.consumer).option("txnVersion", info.batch)
-            _append(writer.partitionBy(*rows.partition_columns(asked)), made, table)
+            retries = Retries()
+            while not _added(made, table, info, rows.partition_columns(asked), retries):
+                pass
+
+
+def _added(made: DataFrame, table: DeltaTable, info: BatchInfo, partitions: Sequence[str], retries: Retries) -> bool:
+    """Whether the table holds the batch now; False: another writer was faster, after a pause."""
+    known = KnownBatches.read(made.sparkSession, table)
+    known.check()
+    application = known.application(info.consumer)
+    if (last := known.last(application)) >= info.batch:
+        if last == info.batch:
+            check_held(made.sparkSession, table, (info.consumer, application, info.batch))
+        log.info("batch %s of %s is in the table already, as its log says", info.batch, application)
+        return True
+    writer = made.write.format("delta").mode("append").option("txnAppId", application).option("txnVersion", info.batch)
+    try:
+        _append(writer.option("userMetadata", marked(application, info.batch)).partitionBy(*partitions), made, table)
+    except (Py4JJavaError, PySparkException) as error:
+        found = next((each for each in chain(error) if CONCURRENT.fullmatch(each.name)), None)
+        if found is None:
+            raise
+        retries.pause(Conflict(f"{found.name}: {(found.message.splitlines() or [''])[0]}"))
+        return False
+    return True
 
 
 def _append(writer: DataFrameWriter, made: DataFrame, table: DeltaTable) -> None:

@@ -10,15 +10,13 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from sluice_checkpoints.errors import Refused, SluiceError
+from sluice_checkpoints.errors import Refused
 from sluice_consumer.sinks import verdicts
-from sluice_consumer.sinks.verdicts import Thrown
+from sluice_consumer.sinks.verdicts import SinkUnavailable, Thrown
+
+__all__ = ["SinkUnavailable", "chain", "has_class", "told"]
 
 DEEPEST = 20  # exceptions of a chain
-
-
-class SinkUnavailable(SluiceError):
-    """The sink's store or catalog did not take the batch, and may take it later. Nothing of it counts; it comes again."""
 
 
 @contextmanager

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from sluice_checkpoints.errors import Refused
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.sinks import options
+from sluice_consumer.sinks.positions import PartReading, Rows
 
-Rows = Iterator[dict[str, Any]]
 COUNTED = "shardId STRING, rows BIGINT"
+REDRIVE = "-redrive"  # the consumer of a redrive of dead letters ends in it (docs/dead-letters.md)
 
 
 @dataclass(frozen=True)
 class Part:
-    """The key of what one call of the function gets: always the same rows, in the same order, whoever replays the batch.
+    """What one call of the function gets: rows of one shard, in their order.
+
+    Under one `(consumer, shard)` positions only grow. So a database that keeps the last stored position of each can tell new rows from rows that
+    come again. The batch can not: a batch that fails may be shortened, and its rest then comes under the next number.
 
     Attributes:
-        consumer: the table's `consumerId`.
-        batch: number of the batch over the consumer's whole life.
+        consumer: the table's `consumerId`. Each redrive of dead letters has one of its own, such as `<consumerId>-redrive-000002`: letters are
+            older than the stream's position.
+        batch: number of the batch, for information. It is no key.
         shard: id of the shard.
         args: `pipeline.args`.
     """
@@ -32,6 +39,32 @@ class Part:
     batch: int
     shard: str
     args: dict[str, Any]
+    _reading: PartReading = field(default_factory=PartReading, init=False, repr=False, compare=False)
+
+    def after(self, rows: Rows, stored: str | None) -> Rows:
+        """The rows behind the stored position. Those at or before it are skipped: they are stored.
+
+        To be called once, within the transaction that read `stored` and holds a lock on it.
+
+        Args:
+            rows: what the function got.
+            stored: the `position` that was stored last for this consumer and shard; None or an empty text if there is none.
+
+        Raises:
+            PositionMisuse: `stored` is no position, or it is the second call. While rows are taken: they are not in order, or lack columns.
+        """
+        return self._reading.after(rows, stored)
+
+    @property
+    def position(self) -> str:
+        """The position of the last row, to be stored in the transaction of the rows: 140 characters that sort as text.
+
+        It is never before the stored position.
+
+        Raises:
+            PositionMisuse: `after` was not called, or not all of its rows were taken.
+        """
+        return self._reading.at
 
 
 EXAMPLE = "as in my_module:upsert"
@@ -41,8 +74,8 @@ Function = Callable[[Rows, Part], None]
 class Foreach:
     """The sink `sluice_consumer.sinks:foreach`; `args.function` is `module:function`.
 
-    The function runs in Spark's tasks. It gets the rows of one shard in their order, and a `Part`. It stores the part's key in the same transaction
-    as the rows, and skips a key that is there. A part may come again, also while a former attempt at it is being ended.
+    The function runs in Spark's tasks. It gets the rows of one shard in their order, and a `Part`. It stores `part.position` in the same transaction
+    as the rows of `part.after`. Rows may come again in another part, also while a former attempt at them is being ended.
     """
 
     def prepare(self, _spark: SparkSession, args: dict[str, Any]) -> None:
@@ -57,10 +90,22 @@ class Foreach:
         """Calls the function for each shard of the batch that has rows.
 
         Raises:
-            Refused: see `prepare`. Else what the function raises, as Spark tells it; parts that were stored stay stored.
+            Refused: see `prepare`; or the rows of a shard were not neighbours. Else what the function raises, as Spark tells it; parts that were
+                stored stay stored.
         """
         called = function or options.function(options.text(dict(info.args), "function", EXAMPLE), "pipeline.args.function")
-        batch.mapInArrow(calls(called, (info.consumer, info.batch), dict(info.args)), COUNTED).count()
+        counted = batch.mapInArrow(calls(called, (identity(info), info.batch), dict(info.args)), COUNTED).collect()
+        twice = [shard for shard, parts in Counter(str(row.shardId) for row in counted).items() if parts > 1]
+        if twice:
+            raise Refused(
+                f"foreach: the rows of {twice[0]} came in several parts, so their positions are no order, and rows may be missing; "
+                "leave `repartition` and joins out before `foreach`, or sort: repartition('shardId').sortWithinPartitions('shardId', …)"
+            )
+
+
+def identity(info: BatchInfo) -> str:
+    """Under which positions only grow: the consumer, and each redrive of its letters by itself."""
+    return f"{info.consumer}-{info.batch:06d}" if info.consumer.endswith(REDRIVE) else info.consumer
 
 
 def calls(function: Function, key: tuple[str, int], args: dict[str, Any]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -1,25 +1,33 @@
 """An Iceberg table as `once.MarkedTable`, over Iceberg's Java API.
 
-The mark is a tag, `sluice-<consumer>-<batch>`: snapshots that a tag names do not expire, and to remove a tag that is gone fails. Iceberg applies all
-changes of a transaction again when another writer was faster, so the condition is looked at again, too. Rows are staged on a branch.
+The mark is a tag, `sluice-<consumer>-<batch>`: snapshots that a tag names do not expire. A transaction that moves tags counts only if nobody
+committed since it began: Iceberg does not apply it again. So the mark is looked at in the transaction that moves it. Rows are staged on a branch.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from sluice_consumer.sinks.once import NONE, MarkMoved
+from sluice_checkpoints.errors import Refused
+from sluice_consumer.sinks import lineage
+from sluice_consumer.sinks.conflicts import Conflict
+from sluice_consumer.sinks.edge import chain
+from sluice_consumer.sinks.iceberg_history import ATTEMPT, BATCH, CONSUMER, TableHistory, branch, tag, undone
+from sluice_consumer.sinks.lineage import Mark
+from sluice_consumer.sinks.once import MarkMoved, Publish, StagedLost
 
-CONSUMER, BATCH, ATTEMPT = "sluice.consumer", "sluice.batch", "sluice.attempt"
 FOR_EVER = 2**63 - 1
-MOVED = ("ValidationException", "IllegalArgumentException", "CommitStateUnknownException", "CommitFailedException")
-"""Iceberg's words for a tag that is gone, for one that exists, for a lost reply, and for too many faster writers."""
+FASTER = frozenset({"CommitFailedException", "CommitStateUnknownException"})
+"""Iceberg's words for another writer that was faster, and for a lost reply."""
+OF_REFS = FASTER | {"ValidationException", "IllegalArgumentException"}
+"""And for a tag or branch that is gone, or there already."""
 
 
 class IcebergTable:
@@ -44,83 +52,100 @@ class IcebergTable:
         jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no such call
         return IcebergTable(spark, name, jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name))  # noqa: SLF001
 
-    def mark(self, consumer: str) -> int | None:
+    def look(self, consumer: str) -> Mark | None:
         """See `MarkedTable`."""
         self._table.refresh()
-        return max((batch for batch, _ in self._marks(consumer)), default=None)
+        return lineage.mark(TableHistory(self._table), consumer)
 
-    def begin(self, consumer: str) -> None:
+    def undone(self, consumer: str, batch: int, mark: Mark) -> Refused:
+        """See `MarkedTable`."""
+        return undone(self._name, TableHistory(self._table), (consumer, batch), mark)
+
+    def begin(self, consumer: str, batch: int) -> None:
         """See `MarkedTable`. A tag names a snapshot, so a table without any gets an empty one."""
-        work = self._table.newTransaction()
-        if work.table().currentSnapshot() is None:
-            work.newAppend().commit()
-        self._tag(work.manageSnapshots(), tag(consumer, NONE), work.table().currentSnapshot().snapshotId()).commit()
-        try:
+        with _conflicts(OF_REFS):
+            work = self._table.newTransaction()
+            if not lineage.without_tag(lineage.mark(TableHistory(work.table()), consumer), batch):
+                return
+            if work.table().currentSnapshot() is None:
+                work.newAppend().commit()
+            _tag(work.manageSnapshots(), tag(consumer, batch), work.table().currentSnapshot().snapshotId()).commit()
             work.commitTransaction()
-        except (Py4JJavaError, PySparkException) as error:
-            if self.mark(consumer) is None:
-                raise
-            del error  # another attempt began
 
-    def stage(self, consumer: str, batch: int) -> Callable[[int], None]:
+    def stage(self, consumer: str, batch: int) -> Publish:
         """See `MarkedTable`."""
-        branch, attempt = f"sluice-{consumer}", uuid.uuid4().hex
-        self._table.refresh()
-        if branch not in self._table.refs():
-            self._table.manageSnapshots().createBranch(branch).commit()
-        writer = self.frame.writeTo(f"{self._name}.`branch_{branch}`")
+        attempt = uuid.uuid4().hex
+        with _conflicts(OF_REFS):
+            self._table.refresh()
+            if branch(consumer) not in self._table.refs():
+                self._table.manageSnapshots().createBranch(branch(consumer)).commit()
+        try:
+            with _conflicts(FASTER):
+                self._append(consumer, batch, attempt)
+            staged = self._staged(consumer, attempt)
+        except Conflict:
+            staged = self._staged(consumer, attempt)  # the reply was lost
+            if staged is None:
+                raise
+        if staged is None:
+            raise Conflict("the rows that were just staged are gone")
+        return lambda seen: self._publish(staged, (consumer, batch), seen)
+
+    def _append(self, consumer: str, batch: int, attempt: str) -> None:
+        writer = self.frame.writeTo(f"{self._name}.`branch_{branch(consumer)}`")
         for name, value in ((CONSUMER, consumer), (BATCH, str(batch)), (ATTEMPT, attempt)):
             writer = writer.option(f"snapshot-property.{name}", value)
         writer.append()
+
+    def _staged(self, consumer: str, attempt: str) -> Any:
+        """The snapshot: the head of the branch, unless another attempt has moved that."""
         self._table.refresh()
-        staged = next(s for s in self._table.snapshots() if s.summary().get(ATTEMPT) == attempt)
-        return lambda seen: self._publish(staged, (consumer, batch), seen)
+        head = self._table.snapshot(branch(consumer))
+        if head is not None and head.summary().get(ATTEMPT) == attempt:
+            return head
+        return next((each for each in self._table.snapshots() if each.summary().get(ATTEMPT) == attempt), None)
 
     def _publish(self, staged: Any, key: tuple[str, int], seen: int) -> None:
+        """In one commit, which no other writer's commit may precede: look at the mark, add the files, move the mark."""
         consumer, batch = key
-        work = self._table.newTransaction()
-        append = work.newAppend()
-        for file in staged.addedDataFiles(self._table.io()):
-            append.appendFile(file)
-        append.set(CONSUMER, consumer).set(BATCH, str(batch)).commit()
-        try:
-            self._move(work, key, seen)
+        with _conflicts(OF_REFS):
+            work = self._table.newTransaction()
+            history = TableHistory(work.table())
+            found = lineage.mark(history, consumer)
+            if found is None or found.batch != seen or not found.tagged or found.lost is not None:
+                raise MarkMoved(f"{self._name}: the mark {seen} of {consumer} has moved")
+            if work.table().snapshot(staged.snapshotId()) is None:
+                raise StagedLost(f"{self._name}: the staged rows of batch {batch} have expired")
+            append = work.newAppend()
+            for file in staged.addedDataFiles(self._table.io()):
+                append.appendFile(file)
+            append.set(CONSUMER, consumer).set(BATCH, str(batch)).commit()
+            self._move(work, key, history)
             work.commitTransaction()
-        except (Py4JJavaError, PySparkException) as error:
-            if name_of(error) in MOVED:
-                raise MarkMoved(f"{self._name}: batch {batch} of {consumer} was not added after mark {seen}: {cause(error)}") from error
-            raise
 
-    def _move(self, work: Any, key: tuple[str, int], seen: int) -> None:
+    def _move(self, work: Any, key: tuple[str, int], history: TableHistory) -> None:
         """The mark, and the branch, which must not keep old files alive."""
         consumer, batch = key
         snapshot = work.table().currentSnapshot().snapshotId()
-        refs = work.manageSnapshots().removeTag(tag(consumer, seen))
-        for other in [found for found, _ in self._marks(consumer) if found < seen]:
-            refs = refs.removeTag(tag(consumer, other))
-        self._tag(refs, tag(consumer, batch), snapshot).replaceBranch(f"sluice-{consumer}", snapshot).commit()
-
-    def _tag(self, refs: Any, name: str, snapshot: int) -> Any:
-        return refs.createTag(name, snapshot).setMaxRefAgeMs(name, FOR_EVER)
-
-    def _marks(self, consumer: str) -> Iterator[tuple[int, str]]:
-        head = f"sluice-{consumer}-"
-        for name, ref in self._table.refs().items():
-            if name.startswith(head) and name[len(head) :].isdigit() and ref.isTag():
-                yield int(name[len(head) :]), name
+        refs = work.manageSnapshots()
+        for each in history.tags(consumer):
+            refs = refs.removeTag(tag(consumer, each))
+        refs = _tag(refs, tag(consumer, batch), snapshot)
+        to = refs.createBranch if history.branch(consumer) is None else refs.replaceBranch
+        to(branch(consumer), snapshot).commit()
 
 
-def tag(consumer: str, batch: int) -> str:
-    """The name of a mark."""
-    return f"sluice-{consumer}-{batch}"
+def _tag(refs: Any, name: str, snapshot: int) -> Any:
+    return refs.createTag(name, snapshot).setMaxRefAgeMs(name, FOR_EVER)
 
 
-def name_of(error: Exception) -> str:
-    """The class of Java's exception; PySpark gives some of them classes of its own, by the same name."""
-    return str(error.java_exception.getClass().getSimpleName()) if isinstance(error, Py4JJavaError) else type(error).__name__
-
-
-def cause(error: Exception) -> str:
-    """The first line of what Java or Spark says."""
-    told = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
-    return told.splitlines()[0] if told else type(error).__name__
+@contextmanager
+def _conflicts(names: frozenset[str]) -> Iterator[None]:
+    """Makes a `Conflict` of Java's exceptions of these names."""
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as error:
+        found = next((each for each in chain(error) if each.name in names), None)
+        if found is None:
+            raise
+        raise Conflict(f"{found.name}: {(found.message.splitlines() or [''])[0]}") from error

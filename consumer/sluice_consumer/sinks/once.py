@@ -1,7 +1,7 @@
 """A table that takes each batch once: look, stage, publish on a condition (docs/sinks.md, "Iceberg"). No Spark: tests crash it at every step.
 
 The table itself remembers the last batch of a consumer, as a *mark*. The mark moves in the same commit that adds the rows, and only from where this
-attempt saw it: an attempt that stood still meanwhile finds another mark, and adds nothing.
+attempt saw it: an attempt that stood still meanwhile finds another mark, and adds nothing. A mark whose batch the table no longer holds is refused.
 """
 
 from __future__ import annotations
@@ -10,66 +10,84 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
-from sluice_checkpoints.errors import SluiceError
+from sluice_checkpoints.errors import Refused
+from sluice_consumer.sinks.conflicts import Conflict, Retries
+from sluice_consumer.sinks.lineage import NONE, Mark
 
 log = logging.getLogger(__name__)
-NONE = 0  # batches are numbered from 1
+Publish = Callable[[int], None]
 
 
-class MarkMoved(SluiceError):
-    """The mark is not where this attempt saw it: nothing was added. Or a reply was lost, and the mark moved."""
+class MarkMoved(Conflict):
+    """The mark is not where this attempt saw it: nothing was added."""
+
+
+class StagedLost(Conflict):
+    """What was staged has expired: nothing was added."""
 
 
 class MarkedTable(Protocol):
-    """A table with marks."""
+    """A table with marks. Every method may raise `Conflict`: another writer was faster, or the reply was lost."""
 
-    def mark(self, consumer: str) -> int | None:
-        """The last batch of this consumer that the table holds; `NONE` before its first; None if it never began."""
+    def look(self, consumer: str) -> Mark | None:
+        """The last batch of this consumer that the table was given; None: it shows nothing of the consumer."""
         ...
 
-    def begin(self, consumer: str) -> None:
-        """Sets the mark `NONE`, unless there is such a mark.
-
-        A late attempt may set it beside a later one: `mark` answers with the latest.
-        """
+    def begin(self, consumer: str, batch: int) -> None:
+        """Sets a mark where there is no tag: `NONE`, or the batch that the table's other witnesses show. Does nothing if they show another one."""
         ...
 
-    def stage(self, consumer: str, batch: int) -> Callable[[int], None]:
+    def stage(self, consumer: str, batch: int) -> Publish:
         """Writes the rows where no reader sees them; returns what publishes them.
 
         That takes the mark as it was seen. In one commit it removes that mark, sets the mark of this batch, and adds the rows.
 
         Raises:
-            MarkMoved: of the returned function, see there.
+            MarkMoved, StagedLost: of the returned function, see there.
         """
         ...
 
+    def undone(self, consumer: str, batch: int, mark: Mark) -> Refused:
+        """The error that says that the table no longer holds a batch that it was given, with the ways out."""
+        ...
 
-def add_once(table: MarkedTable, consumer: str, batch: int) -> bool:
+
+def add_once(table: MarkedTable, consumer: str, batch: int, retries: Retries | None = None) -> bool:
     """Adds the rows of a batch, unless the table holds it; False if it does.
 
     Raises:
-        MarkMoved: the mark moved, but not to this batch or a later one. Else what the table raises.
+        Refused: the table was given the consumer's last batch, and no longer holds it. SinkUnavailable: other writers were faster for too long.
+        Else what the table raises.
     """
-    seen = _mark(table, consumer)
-    if seen >= batch:
-        log.info("batch %s of %s is in the table already, as its mark %s says", batch, consumer, seen)
-        return False
-    publish = table.stage(consumer, batch)
-    try:
-        publish(seen)
-    except MarkMoved:
-        if (table.mark(consumer) or NONE) < batch:
-            raise
-        log.info("batch %s of %s: what another attempt wrote counts", batch, consumer)
-        return False
-    return True
+    retries, publish = retries or Retries(), None
+    while True:
+        try:
+            seen = _mark(table, consumer, batch)
+            if seen >= batch:
+                log.info("batch %s of %s is in the table already, as its mark %s says", batch, consumer, seen)
+                return False
+            publish = publish or table.stage(consumer, batch)
+            publish(seen)
+        except Conflict as error:
+            log.info("batch %s of %s: %s; looking again", batch, consumer, error)
+            publish = None if isinstance(error, StagedLost) else publish
+            retries.pause(error)
+        else:
+            return True
 
 
-def _mark(table: MarkedTable, consumer: str) -> int:
+def _mark(table: MarkedTable, consumer: str, batch: int) -> int:
     """Read again after `begin`: this attempt may be late."""
-    seen = table.mark(consumer)
-    if seen is None:
-        table.begin(consumer)
-        seen = table.mark(consumer)
-    return seen or NONE
+    found = table.look(consumer)
+    if found is not None and found.lost is not None:
+        raise table.undone(consumer, batch, found)
+    if found is None or not found.tagged:
+        if found is not None:
+            log.warning("the tag of %s is gone; the table's branch and snapshots show batch %s: the tag is set again", consumer, found.batch)
+        table.begin(consumer, found.batch if found else NONE)
+        found = table.look(consumer)
+    if found is None or not found.tagged:
+        raise MarkMoved("the mark that was just set is gone")
+    if found.lost is not None:
+        raise table.undone(consumer, batch, found)
+    return found.batch

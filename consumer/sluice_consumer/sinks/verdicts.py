@@ -9,8 +9,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sluice_checkpoints.errors import SluiceError
+
 LONGEST = 300  # characters of Java's words
 LEAST = 3  # characters of a word of Java's that says something
+
+
+class SinkUnavailable(SluiceError):
+    """The sink's store or catalog did not take the batch, and may take it later. Nothing of it counts; it comes again."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +59,11 @@ def _known(by: str, cause: str, following: str) -> KnownCause:
 PASSING = re.compile(
     r"\b(ConnectException|UnknownHostException|NoRouteToHostException|SocketException|\w*TimeoutException|HttpHostConnectException"
     r"|SSL\w*Exception|AWSServiceThrottledException|AWSStatus500Exception|AWSClientIOException|SdkClientException|ServiceUnavailableException"
-    r"|ServiceFailureException|RESTException|ExpiredToken\w*|RequestTimeTooSkewed|SlowDown)\b|Status Code: (429|5\d\d)"
+    r"|ServiceFailureException|RESTException|ExpiredToken\w*|RequestTimeTooSkewed|SlowDown"
+    r"|CommitFailedException|CommitStateUnknownException|Concurrent(Append|DeleteRead|DeleteDelete|Transaction|Write)Exception"
+    r"|(Metadata|Protocol)ChangedException|DeltaConcurrentModificationException)\b|Status Code: (429|5\d\d)"
 )
-"""Nobody answers, or somebody answers that it cannot now."""
+"""Nobody answers, somebody answers that it cannot now, or another writer was faster."""
 OF_TASKS = re.compile(r"\bPythonException\b|MALFORMED_RECORD|\bBadRecordException\b")
 """Reading the stream failed, or the user's function, or a document: whatever it says, it is not the sink that says it."""
 

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from sluice_consumer.batches import planner
 from sluice_consumer.config import BatchConfig
 from sluice_consumer.pipelines import BatchInfo
+from sluice_consumer.sinks.positions import DIGITS, SUB_DIGITS
 from sluice_consumer.spark.schema import SCHEMA
 
 SHARD = "shardId-000000000000"
@@ -77,6 +79,21 @@ def info(number: int = 1, consumer: str = "test", *, replay: bool = False, shard
         args: `info.args`.
     """
     return BatchInfo(consumer, number, replay=replay, stream="orders", shards=tuple(shards), args=args)
+
+
+def shortened(batch: DataFrame) -> tuple[DataFrame, DataFrame] | None:
+    """A batch as it comes again after failures, and the rest of it, which comes in the next one (docs/protocol.md, "Poison").
+
+    The first keeps half of the records of the first shard; a shard of one record is kept whole. None: it has one record, and cannot be shortened.
+    """
+    place = f.concat(f.lpad("sequenceNumber", DIGITS, "0"), f.lpad(f.col("subSequenceNumber").cast("string"), SUB_DIGITS, "0"))
+    places = sorted((row.shardId, row.place) for row in batch.select("shardId", place.alias("place")).collect())
+    if len(places) <= 1:
+        return None
+    shard = places[0][0]
+    inside = [found for of, found in places if of == shard]
+    kept = (f.col("shardId") == shard) & (place <= inside[(len(inside) - 1) // 2])
+    return batch.where(kept), batch.where(~kept)
 
 
 def _shards(values: Iterable[Any], stream: str) -> Mapping[str, list[tuple[Any, ...]]]:

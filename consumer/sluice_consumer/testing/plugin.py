@@ -41,10 +41,10 @@ def sluice_replay(sluice_batch: Callable[..., DataFrame]) -> Callable[..., Repla
     """Fails the test unless a sink holds each record once: `testing.replays`, checked. Takes values in place of a batch, too."""
     from sluice_consumer import testing  # noqa: PLC0415
 
-    def replay(process: Any, batch: Any, **how: Any) -> ReplayVerdict:
+    def replay(process: Any, batch: Any, *, isolate: bool = True, **how: Any) -> ReplayVerdict:
         made = sluice_batch(batch) if isinstance(batch, list | tuple) else batch
         verdict = testing.replays(process, made, **how)
-        verdict.check()
+        verdict.check(isolate=isolate)
         return verdict
 
     return replay

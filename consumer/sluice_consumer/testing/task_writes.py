@@ -1,6 +1,6 @@
 """Sees the calls of a user's function in tasks: of the sink `foreach`, and of `foreach` and `foreachPartition` of a DataFrame or RDD.
 
-A kill in a task ends the worker's process. What the tasks saw is written to a folder: local Spark has it on the same machine.
+A kill in a task ends the worker's process; a failure raises in it. What the tasks saw is written to a folder: local Spark has it on the same machine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from pyspark import RDD, TaskContext
 
-from sluice_consumer.testing.verdict import KillPoint
+from sluice_consumer.testing.verdict import Failed, KillPoint
 
 HALF = "half-way through"
 KILLED = "killed"
@@ -30,10 +30,14 @@ class TaskKill:
 
     Attributes:
         row: so many rows were taken when it is killed `HALF`.
+        fails: the call raises there, and its process goes on.
+        in_task: the moment is one of a task.
     """
 
     point: KillPoint
     row: int = 0
+    fails: bool = False
+    in_task: bool = False
 
 
 class WatchedFunction:
@@ -60,6 +64,8 @@ class WatchedFunction:
         kill = self._kill
         if kill and (kill.point.when, kill.point.what, kill.row) == (when, what, row):
             Path(self._folder, KILLED).touch()
+            if kill.fails:
+                raise Failed(f"a record cannot be processed: {kill.point}")
             os._exit(1)  # as a kill: nothing of this process runs after it
 
     def _note(self, what: str, rows: int) -> None:
@@ -113,10 +119,10 @@ def kills(folder: str) -> list[TaskKill]:
     noted = sorted(json.loads(path.read_text(encoding="utf-8")) for path in Path(folder).glob("*.json"))
     found = list[TaskKill]()
     for what, rows in noted:
-        found.append(TaskKill(KillPoint("before", what)))
+        found.append(TaskKill(KillPoint("before", what), in_task=True))
         if rows > 1:
-            found.append(TaskKill(KillPoint(HALF, what), max(rows // 2, 1)))
-        found.append(TaskKill(KillPoint("after", what)))
+            found.append(TaskKill(KillPoint(HALF, what), max(rows // 2, 1), in_task=True))
+        found.append(TaskKill(KillPoint("after", what), in_task=True))
     return found
 
 

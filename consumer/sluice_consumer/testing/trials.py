@@ -1,4 +1,4 @@
-"""Kills `process` at each write of its that can be seen, replays the batch, and counts what the sink holds (docs/testing.md)."""
+"""Kills `process` at each write that can be seen, or lets the write fail; replays the batch; counts what the sink holds (docs/testing.md)."""
 
 from __future__ import annotations
 
@@ -55,13 +55,21 @@ class Trial:
             prepare(self.batch.sparkSession, args)
         process(self.batch, dataclasses.replace(self.info, replay=replay, args=args))
 
+    def parts(self) -> tuple[Trial, Trial] | None:
+        """The batch as it comes again shortened, and the next one with its rest; None: it has one record."""
+        found = batches.shortened(self.batch)
+        if found is None:
+            return None
+        after = dataclasses.replace(self.info, batch=self.info.batch + 1)
+        return dataclasses.replace(self, batch=found[0]), dataclasses.replace(self, batch=found[1], info=after)
+
     @contextlib.contextmanager
     def watched(self, watch: WatchedRun, folder: str, kill: TaskKill | None = None) -> Iterator[None]:
         """Sees all that can be seen."""
         with (
             task_writes.watched(folder, kill),
             python_writes.watched(watch, self.writes),
-            jvm_writes.watched(watch, lambda: kill is not None and task_writes.was_killed(folder)),
+            jvm_writes.watched(watch, lambda: kill is not None and not kill.fails and task_writes.was_killed(folder)),
         ):
             yield
 
@@ -75,10 +83,12 @@ def replays(
     info: BatchInfo | None = None,
     writes: Sequence[str] = (),
 ) -> ReplayVerdict:
-    """Says whether a sink holds each record once, wherever the driver or a task is killed.
+    """Says whether a sink holds each record once, wherever the driver or a task is killed, or a write fails.
 
     `process` runs once undisturbed. Then, for every moment before, after and, in tasks, half-way through a write: it runs with a fresh sink, is
     killed there, runs again with the same batch as a replay, and what the sink holds is compared with that of the undisturbed run.
+    For every moment before a write, and in tasks, the write fails there as well: half of the batch comes again under its number, the rest under the
+    next one, as `onError.isolate` makes it.
 
     Args:
         process: the pipeline, or its `module:function`, which is then imported anew for every run.
@@ -101,7 +111,17 @@ def replays(
     for number, kill in enumerate(points, 1):
         args = {**trial.info.args, **sink(number)}
         failures += _tried(trial, kill, args) or compared(kill.point, wanted, held(args))
-    return ReplayVerdict(tuple(kill.point for kill in points), tuple(failures))
+    failing = [dataclasses.replace(kill, fails=True) for kill in points if trial.parts() and may_fail(kill)]
+    for number, kill in enumerate(failing, len(points) + 1):
+        args = {**trial.info.args, **sink(number)}
+        found = _shortened(trial, kill, args) or compared(kill.point, wanted, held(args))
+        failures += [dataclasses.replace(miscount, shortened=True) for miscount in found]
+    return ReplayVerdict(tuple(kill.point for kill in points), tuple(failures), tuple(kill.point for kill in failing))
+
+
+def may_fail(kill: TaskKill) -> bool:
+    """A write of the driver fails without an effect; a function in a task at any moment, as the task beside it may fail then."""
+    return kill.point != RETURN and (kill.point.when == "before" or kill.in_task)
 
 
 def _info(batch: DataFrame) -> BatchInfo:
@@ -129,6 +149,32 @@ def _tried(trial: Trial, kill: TaskKill, args: Args) -> list[Miscount]:
         except Exception as raised:  # noqa: BLE001 - whatever it is, this batch never gets through
             error = f"the replay failed: {_said(raised)}"
     return [Miscount(kill.point, error=error)] if error else []
+
+
+def _shortened(trial: Trial, kill: TaskKill, args: Args) -> list[Miscount]:
+    """Failure, and replay in two batches; what keeps the sink from being counted."""
+    watch, error = WatchedRun(kill.point, fails=True), ""
+    with tempfile.TemporaryDirectory() as folder, trial.fresh() as process:
+        try:
+            with trial.watched(watch, folder, kill):
+                trial.run(process, args)
+        except Exception as raised:  # noqa: BLE001 - what `process` makes of the failure
+            error = _said(raised)
+        _quiet(trial.batch.sparkSession)
+        if not watch.failed and not task_writes.was_killed(folder):
+            return [Miscount(kill.point, error=f"it did not come there again: {error or 'the function does not do the same in each run'}")]
+    return _again(trial, kill, args) if error else []  # it returned: the batch is dealt with, whatever failed
+
+
+def _again(trial: Trial, kill: TaskKill, args: Args) -> list[Miscount]:
+    first, rest = trial.parts() or (trial, trial)
+    for part, replay in ((first, True), (rest, False)):
+        try:
+            with part.fresh() as process:
+                part.run(process, args, replay=replay)
+        except Exception as raised:  # noqa: BLE001 - whatever it is, this batch never gets through
+            return [Miscount(kill.point, error=f"the replay of batch {part.info.batch} failed: {_said(raised)}")]
+    return []
 
 
 def _killed(trial: Trial, kill: TaskKill, args: Args) -> str:

@@ -1,4 +1,4 @@
-"""One run of `process`: notes the moments at which it could be killed, or kills it at one of them."""
+"""One run of `process`: notes the moments at which it could be killed, or kills it at one of them, or lets a write fail there."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from pathlib import Path
 
-from sluice_consumer.testing.verdict import Killed, KillPoint
+from sluice_consumer.testing.verdict import Failed, Killed, KillPoint
 
 NOT_THE_USERS = ("py4j", "pyspark", "sluice_consumer.testing", "os", "shutil", "pathlib", "contextlib", "threading", "concurrent")
 
@@ -18,17 +18,18 @@ class WatchedRun:
     Attributes:
         points: the moments so far.
         dead: it was killed. From then on it makes no call that is watched, as a process that has ended makes none.
+        failed: the write at `target` has failed, where that was asked for. What `process` does then is its own affair.
     """
 
-    def __init__(self, target: KillPoint | None = None) -> None:
-        self.target, self.points, self.dead = target, list[KillPoint](), False
+    def __init__(self, target: KillPoint | None = None, *, fails: bool = False) -> None:
+        self.target, self.points, self.dead, self.failed, self._fails = target, list[KillPoint](), False, False, fails
         self._seen, self._lock = Counter[tuple[str, str]](), threading.Lock()
 
     def at(self, when: str, what: str) -> None:
         """A moment.
 
         Raises:
-            Killed: this is where it is killed, or it was killed before.
+            Killed: this is where it is killed, or it was killed before. Failed: this is the write that fails.
         """
         self.check()
         with self._lock:
@@ -37,6 +38,9 @@ class WatchedRun:
             if when == "before" and self.points and self.points[-1].when == "after" and self.points[-1].where == point.where:
                 return  # the same line: nothing happened since the moment after its former call
             self.points.append(point)
+        if point == self.target and self._fails:
+            self.failed = True
+            raise Failed(f"a write failed: {point}")
         if point == self.target:
             self.kill()
 

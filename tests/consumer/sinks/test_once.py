@@ -4,159 +4,317 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import pytest
+from lake_in_memory import CONSUMER, Lake, LakeTable
 from stepping import SteppedAttempt
 
-from sluice_consumer.sinks.once import NONE, MarkMoved, add_once
+from sluice_checkpoints.errors import Refused
+from sluice_consumer.sinks import lineage
+from sluice_consumer.sinks.conflicts import LIMIT_SECONDS, Conflict, Retries
+from sluice_consumer.sinks.lineage import NONE, Mark
+from sluice_consumer.sinks.once import MarkMoved, StagedLost, add_once
+from sluice_consumer.sinks.verdicts import SinkUnavailable
 
-CONSUMER = "c"
 SOME = 300
+STEPS = 12  # more than an attempt takes
 
 
-@dataclass
-class Tables:
-    """What is stored: marks, and the batches whose rows readers see."""
+class Undone(Refused):
+    """A refusal, with what it is about."""
 
-    marks: set[int] = field(default_factory=set)
-    visible: list[int] = field(default_factory=list)
+    def __init__(self, mark: Mark) -> None:
+        super().__init__(str(mark))
+        self.mark = mark
 
 
 class Attempt(SteppedAttempt):
-    """One attempt in a thread of its own; it takes a step only when it is told to, and may be told to die instead. The table's port, too."""
+    """One attempt in a thread of its own; it takes a step only when it is told to, and may be told to die instead. The table's port, too.
 
-    errors = (MarkMoved,)
+    Attributes:
+        added: what `add_once` returned.
+        refused: the mark that was refused.
+        looked: what readers saw at its last look, and whether the lineage of the mark was still to be seen.
+    """
 
-    def __init__(self, tables: Tables, batch: int, add: Callable[..., object] = add_once) -> None:
-        self._tables, self._batch, self._add = tables, batch, add
-        self.lose_reply = False
+    errors = (SinkUnavailable, Undone)
+
+    def __init__(self, lake: Lake, batch: int, add: Callable[..., bool] = add_once) -> None:
+        self._lake, self._batch, self._add = lake, batch, add
+        self.lose_reply, self.added = False, None
+        self.refused: Mark | None = None
+        self.looked: tuple[tuple[int, ...], bool] = ((), True)
         super().__init__()
 
     def _work(self) -> None:
-        self._add(self, CONSUMER, self._batch)
+        self.added = self._add(self, CONSUMER, self._batch, Retries(sleep=lambda _seconds: None))
 
-    def mark(self, _consumer: str) -> int | None:
+    def look(self, _consumer: str) -> Mark | None:
         """See `MarkedTable`."""
         self._pause()
-        return max(self._tables.marks, default=None)
+        table = self._lake.table
+        found = self.judged(table)
+        self.looked = (table.visible, self._seen_through(table))
+        return found
 
-    def begin(self, _consumer: str) -> None:
+    def judged(self, table: LakeTable) -> Mark | None:
+        """The real judgement."""
+        return lineage.mark(table, CONSUMER)
+
+    @staticmethod
+    def _seen_through(table: LakeTable) -> bool:
+        last = table.tagged.get(max(table.tagged, default=NONE))
+        return all(lineage.descends(table, each) is not None for each in (last, table.head) if each is not None)
+
+    def undone(self, _consumer: str, _batch: int, mark: Mark) -> Refused:
         """See `MarkedTable`."""
-        self._pause()
-        self._tables.marks.add(NONE)
+        self.refused = mark
+        return Undone(mark)
+
+    def begin(self, _consumer: str, batch: int) -> None:
+        """See `MarkedTable`."""
+        base, found = self._based()
+        if not lineage.without_tag(found, batch):
+            return
+
+        def change(table: LakeTable) -> None:
+            table.main = table.main if table.main is not None else table.add(None, ())
+            table.tagged[batch] = table.main
+
+        self._commit(base, change)
 
     def stage(self, _consumer: str, batch: int) -> Callable[[int], None]:
         """See `MarkedTable`."""
+        staged = list[int]()
+
+        def change(table: LakeTable) -> None:
+            table.head = table.head if table.head is not None else table.main
+            table.head = table.add(table.head, (batch,), consumer=CONSUMER, batch=batch, staged=True)
+            staged.append(table.head)
+
+        self._commit(self._based()[0], change)
+        return lambda seen: self._publish(staged[0], batch, seen)
+
+    def _publish(self, staged: int, batch: int, seen: int) -> None:
+        base, found = self._based()
+        if not self.unmoved(found, seen):
+            raise MarkMoved("moved")
+        if staged not in self._lake.table.snapshots and base == self._lake.table.commits:
+            raise StagedLost("expired")
+        self._commit(base, lambda table: self.publication(table, batch))
+        if self.lose_reply:
+            self.lose_reply = False
+            raise Conflict("no reply")
+
+    @staticmethod
+    def unmoved(found: Mark | None, seen: int) -> bool:
+        """The condition."""
+        return found == Mark(seen, tagged=True)
+
+    @staticmethod
+    def publication(table: LakeTable, batch: int) -> None:
+        """Rows, mark and branch, in one commit."""
+        table.main = table.head = table.add(table.main, (batch,), consumer=CONSUMER, batch=batch)
+        table.tagged = {batch: table.main}
+
+    def _based(self) -> tuple[int, Mark | None]:
+        """The commit that a transaction begins with, and the mark in it."""
         self._pause()
+        return self._lake.table.commits, self.judged(self._lake.table)
 
-        def publish(seen: int) -> None:
-            self._pause()
-            if seen not in self._tables.marks:
-                raise MarkMoved("gone")
-            self._tables.marks = {mark for mark in self._tables.marks if mark > seen} | {batch}
-            self._tables.visible.append(batch)
-            if self.lose_reply:
-                raise MarkMoved("no reply")
+    def _commit(self, base: int, change: Callable[[LakeTable], None]) -> None:
+        self._pause()
+        if not self._lake.commit(base, change):
+            raise Conflict("another writer was faster")
 
-        return publish
+
+def lake(seed: int = 0) -> Lake:
+    """An empty table."""
+    return Lake(random.Random(seed))  # noqa: S311 - a schedule that can be repeated
 
 
 def test_a_batch_that_comes_again_is_added_once() -> None:
     """The driver was killed before the commit of its batch: the next one is given it again."""
-    tables = Tables()
+    there = lake()
     for batch in (1, 1, 2, 2, 2, 5):
-        Attempt(tables, batch).end()
-    assert tables.visible == [1, 2, 5]
+        Attempt(there, batch).end()
+    assert there.table.visible == (1, 2, 5)
 
 
-@pytest.mark.parametrize("step", range(7))
+@pytest.mark.parametrize("step", range(STEPS))
 @pytest.mark.parametrize("batch", [1, 2])
 def test_a_driver_that_dies_at_any_step_loses_and_doubles_nothing(step: int, batch: int) -> None:
     """The replay adds what is missing."""
-    tables = Tables()
+    there = lake()
     if batch > 1:
-        Attempt(tables, 1).end()
-    first = Attempt(tables, batch)
+        Attempt(there, 1).end()
+    first = Attempt(there, batch)
     for _ in range(step):
         first.step()
     first.die()
-    heir = Attempt(tables, batch)
+    heir = Attempt(there, batch)
     heir.end()
     assert heir.returned
-    assert tables.visible == list(range(1, batch + 1))
+    assert there.table.visible == tuple(range(1, batch + 1))
 
 
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_lost_reply_to_the_publication_is_found_out(batch: int) -> None:
     """The mark says that it happened."""
-    tables = Tables()
-    attempt = Attempt(tables, batch)
+    there = lake()
+    attempt = Attempt(there, batch)
     attempt.lose_reply = True
     attempt.end()
     assert attempt.returned
-    assert tables.visible == [batch]
+    assert there.table.visible == (batch,)
 
 
-def test_a_driver_that_stood_still_adds_nothing_later() -> None:
-    """It looked, or staged, or began, while an heir went on: in any order of their steps each batch is there once, in order."""
+def test_drivers_that_stood_still_add_nothing_later() -> None:
+    """Two of them looked, or staged, or began, while heirs went on: in any order of their steps each batch is there once, in order."""
     for seed in range(SOME):
-        dice, tables = random.Random(seed), Tables()  # noqa: S311 - a schedule that can be repeated
-        late = Attempt(tables, 1)
-        for _ in range(dice.randrange(7)):
-            late.step()
+        there, dice = lake(seed), random.Random(seed)  # noqa: S311
+        late = [Attempt(there, 1), Attempt(there, 1)]
+        for _ in range(dice.randrange(2 * STEPS)):
+            dice.choice(late).step()
         for batch in (1, 2, 3):
-            heir = Attempt(tables, batch)
+            heir = Attempt(there, batch)
             while not heir.over:
-                dice.choice((heir, heir, late)).step()
-            if not heir.returned:  # it was refused: its driver is started again
-                again = Attempt(tables, batch)
-                again.end()
-                assert again.returned
-        late.end()
-        assert tables.visible == [1, 2, 3], seed
+                dice.choice((heir, heir, *late)).step()
+            assert heir.returned
+        for each in late:
+            each.end()
+        assert there.table.visible == (1, 2, 3), seed
 
 
-class Unread(Attempt):
-    """No look before the append."""
+def stirred(seed: int, attempt: type[Attempt]) -> None:
+    """Drivers store batches 1 to 4, die and stand still, while the owner acts at any moment, and gets out of each refusal.
 
-    def mark(self, consumer: str) -> int | None:
-        """Answers as before the first batch, once."""
-        super().mark(consumer)
-        return NONE if not self.over else None
+    Raises:
+        AssertionError: a batch was doubled, or a driver took one for stored that the table did not hold.
+    """
+    there, dice = lake(seed), random.Random(seed)  # noqa: S311
+    late = attempt(there, 1)
+    for batch in (1, 2, 3, 4):
+        while True:
+            heir = attempt(there, batch)
+            while not heir.over:
+                dice.choice([heir.step, heir.step, heir.step, late.step, there.owner] if dice.random() < 0.5 else [heir.step])()
+                if dice.random() < 0.03:
+                    heir.die()
+                assert len(set(there.table.visible)) == len(there.table.visible), f"{seed}: doubled: {there.table.visible}"
+            if heir.refused is not None and not heir.returned:
+                there.way_out(heir.refused, batch)
+            held, seen_through = heir.looked
+            assert heir.added is not False or batch in held or not seen_through, f"{seed}: batch {batch} was skipped: {held}"
+            if heir.returned and dice.random() < 0.6:
+                break  # else the driver died before the commit: the batch comes again
+            if dice.random() < 0.3:
+                there.owner()
+        late = attempt(there, batch) if late.over else late
+    late.end()
+    assert len(set(there.table.visible)) == len(there.table.visible), f"{seed}: doubled: {there.table.visible}"
 
-    def stage(self, consumer: str, batch: int) -> Callable[[int], None]:
-        """Publishes whatever the mark is."""
-        super().stage(consumer, batch)
-        return lambda _seen: self._tables.visible.append(batch)
+
+def stir_all(attempt: type[Attempt]) -> None:
+    """In many orders."""
+    for seed in range(SOME):
+        stirred(seed, attempt)
+
+
+def test_each_batch_is_in_the_table_once_or_refused_whatever_the_owner_does() -> None:
+    """Other writers, rollbacks, replacements, tags and branches dropped, snapshots expired: at any moment of an attempt."""
+    stir_all(Attempt)
+
+
+class ByTagOnly(Attempt):
+    """Takes a tag for the truth, and a missing one for a new consumer."""
+
+    def judged(self, table: LakeTable) -> Mark | None:
+        """Without the lineage, and without the branch."""
+        return Mark(max(table.tagged), tagged=True) if table.tagged else None
+
+
+class ByBranchOnly(Attempt):
+    """Does not ask whether the table still holds what was published."""
+
+    def judged(self, table: LakeTable) -> Mark | None:
+        """Without what is lost."""
+        found = lineage.mark(table, CONSUMER)
+        return found and Mark(found.batch, found.tagged)
+
+
+class Blind(Attempt):
+    """Publishes whatever the mark is by then."""
+
+    @staticmethod
+    def unmoved(_found: Mark | None, _seen: int) -> bool:
+        """Always."""
+        return True
 
 
 class InTwoCommits(Attempt):
     """The rows first, then the mark."""
 
-    def stage(self, consumer: str, batch: int) -> Callable[[int], None]:
-        """Readers see the rows a step before the mark moves."""
-        super().stage(consumer, batch)
-
-        def publish(_seen: int) -> None:
-            self._pause()
-            self._tables.visible.append(batch)
-            self._pause()
-            self._tables.marks = {batch}
-
-        return publish
+    def _publish(self, _staged: int, batch: int, _seen: int) -> None:
+        self._commit(self._based()[0], lambda table: setattr(table, "main", table.add(table.main, (batch,))))
+        super()._commit(self._based()[0], lambda table: table.tagged.update({batch: table.main or 0}))
 
 
-@pytest.mark.parametrize("sabotaged", [Unread, InTwoCommits])
+@pytest.mark.parametrize("sabotaged", [ByTagOnly, ByBranchOnly, Blind, InTwoCommits])
 def test_these_stories_notice_a_rule_taken_out(sabotaged: type[Attempt]) -> None:
     """A story that cannot fail proves nothing."""
-    doubled = []
-    for step in range(7):
-        tables = Tables()
-        first = sabotaged(tables, 1)
-        for _ in range(step):
-            first.step()
-        first.die()
-        sabotaged(tables, 1).end()
-        doubled.append(tables.visible != [1])
-    assert any(doubled)
+    with pytest.raises(AssertionError, match=r"doubled|skipped"):
+        stir_all(sabotaged)
+
+
+@pytest.mark.parametrize("order", [0, 1], ids=["format 1", "format 2"])
+def test_expired_snapshots_between_the_mark_and_main_are_no_reason_to_refuse(order: int) -> None:
+    """A consumer was suspended while others wrote and maintenance ran."""
+    snapshots = {1: lineage.Snapshot(1, None, order * 1), 5: lineage.Snapshot(5, 4, order * 5)}
+    table = LakeTable(5, snapshots, {}, {3: 1}, None)
+    assert lineage.descends(table, 1) is None
+    assert lineage.mark(table, CONSUMER) == Mark(3, tagged=True)
+
+
+@pytest.mark.parametrize("order", [0, 1], ids=["format 1", "format 2"])
+def test_a_rollback_behind_expired_snapshots_is_seen(order: int) -> None:
+    """Main was moved back to 2, which has expired; 3 was the mark's."""
+    snapshots = {3: lineage.Snapshot(3, 2, order * 3), 4: lineage.Snapshot(4, 2, order * 4)}
+    table = LakeTable(4, snapshots, {}, {7: 3}, None)
+    assert lineage.mark(table, CONSUMER) == Mark(7, tagged=True, lost=3)
+
+
+def test_a_branch_without_a_trace_of_a_publication_is_refused() -> None:
+    """The tag is gone, and what lies below the staged snapshot has expired: nobody can say how far the consumer came."""
+    staged = lineage.Snapshot(9, 8, 9, CONSUMER, 5, staged=True)
+    assert lineage.mark(LakeTable(4, {4: lineage.Snapshot(4, None, 4), 9: staged}, {}, {}, 9), CONSUMER) == Mark(
+        lineage.UNKNOWN, tagged=False, lost=9
+    )
+
+
+def test_another_consumers_batches_are_no_witness() -> None:
+    """It begins anew, as one does whose table of checkpoints was adopted."""
+    table = LakeTable(1, {1: lineage.Snapshot(1, None, 1, "another", 7)})
+    assert lineage.mark(table, CONSUMER) is None
+
+
+def for_ever(retries: Retries) -> None:
+    """Another writer is always faster."""
+    while True:
+        retries.pause(Conflict("CommitFailedException"))
+
+
+def test_other_writers_that_are_always_faster_make_the_sink_unavailable_after_a_limit() -> None:
+    """With growing pauses, at random below their limit; the message says how often and how long."""
+    now, slept = [0.0], list[float]()
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        now[0] += seconds + 0.5
+
+    retries = Retries(sleep=sleep, clock=lambda: now[0])
+    with pytest.raises(SinkUnavailable, match=r"CommitFailedException; other writers were faster \d+ times in 120 s\. Nothing of the batch counts"):
+        for_ever(retries)
+    assert LIMIT_SECONDS <= now[0] < LIMIT_SECONDS + 6
+    assert max(slept[:3]) <= 0.4
+    assert max(slept) > 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
@@ -66,6 +67,12 @@ def overwrites(batch: DataFrame, info: BatchInfo) -> None:
     batch.write.mode("overwrite").parquet(f"{info.args['path']}/{info.consumer}-{info.batch}")
 
 
+def swallows(batch: DataFrame, info: BatchInfo) -> None:
+    """Returns, whether the rows were written or not."""
+    with contextlib.suppress(Exception):
+        overwrites(batch, info)
+
+
 def inserts_from_the_driver(batch: DataFrame, info: BatchInfo) -> None:
     """No key, and nothing that Spark or Python's files would show."""
     insert(info.args["path"], [(row.sequenceNumber,) for row in batch.collect()])
@@ -99,23 +106,37 @@ def row_by_row(batch: DataFrame, info: BatchInfo) -> None:
     batch.foreachPartition(send)
 
 
+def keyed_by_the_batch(batch: DataFrame, info: BatchInfo) -> None:
+    """The key of each part is made of the batch: right, until a batch is shortened."""
+    foreach(batch, info, keyed_part)
+
+
+def keyed_part(rows: Iterable[dict[str, Any]], part: Part) -> None:
+    """The key is in the same transaction."""
+    with database(part.args["path"]) as made:
+        if made.execute("INSERT OR IGNORE INTO parts VALUES (?, '')", (f"{part.consumer}/{part.batch}/{part.shard}",)).rowcount:
+            made.executemany("INSERT INTO orders VALUES (?)", ((row["sequenceNumber"],) for row in rows))
+
+
 def upserts(batch: DataFrame, info: BatchInfo) -> None:
-    """The key of each part, with its rows: right."""
+    """The position of each part, with its rows: right."""
     foreach(batch, info, upsert_part)
 
 
-def upsert_part(rows: Iterable[dict[str, Any]], part: Part) -> None:
-    """The key is in the same transaction."""
+def upsert_part(rows: Any, part: Part) -> None:
+    """The position is in the same transaction."""
     with database(part.args["path"]) as made:
-        if made.execute("INSERT OR IGNORE INTO parts VALUES (?)", (f"{part.consumer}/{part.batch}/{part.shard}",)).rowcount:
-            made.executemany("INSERT INTO orders VALUES (?)", ((row["sequenceNumber"],) for row in rows))
+        made.execute("INSERT OR IGNORE INTO parts VALUES (?, '')", (part.shard,))
+        ((stored,),) = made.execute("SELECT position FROM parts WHERE key = ?", (part.shard,)).fetchall()
+        made.executemany("INSERT INTO orders VALUES (?)", ((row["sequenceNumber"],) for row in part.after(rows, stored)))
+        made.execute("UPDATE parts SET position = ? WHERE key = ?", (part.position, part.shard))
 
 
 def database(path: str) -> sqlite3.Connection:
     """With its tables."""
     made = sqlite3.connect(path, timeout=60)
     made.execute("CREATE TABLE IF NOT EXISTS orders (sequence)")
-    made.execute("CREATE TABLE IF NOT EXISTS parts (key PRIMARY KEY)")
+    made.execute("CREATE TABLE IF NOT EXISTS parts (key PRIMARY KEY, position)")
     made.commit()
     return made
 

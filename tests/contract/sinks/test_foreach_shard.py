@@ -17,16 +17,17 @@ pytestmark = pytest.mark.spark
 
 
 def upsert(path: str, rows: Any, part: Part, *, fail_after: int | None = None) -> None:
-    """Rows and the part's key in one transaction."""
-    with sqlite3.connect(path, timeout=60) as database:
-        database.execute("CREATE TABLE IF NOT EXISTS parts (consumer, batch, shard, PRIMARY KEY (consumer, batch, shard))")
+    """Rows and the shard's position in one transaction."""
+    with sqlite3.connect(path, timeout=60, isolation_level=None) as database:
+        database.execute("BEGIN IMMEDIATE")
+        database.execute("CREATE TABLE IF NOT EXISTS positions (consumer, shard, position, PRIMARY KEY (consumer, shard))")
         database.execute("CREATE TABLE IF NOT EXISTS orders (sequence, shard)")
-        if database.execute("INSERT OR IGNORE INTO parts VALUES (?, ?, ?)", (part.consumer, part.batch, part.shard)).rowcount == 0:
-            return
-        for number, row in enumerate(rows):
+        stored = database.execute("SELECT position FROM positions WHERE consumer = ? AND shard = ?", (part.consumer, part.shard)).fetchone()
+        for number, row in enumerate(part.after(rows, stored[0] if stored else None)):
             if number == fail_after:
                 raise OSError("the database is gone")
             database.execute("INSERT INTO orders VALUES (?, ?)", (row["sequenceNumber"], part.shard))
+        database.execute("INSERT OR REPLACE INTO positions VALUES (?, ?, ?)", (part.consumer, part.shard, part.position))
 
 
 def stored(path: str) -> list[tuple[str, str]]:
@@ -36,8 +37,8 @@ def stored(path: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.slow
-def test_each_shards_rows_come_in_order_and_a_part_that_comes_again_is_skipped(tmp_path: Path, batch: Batch) -> None:
-    """The key is stored with the rows."""
+def test_each_shards_rows_come_in_order_and_rows_that_come_again_are_skipped(tmp_path: Path, batch: Batch) -> None:
+    """The position is stored with the rows."""
     path = str(tmp_path / "orders.db")
     for _ in range(2):
         foreach(batch(range(10)), info(1), lambda rows, part: upsert(path, rows, part))
@@ -59,11 +60,41 @@ def test_a_failure_keeps_whole_parts_only(tmp_path: Path, batch: Batch) -> None:
     assert sorted(int(sequence) for sequence, _ in stored(path)) == list(range(10))
 
 
-def test_a_function_may_have_enough_of_a_shard(tmp_path: Path, batch: Batch) -> None:
-    """The next shard begins with its own first row."""
+@pytest.mark.slow
+def test_a_batch_that_was_shortened_and_comes_in_other_parts_is_stored_once(tmp_path: Path, batch: Batch) -> None:
+    """Stored but for the last shard; then the first half of a shard under the old number, and the rest with newer records under the next."""
     path = str(tmp_path / "orders.db")
-    foreach(batch(range(10)), info(1), lambda rows, part: upsert(path, islice(rows, 2), part))
-    assert stored(path) == [("0", "shardId-0"), ("2", "shardId-0"), ("1", "shardId-1"), ("3", "shardId-1")]
+    with pytest.raises(Exception, match="the database is gone"):
+        foreach(batch(range(10)), info(1), lambda rows, part: upsert(path, rows, part, fail_after=1 if part.shard == "shardId-1" else None))
+    for number, numbers in ((1, (0, 2)), (2, (4, 6, 8, 10, 1, 3)), (3, (5, 7, 9))):
+        foreach(batch(numbers), info(number), lambda rows, part: upsert(path, rows, part))
+    assert sorted(int(sequence) for sequence, _ in stored(path)) == list(range(11))
+
+
+def test_redrives_that_are_older_than_the_stream_and_than_each_other_are_stored(tmp_path: Path, batch: Batch) -> None:
+    """Each is a consumer of its own. One that is resumed is not stored again."""
+    path = str(tmp_path / "orders.db")
+    for number, consumer, numbers in ((7, "c", (8,)), (1, "c-redrive", (4,)), (2, "c-redrive", (2,)), (2, "c-redrive", (2,))):
+        foreach(batch(numbers), info(number, consumer), lambda rows, part: upsert(path, rows, part))
+    assert [int(sequence) for sequence, _ in stored(path)] == [8, 4, 2]
+
+
+def test_rows_of_a_shard_in_two_tasks_are_refused(batch: Batch) -> None:
+    """A position would skip the rows of the other one."""
+    with pytest.raises(Refused, match="came in several parts"):
+        foreach(batch(range(0, 40, 2)).repartition(2), info(1), lambda _rows, _part: None)
+
+
+def test_a_function_may_have_enough_of_a_shard(tmp_path: Path, batch: Batch) -> None:
+    """The next shard begins with its own first row. It stores no position: that would leave the other rows out."""
+    path = tmp_path / "taken"
+
+    def two(rows: Any, part: Part) -> None:
+        with path.open("a") as file:
+            file.writelines(f"{row['sequenceNumber']} {part.shard}\n" for row in islice(rows, 2))
+
+    foreach(batch(range(10)), info(1), two)
+    assert path.read_text().split("\n")[:-1] == ["0 shardId-0", "2 shardId-0", "1 shardId-1", "3 shardId-1"]
 
 
 def test_without_a_function_it_is_refused(spark: Any) -> None:

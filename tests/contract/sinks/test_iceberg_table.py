@@ -19,6 +19,7 @@ from sluice_consumer.columns import DDL
 from sluice_consumer.sinks import iceberg, iceberg_catalog
 from sluice_consumer.sinks.iceberg_catalog import CATALOG_CLASS
 from sluice_consumer.sinks.iceberg_table import IcebergTable
+from sluice_consumer.sinks.lineage import Mark
 from sluice_consumer.sinks.once import MarkMoved, add_once
 from sluice_consumer.sinks.options import RowOptions
 from sluice_consumer.spark.entrypoint import load
@@ -123,7 +124,7 @@ def test_two_consumers_write_to_one_table(spark: SparkSession, table: str, batch
 def test_a_batch_without_records_moves_the_mark(spark: SparkSession, table: str, batch: Batch) -> None:
     """A replay finds it."""
     iceberg(batch([]), info(1), table=table, **JSON)
-    assert IcebergTable.load(spark, table).mark("c") == 1
+    assert IcebergTable.load(spark, table).look("c") == Mark(1, tagged=True)
 
 
 def test_a_table_is_made_if_there_is_none_when_that_is_asked_for(spark: SparkSession, catalog: str, batch: Batch) -> None:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 from conftest_sinks import Batch, info
 from psycopg.conninfo import make_conninfo
+from pyspark.sql import functions as f
 
 from sluice_consumer.sinks import Part, foreach
 from sluice_consumer.sinks.foreach import Function, calls
@@ -26,7 +27,7 @@ from sluice_lab.places import REPO
 pytestmark = pytest.mark.spark
 TABLES = """
 CREATE TABLE orders (id text PRIMARY KEY, document json NOT NULL, changes integer NOT NULL DEFAULT 1);
-CREATE TABLE parts (consumer text, batch bigint, shard text, PRIMARY KEY (consumer, batch, shard));
+CREATE TABLE positions (consumer text, shard text, position text, PRIMARY KEY (consumer, shard));
 """
 SECONDS = 60.0
 Sabotaged = Callable[[dict[str, Any], Any, Part], None]
@@ -67,7 +68,11 @@ def once(*numbers: int) -> dict[str, int]:
 
 def rows(*numbers: int) -> Iterator[pa.RecordBatch]:
     """A part as a task has it."""
-    yield pa.RecordBatch.from_pylist([{"shardId": "s", "partitionKey": f"k{n}", "data": f'{{"id": {n}}}'.encode()} for n in numbers])
+    made = [
+        {"shardId": "s", "sequenceNumber": str(n), "subSequenceNumber": 0, "partitionKey": f"k{n}", "data": f'{{"id": {n}}}'.encode()}
+        for n in numbers
+    ]
+    yield pa.RecordBatch.from_pylist(made)
 
 
 def attempt(function: Function, database: str, read: Iterator[pa.RecordBatch] | None = None) -> int:
@@ -102,40 +107,48 @@ def dies_once(function: Function, marker: Path) -> Function:
 
 
 def holds_each_record_once(function: Function, database: str, batch: Batch, marker: Path) -> None:
-    """The claim: a task is killed in its transaction; the batch comes again, and once more after its driver died before the commit."""
+    """The claim: a task is killed in its transaction; the batch comes again, after its driver died, and then shortened."""
     with pytest.raises(Exception, match=r"Python worker exited unexpectedly|crashed"):
         foreach(batch(range(10)), info(1, database=database), dies_once(function, marker))
-    for number, numbers in ((1, range(10)), (1, range(10)), (2, range(10, 15)), (2, range(10, 15))):
+    for number, numbers in ((1, range(10)), (1, range(10)), (1, (0, 2)), (2, (1, *range(3, 10))), (3, range(10, 15)), (3, range(10, 15))):
         foreach(batch(numbers), info(number, database=database), function)
     assert stored(database) == once(*range(15))
 
 
 @pytest.mark.slow
 def test_each_record_is_stored_once_though_a_task_was_killed_and_batches_come_again(database: str, batch: Batch, tmp_path: Path) -> None:
-    """The key and the rows are one transaction."""
+    """The position and the rows are one transaction."""
     holds_each_record_once(documented()["upsert"], database, batch, tmp_path / "died")
 
 
-def key_committed_first(names: dict[str, Any], part_rows: Any, part: Part) -> None:
-    """Loses a part whose rows did not follow."""
+def rows_committed_first(names: dict[str, Any], part_rows: Any, part: Part) -> None:
+    """Stores rows again whose position did not follow."""
+    with names["psycopg"].connect(part.args["database"], autocommit=True) as database:
+        (stored,) = database.execute(names["LOCK"], (part.consumer, part.shard)).fetchone()
+        for row in part.after(part_rows, stored):
+            database.execute(names["UPSERT"], (row["partitionKey"], row["data"].decode()))
+        database.execute(names["MOVE"], (part.position, part.consumer, part.shard))
+
+
+def rows_without_a_position(names: dict[str, Any], part_rows: Any, part: Part) -> None:
+    """Stores rows again whenever they come."""
     with names["psycopg"].connect(part.args["database"]) as database:
-        if database.execute(names["KEY"], (part.consumer, part.batch, part.shard)).rowcount == 0:
-            return
-        database.commit()
         database.cursor().executemany(names["UPSERT"], ((row["partitionKey"], row["data"].decode()) for row in part_rows))
 
 
-def rows_without_a_key(names: dict[str, Any], part_rows: Any, part: Part) -> None:
-    """Stores a part again whenever it comes."""
+def keyed_by_the_batch(names: dict[str, Any], part_rows: Any, part: Part) -> None:
+    """Stores rows again that come under another number."""
     with names["psycopg"].connect(part.args["database"]) as database:
-        database.cursor().executemany(names["UPSERT"], ((row["partitionKey"], row["data"].decode()) for row in part_rows))
+        found = "INSERT INTO positions VALUES (%s, %s, '') ON CONFLICT DO NOTHING"
+        if database.execute(found, (part.consumer, f"{part.batch}/{part.shard}")).rowcount:
+            database.cursor().executemany(names["UPSERT"], ((row["partitionKey"], row["data"].decode()) for row in part_rows))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sabotage", [key_committed_first, rows_without_a_key])
-def test_a_key_that_is_not_in_the_rows_transaction_is_caught(sabotage: Sabotaged, database: str, batch: Batch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("sabotage", [rows_committed_first, rows_without_a_position, keyed_by_the_batch])
+def test_a_position_that_is_not_in_the_rows_transaction_is_caught(sabotage: Sabotaged, database: str, batch: Batch, tmp_path: Path) -> None:
     """By the same claim."""
-    names = {name: value for name, value in documented().items() if name in ("psycopg", "KEY", "UPSERT")}
+    names = {name: value for name, value in documented().items() if name in ("psycopg", "LOCK", "MOVE", "UPSERT")}
     with pytest.raises(AssertionError):
         holds_each_record_once(lambda part_rows, part: sabotage(names, part_rows, part), database, batch, tmp_path / "died")
 
@@ -143,12 +156,13 @@ def test_a_key_that_is_not_in_the_rows_transaction_is_caught(sabotage: Sabotaged
 def test_a_later_record_of_a_key_replaces_the_earlier_one(database: str, batch: Batch) -> None:
     """That is what an upsert is for."""
     for number in (1, 2):
-        foreach(batch(range(4)), info(number, database=database), documented()["upsert"])
+        rows = batch(range(4)).withColumn("sequenceNumber", (f.col("sequenceNumber") + 10 * number).cast("bigint").cast("string"))
+        foreach(rows, info(number, database=database), documented()["upsert"])
     assert stored(database) == {f"k{number}": 2 for number in range(4)}
 
 
 def test_a_function_that_raises_in_the_middle_stores_nothing_of_that_part(database: str) -> None:
-    """Nor its key: the next attempt stores it."""
+    """Nor its position: the next attempt stores it."""
     reached, go_on = threading.Event(), threading.Event()
     go_on.set()
     with pytest.raises(OSError, match="the stream is gone"):
@@ -161,7 +175,7 @@ def test_a_function_that_raises_in_the_middle_stores_nothing_of_that_part(databa
 
 @pytest.mark.parametrize("first_fails", [False, True])
 def test_of_two_attempts_at_the_same_time_one_stores_the_part(database: str, *, first_fails: bool) -> None:
-    """The second waits at the key. It stores nothing if the first one committed, and all if that failed."""
+    """The second waits at the lock. It stores nothing if the first one committed, and all if that failed."""
     reached, go_on = threading.Event(), threading.Event()
     with ThreadPoolExecutor(2) as tasks:
         first = tasks.submit(attempt, documented()["upsert"], database, holding(reached, go_on, fails=first_fails))
@@ -176,7 +190,7 @@ def test_of_two_attempts_at_the_same_time_one_stores_the_part(database: str, *, 
 
 
 def waiting(database: str) -> bool:
-    """Whether an attempt waits at another one's key."""
+    """Whether an attempt waits at another one's lock."""
     with psycopg.connect(database) as reader:
         found = reader.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").fetchone()
         return found == (1,)

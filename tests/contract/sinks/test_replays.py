@@ -16,7 +16,7 @@ from pyspark import RDD
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.testing import ReplayVerdict, TestRecord, batch, replays
+from sluice_consumer.testing import ReplayVerdict, TestRecord, batch, replays, trials
 
 pytestmark = pytest.mark.spark
 SHARDS = ("shardId-0", "shardId-1", "shardId-2")
@@ -30,10 +30,12 @@ def records(spark: SparkSession) -> DataFrame:
 
 
 @pytest.fixture
-def tried(records: DataFrame, tmp_path: Path) -> Tried:
-    """Tries a pipeline that writes to `args.path`."""
+def tried(records: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tried:
+    """Tries a pipeline that writes to `args.path`. Batches are shortened where a test asks for it: that takes twice the time."""
 
-    def run(process: Any, held: Callable[[Any], Any], made: DataFrame = records, **how: Any) -> ReplayVerdict:
+    def run(process: Any, held: Callable[[Any], Any], made: DataFrame = records, *, shortened: bool = False, **how: Any) -> ReplayVerdict:
+        if not shortened:
+            monkeypatch.setattr(trials, "may_fail", lambda _kill: False)
         return replays(process, made, sink=lambda n: {"path": f"{tmp_path}/{n}"}, held=lambda args: held(args["path"]), **how)
 
     return run
@@ -127,11 +129,32 @@ def test_a_function_that_nothing_shows_is_named(tried: Tried) -> None:
 @pytest.mark.parametrize(("process", "held"), [(planted.overwrites, in_files), (planted.upserts, in_database)])
 def test_a_right_pipeline_passes(tried: Tried, process: Any, held: Any) -> None:
     """And the verdict says how often it was killed."""
-    verdict = tried(process, held)
+    verdict = tried(process, held, shortened=True)
     verdict.check()
     assert verdict.once
     assert len(verdict.points) >= 3
-    assert str(verdict) == f"each record once after {len(verdict.points)} kills"
+    assert str(verdict) == f"each record once after {len(verdict.points)} kills and {len(verdict.shortened)} shortened batches"
+
+
+@pytest.mark.slow
+def test_a_key_made_of_the_batch_doubles_what_a_shortened_batch_brings_again(tried: Tried, in_one_task: DataFrame) -> None:
+    """No kill shows it: the whole batch has the same keys. Of the first shard half comes again under the next number, of the second all."""
+    verdict = tried(planted.keyed_by_the_batch, in_database, in_one_task, shortened=True)
+    assert verdict.failures
+    assert all(miscount.shortened for miscount in verdict.failures)
+    verdict.check(isolate=False)
+    assert "shortened after a failure before function 1 of foreach, call 2 in task 0: 2 too many" in str(verdict)
+
+
+def test_a_batch_of_one_record_is_not_shortened(tried: Tried, spark: SparkSession) -> None:
+    """There is nothing to let go."""
+    assert tried(planted.overwrites, in_files, batch(spark, [1]), shortened=True).shortened == ()
+
+
+def test_a_failure_that_process_swallows_is_no_reason_to_shorten(tried: Tried) -> None:
+    """It returned: the batch is dealt with, and what is missing is missing."""
+    verdict = tried(planted.swallows, in_files, shortened=True)
+    assert [len(miscount.missing) for miscount in verdict.failures if miscount.shortened] == [9]
 
 
 def test_a_killed_run_cleans_nothing_up(tried: Tried) -> None:

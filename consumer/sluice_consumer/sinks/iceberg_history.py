@@ -1,0 +1,83 @@
+"""What an Iceberg table shows of its past, over Iceberg's Java API, and how its owner gets out of a doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from sluice_checkpoints.errors import Refused
+from sluice_consumer.sinks.lineage import UNKNOWN, Mark, Snapshot
+
+CONSUMER, BATCH, ATTEMPT = "sluice.consumer", "sluice.batch", "sluice.attempt"
+
+
+class TableHistory:
+    """`lineage.History` of a table as it was when this was made."""
+
+    def __init__(self, table: Any) -> None:
+        self._table, self._known = table, dict[int, Snapshot | None]()
+        current = table.currentSnapshot()
+        self.main: int | None = current.snapshotId() if current is not None else None
+
+    def snapshot(self, number: int) -> Snapshot | None:
+        """See `History`."""
+        if number not in self._known:
+            found = self._table.snapshot(number)
+            self._known[number] = _read(found) if found is not None else None
+        return self._known[number]
+
+    def tags(self, consumer: str) -> Mapping[int, int]:
+        """See `History`."""
+        return {batch: self._refs[tag(consumer, batch)][0] for batch in self._marks(consumer)}
+
+    def branch(self, consumer: str) -> int | None:
+        """See `History`."""
+        number, is_tag = self._refs.get(branch(consumer), (None, False))
+        return None if is_tag else number
+
+    def _marks(self, consumer: str) -> Iterator[int]:
+        head = tag(consumer, "")
+        for name, (_, is_tag) in self._refs.items():
+            if is_tag and name.startswith(head) and name[len(head) :].isdigit():
+                yield int(name[len(head) :])
+
+    @cached_property
+    def _refs(self) -> dict[str, tuple[int, bool]]:
+        return {str(name): (ref.snapshotId(), bool(ref.isTag())) for name, ref in self._table.refs().items()}
+
+
+def _read(found: Any) -> Snapshot:
+    summary = found.summary()
+    consumer, batch = summary.get(CONSUMER), summary.get(BATCH)
+    number = int(batch) if batch and str(batch).isdigit() else None
+    return Snapshot(found.snapshotId(), found.parentId(), found.sequenceNumber(), consumer, number, summary.get(ATTEMPT) is not None)
+
+
+def tag(consumer: str, batch: int | str) -> str:
+    """The name of a mark."""
+    return f"sluice-{consumer}-{batch}"
+
+
+def branch(consumer: str) -> str:
+    """The name of the branch on which a consumer stages."""
+    return f"sluice-{consumer}"
+
+
+def undone(name: str, history: TableHistory, key: tuple[str, int], mark: Mark) -> Refused:
+    """That the table was given a batch and no longer holds it, with the statements of both ways out (Iceberg's extensions of Spark's SQL)."""
+    consumer, batch = key
+    if mark.batch == UNKNOWN:
+        return Refused(
+            f"pipeline.args.table: {name}: the tag of consumer {consumer} is gone, and what is left does not show whether the table holds batch "
+            f"{batch}. If it does: ALTER TABLE {name} CREATE TAG `{tag(consumer, batch)}` AS OF VERSION {history.main}. "
+            f"If it does not: ALTER TABLE {name} DROP BRANCH `{branch(consumer)}`"
+        )
+    tags = "".join(f"ALTER TABLE {name} DROP TAG IF EXISTS `{tag(consumer, each)}`; " for each in sorted(history.tags(consumer)))
+    catalog, _, table = name.partition(".")
+    return Refused(
+        f"pipeline.args.table: {name}: batch {mark.batch} of consumer {consumer} was added in snapshot {mark.lost}, and the table no longer holds "
+        f"it: main was moved back, or the table was replaced. To go on with the table as it is, and add batch {batch}: "
+        f"{tags}ALTER TABLE {name} DROP BRANCH IF EXISTS `{branch(consumer)}`. "
+        f"To bring back what the table held: CALL {catalog}.system.set_current_snapshot('{table}', {mark.lost})"
+    )

@@ -1,0 +1,64 @@
+"""Which commits of a Delta table's history take a batch out of the table."""
+
+from __future__ import annotations
+
+import pytest
+
+from sluice_consumer.sinks.delta_lineage import Commit, History, adding, last_holding, undoing
+
+
+def history(*told: str | int | tuple[str, int]) -> History:
+    """Versions from 0: a batch, an operation, or a RESTORE to a version."""
+    made = dict[int, Commit]()
+    for version, each in enumerate(told):
+        if isinstance(each, int):
+            made[version] = Commit(version, "WRITE", None, "c", each)
+        else:
+            made[version] = Commit(version, each) if isinstance(each, str) else Commit(version, *each)
+    return made
+
+
+CREATE, OTHER = "CREATE TABLE", "OPTIMIZE"
+
+
+@pytest.mark.parametrize(
+    ("told", "undone_by"),
+    [
+        (history(CREATE, 1, 2), None),
+        (history(CREATE, 1, 2, OTHER, "WRITE"), None),
+        (history(CREATE, 1, 2, ("RESTORE", 1)), 3),
+        (history(CREATE, 1, 2, ("RESTORE", 2)), None),
+        (history(CREATE, 1, 2, ("RESTORE", 1), "WRITE", OTHER), 3),
+        (history(CREATE, 1, 2, ("RESTORE", 1), ("RESTORE", 2)), None),
+        (history(CREATE, 1, 2, OTHER, ("RESTORE", 1), OTHER, ("RESTORE", 3)), None),
+        (history(CREATE, 1, 2, ("RESTORE", 1), ("RESTORE", 3)), 3),
+        (history(CREATE, 1, 2, ("RESTORE", None)), 3),  # type: ignore[arg-type]
+        (history(CREATE, 1, 2, "CREATE OR REPLACE TABLE"), 3),
+        (history(CREATE, 1, 2, "REPLACE TABLE AS SELECT", OTHER), 3),
+        (history(CREATE, 1, 2, "CREATE OR REPLACE TABLE AS SELECT", ("RESTORE", 2)), None),
+        (history(CREATE, 1, 2, "CLONE"), 3),
+        (history(CREATE, 1, ("RESTORE", 0), 2), None),
+    ],
+)
+def test_what_undid_a_batch_is_found(told: History, undone_by: int | None) -> None:
+    """Also behind later commits; a RESTORE that went forward again brings it back."""
+    added = adding(told, "c", 2)
+    found = undoing(told, added)
+    assert (found and found.version) == undone_by
+    if undone_by is not None and added is not None:
+        assert undoing(told, added, last_holding(told, added)) is None
+
+
+def test_a_batch_that_is_older_than_the_history_is_in_doubt_after_any_undoing() -> None:
+    """Its own version is not known any more, so nothing says on which side of it the RESTORE is."""
+    cleaned = {version: commit for version, commit in history(CREATE, 1, 2, OTHER, ("RESTORE", 3), OTHER).items() if version > 2}
+    assert adding(cleaned, "c", 2) is None
+    found = undoing(cleaned, None)
+    assert found is not None
+    assert found.version == 4
+    assert undoing({version: Commit(version, "WRITE") for version in range(7, 20)}, None) is None
+
+
+def test_another_consumers_batch_of_that_number_is_another_one() -> None:
+    """Each has its own."""
+    assert adding({3: Commit(3, "WRITE", None, "d", 2)}, "c", 2) is None
