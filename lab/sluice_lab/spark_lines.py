@@ -29,8 +29,15 @@ PIN = re.compile(r"^([\w.-]+)==(\S+)$", re.MULTILINE)
 DEMO, SINKS, EXAMPLES = "tests/lab/test_demo_local.py", "tests/contract/sinks", "examples"
 QUICK, LONG = "not cluster and not lake", "lake"
 WITH_JARS = {  # of SINKS; the other files need no jar, and the default line runs them
-    "4.1": ("test_iceberg_table.py", "test_delta_table.py", "test_parquet_files.py", "test_bad_input.py"),
-    "4.2": ("test_delta_table.py", "test_parquet_files.py"),
+    "4.1": (
+        "test_iceberg_table.py",
+        "test_iceberg_owner.py",
+        "test_delta_table.py",
+        "test_delta_owner.py",
+        "test_parquet_files.py",
+        "test_bad_input.py",
+    ),
+    "4.2": ("test_delta_table.py", "test_delta_owner.py", "test_parquet_files.py"),
     "4.3": ("test_parquet_files.py",),
 }
 ALL = ("tests/contract/spark", "tests/consumer/spark", "tests/consumer/streaming", DEMO)
