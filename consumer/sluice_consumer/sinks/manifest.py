@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
-from sluice_checkpoints.errors import SluiceError
+from sluice_checkpoints.errors import Refused, SluiceError
 
 log = logging.getLogger(__name__)
 FORMAT = "sluice-parquet/1"
@@ -96,10 +96,20 @@ def _attempt(store: Store, place: BatchFiles, write: Callable[[str], None]) -> b
 
 
 def clean(store: Store, place: BatchFiles, counted: Iterable[DataFile]) -> None:
-    """Deletes what other attempts at a batch left that has a manifest."""
-    below = place.folder.removeprefix(f"{place.root}/")
-    kept = {file.path.removeprefix(f"{below}/").split("/")[0] for file in counted}
-    for attempt in {path.split("/")[0] for path, _ in store.files(place.folder)} - kept:
+    """Deletes what other attempts at a batch left that has a manifest.
+
+    Raises:
+        Refused: a file that counts is gone. Nothing was deleted.
+    """
+    below, names = place.folder.removeprefix(f"{place.root}/"), [file.path for file in counted]
+    there = [path for path, _ in store.files(place.folder)]
+    if missing := sorted(set(names) - {f"{below}/{path}" for path in there}):
+        raise Refused(
+            f"pipeline.args.path: {place.manifest} names {place.root}/{missing[0]}, which is not there ({len(missing)} of {len(names)} files are missing): "
+            "restore the files, or delete this manifest while no driver runs, and the batch is written again"
+        )
+    kept = {name.removeprefix(f"{below}/").split("/")[0] for name in names}
+    for attempt in {path.split("/")[0] for path in there} - kept:
         store.delete(f"{place.folder}/{attempt}")
 
 

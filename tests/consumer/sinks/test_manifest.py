@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from stepping import SteppedAttempt
 
-from sluice_checkpoints.errors import SluiceError
+from sluice_checkpoints.errors import Refused, SluiceError
 from sluice_consumer.sinks import manifest
 from sluice_consumer.sinks.manifest import BatchFiles, DataFile, clean, from_json, write_once
 
@@ -159,3 +159,21 @@ def test_a_manifest_of_another_format_is_refused() -> None:
     """A later version may mean something else by it."""
     with pytest.raises(ValueError, match="sluice-parquet/2"):
         from_json(b'{"format": "sluice-parquet/2", "files": []}')
+
+
+def test_files_that_a_manifest_names_and_that_are_gone_are_no_stored_batch() -> None:
+    """The owner restored an old manifest, or deleted files: refused, and nothing is deleted. Without the manifest the batch is written again."""
+    store = MemoryStore()
+    Attempt(store).end()
+    counted = from_json(store.objects[PLACE.manifest])
+    lost = f"{PLACE.root}/{counted[0].path}"
+    kept = store.objects.pop(lost)
+    before = dict(store.objects)
+    with pytest.raises(Refused, match=rf"names {lost}, which is not there \(1 of 2 files are missing\): restore the files, or delete this manifest"):
+        clean(store, PLACE, counted)
+    assert store.objects == before
+    store.objects[lost] = kept
+    clean(store, PLACE, counted)
+    del store.objects[PLACE.manifest], store.objects[lost]
+    Attempt(store).end()
+    assert all(f"{PLACE.root}/{file.path}" in store.objects for file in from_json(store.objects[PLACE.manifest]))
