@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -16,13 +15,13 @@ import psycopg
 import pyarrow as pa
 import pytest
 from conftest_sinks import Batch, info
+from postgres_pipelines import documented
 from psycopg.conninfo import make_conninfo
 from pyspark.sql import functions as f
 
 from sluice_consumer.sinks import Part, foreach
 from sluice_consumer.sinks.foreach import Function, calls
 from sluice_lab.machine.processes import poll
-from sluice_lab.places import REPO
 
 pytestmark = pytest.mark.spark
 TABLES = """
@@ -44,15 +43,6 @@ def database(postgres_url: str) -> Iterator[str]:
             empty.execute(TABLES)
         yield own
         server.execute(f"DROP DATABASE {name} WITH (FORCE)")
-
-
-def documented() -> dict[str, Any]:
-    """What the document's code defines."""
-    text = (REPO / "docs" / "sinks.md").read_text()
-    (code,) = (block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "def upsert(" in block)
-    names: dict[str, Any] = {}
-    exec(code, names)  # noqa: S102 - the document's own code is what is tried
-    return names
 
 
 def stored(database: str) -> dict[str, int]:

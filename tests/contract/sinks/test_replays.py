@@ -109,7 +109,7 @@ def test_calls_in_tasks_without_a_key_double_a_shard_that_was_done(tried: Tried,
     wanted = {f"after {first}": 4, f"before {second}": 4, f"half-way through {second}": 4, f"after {second}": 8}
     found = {f"{miscount.point.when} {miscount.point.what}": len(miscount.extra) for miscount in verdict.failures}
     assert {point: found.pop(point) for point in wanted if point in found} == wanted
-    assert set(found) == {"after Dataset.count", "after the return of process, before the commit"}
+    assert set(found) == {"after Dataset.collectToPython", "after the return of process, before the commit"}
 
 
 @pytest.mark.slow

@@ -1,0 +1,73 @@
+"""`foreach` into a real PostgreSQL while a poison record is looked for: the whole program, emulated Kinesis and DynamoDB."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from conftest_process import ConsumerProcess, Consuming
+from psycopg.conninfo import make_conninfo
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+TABLES = """
+CREATE TABLE orders (id text PRIMARY KEY, document json NOT NULL, changes integer NOT NULL DEFAULT 1);
+CREATE TABLE positions (consumer text, shard text, position text, PRIMARY KEY (consumer, shard));
+"""
+RECORDS = range(20)  # even ones are in one shard, odd ones in the other
+LIVES = 6
+
+
+@pytest.fixture
+def database(postgres_url: str) -> Iterator[str]:
+    """A database of this test's own."""
+    name = f"t{uuid4().hex}"
+    with psycopg.connect(postgres_url, autocommit=True) as server:
+        server.execute(f"CREATE DATABASE {name}")
+        own = make_conninfo(postgres_url, dbname=name)
+        with psycopg.connect(own) as empty:
+            empty.execute(TABLES)
+        yield own
+        server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def consumer(consuming: Consuming, folder: Path, database: str, poison: int, **args: Any) -> ConsumerProcess:
+    """Of twenty records, one of which cannot be processed."""
+    told = {"database": database, "poison": poison, "folder": str(folder), **args}
+    made = consuming(RECORDS, "postgres_pipelines:upserts", told, {})
+    made.written["onError"] = {"attempts": 3, "deadLetter": {"path": (folder / "letters").as_uri()}}
+    return made
+
+
+def check(folder: Path, database: str, left_out: set[int]) -> None:
+    """Every record is stored once, or has one letter."""
+    with psycopg.connect(database) as reader:
+        stored = dict(reader.execute("SELECT id, changes FROM orders").fetchall())
+    assert stored == {f"k{number}": 1 for number in RECORDS if number not in left_out}
+    letters = [json.loads(path.read_text()) for path in (folder / "letters").glob("*/*/*.json")]
+    assert sorted(json.loads(base64.b64decode(letter["data"]))["id"] for letter in letters) == sorted(left_out)
+
+
+@pytest.mark.parametrize("poison", [4, 15], ids=["in the first shard", "in the second"])
+def test_records_beside_a_poison_record_are_stored_once(consuming: Consuming, tmp_path: Path, database: str, poison: int) -> None:
+    """The other shard is stored long before the poison is found, and comes again under other numbers."""
+    ended = consumer(consuming, tmp_path, database, poison).run()
+    assert ended.code == 0, ended.said
+    check(tmp_path, database, {poison})
+
+
+@pytest.mark.lake
+def test_records_beside_a_poison_record_are_stored_once_through_kills_and_rejects(consuming: Consuming, tmp_path: Path, database: str) -> None:
+    """A worker dies in its transaction, a driver between the store and the commit, and a record is rejected before."""
+    made = consumer(consuming, tmp_path, database, 9, rejected=2, kills=True)
+    codes = [made.run().code]
+    while codes[-1] != 0 and len(codes) < LIVES:
+        codes.append(made.run().code)
+    assert codes[-1] == 0, codes
+    assert -9 in codes
+    check(tmp_path, database, {2, 9})
