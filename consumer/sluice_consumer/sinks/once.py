@@ -59,7 +59,8 @@ def add_once(table: MarkedTable, consumer: str, batch: int, retries: Retries | N
         Refused: the table was given the consumer's last batch, and no longer holds it. SinkUnavailable: other writers were faster for too long.
         Else what the table raises.
     """
-    retries, publish = retries or Retries(), None
+    publish: Publish | None = None
+    retries = retries or Retries()
     while True:
         try:
             seen = _mark(table, consumer, batch)

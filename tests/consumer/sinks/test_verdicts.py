@@ -111,6 +111,11 @@ PASSING: dict[str, list[tuple[str, str]]] = {
         ("AccessDeniedException", "x"),
         ("S3Exception", "ExpiredToken: The provided token has expired. Status Code: 403"),
     ],
+    "another writer of an Iceberg table": [("CommitFailedException", "Table metadata refresh is required")],
+    "a lost reply of an Iceberg catalog": [("SparkException", "Writing job aborted"), ("CommitStateUnknownException", "Cannot determine whether")],
+    "another writer of a Delta table": [("ConcurrentAppendException", "[DELTA_CONCURRENT_APPEND] ConcurrentAppendException: Files were added")],
+    "another attempt in a Delta table": [("ConcurrentTransactionException", "[DELTA_CONCURRENT_TRANSACTION] a concurrent transaction")],
+    "another schema of a Delta table": [("MetadataChangedException", "[DELTA_METADATA_CHANGED] The metadata of the Delta table has been changed")],
     "403 in a chain with a time-out": [("AccessDeniedException", "Status Code: 403"), ("SocketTimeoutException", "Read timed out")],
 }
 
