@@ -13,7 +13,7 @@ from functools import cached_property
 from sluice_checkpoints.formats.attributes import SHARD_ID
 from sluice_checkpoints.formats.nifi import InterruptedMigration
 from sluice_checkpoints.formats.reader import Reading, SourceShard
-from sluice_checkpoints.migrate.lineage import Lineage
+from sluice_checkpoints.migrate.lineage import Lineage, MissingRows
 from sluice_checkpoints.stream.model import Shard, ShardList
 
 LATEST = "latest"  # the other initial position is placement.FROM_START
@@ -134,14 +134,19 @@ class Observation:
         return self.lineage.above(i for i, row in self.rows.items() if row.stored.progress)
 
     @cached_property
-    def deleted_as_finished(self) -> frozenset[str]:
-        """See `Lineage.deleted_as_finished`; no shard if the system does not delete rows."""
-        return self.lineage.deleted_as_finished(self.rows, self.shards, self.unread) if self.reading.finished_rows_vanish else frozenset()
+    def missing_rows(self) -> MissingRows:
+        """See `Lineage.missing_rows`; no shard if the system does not delete rows."""
+        return self.lineage.missing_rows(self.rows, self.shards, self.unread) if self.reading.finished_rows_vanish else MissingRows()
 
     @cached_property
     def above_late_starts(self) -> frozenset[str]:
-        """Shards that are followed by one that was to start at the tip or at a time: they were passed over on purpose."""
-        return self.lineage.above(i for i, row in self.rows.items() if row.stored.position is None)
+        """Shards that are followed by one that was to start at the tip, or names no place: they were passed over on purpose."""
+        return self.lineage.above(i for i, row in self.rows.items() if row.stored.position is None and not row.stored.at_timestamp)
+
+    @cached_property
+    def above_times(self) -> frozenset[str]:
+        """Shards that are followed by one that waits for a time. They were passed over on purpose only if they were closed before it."""
+        return self.lineage.above(i for i, row in self.rows.items() if row.stored.at_timestamp)
 
     @property
     def system(self) -> SystemBehaviour:

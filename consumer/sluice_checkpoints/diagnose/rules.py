@@ -22,6 +22,11 @@ ANOTHER_STREAM = (
 )
 HASH_KEYS = 2**128
 MIGRATE = "migrate: Sluice reads it from its beginning (say --unstarted trim-horizon)"
+WAITING = (
+    "A shard that followed it says AT_TIMESTAMP, so KCL did not delete it as finished, and does not read it: what it holds after that time is lost, "
+    "unless it was closed before"
+)
+AT_THAT_TIME = "migrate with --timestamp: Sluice reads what it holds after that time"
 PINNED = "migrate with --unstarted trim-horizon (all that is still there) or now (from this moment on, pinned to the time)"
 GONE = "nothing brings them back from Kinesis; look for them where they came from"
 IF_FROM_START = "; if it is configured to start at the beginning, say --initial-position trim-horizon"
@@ -194,7 +199,10 @@ def _comes_again(case: DiagnosedShard) -> Iterator[Finding]:
 
 def _row_is_missing(case: DiagnosedShard) -> Iterator[Finding]:
     """Closed, and what followed it has progress. KCL deletes rows of finished shards, and only by its rule; no other system does."""
-    if not _rowless(case) or case.id not in case.all.above_progress or case.id in case.all.deleted_as_finished:
+    if not _rowless(case) or case.id not in case.all.above_progress or case.id in case.all.missing_rows.deleted:
+        return
+    if case.id in case.all.missing_rows.waiting:
+        yield case.found("row-missing", SUSPECTED, f"has no row, though what followed it has progress. {WAITING}", AT_THAT_TIME)
         return
     if case.all.reading.finished_rows_vanish:
         text = (
@@ -229,6 +237,8 @@ def _hole(case: DiagnosedShard) -> Iterator[Finding]:
         yield case.found("hole", INFO, f"{text}; {case.all.system.title} starts it at its beginning", "nothing")
     elif not case.shard.closed or case.id not in case.all.above_rows:
         yield case.started_late("hole", text)
+    elif case.id in case.all.above_times:
+        yield case.found("hole", SUSPECTED, f"{text}. {WAITING}", AT_THAT_TIME)
     elif case.id not in case.all.above_late_starts:
         yield _passed_over(case, text)
 

@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 
 from sluice_checkpoints.formats.reader import SourceShard
 from sluice_checkpoints.position import END, TRIM_HORIZON
 from sluice_checkpoints.stream.model import Shard
+
+
+@dataclass(frozen=True, slots=True)
+class MissingRows:
+    """Closed shards without a row.
+
+    Attributes:
+        deleted: KCL itself may have deleted the row as finished.
+        waiting: KCL would have deleted it, but for children that wait for a time. The shard was closed before that time, or never read.
+    """
+
+    deleted: frozenset[str] = frozenset()
+    waiting: frozenset[str] = frozenset()
 
 
 class Lineage:
@@ -28,14 +42,12 @@ class Lineage:
         """All ancestors of these shards."""
         return _reach(ids, lambda i: self.parents.get(i, ()))
 
-    def deleted_as_finished(
-        self, rows: Mapping[str, SourceShard], shards: Mapping[str, Shard], unread: AbstractSet[str] = frozenset()
-    ) -> frozenset[str]:
-        """Closed shards whose missing row KCL itself may have deleted.
+    def missing_rows(self, rows: Mapping[str, SourceShard], shards: Mapping[str, Shard], unread: AbstractSet[str] = frozenset()) -> MissingRows:
+        """Closed shards whose missing row says something in a table of KCL.
 
-        KCL deletes the row of a finished shard only when all its parents' rows are gone and every child has a row that has left TRIM_HORIZON
-        (`LeaseCleanupManager.cleanupLeaseForCompletedShard`). It starts no child before all its parents are finished, so the other parent of a merge
-        is finished then, too. A child may have been deleted by the same rule since, or have left the stream.
+        KCL deletes the row of a finished shard only when all its parents' rows are gone and every child has a row that is neither at TRIM_HORIZON
+        nor at AT_TIMESTAMP (`LeaseCleanupManager.cleanupLeaseForCompletedShard`). It starts no child before all its parents are finished, so the
+        other parent of a merge is finished then, too. A child may have been deleted by the same rule since, or have left the stream.
 
         Args:
             rows: the source's rows.
@@ -43,16 +55,22 @@ class Lineage:
             unread: shards that have a row which could not be understood.
         """
         known = rows.keys() | unread
-        unfinished = frozenset(i for i, row in rows.items() if row.stored.position != END)
-        found = {i for i, shard in shards.items() if shard.closed} - known - self.below(known)
-        while kept := {i for i in found if any(self._holds(child, rows, unfinished) for child in self.children.get(i, set()) - found - unread)}:
+        closed = {i for i, shard in shards.items() if shard.closed} - known - self.below(known)
+        waiting = frozenset(i for i, row in rows.items() if row.stored.at_timestamp)
+        unstarted = frozenset(i for i, row in rows.items() if row.stored.position == TRIM_HORIZON or self._unfinished(self.parents[i], rows))
+        deleted = self._not_held(closed, rows.keys() - unstarted - waiting | unread)
+        return MissingRows(deleted, self._not_held(closed, rows.keys() - unstarted | unread) - deleted)
+
+    def _not_held(self, closed: AbstractSet[str], started: AbstractSet[str]) -> frozenset[str]:
+        """Those of which every child has `started`, or is one of them itself."""
+        found = set(closed)
+        while kept := {i for i in found if self.children.get(i, set()) - found - started}:
             found -= kept
         return frozenset(found)
 
-    def _holds(self, child: str, rows: Mapping[str, SourceShard], unfinished: AbstractSet[str]) -> bool:
-        """Whether KCL would have kept the row of a parent because of this child."""
-        row = rows.get(child)
-        return row is None or row.stored.position == TRIM_HORIZON or not unfinished.isdisjoint(self.parents[child])
+    @staticmethod
+    def _unfinished(parents: Iterable[str], rows: Mapping[str, SourceShard]) -> bool:
+        return any(parent in rows and rows[parent].stored.position != END for parent in parents)
 
 
 def _reach(ids: Iterable[str], step: Callable[[str], Iterable[str]]) -> frozenset[str]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sluice_checkpoints.formats.reader import SourceShard
+from sluice_checkpoints.migrate.lineage import MissingRows
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.stream.model import Shard
 
@@ -60,7 +61,7 @@ class PlacementCase:
     """Everything the rules may look at for one shard: its row in the source and its place in the stream, either of which may be missing.
 
     Attributes:
-        deleted_as_finished: see `Lineage.deleted_as_finished`.
+        missing: see `Lineage.missing_rows`.
     """
 
     id: str
@@ -71,7 +72,7 @@ class PlacementCase:
     rowless: str | None
     below_a_row: bool
     above_progress: bool
-    deleted_as_finished: bool
+    missing: MissingRows
 
 
 Rule = Callable[[PlacementCase], Placement | None]
@@ -129,12 +130,23 @@ def _never_acknowledged(case: PlacementCase) -> Placement | None:
 def _row_was_deleted(case: PlacementCase) -> Placement | None:
     if not case.shard or not case.shard.closed or not case.above_progress:
         return None
-    if case.finished_rows_vanish and case.deleted_as_finished:
+    if case.finished_rows_vanish and case.id in case.missing.deleted:
         return Placement(END, "closed, no row, and what followed it has progress: the source deleted it as finished")
+    if case.finished_rows_vanish and case.id in case.missing.waiting:
+        return _waits_with_its_children(case)
     why = "closed and no row, though what followed it has progress"
     if case.finished_rows_vanish:
         why += "; the source did not delete it as finished: a shard before it still has a row, or one that followed it was not started"
     return Placement(TRIM_HORIZON, why, "its row is missing, so it starts at its beginning", again=True)
+
+
+def _waits_with_its_children(case: PlacementCase) -> Placement:
+    """A table that was begun at a time has no row of a shard that was closed before: then nothing comes. If it was closed later, nobody read it."""
+    why = "closed and no row, and a shard that followed it says AT_TIMESTAMP, so the source did not delete it as finished"
+    if case.choices.timestamp_millis is not None:
+        warning = "its row is missing, so what it holds after --timestamp is read: nothing, if it was closed before"
+        return Placement(Position.timestamp(case.choices.timestamp_millis), why, warning, again=True)
+    return Placement(TRIM_HORIZON, why, "its row is missing, so it starts at its beginning (--timestamp names the time of AT_TIMESTAMP)", again=True)
 
 
 def _follows_a_row(case: PlacementCase) -> Placement | None:

@@ -107,12 +107,10 @@ def _cases(
 ) -> Iterable[PlacementCase]:
     below = lineage.below(rows)
     above = lineage.above(i for i, row in rows.items() if row.stored.progress)
-    deleted = lineage.deleted_as_finished(rows, shards)
+    missing = lineage.missing_rows(rows, shards)
     for i in sorted(rows.keys() | shards.keys() | observed.earlier):
         reading = observed.reading
-        yield PlacementCase(
-            i, rows.get(i), shards.get(i), choices, reading.finished_rows_vanish, reading.rowless, i in below, i in above, i in deleted
-        )
+        yield PlacementCase(i, rows.get(i), shards.get(i), choices, reading.finished_rows_vanish, reading.rowless, i in below, i in above, missing)
 
 
 def _judge(cases: Iterable[PlacementCase]) -> tuple[dict[str, Placement], list[str]]:

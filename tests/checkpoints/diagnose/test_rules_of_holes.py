@@ -73,7 +73,7 @@ def test_what_descends_from_a_row_is_no_hole(stored: StoredPosition) -> None:
         ("kcl", CREATED, {("hole", WILL_BE_LOST)}),
         ("nifi", CREATED, {("hole", WILL_BE_LOST)}),
         ("kcl", LATEST, {("never-acknowledged", WILL_BE_LOST)}),
-        ("kcl", AT_TIME, {("at-timestamp", WARNING)}),
+        ("kcl", AT_TIME, {("at-timestamp", WARNING), ("hole", SUSPECTED)}),
         ("kcl", at(150), set()),
         ("sluice", CREATED, {("hole", INFO)}),
     ],

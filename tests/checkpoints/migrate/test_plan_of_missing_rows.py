@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from plans import AT_TIMESTAMP, CREATED, FINISHED, STARTED, T0, UNSTARTED, A, B, C, D, E, listed, made, start
 
 from sluice_checkpoints.diagnose.model import Observation as Diagnosed
+from sluice_checkpoints.diagnose.model import Severity
 from sluice_checkpoints.diagnose.rules import diagnose
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.formats.reader import Reading, SourceShard, StoredPosition
@@ -26,8 +27,16 @@ MERGE = (listed(A, closed=True), listed(B, closed=True), listed(C, A, B))
         (SPLIT_TWICE, {C: STARTED, D: STARTED, E: CREATED}, (A, B)),
         (SPLIT_TWICE, {C: STARTED, D: STARTED}, (A, B)),
         (MERGE, {A: STARTED, C: STARTED}, (B,)),
+        (SPLIT_TWICE, {A: STARTED, C: STARTED, D: AT_TIMESTAMP, E: STARTED}, (B,)),
     ],
-    ids=["its parent has a row", "its parent was not started", "a child was not started", "a child has no row", "the other parent has a row"],
+    ids=[
+        "its parent has a row",
+        "its parent was not started",
+        "a child was not started",
+        "a child has no row",
+        "the other parent has a row",
+        "its parent has a row, and a child waits for a time",
+    ],
 )
 def test_a_missing_row_that_kcl_cannot_have_deleted_is_no_finished_shard(
     shards: tuple[Shard, ...], rows: dict[str, StoredPosition], missing: tuple[str, ...]
@@ -42,11 +51,39 @@ def test_a_missing_row_that_kcl_cannot_have_deleted_is_no_finished_shard(
     assert {f.shard for f in found if f.severity.loss} & set(missing)
 
 
-@pytest.mark.parametrize("late", [UNSTARTED, AT_TIMESTAMP], ids=["at the tip", "at a time"])
-def test_a_shard_that_was_passed_over_on_purpose_is_not_read(late: StoredPosition) -> None:
-    """Its consumer began at the tip or at a time, after the shard was closed."""
-    result = made({B: late, C: STARTED}, (listed(A, closed=True), listed(B, A), listed(C, A)))
+def test_a_shard_that_was_passed_over_on_purpose_is_not_read() -> None:
+    """Its consumer began at the tip, after the shard was closed."""
+    result = made({B: UNSTARTED, C: STARTED}, (listed(A, closed=True), listed(B, A), listed(C, A)))
     assert start(result) == END
+
+
+# Each: the stream and its rows, and the shards without a row that only AT_TIMESTAMP keeps from being finished.
+WAITING = {
+    "a child": ((listed(A, closed=True), listed(B, A), listed(C, A)), {B: AT_TIMESTAMP, C: STARTED}, (A,)),
+    "a grandchild": (SPLIT_TWICE, {C: STARTED, D: AT_TIMESTAMP, E: STARTED}, (A, B)),
+}
+
+
+@pytest.mark.parametrize(("shards", "rows", "missing"), WAITING.values(), ids=WAITING)
+@pytest.mark.parametrize(("given_time", "starts"), [(None, TRIM_HORIZON), (5, Position.timestamp(5))], ids=["no time", "a time"])
+def test_a_shard_is_not_finished_while_what_followed_it_waits_for_a_time(
+    shards: tuple[Shard, ...], rows: dict[str, StoredPosition], missing: tuple[str, ...], given_time: int | None, starts: Position
+) -> None:
+    """KCL keeps its row then. It was closed before that time, or nobody read it: the table does not say, so it is read from that time on."""
+    result = made(rows, shards, timestamp_millis=given_time)
+    assert {start(result, shard) for shard in missing} == {starts}
+    assert {p.id for p in result.shards if p.verdict.again and p.verdict.warning} >= set(missing)
+    reading = Reading("kcl", tuple(SourceShard(i, stored) for i, stored in rows.items()), finished_rows_vanish=True)
+    suspected = {f.shard for f in diagnose(Diagnosed(reading, ShardList(shards, T0))) if f.severity == Severity.SUSPECTED}
+    assert suspected == set(missing)
+
+
+def test_a_shard_that_more_than_a_time_keeps_is_read_from_its_beginning() -> None:
+    """One child waits for a time, the other was never started: --timestamp is about the first alone."""
+    result = made(
+        {B: AT_TIMESTAMP, C: CREATED, D: STARTED}, (listed(A, closed=True), listed(B, A, closed=True), listed(C, A), listed(D, B)), timestamp_millis=5
+    )
+    assert start(result) == TRIM_HORIZON
 
 
 @st.composite
@@ -99,6 +136,30 @@ def test_whatever_kcl_deletes_by_its_rule_is_finished_and_what_it_has_not_read_i
         assert start(result, shard) == END or not _before_progress(shard, shards, left)
     for shard in (s.id for s in shards if rows.get(s.id) != FINISHED):
         assert start(result, shard) != END
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[list[Shard], dict[str, StoredPosition]]:
+    """A stream, and rows as they may stand in any table of KCL, after whatever a person or a restore did to it."""
+    shards, _, _ = draw(histories())
+    states = st.sampled_from([STARTED, STARTED, FINISHED, CREATED, UNSTARTED, AT_TIMESTAMP, None, None])
+    stored = {shard.id: draw(states) for shard in shards}
+    return shards, {i: row for i, row in stored.items() if row and (row != FINISHED or next(s for s in shards if s.id == i).closed)}
+
+
+@settings(max_examples=1500)
+@given(table=tables(), time=st.sampled_from([None, 5]))
+def test_no_shard_is_taken_for_finished_that_kcl_cannot_have_deleted(table: tuple[list[Shard], dict[str, StoredPosition]], time: int | None) -> None:
+    """The shards that the plan ends without a word get their rows back, finished. KCL's cleaner must be able to delete them all, one by one."""
+    shards, rows = table
+    result = made(rows, tuple(shards), unstarted="trim-horizon", timestamp_millis=time)
+    ended = {p.id for p in result.shards if p.row.start == END and p.id not in rows and not p.verdict.warning}
+    before = rows | dict.fromkeys(ended, FINISHED)
+    deleted: set[str] = set()
+    by_id = {shard.id: shard for shard in shards}
+    while more := {i for i in ended - deleted if cleanable(by_id[i], by_id, before, deleted)}:
+        deleted |= more
+    assert deleted == ended
 
 
 def _before_progress(shard: str, shards: list[Shard], left: dict[str, StoredPosition]) -> bool:
