@@ -14,7 +14,8 @@ from sluice_checkpoints.formats.snapshot import RawItem, Snapshot, TableKey
 from sluice_checkpoints.protocol.encoding import item_from_wire
 from sluice_checkpoints.protocol.lease import MARGIN
 from sluice_checkpoints.protocol.row_checks import check, understood
-from sluice_checkpoints.protocol.rows import ACTIVE, BOOTSTRAP_PREFIX, CONSUMER, MIGRATION, SHARD_PREFIX, ConsumerRow, Item, ShardRow
+from sluice_checkpoints.protocol.row_kinds import kind_of
+from sluice_checkpoints.protocol.rows import ACTIVE, CONSUMER, SHARD_PREFIX, ConsumerRow, Item, ShardRow
 from sluice_checkpoints.stream.model import StreamIdentity
 
 KEY = (TableKey("id", "HASH", "S"),)
@@ -69,11 +70,13 @@ def _refusals(row: ConsumerRow | None, table: str, stream: StreamIdentity) -> It
 
 
 def _shard(item: RawItem, committed: int) -> SourceShard:
-    name = item["id"]["S"]
-    if name in {CONSUMER, MIGRATION} or name.startswith(BOOTSTRAP_PREFIX):
-        raise UnrelatedRow(name.split("/")[0])
-    if not name.startswith(SHARD_PREFIX):
-        raise Refused(f"unknown row {name!r}")
+    kind = kind_of(item["id"]["S"])
+    if kind is None:
+        raise Refused(f"unknown row {item['id']['S']!r}")
+    if unknown := kind.unknown(item):
+        raise Refused(f"unknown attribute {', '.join(unknown)}: a later version wrote this row; migrate with that version's image")
+    if kind.key != SHARD_PREFIX:
+        raise UnrelatedRow(kind.name)
     row = ShardRow.from_item(_plain(item))
     stands = row.committed_position(committed)
     again = f"batch {row.batch} was open and not committed" if row.batch > committed else None

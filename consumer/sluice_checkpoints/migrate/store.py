@@ -12,7 +12,8 @@ from typing import Any
 
 from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation
 from sluice_checkpoints.protocol.row_checks import OwnTable
-from sluice_checkpoints.protocol.rows import BOOTSTRAP_PREFIX, CONSUMER, MIGRATION, SHARD_PREFIX, ConsumerRow, Item, MigrationRow, ShardRow
+from sluice_checkpoints.protocol.row_kinds import kind_of
+from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION, SHARD_PREFIX, ConsumerRow, Item, MigrationRow, ShardRow
 from sluice_checkpoints.protocol.store import MEMBERS
 from sluice_checkpoints.protocol.table import NEW_ROW, AnyOf, Check, Condition, Equals, Put, Table, Update, chunks, equals
 from sluice_checkpoints.stream.model import StreamIdentity
@@ -94,9 +95,8 @@ class MigrationStore:
 
     def strangers(self) -> list[str]:
         """Ids of rows that have no business in a table without a consumer and without a claim: it is another program's."""
-        return sorted(
-            str(i["id"]) for i in self.table.anything() if not i["id"].startswith(BOOTSTRAP_PREFIX) and i["id"] not in {CONSUMER, MIGRATION}
-        )
+        ids = (str(item["id"]) for item in self.table.anything())
+        return sorted(i for i in ids if not ((kind := kind_of(i)) and kind.comes_first))
 
     def put_claim(self, wanted: MigrationClaim) -> bool:
         """The first claim on a table. Condition: neither a consumer nor a claim exists. A lost reply is recognised by the token.

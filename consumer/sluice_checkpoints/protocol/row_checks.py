@@ -5,24 +5,12 @@ Any table may have a key named `id`, and anybody may change a row by hand. A dri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 from sluice_checkpoints.errors import ProtocolViolation, Refused
-from sluice_checkpoints.position import SEQUENCE_NUMBER
-from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION, SHARD_PREFIX, ConsumerRow, Item, MigrationRow, ShardRow
+from sluice_checkpoints.protocol.row_kinds import kind_of
+from sluice_checkpoints.protocol.rows import Item
 from sluice_checkpoints.protocol.table import Member, Outcome, Table, Transaction, Write
-
-Types = Mapping[str, type]
-TEXTS = ("token", "state", "updatedAt")
-NUMBERS = ("generation", "counter", "leaseMillis", "streamCreated", "rows", "now", "committed", "chunks")
-CONSUMER_TYPES: Types = dict.fromkeys((*TEXTS, "consumerId", "streamArn", "plan", "holder", "exportedTo"), str) | dict.fromkeys(NUMBERS, int)
-MIGRATION_TYPES: Types = dict.fromkeys((*TEXTS, "source", "format", "planDigest", "sourceDigest", "streamArn"), str) | dict.fromkeys(NUMBERS, int)
-SHARD_NUMBERS = ("generation", "joins", "batch", "records", "readTo", "bytes", "behind", "replays", "excluded")
-SHARD_TYPES: Types = dict.fromkeys(("first", "note", "updatedAt"), str) | dict.fromkeys(SHARD_NUMBERS, int)
-FLAGS: Types = dict.fromkeys(("released", "bootstrapped"), bool)
-MAPS: Types = dict.fromkeys(("start", "end", "readers", "calls", "onward", "risks", "choices"), dict) | {"parents": frozenset, "children": list}
-POSITION_TYPES: Types = {"at": str, "millis": int, "sequence": str, "sub": int}
 
 
 class OwnTable:
@@ -103,35 +91,9 @@ def check(item: Item) -> Item:
     Raises:
         AttributeError, KeyError, ProtocolViolation, Refused, TypeError: it has not; see `understood`.
     """
-    name = str(item["id"])
-    if name == CONSUMER:
-        _types(item, CONSUMER_TYPES)
-        ConsumerRow.from_item(item)
-    elif name == MIGRATION:
-        _types(item, MIGRATION_TYPES)
-        _ = MigrationRow.from_item(item), item["streamArn"], item["streamCreated"]
-    elif name.startswith(SHARD_PREFIX):
-        _types(item, SHARD_TYPES)
-        ShardRow.from_item(item)
-        _check_places(item)
+    if kind := kind_of(str(item["id"])):
+        for name, type_ in kind.types.items():
+            if name in item and type(item[name]) is not type_:
+                raise TypeError(f"attribute {name} is {item[name]!r}")
+        kind.read(item)
     return item
-
-
-def _check_places(item: Item) -> None:
-    for place in ("start", "end"):
-        _position(item[place])
-    for child in item.get("children", ()):
-        if type(child["id"]) is not str:
-            raise TypeError(f"attribute children names {child['id']!r}")
-
-
-def _types(item: Mapping[str, Any], types: Types) -> None:
-    for name, type_ in {**types, **FLAGS, **MAPS}.items():
-        if name in item and type(item[name]) is not type_:
-            raise TypeError(f"attribute {name} is {item[name]!r}")
-
-
-def _position(stored: Mapping[str, Any]) -> None:
-    for name, value in stored.items():
-        if type(value) is not POSITION_TYPES[name] or (name == "sequence" and not SEQUENCE_NUMBER.fullmatch(str(value))):
-            raise TypeError(f"{name} of a position is {value!r}")

@@ -24,6 +24,7 @@ INVARIANTS = (
     "only_poison_excluded",
     "one_beginning",
     "one_stream",
+    "known_rows",
     "progress",
 )
 

@@ -12,6 +12,7 @@ from typing import Any
 from simulation.stream import Stream, UserRecord
 
 from sluice_checkpoints.memory.table import MemoryTable
+from sluice_checkpoints.protocol.row_kinds import kind_of
 
 Row = Mapping[str, Any]
 FIXED = ("start", "end", "first", "records", "children")
@@ -81,6 +82,7 @@ class Rows:
         for key in sorted(keys):
             row, former = self.table.rows[key], self.rows.get(key)
             self.rows[key] = row
+            self._known(key, row)
             if key == "consumer":
                 self._consumer(row, former or {})
             elif key.startswith("shard/") and "consumer" in self.rows:  # before that they are a migrator's, and nobody's place
@@ -90,6 +92,12 @@ class Rows:
             elif key == "migration" and former is not None and former["state"] == "COMPLETE" and former != row:
                 self.breaks("one_beginning", f"a complete migration was written over: {former} -> {row}")
         self._one_beginning(self.rows.get("consumer"), self.rows.get("migration"))
+
+    def _known(self, key: str, row: Row) -> None:
+        """A table has to be read again: by other versions, by `show`, and as the source of a migration."""
+        kind = kind_of(key)
+        if kind is None or kind.unknown(row):
+            self.breaks("known_rows", f"{key}: {kind.unknown(row) if kind else 'is of no kind in protocol.row_kinds'}")
 
     def _one_beginning(self, consumer: Row | None, migration: Row | None) -> None:
         """A consumer begins by a plan of its own or by a complete migration; never by both, and by a migration only when that is complete."""

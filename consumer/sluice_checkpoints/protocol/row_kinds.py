@@ -1,0 +1,130 @@
+"""The kinds of rows that a checkpoint table of Sluice may have, with every attribute of each (docs/protocol.md, "Rows"). Pure.
+
+The one list of them: whoever reads a table asks here what a row is. What is missing here is refused by name when a table is read as a source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sluice_checkpoints.position import SEQUENCE_NUMBER
+from sluice_checkpoints.protocol.isolation_note import IsolationNote
+from sluice_checkpoints.protocol.rows import (
+    BOOTSTRAP_PREFIX,
+    CONSUMER,
+    ISOLATION,
+    MIGRATION,
+    SHARD_PREFIX,
+    ConsumerRow,
+    Item,
+    MigrationRow,
+    ShardRow,
+)
+
+Types = Mapping[str, type]
+POSITION_TYPES: Types = {"at": str, "millis": int, "sequence": str, "sub": int}
+
+
+@dataclass(frozen=True)
+class RowKind:
+    """One kind of row.
+
+    Attributes:
+        key: the row's key; where it ends in `/`, what the keys of such rows begin with.
+        types: every attribute that it may have, but for its key.
+        read: reads the row; it raises AttributeError, KeyError, ProtocolViolation, Refused or TypeError where that is not possible.
+        comes_first: it may stand in a table that no consumer and no migration has claimed yet.
+    """
+
+    key: str
+    types: Types
+    read: Callable[[Item], object]
+    comes_first: bool = False
+
+    @property
+    def name(self) -> str:
+        """The kind's name, for people."""
+        return self.key.rstrip("/")
+
+    def has(self, key: str) -> bool:
+        """Whether a row of this key is of this kind."""
+        return key.startswith(self.key) if self.key.endswith("/") else key == self.key
+
+    def unknown(self, item: Mapping[str, Any]) -> tuple[str, ...]:
+        """Names of attributes that no row of this kind has."""
+        return tuple(sorted(item.keys() - self.types.keys() - {"id"}))
+
+
+def _types(text: str = "", number: str = "", flag: str = "", **more: type) -> Types:
+    """Attributes by their types; names are separated by spaces."""
+    named = dict.fromkeys(text.split(), str) | dict.fromkeys(number.split(), int)
+    return named | dict.fromkeys(flag.split(), bool) | more
+
+
+def _claim(item: Item) -> object:
+    return MigrationRow.from_item(item), item["streamArn"], item["streamCreated"]
+
+
+def _shard(item: Item) -> object:
+    for place in ("start", "end"):
+        _position(item[place])
+    for child in item.get("children", ()):
+        if type(child["id"]) is not str:
+            raise TypeError(f"attribute children names {child['id']!r}")
+    return ShardRow.from_item(item)
+
+
+def _position(stored: Mapping[str, Any]) -> None:
+    for name, value in stored.items():
+        if type(value) is not POSITION_TYPES[name] or (name == "sequence" and not SEQUENCE_NUMBER.fullmatch(str(value))):
+            raise TypeError(f"{name} of a position is {value!r}")
+
+
+KINDS = (
+    RowKind(
+        CONSUMER,
+        _types(
+            text="consumerId streamArn token state plan holder updatedAt exportedTo tableId",
+            number="format streamCreated generation counter leaseMillis committed chunks",
+            flag="bootstrapped released",
+        ),
+        ConsumerRow.from_item,
+        comes_first=True,
+    ),
+    RowKind(
+        MIGRATION,
+        _types(
+            text="source format state token planDigest sourceDigest streamArn",
+            number="now generation counter leaseMillis rows streamCreated",
+            flag="released",
+            risks=dict,
+            choices=dict,
+        ),
+        _claim,
+        comes_first=True,
+    ),
+    RowKind(ISOLATION, _types(text="failed told", number="batch hour excluded ever", search=dict), IsolationNote.from_item),
+    RowKind(BOOTSTRAP_PREFIX, _types(text="position", number="t0", shards=list), lambda item: item["shards"], comes_first=True),
+    RowKind(
+        SHARD_PREFIX,
+        _types(
+            text="first note updatedAt",
+            number="generation joins batch records readTo bytes behind replays excluded",
+            start=dict,
+            end=dict,
+            readers=dict,
+            calls=dict,
+            onward=dict,
+            parents=frozenset,
+            children=list,
+        ),
+        _shard,
+    ),
+)
+
+
+def kind_of(key: str) -> RowKind | None:
+    """The kind of a row by its key; None: Sluice writes no such row."""
+    return next((kind for kind in KINDS if kind.has(key)), None)

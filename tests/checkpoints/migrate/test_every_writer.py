@@ -1,0 +1,123 @@
+"""Every reader of Sluice's own table takes a table into which every writer has written (docs/protocol.md, "Rows")."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from migrating.bench import Calls, Catalog
+from written_by_all import WrittenTable
+
+from sluice_checkpoints.cli import diagnose as command
+from sluice_checkpoints.cli.table_document import document
+from sluice_checkpoints.diagnose.model import Severity
+from sluice_checkpoints.diagnose.rules import diagnose
+from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.export.exporter import Exporter
+from sluice_checkpoints.export.ports import ExportPorts, ExportRequest
+from sluice_checkpoints.formats.sluice import KEY
+from sluice_checkpoints.memory.migration import MemorySources
+from sluice_checkpoints.memory.target_tables import MemoryTargetTables
+from sluice_checkpoints.migrate.migrator import MigrationResult, Migrator
+from sluice_checkpoints.position import Position
+from sluice_checkpoints.protocol.encoding import item_to_wire
+from sluice_checkpoints.protocol.row_checks import OwnTable
+from sluice_checkpoints.protocol.row_kinds import KINDS
+from sluice_checkpoints.protocol.rows import MIGRATION, SHARD_PREFIX
+from sluice_checkpoints.protocol.store import CheckpointStore
+
+PROTOCOL = Path(__file__).parents[3] / "docs" / "protocol.md"
+
+
+@pytest.fixture
+def written() -> WrittenTable:
+    """The table."""
+    return WrittenTable()
+
+
+def sources(written: WrittenTable) -> MemorySources:
+    """The table as a source."""
+    return MemorySources({"own": (KEY, [item_to_wire(row) for row in written.table.rows.values()])})
+
+
+def migrated(written: WrittenTable, target: str = "renamed") -> MigrationResult:
+    """The table, migrated into another one."""
+    world = replace(written.bench.world(), sources=sources(written))
+    return Migrator(replace(written.bench.request, source="own", target=target), world).run()
+
+
+def places(written: WrittenTable) -> dict[str, Position]:
+    """Where the consumer stands."""
+    committed = written.table.rows["consumer"]["committed"]
+    return {i: row.committed_position(committed) for i, row in written.store.shards().items()}
+
+
+def test_the_list_of_kinds_has_every_row_and_every_attribute_that_is_written(written: WrittenTable) -> None:
+    """And nothing else: what no writer writes would hide an unknown attribute."""
+    written.exported()
+    known = {kind.name: set(kind.types) for kind in KINDS}
+    assert known.pop("shard") - {"updatedAt"} == written.attributes.pop("shard")  # `updatedAt`: read, and written by no version since
+    assert written.attributes == known
+
+
+def test_the_page_names_the_same_kinds() -> None:
+    """The table under "Rows"."""
+    page = PROTOCOL.read_text().partition("## Rows\n")[2].partition("\n## ")[0]
+    named = set(re.findall(r"^\| `([a-z]+)[`/]", page, re.MULTILINE))
+    assert named == {kind.name for kind in KINDS}
+
+
+def test_it_can_be_migrated(written: WrittenTable) -> None:
+    """To rename a consumer that has had a poison record."""
+    result = migrated(written)
+    made = CheckpointStore(written.bench.targets.tables["renamed"])
+    assert result.state == "COMPLETE"
+    assert {i: row.start for i, row in made.shards().items()} == places(written)
+    assert [warning for warning in result.warnings if written.bench.one not in warning] == []  # its batch 2 is open
+
+
+def test_it_can_be_shown(written: WrittenTable) -> None:
+    """Each shard, and nothing that is no shard."""
+    shown = document(OwnTable(written.table))["shards"]
+    assert shown.keys() == places(written).keys()
+
+
+def test_it_can_be_diagnosed(written: WrittenTable) -> None:
+    """Nothing in it is unknown."""
+    bench = written.bench
+    options = command.DiagnoseOptions("own", "orders", "us-east-1", "auto", None, records=False, kinesis_endpoint=None, dynamodb_endpoint=None)
+    found = diagnose(command.observe(options, command.DiagnosePorts(sources(written), Catalog(bench.stream, Calls()), None)))
+    assert {finding.kind for finding in found if finding.severity != Severity.INFO} == set()
+
+
+def test_it_can_be_exported(written: WrittenTable) -> None:
+    """To KCL."""
+    bench = written.bench
+    tables = MemoryTargetTables({})
+    ports = ExportPorts(CheckpointStore(OwnTable(written.table)), bench.stream, tables, lambda: 0.0, lambda _: None)
+    assert Exporter(ExportRequest("kcl", "back"), ports).run().state == "EXPORTED"
+
+
+@pytest.mark.parametrize("key", ["consumer", "migration", "isolation", "bootstrap/", "shard/"])
+def test_an_attribute_that_no_writer_writes_is_refused_by_name(written: WrittenTable, key: str) -> None:
+    """A later version may keep the place there."""
+    row = next(row for i, row in written.table.rows.items() if i.startswith(key))
+    row["resumeAt"] = "elsewhere"
+    with pytest.raises(Refused, match=f"row {key}.*unknown attribute resumeAt"):
+        migrated(written)
+
+
+def test_a_target_with_rows_of_a_consumer_but_no_consumer_is_anothers(written: WrittenTable) -> None:
+    """Only what may come before a consumer and a claim is left out of account."""
+    rows = dict(written.table.rows)
+    target = written.bench.targets.ensure("half").table
+    target.rows.update({i: row for i, row in rows.items() if i.startswith("bootstrap/")})  # type: ignore[attr-defined]  # the fake's
+    assert migrated(written, "half").state == "COMPLETE"
+    for kind in ("isolation", SHARD_PREFIX):
+        target = written.bench.targets.ensure(f"strange-{kind[:3]}").table
+        target.rows.update({i: row for i, row in rows.items() if i.startswith(kind)})  # type: ignore[attr-defined]  # the fake's
+        with pytest.raises(Refused, match="not Sluice's"):
+            migrated(written, target.name)
+    assert MIGRATION in rows
