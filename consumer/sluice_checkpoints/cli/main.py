@@ -30,7 +30,13 @@ REFUSALS = {
     "IncompleteSignatureException": CREDENTIALS,
     "InvalidSignatureException": CREDENTIALS,
     "MissingAuthenticationTokenException": CREDENTIALS,
-    "ValidationException": "look at the names of tables and stream",
+    "ValidationException": "repeating it does not help; look at the names of tables and stream",
+}
+# What a ValidationException may be about instead, by a word of its message.
+INVALID = {
+    "KMS": "enable the table's KMS key, and let this role use it (kms:Decrypt)",
+    "size": "Sluice made a request that is too large: report it, with this message",
+    "Expression": "Sluice made a request that DynamoDB does not understand: report it, with this message",
 }
 
 
@@ -215,5 +221,7 @@ def _guarded(output: report.Output, command: Callable[[], None], *, terminal: bo
 def _refused(error: Exception) -> Refused | None:
     """The refusal that DynamoDB's answer amounts to; None: it is no such answer."""
     answer = error if isinstance(error, ClientError) else error.__cause__
-    code = answer.response["Error"].get("Code", "") if isinstance(answer, ClientError) else ""
-    return Refused(f"{error}; {REFUSALS[code]}") if code in REFUSALS else None
+    said = answer.response["Error"] if isinstance(answer, ClientError) else {}
+    code, message = said.get("Code", ""), said.get("Message", "")
+    about = [advice for word, advice in INVALID.items() if code == "ValidationException" and word in message]
+    return Refused(f"{error}; {(*about, REFUSALS[code])[0]}") if code in REFUSALS else None

@@ -1,13 +1,14 @@
 """Finds or creates target tables in DynamoDB, with deletion protection and point-in-time recovery. Never deletes one.
 
 In the first minute after CreateTable some of the service's machines do not know the table yet, or still know an earlier one of its name with another
-key: they answer ResourceNotFound or ValidationException. NiFi believed such an answer and lost its checkpoints (NIFI-16003). Here a call repeats
-for a minute; after that its answer counts.
+key: they answer ResourceNotFound, or a ValidationException about the key. NiFi believed such an answer and lost its checkpoints (NIFI-16003). Here a
+call repeats for a minute; after that its answer counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -25,8 +26,10 @@ KEY = (TableKey("id", "HASH", "S"),)
 FRESH_SECONDS = 60.0
 READY_SECONDS = 180.0  # CreateTable takes seconds; PITR of a new table up to a few minutes, which is not waited for
 PITR_SECONDS = 20.0
-FRESH_ERRORS = frozenset({NOT_FOUND, "ValidationException"})
-FRESH_REASONS = frozenset({"ValidationError", "ResourceNotFound"})
+UNKNOWN = frozenset({NOT_FOUND, "ResourceNotFound"})
+INVALID = frozenset({"ValidationException", "ValidationError"})
+# What a machine says that still knows an earlier table of the name, with another key. Of other requests it says nothing of the kind.
+OF_THE_TABLE = re.compile(r"\b(key|keys|schema|table)\b", re.IGNORECASE)
 PITR_LATER = "ContinuousBackupsUnavailableException"
 
 
@@ -52,8 +55,14 @@ class FreshApi:
 
 
 def _of_a_fresh_table(error: ClientError) -> bool:
-    reasons = {reason.get("Code", "") for reason in error.response.get("CancellationReasons", [])}
-    return error.response["Error"]["Code"] in FRESH_ERRORS or bool(reasons & FRESH_REASONS)
+    return any(map(_unknown_here, (error.response["Error"], *error.response.get("CancellationReasons", []))))
+
+
+def _unknown_here(said: Mapping[str, Any]) -> bool:
+    """Whether an answer, or a reason of one, is about the table or its key."""
+    code, message = said.get("Code"), said.get("Message") or ""
+    about_the_table = not message or ("KMS" not in message and OF_THE_TABLE.search(message))
+    return code in UNKNOWN or (code in INVALID and bool(about_the_table))
 
 
 class DynamoTargets:

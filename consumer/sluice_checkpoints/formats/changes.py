@@ -13,7 +13,9 @@ from typing import Any, Protocol
 
 from sluice_checkpoints.errors import SourceActive
 from sluice_checkpoints.formats.snapshot import KeySchema, RawItem, SourceTables, Tagged
-from sluice_checkpoints.protocol.table import MAX_TRANSACTION, chunks
+from sluice_checkpoints.protocol.table import MAX_TRANSACTION, MAX_TRANSACTION_BYTES, packed
+
+PLACEHOLDERS = 32  # bytes of type tags, punctuation and names that stand for an attribute
 
 
 def same(left: Tagged | None, right: Tagged | None) -> bool:
@@ -119,5 +121,34 @@ def write_rows(tables: TargetTables, table: str, changes: Sequence[RowChange]) -
 
 
 def in_transactions(changes: Sequence[RowChange]) -> list[list[RowChange]]:
-    """Changes in lists that fit into one transaction each."""
-    return list(chunks(changes, MAX_TRANSACTION))
+    """Changes in lists that fit into one transaction each, by number and by bytes: rows of KCL carry an application's state."""
+    return list(packed(changes, MAX_TRANSACTION, _bytes_of, MAX_TRANSACTION_BYTES))
+
+
+def _bytes_of(change: RowChange) -> int:
+    """Upper bound: the row with everything that it has before or after, and the condition, which repeats what was read."""
+    before = change.before or {}
+    condition = {name: tagged for name, tagged in before.items() if name in change.known}
+    return _size({**before, **change.after}) + _size(condition)
+
+
+def _size(item: RawItem) -> int:
+    return sum(len(name.encode()) + PLACEHOLDERS + _value_size(tagged) for name, tagged in item.items())
+
+
+def _value_size(tagged: Tagged) -> int:
+    """Bytes of a value in a request, where binary is base64."""
+    ((tag, value),) = tagged.items()
+    match tag:
+        case "S" | "N":
+            return len(value.encode())
+        case "B":
+            return len(value) * 4 // 3 + 4
+        case "M":
+            return _size(value)
+        case "SS" | "NS" | "BS":
+            return sum(_value_size({tag[0]: inner}) + PLACEHOLDERS for inner in value)
+        case "L":
+            return sum(_value_size(inner) + PLACEHOLDERS for inner in value)
+        case _:
+            return 4

@@ -15,7 +15,7 @@ from sluice_checkpoints.protocol.row_checks import OwnTable
 from sluice_checkpoints.protocol.row_kinds import kind_of
 from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION, SHARD_PREFIX, ConsumerRow, Item, MigrationRow, ShardRow
 from sluice_checkpoints.protocol.store import MEMBERS
-from sluice_checkpoints.protocol.table import NEW_ROW, AnyOf, Check, Condition, Equals, Put, Table, Update, chunks, equals
+from sluice_checkpoints.protocol.table import MAX_TRANSACTION_BYTES, NEW_ROW, AnyOf, Check, Condition, Equals, Put, Table, Update, equals, packed
 from sluice_checkpoints.stream.model import StreamIdentity
 
 CLAIMED, COPYING, COMPLETE = "CLAIMED", "COPYING", "COMPLETE"
@@ -204,5 +204,5 @@ def _unchanged(row: ShardRow | None) -> tuple[Condition, ...]:
 
 
 def in_transactions(rows: Sequence[ShardRow]) -> list[list[ShardRow]]:
-    """Rows in lists that fit into one transaction each."""
-    return list(chunks(rows, MEMBERS))
+    """Rows in lists that fit into one transaction each, by number and by bytes."""
+    return list(packed(rows, MEMBERS, lambda row: 2 * len(str(row.to_item()).encode()), MAX_TRANSACTION_BYTES))

@@ -6,7 +6,7 @@ the protocol's conditions; nothing here knows shards or leases. A condition that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ from sluice_checkpoints.protocol.rows import Item
 
 Path = tuple[str, ...]
 MAX_TRANSACTION = 100  # TransactWriteItems: at most 100 items
+MAX_TRANSACTION_BYTES = 3_500_000  # 4 MB, and a margin for what is counted otherwise here than there
 MAX_BATCH_GET = 100  # BatchGetItem: at most 100 keys
 
 
@@ -163,3 +164,18 @@ def chunks(values: Iterable[Any], size: int) -> Iterator[list[Any]]:
             chunk = []
     if chunk:
         yield chunk
+
+
+def packed(values: Iterable[Any], size: int, weigh: Callable[[Any], int], most: int) -> Iterator[list[Any]]:
+    """Cuts values into lists of at most `size`, whose weights sum up to at most `most`; a value that weighs more has a list of its own."""
+    part: list[Any] = []
+    weight = 0
+    for value in values:
+        more = weigh(value)
+        if part and (len(part) == size or weight + more > most):
+            yield part
+            part, weight = [], 0
+        part.append(value)
+        weight += more
+    if part:
+        yield part

@@ -239,3 +239,24 @@ def test_changes_are_cut_into_transactions_of_a_hundred() -> None:
     assert [len(part) for part in in_transactions(changes)] == [100, 100, 1]
     with pytest.raises(ValueError, match="100"):
         MemoryTargetTables({"t": (KEYS, [])}).write("t", changes)
+
+
+@pytest.mark.parametrize("kilobytes", [0, 45, 60, 380])
+def test_transactions_stay_below_the_size_that_dynamodb_takes(kilobytes: int) -> None:
+    """Of 100 rows, and of 4 MB, conditions included: rows of KCL carry an application's state."""
+    state = {"pendingCheckpointState": {"B": bytes(kilobytes * 1024)}}
+    befores = [lease("150", leaseKey={"S": f"shardId-{i:012d}"}, **(state if kilobytes else {})) for i in range(201)]
+    known = frozenset(WRITERS["kcl"].types)
+    changes = [RowChange(WRITERS["kcl"].keys, row, lease("160", leaseKey=row["leaseKey"]), known) for row in befores]
+    parts = in_transactions(changes)
+    assert [change for part in parts for change in part] == changes
+    assert [len(part) for part in parts] == [100, 100, 1] or kilobytes
+    stored = [sum(len(tagged.get("B", b"")) for change in part for tagged in (change.before or {}).values()) for part in parts]
+    assert max(stored) < 4_000_000 * 3 / 4  # in a request bytes are text, a third longer
+
+
+def test_a_row_that_is_wanted_with_its_state_counts_twice() -> None:
+    """It is in the condition and in the row."""
+    keys, state = WRITERS["kcl"].keys, {"pendingCheckpointState": {"B": bytes(300_000)}}
+    kept = [RowChange(keys, lease("150", **state), lease("160", **state), frozenset(WRITERS["kcl"].types)) for _ in range(8)]
+    assert max(len(part) for part in in_transactions(kept)) <= 6

@@ -9,7 +9,7 @@ from exports import Time, change, item, only, standing
 
 from sluice_checkpoints.dynamodb.target_tables import DynamoTargetTables
 from sluice_checkpoints.errors import Refused, ServiceUnavailable, SourceActive
-from sluice_checkpoints.formats.changes import TargetTables, write_rows
+from sluice_checkpoints.formats.changes import TargetTables, in_transactions, write_rows
 from sluice_checkpoints.formats.writer import FormatWriter
 from sluice_checkpoints.formats.writers import WRITERS
 
@@ -151,3 +151,16 @@ def test_no_answer_and_no_access_are_told_apart(dynamodb_api: Any, writer: Forma
     tables = DynamoTargetTables(Answers(dynamodb_api, "transact_write_items", code), Time().patience())
     with pytest.raises(error):
         tables.write(name, [change(writer, None, item(writer))])
+
+
+def test_rows_with_an_applications_state_are_written_in_dynamodb(dynamodb_api: Any, name: str) -> None:
+    """A hundred leases of KCL with 45 kB each are more than one transaction takes."""
+    tables, writer = DynamoTargetTables(dynamodb_api, Time().patience()), WRITERS["kcl"]
+    tables.create(name, writer.keys)
+    before = [{**item(writer, f"{i:03}"), "pendingCheckpointState": {"B": bytes(45_000)}} for i in range(100)]
+    for row in before:
+        dynamodb_api.put_item(TableName=name, Item=row)
+    after = [{n: tagged for n, tagged in row.items() if not n.startswith("pending")} for row in before]
+    for changes in in_transactions([change(writer, *pair) for pair in zip(before, after, strict=True)]):
+        write_rows(tables, name, changes)
+    assert {n for row in tables.scan(name) for n in row} == after[0].keys()

@@ -141,7 +141,9 @@ def test_a_fresh_tables_refusals_are_outlived(dynamodb_api: Any, name: str, said
 def test_the_same_refusal_is_the_truth_after_a_minute(dynamodb_api: Any) -> None:
     """Then it is not the table that is new."""
     time = Time()
-    api = FreshApi(Answers(dynamodb_api, {"get_item": error("ValidationException")}), lambda: time.now)
+    api = FreshApi(
+        Answers(dynamodb_api, {"get_item": error("ValidationException", "The provided key element does not match the schema")}), lambda: time.now
+    )
     with pytest.raises(Again):
         api.get_item(TableName="x", Key={})
     time.now = FRESH_SECONDS
@@ -154,6 +156,29 @@ def test_other_answers_of_a_fresh_table_are_answers(dynamodb_api: Any) -> None:
     api = FreshApi(Answers(dynamodb_api, {"put_item": error("ConditionalCheckFailedException")}), lambda: 0.0)
     with pytest.raises(ClientError, match="ConditionalCheckFailed"):
         api.put_item(TableName="x", Item={})
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Transaction payload size cannot exceed 4MB",
+        "Item size has exceeded the maximum allowed size",
+        "Invalid ConditionExpression: An expression attribute value used in expression is not defined",
+        "The KMS key of the table is disabled",
+    ],
+)
+def test_a_request_that_no_table_would_take_is_not_repeated(dynamodb_api: Any, said: str) -> None:
+    """A ValidationException that is not about a key or a table says nothing of how new the table is."""
+    refused = FreshApi(Answers(dynamodb_api, {"put_item": error("ValidationException", said)}), lambda: 0.0)
+    with pytest.raises(ClientError, match="Validation"):
+        refused.put_item(TableName="x", Item={})
+    cancelled = error("TransactionCanceledException")
+    cancelled.response["CancellationReasons"] = [{"Code": "None"}, {"Code": "ValidationError", "Message": said}]
+    with pytest.raises(ClientError, match="Canceled"):
+        FreshApi(Answers(dynamodb_api, {"transact_write_items": cancelled}), lambda: 0.0).transact_write_items(TransactItems=[])
+    cancelled.response["CancellationReasons"][1]["Message"] = "One or more parameter values were invalid: Missing the key id in the item"
+    with pytest.raises(Again):
+        FreshApi(Answers(dynamodb_api, {"transact_write_items": cancelled}), lambda: 0.0).transact_write_items(TransactItems=[])
 
 
 # -- sources -----------------------------------------------------------------------------------------------------------------------
