@@ -93,6 +93,20 @@ def main() -> None:
 @click.option(
     "--timestamp", callback=cli_options.parse_time, metavar="ISO", help="Where rows start that say AT_TIMESTAMP, for example 2026-11-21T10:00:00Z."
 )
+@click.option(
+    "--ignore-attribute",
+    multiple=True,
+    callback=cli_options.parse_names,
+    metavar="NAME",
+    help="Read rows as if they had no attribute NAME. Repeatable. Only for attributes that the format does not know and that hold no place.",
+)
+@click.option(
+    "--place",
+    multiple=True,
+    callback=cli_options.parse_places,
+    metavar="SHARD=PLACE",
+    help="Start SHARD at PLACE, whatever its row says: trim-horizon, END, or the sequence number of the last record that was read. Repeatable.",
+)
 @click.option("--kinesis-endpoint", callback=cli_options.parse_url, metavar="URL", help="Another Kinesis than AWS's own.")
 @click.option(
     "--dry-run", is_flag=True, help="Only read: print the plan, shard by shard. With --quiet-seconds it also checks that the source is at rest."

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import signal
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from sluice_checkpoints.aws.retry import Patience
 from sluice_checkpoints.cli.report import LoggedProgress, Output
@@ -13,6 +14,7 @@ from sluice_checkpoints.dynamodb.source_tables import DynamoSources
 from sluice_checkpoints.dynamodb.table import Endpoint, client
 from sluice_checkpoints.migrate.migrator import Migrator
 from sluice_checkpoints.migrate.ports import MigrationPorts, MigrationRequest
+from sluice_checkpoints.position import Position
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 
 SIGTERM_EXIT = 143
@@ -35,6 +37,8 @@ class MigrateOptions:
     kinesis_endpoint: str | None
     dynamodb_endpoint: str | None
     dry_run: bool
+    ignore_attribute: tuple[str, ...] = ()
+    place: Mapping[str, Position] = field(default_factory=dict)
 
 
 def run(options: MigrateOptions, output: Output) -> None:
@@ -55,6 +59,8 @@ def _request(options: MigrateOptions) -> MigrationRequest:
         format=options.format_,
         unstarted=options.unstarted,
         timestamp_millis=options.timestamp,
+        ignored=options.ignore_attribute,
+        places=options.place,
         quiet_seconds=options.quiet_seconds,
         lease_millis=round(options.lease_seconds * 1000),
     )

@@ -11,6 +11,11 @@ from urllib.parse import urlsplit
 import click
 from botocore.utils import is_valid_endpoint_url, is_valid_ipv6_endpoint_url
 
+from sluice_checkpoints.formats.attributes import SHARD_ID
+from sluice_checkpoints.migrate.placement import FROM_START
+from sluice_checkpoints.position import END, SEQUENCE_NUMBER, TRIM_HORIZON, Position
+
+WORDS = {FROM_START: TRIM_HORIZON, "end": END}
 WEEK = 7 * 86_400.0
 REGION = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(?<!-)")  # botocore takes it for a host label
 
@@ -50,6 +55,26 @@ def _is_address(value: str) -> bool:
         return known and value.isascii() and value.isprintable() and bool(is_valid_endpoint_url(value) or is_valid_ipv6_endpoint_url(value))
     except ValueError:
         return False
+
+
+def parse_names(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of attributes."""
+    if any(not value.strip() for value in values):
+        raise click.BadParameter("the name of an attribute is empty")
+    return values
+
+
+def parse_places(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, Position]:
+    """Shards and where they start, each shard once."""
+    found: dict[str, Position] = {}
+    for value in values:
+        shard, _, word = value.partition("=")
+        place = WORDS.get(word.lower()) or (Position.after(word) if SEQUENCE_NUMBER.fullmatch(word) else None)
+        if not SHARD_ID.fullmatch(shard) or place is None:
+            raise click.BadParameter(f"{value!r} is not SHARD=PLACE, such as shardId-000000000003=trim-horizon, …=END or …=SEQUENCE")
+        if found.setdefault(shard, place) != place:
+            raise click.BadParameter(f"{shard} is given two places")
+    return found
 
 
 def parse_time(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:

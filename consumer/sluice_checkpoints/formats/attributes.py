@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal, InvalidOperation
 
 from sluice_checkpoints.errors import Refused
@@ -13,12 +13,20 @@ SHARD_ID = re.compile(r"shardId-[0-9]{12}")
 Types = Mapping[str, str]  # attribute → the type tags it may have, separated by spaces
 
 
+class UnknownAttribute(Refused):
+    """A row has attributes, `names`, that its format does not know: one of them may hold the place."""
+
+    def __init__(self, names: Iterable[str], text: str) -> None:
+        super().__init__(text)
+        self.names = tuple(names)
+
+
 def check_types(item: RawItem, types: Types) -> None:
-    """Raises `Refused` for an attribute that is not in `types`, or has another type than there: it may be the one that holds the place."""
+    """Raises `UnknownAttribute` for attributes that are not in `types`, and `Refused` for one of another type than there."""
+    if unknown := [name for name in item if name not in types]:
+        raise UnknownAttribute(unknown, "unknown attribute " + ", ".join(f"{name} (type {next(iter(item[name]))})" for name in unknown))
     for name, tagged in item.items():
         (tag,) = tagged
-        if name not in types:
-            raise Refused(f"unknown attribute {name} (type {tag})")
         if tag not in types[name].split():
             raise Refused(f"attribute {name} has type {tag}, expected {' or '.join(types[name].split())}")
 

@@ -10,10 +10,13 @@ from sluice_checkpoints.formats.kinsumer import CHECKPOINTS, Kinsumer
 from sluice_checkpoints.formats.nifi import Nifi
 from sluice_checkpoints.formats.reader import Format
 from sluice_checkpoints.formats.sluice import Sluice
-from sluice_checkpoints.formats.snapshot import KeySchema, Snapshot, SourceTables
+from sluice_checkpoints.formats.snapshot import KeySchema, RawItem, Snapshot, SourceTables
 from sluice_checkpoints.formats.vmware_go_kcl import VmwareGoKcl
 
 AUTO = "auto"
+NO_TABLE = "If it is a checkpoint table of another system, start at a time instead, by spec.start (docs/migrate/awslabs.md)"
+# What a global table of 2017 has in every row, put there by DynamoDB itself: times, regions and deletions of its replication.
+REPLICATION = "aws:rep:"
 # The first that fits is chosen: NiFi's come before KCL's, for a KCL table beside NiFi's half-made one is NiFi's to explain.
 FORMATS: tuple[Format, ...] = (Nifi(), Kcl(), VmwareGoKcl(), Kinsumer(), Sluice())
 
@@ -28,7 +31,7 @@ def choose(name: str, table: str, schemas: Mapping[str, KeySchema]) -> Format:
     schema = ", ".join(map(str, schemas.get(table, ())))
     if not fitting:
         known = "; ".join(f"{f.name}: {f.keys}" for f in FORMATS)
-        raise Refused(f"table {table} has the key schema ({schema}), which no known checkpoint table has ({known})")
+        raise Refused(f"table {table} has the key schema ({schema}), which no known checkpoint table has ({known}). {NO_TABLE}")
     chosen = fitting[0] if name == AUTO else next((f for f in fitting if f.name == name), None)
     if chosen is None:
         raise Refused(f"table {table} has the key schema ({schema}) of format {fitting[0].name}, but format {name} was named")
@@ -45,7 +48,12 @@ def take_snapshot(tables: SourceTables, table: str, name: str = AUTO) -> tuple[F
     chosen = choose(name, table, schemas)
     beside = chosen.companions(table, schemas.get(table))
     found = {name: schemas[name] for name in (table, *beside) if name in schemas}
-    return chosen, Snapshot(table, found, {name: tuple(tables.scan(name)) for name in found})
+    return chosen, Snapshot(table, found, {name: tuple(map(_as_written, tables.scan(name))) for name in found})
+
+
+def _as_written(item: RawItem) -> RawItem:
+    """A row as its system wrote it."""
+    return {name: tagged for name, tagged in item.items() if not name.startswith(REPLICATION)}
 
 
 def _schemas(tables: SourceTables, table: str) -> dict[str, KeySchema]:

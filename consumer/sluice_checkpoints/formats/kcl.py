@@ -76,6 +76,7 @@ class Kcl(FormatReader):
     name = "kcl"
     keys = "leaseKey HASH S"
     key = KEY
+    attributes = frozenset(MULTI_TYPES)
 
     def companions(self, table: str, keys: KeySchema | None) -> tuple[str, ...]:
         """The two tables of KCL 3.0 to 3.4."""

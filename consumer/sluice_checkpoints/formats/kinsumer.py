@@ -35,6 +35,7 @@ class Kinsumer(FormatReader):
     name = "kinsumer"
     keys = "Shard HASH S"
     key = KEY
+    attributes = frozenset(TYPES)
 
     def companions(self, table: str, keys: KeySchema | None) -> tuple[str, ...]:
         """Clients and metadata, where the table has its usual name."""

@@ -43,6 +43,7 @@ class Nifi(FormatReader):
     name = "nifi"
     keys = "streamName HASH S, shardId RANGE S"
     key = KEY
+    attributes = frozenset((*SHARD_TYPES, *NODE_TYPES, *MARKER_TYPES, *kcl.MULTI_TYPES))
 
     def companions(self, table: str, keys: KeySchema | None) -> tuple[str, ...]:
         """The half-made table, and beside a KCL table what that has."""

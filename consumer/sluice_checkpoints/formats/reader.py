@@ -98,6 +98,11 @@ class Format(Protocol):
         """The key schema it is known by, for messages."""
         ...
 
+    @property
+    def attributes(self) -> frozenset[str]:
+        """Every attribute that it knows."""
+        ...
+
     def companions(self, table: str, keys: KeySchema | None) -> tuple[str, ...]:
         """Names of tables that this format may have beside a main table of this key (None: it is not there); none if it is another format's."""
         ...
@@ -127,6 +132,7 @@ class FormatReader:
     """What all readers have in common."""
 
     key: KeySchema
+    attributes: frozenset[str]
 
     def companions(self, table: str, keys: KeySchema | None) -> tuple[str, ...]:
         """None; see `Format.companions`."""
@@ -185,16 +191,19 @@ def read_rows(snapshot: Snapshot, table: str, read: Callable[[RawItem], SourceSh
     return SortedRows(tuple(shards), tuple(skipped), tuple(problems))
 
 
-def refuse(problems: Sequence[Problem]) -> None:
-    """Raises `Refused` if there are problems: of one that is the table's alone, else of all rows of a table."""
+def refuse(problems: Sequence[Problem], way_on: str = "") -> None:
+    """Raises `Refused` if there are problems: of one that is the table's alone, else of all rows of a table. `way_on` ends the message then."""
     if whole := [p for p in problems if p.row is None]:
         raise Refused(str(whole[0].why))
     for table in dict.fromkeys(p.table for p in problems):
-        refuse_all(f"table {table} has rows that are not understood", [f"row {p.row}: {p.why}" for p in problems if p.table == table])
+        refuse_all(f"table {table} has rows that are not understood", [f"row {p.row}: {p.why}" for p in problems if p.table == table], way_on)
 
 
-def refuse_all(what: str, problems: Sequence[str]) -> None:
-    """Raises `Refused` naming the first problems and the number of them, if there are any; `what` is what they are problems of."""
+def refuse_all(what: str, problems: Sequence[str], way_on: str = "") -> None:
+    """Raises `Refused` naming the first problems and the number of them, if there are any; `what` is what they are problems of.
+
+    `way_on` ends the message: what a person can do.
+    """
     if problems:
         rest = f"; and {len(problems) - LISTED} more" if len(problems) > LISTED else ""
-        raise Refused(f"{what}: " + "; ".join(problems[:LISTED]) + rest)
+        raise Refused(f"{what}: " + "; ".join(problems[:LISTED]) + rest + way_on)

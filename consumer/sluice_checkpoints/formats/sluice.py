@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.formats.attributes import UnknownAttribute
 from sluice_checkpoints.formats.reader import FormatReader, OtherStream, Problem, Reading, SourceShard, StoredPosition, UnrelatedRow, read_rows
 from sluice_checkpoints.formats.snapshot import RawItem, Snapshot, TableKey
 from sluice_checkpoints.protocol.encoding import item_from_wire
 from sluice_checkpoints.protocol.lease import MARGIN
 from sluice_checkpoints.protocol.row_checks import check, understood
-from sluice_checkpoints.protocol.row_kinds import kind_of
+from sluice_checkpoints.protocol.row_kinds import KINDS, kind_of
 from sluice_checkpoints.protocol.rows import ACTIVE, CONSUMER, SHARD_PREFIX, ConsumerRow, Item, ShardRow
 from sluice_checkpoints.stream.model import StreamIdentity
 
@@ -27,6 +28,7 @@ class Sluice(FormatReader):
     name = "sluice"
     keys = "id HASH S"
     key = KEY
+    attributes = frozenset({"id"}.union(*(kind.types for kind in KINDS)))
 
     def quiet(self, snapshot: Snapshot) -> float:
         """What the holder promised, by the rule of a take-over; 0 if it released the lease."""
@@ -74,7 +76,8 @@ def _shard(item: RawItem, committed: int) -> SourceShard:
     if kind is None:
         raise Refused(f"unknown row {item['id']['S']!r}")
     if unknown := kind.unknown(item):
-        raise Refused(f"unknown attribute {', '.join(unknown)}: a later version wrote this row; migrate with that version's image")
+        text = f"unknown attribute {', '.join(unknown)}: did a later version write this row? Then migrate with that version's image"
+        raise UnknownAttribute(unknown, text)
     if kind.key != SHARD_PREFIX:
         raise UnrelatedRow(kind.name)
     row = ShardRow.from_item(_plain(item))

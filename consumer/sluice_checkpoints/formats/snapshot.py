@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -72,6 +73,15 @@ class Snapshot:
     def by_label(self) -> dict[tuple[str, str], RawItem]:
         """Every row by table and key."""
         return {(table, self.label(item, table)): item for table, items in self.tables.items() for item in items}
+
+    def without(self, attributes: AbstractSet[str], rows: AbstractSet[str] = frozenset()) -> Snapshot:
+        """The same without these attributes, and without the rows of these keys."""
+
+        def left(item: RawItem) -> RawItem:
+            return {name: tagged for name, tagged in item.items() if name not in attributes}
+
+        kept = {t: tuple(left(item) for item in items if self.label(item, t) not in rows) for t, items in self.tables.items()}
+        return Snapshot(self.table, self.keys, kept)
 
     @cached_property
     def digest(self) -> str:

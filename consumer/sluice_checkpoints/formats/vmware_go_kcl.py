@@ -28,6 +28,7 @@ class VmwareGoKcl(FormatReader):
     name = "vmware-go-kcl"
     keys = "ShardID HASH S"
     key = KEY
+    attributes = frozenset(TYPES)
 
     def quiet(self, snapshot: Snapshot) -> float:
         """Six times LeaseRefreshPeriod."""

@@ -6,15 +6,19 @@ only once its row exists in the target, and that row is written last.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from sluice_checkpoints.errors import ProtocolViolation, Refused, SourceActive
 from sluice_checkpoints.formats import detect, lease_expiry
-from sluice_checkpoints.formats.reader import Format
+from sluice_checkpoints.formats.attributes import SHARD_ID
+from sluice_checkpoints.formats.reader import Format, Problem, refuse
 from sluice_checkpoints.formats.snapshot import Snapshot
 from sluice_checkpoints.formats.table_names import check_table, check_target
+from sluice_checkpoints.migrate import ways_on
 from sluice_checkpoints.migrate.claim import HeldClaim, holding
+from sluice_checkpoints.migrate.overrides import Source, check_chosen, understand
 from sluice_checkpoints.migrate.placement import Choices
 from sluice_checkpoints.migrate.plan import MigrationPlan, PlanInput, digest_of, plan
 from sluice_checkpoints.migrate.ports import MigrationPorts, MigrationRequest
@@ -167,23 +171,27 @@ class Migrator:
     ) -> MigrationPlan:
         """The plan, if everything in the source is of this stream."""
         _check_time(choices.timestamp_millis, shards.date_millis)
-        reading = seen.format.parse(seen.snapshot, stream)
-        compared = Compared(reading, seen.snapshot, stream, shards)
-        refuse_other_stream(stream, compared.contradictions())
-        made = plan(PlanInput(reading, shards, self._request.source, earlier), choices)
-        self._ask(compared)
+        found = understand(Source(seen.format, seen.snapshot, stream, shards), choices)
+        refuse(found.reading.problems, ways_on.for_rows(found.reading.problems))
+        compared = Compared(found.reading, found.snapshot, stream, shards)
+        refuse_other_stream(stream, problems := compared.contradictions(), way_on=_if_others_agree(compared, problems))
+        made = plan(PlanInput(found.reading, shards, self._request.source, earlier), choices)
+        self._ask(compared, choices)
         return made
 
-    def _ask(self, compared: Compared) -> None:
+    def _ask(self, compared: Compared, choices: Choices) -> None:
         """Lets Kinesis judge the checkpoints that it was not asked about before; the first refusal of a few hundred ends it."""
         places = sorted(set(compared.places()) - self._accepted)
         for asked in chunks(places, ASKED_AT_ONCE):
             self._world.progress.step(f"asking Kinesis about {len(asked)} of {len(places)} checkpoints")
-            refuse_other_stream(compared.stream, compared.disowned(self._world.catalog.disowned(asked)))
+            answers = self._world.catalog.disowned(asked)
+            check_chosen(choices, answers)
+            refuse_other_stream(compared.stream, problems := compared.disowned(answers), way_on=_if_others_agree(compared, problems))
             self._accepted.update(asked)
 
     def _choices(self, now_millis: int) -> Choices:
-        return Choices(now_millis, self._request.unstarted, self._request.timestamp_millis)
+        asked = self._request
+        return Choices(now_millis, asked.unstarted, asked.timestamp_millis, frozenset(asked.ignored), asked.places)
 
     def _wanted(self, stream: StreamIdentity, found: MigrationSurvey | None = None) -> MigrationClaim:
         row = MigrationRow(
@@ -269,6 +277,11 @@ class Migrator:
 
     def _result(self, state: str, message: str, made: MigrationPlan, warnings: tuple[str, ...] = ()) -> MigrationResult:
         return MigrationResult(state, message, len(made.shards), made.digest, made, (*warnings, *made.warnings))
+
+
+def _if_others_agree(compared: Compared, problems: Sequence[Problem]) -> str:
+    wrong = list(dict.fromkeys(i for problem in problems for i in SHARD_ID.findall(problem.row or "")[-1:]))
+    return ways_on.if_others_agree(compared.agreeing(frozenset(wrong)), wrong)
 
 
 def _check_time(timestamp_millis: int | None, date_millis: int) -> None:

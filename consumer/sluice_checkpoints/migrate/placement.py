@@ -6,8 +6,8 @@ plan is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from sluice_checkpoints.formats.reader import SourceShard
 from sluice_checkpoints.migrate.lineage import MissingRows
@@ -27,11 +27,15 @@ class Choices:
         unstarted: where shards start that were never acknowledged: `trim-horizon`, `now`, or None (not said: at the beginning, and shards that
             nothing accounts for are refused).
         timestamp_millis: where rows start that say AT_TIMESTAMP; epoch milliseconds.
+        ignored: names of attributes that count as if they were not there.
+        places: where these shards start, whatever the source says; by shard id.
     """
 
     now_millis: int
     unstarted: str | None = None
     timestamp_millis: int | None = None
+    ignored: frozenset[str] = frozenset()
+    places: Mapping[str, Position] = field(default_factory=dict)
 
     @property
     def start(self) -> Position:
@@ -85,6 +89,11 @@ def _expired(case: PlacementCase) -> Placement | None:
         return Placement(END, "finished, and no longer in the stream")
     why = "no longer in the stream" if case.row is not None else "planned by an earlier try, and no longer in the stream since"
     return Placement(END, why, "not finished, and its retention has passed: records after its checkpoint are lost", lost=True)
+
+
+def _as_the_user_placed(case: PlacementCase) -> Placement | None:
+    place = case.choices.places.get(case.id)
+    return Placement(place, "--place says so", again=place == TRIM_HORIZON) if place else None
 
 
 def _stored_place(case: PlacementCase) -> Placement | None:
@@ -168,6 +177,7 @@ def _needs_no_row(case: PlacementCase) -> Placement | None:
 # The first rule with an answer decides; a shard for which none has one is refused.
 RULES: tuple[Rule, ...] = (
     _expired,  # a row, or an earlier try's, for a shard the stream no longer knows
+    _as_the_user_placed,  # --place
     _stored_place,  # digits, SHARD_END, TRIM_HORIZON
     _waits_for_a_time,  # AT_TIMESTAMP
     _never_acknowledged,  # LATEST, NULL
@@ -181,11 +191,22 @@ RULES: tuple[Rule, ...] = (
 def problem_with(row: SourceShard | None, shard: Shard | None) -> str | None:
     """Why a row cannot be of this stream, or None; either may be missing."""
     position = row.stored.position if row else None
-    if position is None or shard is None:
+    problem = contradiction(position, shard) if position else None
+    return problem and f"{problem}: {OTHER_STREAM}"
+
+
+def contradiction(position: Position, shard: Shard | None) -> str | None:
+    """Why a position cannot be one in this shard, or None; None for a shard that the stream no longer lists, too."""
+    if shard is None:
         return None
-    if position.at == "END" and not shard.closed:
-        return f"is stored as finished, but the stream's shard is open: {OTHER_STREAM}"
+    if position == END and not shard.closed:
+        return "is stored as finished, but the stream's shard is open"
     return None if position.sequence is None else _outside(int(position.sequence), shard)
+
+
+def place_text(position: Position) -> str:
+    """A place as `--place` takes it."""
+    return FROM_START if position == TRIM_HORIZON else position.sequence or position.at
 
 
 def _outside(sequence: int, shard: Shard) -> str | None:
@@ -194,5 +215,5 @@ def _outside(sequence: int, shard: Shard) -> str | None:
     high = int(shard.ending_sequence) if shard.ending_sequence else None
     if sequence < low or (high is not None and low <= high < sequence):
         ends = "…" if high is None else str(high)
-        return f"checkpoint {sequence} is outside the shard's range [{low}, {ends}]: {OTHER_STREAM}"
+        return f"checkpoint {sequence} is outside the shard's range [{low}, {ends}]"
     return None

@@ -15,6 +15,7 @@ from functools import cached_property
 from sluice_checkpoints.formats.reader import Reading, SourceShard, refuse_all
 from sluice_checkpoints.migrate.lineage import Lineage
 from sluice_checkpoints.migrate.placement import RULES, Choices, Placement, PlacementCase, problem_with
+from sluice_checkpoints.migrate.ways_on import if_others_agree
 from sluice_checkpoints.position import END
 from sluice_checkpoints.protocol.rows import Child, Item, ShardRow
 from sluice_checkpoints.stream.model import Shard, ShardList
@@ -96,8 +97,9 @@ def plan(observed: PlanInput, choices: Choices) -> MigrationPlan:
     rows = {row.id: row for row in observed.reading.shards}
     shards = {shard.id: shard for shard in observed.stream.shards}
     lineage = Lineage(rows, shards)
-    verdicts, problems = _judge(_cases(observed, choices, rows, shards, lineage))
-    refuse_all(f"table {observed.source} does not say where every shard of the stream starts", problems)
+    cases = list(_cases(observed, choices, rows, shards, lineage))
+    verdicts, problems = _judge(cases)
+    refuse_all(f"table {observed.source} does not say where every shard of the stream starts", problems, _way_on(cases))
     planned = tuple(_planned(i, rows.get(i), verdict, lineage) for i, verdict in verdicts.items())
     return MigrationPlan(planned, (*observed.reading.notes, *_warnings(planned, rows)))
 
@@ -125,6 +127,14 @@ def _judge(cases: Iterable[PlacementCase]) -> tuple[dict[str, Placement], list[s
         else:
             verdicts[case.id] = verdict
     return verdicts, problems
+
+
+def _way_on(cases: Iterable[PlacementCase]) -> str:
+    """For numbers that cannot be of the stream: do the others fit?"""
+    places = [case for case in cases if case.row and case.shard and case.row.stored.progress]
+    wrong = [case.id for case in places if problem_with(case.row, case.shard)]
+    numbers = [case.id for case in places if case.row and case.row.stored.position != END]
+    return if_others_agree(len({*numbers} - {*wrong}), wrong) if wrong else ""
 
 
 def _planned(shard_id: str, row: SourceShard | None, verdict: Placement, lineage: Lineage) -> Planned:

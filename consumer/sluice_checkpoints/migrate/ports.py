@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from sluice_checkpoints.formats.detect import AUTO
 from sluice_checkpoints.formats.snapshot import SourceTables
+from sluice_checkpoints.migrate.placement import place_text
+from sluice_checkpoints.position import Position
+from sluice_checkpoints.protocol.rows import Item
 from sluice_checkpoints.protocol.table import Table
 from sluice_checkpoints.stream.model import PositionCatalog
 
@@ -21,7 +24,7 @@ class MigrationRequest:
     Attributes:
         source, target: table names in one account and region.
         format: a reader's name, or `auto`.
-        unstarted, timestamp_millis: see `placement.Choices`.
+        unstarted, timestamp_millis, ignored, places: see `placement.Choices`.
         quiet_seconds: how long the source must be seen unchanged; None: what the format needs.
         lease_millis: how long the claim is promised to be silent after its last heartbeat.
     """
@@ -33,11 +36,15 @@ class MigrationRequest:
     timestamp_millis: int | None = None
     quiet_seconds: float | None = None
     lease_millis: int = 30_000
+    ignored: tuple[str, ...] = ()
+    places: Mapping[str, Position] = field(default_factory=dict)
 
     @property
-    def choices(self) -> dict[str, str | int]:
+    def choices(self) -> Item:
         """The options that decide where shards start, by their names on the command line; those that were not given are missing."""
-        given = {"unstarted": self.unstarted, "timestamp": self.timestamp_millis}
+        places = [f"{shard}={place_text(self.places[shard])}" for shard in sorted(self.places)]
+        given: Item = {"unstarted": self.unstarted, "timestamp": self.timestamp_millis}
+        given |= {"ignore-attribute": sorted(set(self.ignored)) or None, "place": places or None}
         return {name: value for name, value in given.items() if value is not None}
 
 

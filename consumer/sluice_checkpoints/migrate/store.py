@@ -32,10 +32,10 @@ class MigrationClaim:
     row: MigrationRow
     stream_arn: str
     stream_created: int
-    choices: Mapping[str, str | int] | None = None
+    choices: Mapping[str, Any] | None = None
 
     @staticmethod
-    def wanted(row: MigrationRow, stream: StreamIdentity, choices: Mapping[str, str | int]) -> MigrationClaim:
+    def wanted(row: MigrationRow, stream: StreamIdentity, choices: Mapping[str, Any]) -> MigrationClaim:
         """A claim on behalf of this stream."""
         return MigrationClaim(row, stream.arn, stream.created_millis, choices)
 

@@ -7,6 +7,7 @@ hash keys that KCL stores, the number of shards that were ever made, and Kinesis
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from sluice_checkpoints.formats.reader import OtherStream, Problem, Reading, refuse_all
@@ -40,6 +41,10 @@ class Compared:
         """The places that Kinesis did not accept, as problems of their rows."""
         return [self._problem(shard_id, f"{self._named(shard_id, number)}: {why}") for (shard_id, number), why in answers.items()]
 
+    def agreeing(self, wrong: AbstractSet[str]) -> int:
+        """How many rows have a sequence number that may be one of their shard in this stream, but for those of the shards in `wrong`."""
+        return len({shard_id for shard_id, _ in self.places()} - wrong)
+
     def _other_hash_keys(self) -> Iterator[Problem]:
         for shard in self.shards.shards:
             for _, _, item in self._rows(shard.id):
@@ -65,12 +70,16 @@ class Compared:
 
     def _rows(self, shard_id: str) -> Iterator[tuple[str, str, RawItem]]:
         """Table, key and attributes of a shard's rows, by every form of key that a format gives them."""
-        account, second = self.stream.arn.split(":")[4], self.stream.created_millis // 1000
-        labels = (shard_id, f"{account}:{self.stream.name}:{second}:{shard_id}", f"{self.stream.name}/{shard_id}", f"shard/{shard_id}")
         for table in self.snapshot.tables:
-            for label in labels:
+            for label in row_labels(shard_id, self.stream):
                 if item := self.snapshot.by_label.get((table, label)):
                     yield table, label, item
+
+
+def row_labels(shard_id: str, stream: StreamIdentity) -> tuple[str, ...]:
+    """The keys that a row of this shard may have, in any format."""
+    account, second = stream.arn.split(":")[4], stream.created_millis // 1000
+    return shard_id, f"{account}:{stream.name}:{second}:{shard_id}", f"{stream.name}/{shard_id}", f"shard/{shard_id}"
 
 
 def _hash_keys(item: RawItem, shard: Shard) -> str | None:
@@ -80,6 +89,6 @@ def _hash_keys(item: RawItem, shard: Shard) -> str | None:
     return f"says {' and '.join(wrong)}" if wrong else None
 
 
-def refuse_other_stream(stream: StreamIdentity, problems: Sequence[Problem], what: str = "the source") -> None:
-    """Raises `Refused` naming the rows, if there are problems; `what` is the table that they are in."""
-    refuse_all(f"{what} is not of stream {stream.name}", [f"table {p.table}, row {p.row}: {p.why}" for p in problems])
+def refuse_other_stream(stream: StreamIdentity, problems: Sequence[Problem], what: str = "the source", way_on: str = "") -> None:
+    """Raises `Refused` naming the rows, if there are problems; `what` is the table that they are in, and `way_on` ends the message."""
+    refuse_all(f"{what} is not of stream {stream.name}", [f"table {p.table}, row {p.row}: {p.why}" for p in problems], way_on)

@@ -22,7 +22,12 @@ def without_effect(request: MigrationRequest, claim: MigrationClaim) -> Iterator
     for name in sorted(request.choices.keys() | before.keys()):
         now, then = request.choices.get(name, "not given"), before.get(name, "not given")
         if now != then:
-            yield f"--{name} ({now}) has no effect: it was {then} when this migration was completed; choose a new target to migrate anew"
+            was = f"it was {_said(then)} when this migration was completed"
+            yield f"--{name} ({_said(now)}) has no effect: {was}; choose a new target to migrate anew"
+
+
+def _said(choice: object) -> str:
+    return ", ".join(map(str, choice)) if isinstance(choice, list) else str(choice)
 
 
 def summarize(made: MigrationPlan) -> str:

@@ -84,4 +84,5 @@ def migration_arguments(resource: Resource, wanted: DesiredSpec) -> list[str]:
         "--dynamodb-endpoint": spec.stream.dynamodb_endpoint,
     }
     given = [[option, str(value)] for option, value in options.items() if value is not None]
+    given += [["--ignore-attribute", name] for name in source.ignore_attributes] + [["--place", place] for place in source.places]
     return ["python", "-m", "sluice_checkpoints", "migrate", *(word for pair in given for word in pair), "--json"]

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from sluice_operator.spec import spark_conf as sparkconf
-from sluice_operator.spec.part import Account, Seconds, SpecPart, Table, Time, Url
+from sluice_operator.spec.part import Account, AttributeName, Seconds, ShardPlace, SpecPart, Table, Time, Url
 from sluice_operator.spec.pipeline import PipelineSpec
 from sluice_operator.spec.pod_template import with_shared
 from sluice_operator.spec.pods import DriverSpec, ExecutorSpec
@@ -74,6 +74,10 @@ class MigrateFromSpec(SpecPart):
     """How long the source must be unchanged to count as stopped; default by format."""
     timestamp: Time | None = None
     """For rows that say AT_TIMESTAMP without a time."""
+    ignore_attributes: Annotated[list[AttributeName], Field(max_length=32)] = Field(default_factory=list)
+    """Attributes of the table to leave out of account; only such as the format does not know."""
+    places: Annotated[list[ShardPlace], Field(max_length=256)] = Field(default_factory=list)
+    """Where single shards start, whatever the table says: `SHARD=trim-horizon`, `SHARD=END`, or `SHARD=` and the number of the last record read."""
 
 
 class BatchSpec(SpecPart):

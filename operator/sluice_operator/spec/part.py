@@ -29,6 +29,8 @@ Seconds = Annotated[int, Field(ge=1, le=86_400)]
 Time = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"}), AfterValidator(_zoned)]
 Account = Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")]
 Table = Annotated[str, Field(min_length=3, max_length=255, pattern=r"^[a-zA-Z0-9_.-]+$")]
+AttributeName = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^\S.*$")]
+ShardPlace = Annotated[str, Field(max_length=151, pattern=r"^shardId-[0-9]{12}=(trim-horizon|END|0|[1-9][0-9]{0,128})$")]
 Url = Annotated[str, Field(max_length=512, pattern=r"^https?://[^\s/]+\S*$")]
 Quantity = Annotated[
     str | int,

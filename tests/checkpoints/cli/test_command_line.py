@@ -134,10 +134,27 @@ def test_every_failure_has_its_exit_code_and_names_its_cause(  # noqa: PLR0917 -
     assert json.loads(log.read_text()) == document
 
 
+def test_a_refused_row_is_passed_with_the_options_that_the_refusal_names(call: Callable[..., Result], bench: Any) -> None:
+    """Word for word, as a person copies them."""
+    bench.rows[0]["ttl"] = {"N": "1"}
+    assert "--ignore-attribute 'ttl'" in json.loads(call(*MIGRATE, "--json").stdout)["message"]
+    bench.rows[1]["checkpoint"] = {"S": "SOMEWHERE"}
+    ignoring = ["--ignore-attribute", "ttl"]
+    assert f"--place {bench.one}=trim-horizon" in json.loads(call(*MIGRATE, *ignoring, "--json").stdout)["message"]
+    result = call(*MIGRATE, *ignoring, "--place", f"{bench.one}=trim-horizon", "--json")
+    assert result.exit_code == 0
+    assert [warning in " ".join(json.loads(result.stdout)["firstWarnings"]) for warning in ("ttl", "--place")] == [True, True]
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
         ["--unstarted", "yesterday"],
+        ["--ignore-attribute", " "],
+        ["--place", "shardId-000000000001"],
+        ["--place", "shardId-1=END"],
+        ["--place", "shardId-000000000001=LATEST"],
+        ["--place", "shardId-000000000001=END", "--place", "shardId-000000000001=trim-horizon"],
         ["--format", "papyrus"],
         ["--quiet-seconds", "-1"],
         ["--lease-seconds", "0"],

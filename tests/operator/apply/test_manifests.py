@@ -11,12 +11,12 @@ from simulated_cluster import MIGRATING, SPEC
 
 from sluice_consumer.process import source
 from sluice_operator.apply import manifests
-from sluice_operator.apply.migration_job import migration_job
+from sluice_operator.apply.migration_job import migration_arguments, migration_job
 from sluice_operator.apply.pod_parts import POD_SECURITY
 from sluice_operator.observe import parse as observe
 from sluice_operator.settings import Settings, read
 from sluice_operator.spec.changes import DesiredSpec
-from sluice_operator.spec.fields import parse
+from sluice_operator.spec.fields import InvalidSpec, parse
 from sluice_operator.spec.pod_template import SCRATCH
 from sluice_operator.state.status import DriverStatus, MigrationStatus
 
@@ -209,6 +209,27 @@ def test_the_migration_job_runs_once_with_the_migrators_arguments() -> None:
     assert job["spec"]["backoffLimit"] == 0
     assert job["metadata"]["labels"]["sluice.dev/migration"] == "a1b2c3"
     assert job["spec"]["template"]["spec"]["restartPolicy"] == "Never"
+
+
+def test_a_migration_that_was_refused_goes_on_by_the_fields_that_its_message_names() -> None:
+    """One option for each entry, a name with a blank in it too."""
+    source = {"table": "old", "ignoreAttributes": ["ttl", "a b"], "places": ["shardId-000000000003=END", "shardId-000000000004=4960"]}
+    raw = {**MIGRATING, "migrateFrom": source}
+    words = migration_arguments(RESOURCE, DesiredSpec(parse(raw), raw))
+    at = words.index("--ignore-attribute")
+    assert words[at:-1] == [
+        *("--ignore-attribute", "ttl", "--ignore-attribute", "a b"),
+        *("--place", "shardId-000000000003=END", "--place", "shardId-000000000004=4960"),
+    ]
+    plain = {**MIGRATING, "migrateFrom": {"table": "old"}}
+    assert DesiredSpec(parse(raw), raw).job_hash != DesiredSpec(parse(plain), plain).job_hash, "an edit lets a refused migration try again"
+
+
+@pytest.mark.parametrize("place", ["shardId-3=END", "shardId-000000000003=LATEST", "shardId-000000000003=01", "END"])
+def test_a_place_that_the_migrator_would_not_take_is_refused_in_the_spec(place: str) -> None:
+    """The API server refuses it, too."""
+    with pytest.raises(InvalidSpec, match=r"migrateFrom\.places"):
+        parse({**MIGRATING, "migrateFrom": {"table": "old", "places": [place]}})
 
 
 def test_the_longest_name_still_fits() -> None:
