@@ -21,6 +21,7 @@ from sluice_checkpoints.export.ports import ExportPorts, ExportRequest
 from sluice_checkpoints.protocol.rows import Item
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
+from sluice_checkpoints.stream.passed_records import BotoPassedRecords
 
 
 @dataclass(frozen=True)
@@ -53,12 +54,14 @@ def run(options: ExportOptions, output: Output) -> None:
 
 def _world(options: ExportOptions, output: Output) -> ExportPorts:
     api = client(Endpoint(options.region, options.dynamodb_endpoint))
+    catalog = BotoStreamCatalog(options.stream, options.region, options.kinesis_endpoint)
     return ExportPorts(
         store=CheckpointStore(own_table(options.table, api)),
-        catalog=BotoStreamCatalog(options.stream, options.region, options.kinesis_endpoint),
+        catalog=catalog,
         foreign=DynamoTargetTables(api),
         holder=f"export on {socket.gethostname()}",
         progress=LoggedProgress(output.log),
+        records=BotoPassedRecords(catalog),
     )
 
 

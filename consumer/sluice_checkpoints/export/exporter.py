@@ -6,16 +6,15 @@ and the other system's table must be at rest. The last write ends Sluice's table
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from sluice_checkpoints.errors import Refused, SourceActive
 from sluice_checkpoints.export.lease import HeldLease, holding
 from sluice_checkpoints.export.plan import ExportPlan, SluiceSide, TargetSide, plan
 from sluice_checkpoints.export.ports import ExportPorts, ExportRequest
-from sluice_checkpoints.formats import detect
+from sluice_checkpoints.formats import detect, kcl
 from sluice_checkpoints.formats.changes import in_transactions, write_rows
-from sluice_checkpoints.formats.kcl import MULTI_STREAM
 from sluice_checkpoints.formats.reader import refuse
 from sluice_checkpoints.formats.snapshot import Snapshot
 from sluice_checkpoints.formats.table_names import check_table
@@ -150,15 +149,21 @@ class Exporter:
     def _plan(self, stream: StreamIdentity, seen: TargetSnapshot) -> tuple[ExportPlan, int]:
         row = self._world.store.consumer()
         self._identify(row, stream)
-        ours = SluiceSide(self._world.store.shards(), row.committed if row else 0)
+        rows = SluiceSide(self._world.store.shards(), row.committed if row else 0)
         shards = self._world.catalog.list_shards()
+        ours = self._passed(rows, shards)
         theirs = self._read(seen, stream, shards)
         return plan(ours, theirs, stream, shards), shards.date_millis
+
+    def _passed(self, ours: SluiceSide, shards: ShardList) -> SluiceSide:
+        """With what Kinesis says of records that the other format cannot say a place inside of."""
+        inside = [] if self._writer.supports_subsequence else ours.inside(shards)
+        return replace(ours, passed=self._world.records.passed(inside)) if inside and self._world.records else ours
 
     def _read(self, seen: TargetSnapshot, stream: StreamIdentity, shards: ShardList) -> TargetSide:
         """The rows of this stream, possibly none; every other row has to be understood too. A table of another stream belongs to another consumer."""
         snapshot = seen.snapshot
-        if several := [label for _, label in snapshot.by_label if self._writer.supports_subsequence and MULTI_STREAM.fullmatch(label)]:
+        if self._writer.keys == kcl.KEY and (several := kcl.multi_stream_keys(snapshot)):
             raise Refused(f"table {snapshot.table} has leases of several streams ({several[0]}): such a table is not written; name one of its own")
         reading = self._writer.reader.read(snapshot, stream)
         refuse([problem for problem in reading.problems if problem.row is not None])

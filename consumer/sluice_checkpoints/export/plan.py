@@ -17,17 +17,29 @@ from sluice_checkpoints.formats.writer import FormatWriter, RowContent
 from sluice_checkpoints.migrate.placement import problem_with
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import Item, ShardRow
-from sluice_checkpoints.stream.model import Shard, ShardList, StreamIdentity
+from sluice_checkpoints.stream.model import Shard, ShardList, ShardPlace, StreamIdentity
 
 WRITTEN, UNCHANGED, KEPT = "written", "unchanged", "kept"
 
 
 @dataclass(frozen=True)
 class SluiceSide:
-    """Sluice's side: rows by shard id, and the last batch that was committed."""
+    """Sluice's side.
+
+    Attributes:
+        rows: by shard id.
+        committed: the last batch that was committed.
+        passed: places whose records are no longer in the stream.
+    """
 
     rows: Mapping[str, ShardRow]
     committed: int
+    passed: frozenset[ShardPlace] = frozenset()
+
+    def inside(self, shards: ShardList) -> list[ShardPlace]:
+        """The records that a shard stands inside of."""
+        stands = ((shard.id, self.rows[shard.id].committed_position(self.committed)) for shard in shards.shards if shard.id in self.rows)
+        return [(i, position.sequence) for i, position in stands if position.sequence and position.sub is not None]
 
 
 @dataclass(frozen=True)
@@ -160,12 +172,15 @@ def _saying(ours: SluiceSide, shard: Shard, writer: FormatWriter) -> Expressible
         saying = saying.but(stands, f"where open batch {row.batch} starts", warning, again=True)
     if stands == END:
         return _ended(replace(saying, why="finished"), row, shard, writer)
+    if not writer.supports_subsequence and (shard.id, stands.sequence) in ours.passed and stands.sequence:
+        why = "behind its record: that is no longer in the stream"
+        saying = saying.but(Position.after(stands.sequence), why, f"stands inside a record ({stands}) that is no longer in the stream", again=False)
     return _in_words(saying, writer)
 
 
 def _in_words(saying: Expressible, writer: FormatWriter) -> Expressible:
     """Everything but the end of a shard."""
-    if saying.committed.sub is not None and not writer.supports_subsequence:
+    if saying.position and saying.position.sub is not None and not writer.supports_subsequence:
         why = f"its position is inside an aggregate ({saying.committed}), which {writer.name} cannot say; let the consumer finish that record first"
         return replace(saying, problem=why)
     if saying.committed.at == "TIMESTAMP":

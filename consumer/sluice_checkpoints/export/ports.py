@@ -10,6 +10,7 @@ from sluice_checkpoints.formats.changes import TargetTables
 from sluice_checkpoints.migrate.ports import MigrationProgress
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.stream.model import PositionCatalog
+from sluice_checkpoints.stream.passed_records import PassedRecords
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class ExportPorts:
     Attributes:
         clock, sleep: monotonic seconds, and a pause.
         holder: who holds the lease meanwhile, for people.
+        records: tells which records are gone; None: they count as there.
     """
 
     store: CheckpointStore
@@ -45,3 +47,4 @@ class ExportPorts:
     sleep: Callable[[float], None] = time.sleep
     holder: str = "export"
     progress: MigrationProgress = field(default_factory=MigrationProgress)
+    records: PassedRecords | None = None

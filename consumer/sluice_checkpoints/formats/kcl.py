@@ -107,6 +107,11 @@ def read_leases(snapshot: Snapshot, stream: StreamIdentity) -> SortedRows:
     return rows
 
 
+def multi_stream_keys(snapshot: Snapshot) -> list[str]:
+    """Keys of leases that name their stream, in the main table; a worker's name in a row of its own may look like one."""
+    return sorted(text(item, "leaseKey") for item in snapshot.rows if _several(item))
+
+
 def _several(item: RawItem) -> re.Match[str] | None:
     """The parts of a lease key that names its stream; the key of another entity may look like one."""
     return None if text_or_none(item, "entityType") in OTHER_ENTITIES else MULTI_STREAM.fullmatch(text(item, "leaseKey"))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -9,12 +10,13 @@ from exporting.bench import FOUR, OLD, ONE, PLACES, TABLE, THREE, TWO, ZERO, Ben
 from exporting.lease import RUNS, split, untouched
 
 from sluice_checkpoints.errors import Refused, SourceActive
-from sluice_checkpoints.export.exporter import EXPORTED
+from sluice_checkpoints.export.exporter import EXPORTED, Exporter
 from sluice_checkpoints.formats.snapshot import TableKey
+from sluice_checkpoints.formats.writers import WRITERS
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.lease import Watcher, take_over
 from sluice_checkpoints.protocol.rows import ShardRow
-from sluice_checkpoints.stream.model import StreamNotFound
+from sluice_checkpoints.stream.model import ShardPlace, StreamNotFound
 
 
 def stands(bench: Bench) -> dict[str, Position | None]:
@@ -142,6 +144,54 @@ def test_a_table_of_several_streams_is_refused(bench: Bench) -> None:
     bench.row(ONE)["leaseKey"] = {"S": f"000000000000:orders:1700000000:{ONE}"}
     with pytest.raises(Refused, match="several streams"):
         bench.exporter().run()
+
+
+@pytest.mark.parametrize(
+    ("row", "table"),
+    [
+        ({"leaseKey": {"S": "10:host:77:abc"}, "entityType": {"S": "WORKER_METRIC_STATS"}}, OLD),
+        ({"wid": {"S": "1:web:8080:77f0"}}, f"{OLD}-WorkerMetricStats"),
+    ],
+    ids=["KCL 3.5", "KCL 3.4"],
+)
+def test_a_workers_name_does_not_make_a_table_one_of_several_streams(bench: Bench, row: dict[str, Any], table: str) -> None:
+    """It looks like a lease key, and is in a row that is no lease."""
+    if table == OLD:
+        bench.rows.append(row)
+    else:
+        bench.old.tables[table] = ((TableKey("wid", "HASH", "S"),), [row])
+    assert bench.exporter().run().state == "EXPORTED"
+
+
+class Passed:
+    """Says that records are gone, or are not; remembers which it was asked of."""
+
+    def __init__(self, *, gone: bool) -> None:
+        self.gone, self.asked = gone, list[ShardPlace]()
+
+    def passed(self, places: Iterable[ShardPlace]) -> frozenset[ShardPlace]:
+        """See `PassedRecords.passed`."""
+        self.asked += places
+        return frozenset(self.asked) if self.gone else frozenset()
+
+
+@pytest.mark.parametrize("name", [name for name, writer in WRITERS.items() if not writer.supports_subsequence])
+def test_a_place_inside_a_record_that_is_gone_is_the_place_behind_it(name: str) -> None:
+    """Nothing is left that the consumer could finish: a quiet shard, migrated from NiFi, whose checkpoint has expired."""
+    for gone in (False, True):
+        bench, passed = Bench(name), Passed(gone=gone)
+        place = Position.after(bench.two, 0)
+        bench.put(ShardRow(TWO, place, place, generation=3, batch=7))
+        bench.rows.remove(bench.row(TWO))
+        exporter = Exporter(bench.request, replace(bench.world(), records=passed))
+        if gone:
+            warnings = exporter.run().warnings
+            assert [warning for warning in warnings if "no longer in the stream" in warning]
+            assert bench.says()[TWO] == Position.after(bench.two)
+        else:
+            with pytest.raises(Refused, match="inside an aggregate"):
+                exporter.run()
+        assert set(passed.asked) == {(TWO, bench.two)}
 
 
 def test_a_table_without_rows_of_this_stream_is_filled(each: Bench) -> None:
