@@ -80,7 +80,7 @@ def summary(result: ExportResult) -> Item:
 
 def _report(result: ExportResult, output: Output) -> None:
     document = summary(result)
-    output.terminate(document)
+    output.done(document)
     for warning in result.warnings:
         output.log.print(f"[yellow]warning[/] {escape(warning)}", soft_wrap=True)
     if output.as_json:

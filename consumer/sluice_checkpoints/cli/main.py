@@ -7,7 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 import click
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConfigNotFound,
+    ConfigParseError,
+    InvalidConfigError,
+    PartialCredentialsError,
+    ProfileNotFound,
+)
 
 from sluice_checkpoints.cli import adopt as cli_adopt
 from sluice_checkpoints.cli import dead_letters as cli_letters
@@ -32,6 +40,8 @@ REFUSALS = {
     "MissingAuthenticationTokenException": CREDENTIALS,
     "ValidationException": "repeating it does not help; look at the names of tables and stream",
 }
+# What botocore says of its own settings.
+SETTINGS = (ConfigNotFound, ConfigParseError, InvalidConfigError, PartialCredentialsError, ProfileNotFound)
 # What a ValidationException may be about instead, by a word of its message.
 INVALID = {
     "KMS": "enable the table's KMS key, and let this role use it (kms:Decrypt)",
@@ -125,7 +135,7 @@ def migrate(**options: Any) -> None:
 def show(table: str, region: str, dynamodb_endpoint: str | None, *, as_json: bool) -> None:
     """The position of each shard of a consumer."""
     output = report.Output(as_json=as_json)
-    sys.exit(_guarded(output, lambda: cli_show.run(table, region, dynamodb_endpoint, output), terminal=False))
+    sys.exit(_guarded(output, lambda: cli_show.run(table, region, dynamodb_endpoint, output), terminal=False, to_be_read=True))
 
 
 @main.command()
@@ -188,7 +198,7 @@ def dead_letters() -> None:
 def list_letters(path: str, region: str | None, s3_endpoint: str | None, consumer: str | None, *, as_json: bool) -> None:
     """A line a letter."""
     output = report.Output(as_json=as_json)
-    sys.exit(_guarded(output, lambda: cli_letters.list_(folder(path, region, s3_endpoint), consumer, output), terminal=False))
+    sys.exit(_guarded(output, lambda: cli_letters.list_(folder(path, region, s3_endpoint), consumer, output), terminal=False, to_be_read=True))
 
 
 @dead_letters.command("show")
@@ -197,7 +207,7 @@ def list_letters(path: str, region: str | None, s3_endpoint: str | None, consume
 def show_letter(path: str, region: str | None, s3_endpoint: str | None, name: str, *, as_json: bool) -> None:
     """One letter, by the name that `list` has: the record and its exception."""
     output = report.Output(as_json=as_json)
-    sys.exit(_guarded(output, lambda: cli_letters.show(folder(path, region, s3_endpoint), name, output), terminal=False))
+    sys.exit(_guarded(output, lambda: cli_letters.show(folder(path, region, s3_endpoint), name, output), terminal=False, to_be_read=True))
 
 
 @dead_letters.command("redrive")
@@ -216,8 +226,19 @@ def redrive_letters(config: str, consumer: str | None, how: str | None, master: 
     sys.exit(_guarded(output, lambda: cli_letters.redrive(arguments, output), terminal=False))
 
 
-def _guarded(output: report.Output, command: Callable[[], None], *, terminal: bool = True) -> int:
-    """Runs a command; errors become a document and an exit code here and nowhere else."""
+def _guarded(output: report.Output, command: Callable[[], None], *, terminal: bool = True, to_be_read: bool = False) -> int:
+    """Runs a command; errors become a document and an exit code here and nowhere else.
+
+    A result that cannot be printed does not change the code, unless the command has none but that (`to_be_read`).
+    """
+    try:
+        code = _code_of(output, command, terminal=terminal)
+    finally:
+        delivered = output.delivered()
+    return code or int(to_be_read and not delivered)
+
+
+def _code_of(output: report.Output, command: Callable[[], None], *, terminal: bool) -> int:
     try:
         command()
     except (SluiceError, BotoCoreError, ClientError) as error:
@@ -226,6 +247,9 @@ def _guarded(output: report.Output, command: Callable[[], None], *, terminal: bo
         output.failed(named, code, terminal=terminal)
         return code
     except Exception as error:  # noqa: BLE001 - a fault of this program, and a document is promised all the same
+        if output.finished:
+            output.log.print(f"[yellow]warning[/] the result could not be printed: {error}", markup=True, soft_wrap=True)
+            return 0
         output.log.print_exception()
         output.failed(error, 1, terminal=terminal)
         return 1
@@ -233,7 +257,9 @@ def _guarded(output: report.Output, command: Callable[[], None], *, terminal: bo
 
 
 def _refused(error: Exception) -> Refused | None:
-    """The refusal that DynamoDB's answer amounts to; None: it is no such answer."""
+    """The refusal that AWS settings or DynamoDB's answer amount to; None: another try may succeed."""
+    if isinstance(error, SETTINGS):
+        return Refused(f"{error}; correct AWS_PROFILE, or the files that AWS_CONFIG_FILE and AWS_SHARED_CREDENTIALS_FILE name (~/.aws/config)")
     answer = error if isinstance(error, ClientError) else error.__cause__
     said = answer.response["Error"] if isinstance(answer, ClientError) else {}
     code, message = said.get("Code", ""), said.get("Message", "")

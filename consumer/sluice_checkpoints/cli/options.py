@@ -86,7 +86,7 @@ def parse_time(_context: click.Context, _parameter: click.Parameter, value: str 
     except ValueError as error:
         raise click.BadParameter(f"{value!r} is no time in ISO 8601: {error}") from error
     if moment.tzinfo is None:
-        raise click.BadParameter(f"{value!r} has no zone; write {value}Z for UTC")
+        raise click.BadParameter(f"{value!r} has no zone; write {moment.isoformat()}Z for UTC")
     millis = round(moment.timestamp() * 1000)
     if millis < 0:
         raise click.BadParameter(f"{value!r} lies before 1970, and no stream was there")

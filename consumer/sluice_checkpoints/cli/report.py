@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import UTC, datetime
+from typing import IO, cast
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
 
 from sluice_checkpoints import termination_log
+from sluice_checkpoints.cli.streams import LastingStream
 from sluice_checkpoints.migrate.migrator import MigrationResult
 from sluice_checkpoints.migrate.plan import MigrationPlan, as_document
 from sluice_checkpoints.migrate.ports import MigrationProgress
@@ -21,9 +24,10 @@ WIDTH = 150  # of a log; a terminal says its own
 HEAD, TAIL = 8, 10  # digits of a sequence number that people are shown
 
 
-def _console(*, stderr: bool = False) -> Console:
-    console = Console(stderr=stderr, highlight=False)
-    return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=WIDTH)
+def _console(stream: LastingStream) -> Console:
+    file = cast(IO[str], stream)
+    console = Console(file=file, highlight=False)
+    return console if console.is_terminal else Console(file=file, highlight=False, width=WIDTH)
 
 
 def short(text: str) -> str:
@@ -47,24 +51,44 @@ def summary(result: MigrationResult) -> Item:
 
 
 class Output:
-    """Where results and errors go. With `as_json`, stdout carries one JSON document and nothing else."""
+    """Where results and errors go. With `as_json`, stdout carries one JSON document and nothing else.
+
+    Attributes:
+        finished: the command has done what it was asked, and left a termination message that says so. That stands, whatever comes after it.
+    """
 
     def __init__(self, *, as_json: bool) -> None:
-        self.as_json = as_json
-        self.out, self.log = _console(), _console(stderr=True)
+        self.as_json, self.finished = as_json, False
+        self._stdout = LastingStream(sys.stdout)
+        self.out, self.log = _console(self._stdout), _console(LastingStream(sys.stderr))
+
+    def delivered(self) -> bool:
+        """Whether all that was printed on stdout was taken, or left on purpose; if not, stderr says why."""
+        self._stdout.flush()
+        if self._stdout.problem is None:
+            return True
+        self.log.print(f"[yellow]warning[/] the result was not written to stdout: {escape(self._stdout.problem)}", soft_wrap=True)
+        return False
 
     def document(self, document: Item) -> None:
         """Prints one JSON document."""
         self.out.file.write(json.dumps(document) + "\n")
 
+    def done(self, document: Item) -> None:
+        """Leaves a termination message for good: nothing that happens afterwards replaces it."""
+        self.terminate(document)
+        self.finished = True
+
     def terminate(self, document: Item) -> None:
         """Writes the document to the termination log, if this is a container. A failure to do so is only logged."""
+        if self.finished:
+            return
         if problem := termination_log.write(document):
             self.log.print(f"[yellow]warning[/] no termination message was left: {escape(problem)}", soft_wrap=True)
 
     def migrated(self, result: MigrationResult) -> None:
         """The result of a migration, everywhere."""
-        self.terminate(summary(result))
+        self.done(summary(result))
         for warning in result.warnings:
             self.log.print(f"[yellow]warning[/] {escape(warning)}", soft_wrap=True)
         if self.as_json:

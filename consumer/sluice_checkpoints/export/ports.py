@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from sluice_checkpoints.formats.changes import TargetTables
 from sluice_checkpoints.migrate.ports import MigrationProgress
 from sluice_checkpoints.protocol.store import CheckpointStore
-from sluice_checkpoints.stream.model import PositionCatalog
-from sluice_checkpoints.stream.passed_records import PassedRecords
+from sluice_checkpoints.stream.model import PassedRecords, PositionCatalog
 
 
 @dataclass(frozen=True, slots=True)

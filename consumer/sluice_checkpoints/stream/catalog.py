@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -20,6 +21,7 @@ from sluice_checkpoints.stream.model import Shard, ShardList, ShardPlace, Stream
 
 MILLIS_PER_HOUR = 3_600_000
 TIMEOUT_SECONDS = 10
+STREAM_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,128}")  # Kinesis API reference
 THREADS = 8  # GetShardIterator: 5 calls a second and shard, and each shard is asked once
 
 
@@ -45,6 +47,8 @@ class BotoStreamCatalog:
 
     def describe(self) -> StreamIdentity:
         """See `StreamCatalog.describe`."""
+        if not STREAM_NAME.fullmatch(self.name):
+            raise Refused(f"{self.name!r} is no stream name: 1 to 128 of a-z, A-Z, 0-9, '_', '-' and '.'; of an ARN it is what follows stream/")
         reply = self.call("DescribeStreamSummary", "describe_stream_summary", {"StreamName": self.name})
         summary = reply["StreamDescriptionSummary"]
         return StreamIdentity(

@@ -113,3 +113,15 @@ class PositionCatalog(StreamCatalog, Protocol):
             ServiceUnavailable: no answer within the deadline.
         """
         ...
+
+
+class PassedRecords(Protocol):
+    """Tells which records are gone."""
+
+    def passed(self, places: Iterable[ShardPlace]) -> frozenset[ShardPlace]:
+        """Those of these records that are certainly no longer in their shards.
+
+        Raises:
+            Refused: access denied. ServiceUnavailable: no answer within the deadline.
+        """
+        ...

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 from sluice_checkpoints.stream.model import ShardPlace, StreamNotFound
@@ -14,18 +13,6 @@ CALLS = 10
 PAUSE_SECONDS = 0.2  # GetRecords: 5 calls a second and shard
 
 
-class PassedRecords(Protocol):
-    """Tells which records are gone."""
-
-    def passed(self, places: Iterable[ShardPlace]) -> frozenset[ShardPlace]:
-        """Those of these records that are certainly no longer in their shards.
-
-        Raises:
-            Refused: access denied. ServiceUnavailable: no answer within the deadline.
-        """
-        ...
-
-
 class BotoPassedRecords:
     """`PassedRecords` over boto3: one record a call, at most `CALLS` a shard."""
 
@@ -33,7 +20,7 @@ class BotoPassedRecords:
         self._catalog, self._sleep = catalog, sleep
 
     def passed(self, places: Iterable[ShardPlace]) -> frozenset[ShardPlace]:
-        """See `PassedRecords.passed`."""
+        """See `stream.model.PassedRecords`."""
         return frozenset(place for place in places if self._passed(*place))
 
     def _passed(self, shard_id: str, number: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.migrate.store import MigrationStore
 from sluice_checkpoints.protocol.row_checks import OwnTable
 from sluice_checkpoints.protocol.rows import CONSUMER, MIGRATION, SHARD_PREFIX
+from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 
 SOURCE, TARGET = "orders-kcl", "sluice-orders"
 REGION = ["--region", "us-east-1"]
@@ -249,3 +251,34 @@ def test_a_migration_of_an_earlier_version_says_nothing_of_its_options(call: Cal
     call(*MIGRATE)
     del bench.table.rows[MIGRATION]["choices"]
     assert json.loads(call(*MIGRATE, "--unstarted", "now").stdout)["warnings"] == 0
+
+
+@pytest.mark.parametrize(("value", "advice"), [("2023-01-01", "2023-01-01T00:00:00Z"), ("2023-01-01T10:30", "2023-01-01T10:30:00Z")])
+def test_the_time_that_is_advised_is_one_that_is_taken(call: Callable[..., Result], value: str, advice: str) -> None:
+    """Word for word."""
+    refused = call(*MIGRATE, "--timestamp", value)
+    assert (refused.exit_code, f"write {advice} for UTC" in " ".join(refused.stderr.split())) == (2, True)
+    assert call(*MIGRATE, "--timestamp", advice).exit_code == 0
+
+
+@pytest.mark.parametrize("command", [MIGRATE, SHOW])
+@pytest.mark.parametrize("setting", ["no such profile", "a broken file"])
+def test_settings_of_aws_that_cannot_be_used_are_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], setting: str) -> None:
+    """Somebody has to act: another try ends the same way."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    config = tmp_path / "config"
+    config.write_text("[profile a]\nregion = x\n" if setting == "no such profile" else "[[[\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    if setting == "no such profile":
+        monkeypatch.setenv("AWS_PROFILE", "b")
+    result = CliRunner().invoke(main, [*command, *REGION, "--json"])
+    assert result.exit_code == 65
+    assert "AWS_PROFILE" in json.loads(result.stdout)["message"]
+
+
+@pytest.mark.parametrize("name", ["", "arn:aws:kinesis:us-east-1:000000000000:stream/orders", "x" * 129])
+def test_a_name_that_no_stream_can_have_is_refused(name: str) -> None:
+    """Before anything is asked."""
+    with pytest.raises(Refused, match="is no stream name"):
+        BotoStreamCatalog(name, "us-east-1").describe()
