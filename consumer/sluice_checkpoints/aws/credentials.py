@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 from botocore import credentials as boto
 from botocore.exceptions import ClientError, CredentialRetrievalError
@@ -24,6 +25,18 @@ CAUSE = "Credentials"  # for metrics
 MISSING = "no AWS credentials were found; give the pod's service account a role, or set AWS_ACCESS_KEY_ID"
 
 Load = Callable[[], boto.Credentials | None]
+# What services say of a key that they do not take, or no longer. Its source may have another one.
+REFUSED_KEY = frozenset({
+    "ExpiredToken",
+    "ExpiredTokenException",
+    "InvalidAccessKeyId",
+    "InvalidClientTokenId",
+    "InvalidSignatureException",
+    "InvalidToken",
+    "SignatureDoesNotMatch",
+    "UnrecognizedClientException",
+})  # fmt: skip
+LOOK_SHARE = 10  # a look that takes a second is followed by ten seconds without one
 
 
 def unavailable(error: BaseException) -> Again | None:
@@ -57,6 +70,29 @@ class _Held:
         return isinstance(self.source, boto.RefreshableCredentials) and bool(self.source.refresh_needed(seconds))
 
 
+class Looks:
+    """Looks at a source anew after its key was refused: at most twice a second, and less often where a look takes long. Thread safe."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._next, self._lock = clock, float("-inf"), threading.Lock()
+
+    def other(self, refused: boto.ReadOnlyCredentials, load: Load) -> _Held | None:
+        """Other credentials than those that were refused; None: there are none, or it is too soon for a look."""
+        with self._lock:
+            begun = self._clock()
+            if begun < self._next:
+                return None
+            try:
+                source = load()
+                found = _Held(source, source.get_frozen_credentials()) if source else None
+            except Exception as error:  # noqa: BLE001 - providers raise what they like
+                log.warning("the AWS credentials were refused, and their source has no others now: %s", error)
+                found = None
+            now = self._clock()
+            self._next = now + min(PAUSE, max(SHORT_PAUSE, LOOK_SHARE * (now - begun)))
+            return found if found and found.frozen != refused else None
+
+
 class Credentials:
     """The credentials of one process, from wherever botocore finds them. Thread safe."""
 
@@ -68,6 +104,7 @@ class Credentials:
         self._attempt: threading.Thread | None = None
         self._tried = float("-inf")
         self._lock = threading.Lock()
+        self._looks, self._looking = Looks(clock), cast("threading.Thread | None", None)
 
     def current(self) -> boto.ReadOnlyCredentials:
         """Credentials that are valid now.
@@ -92,6 +129,25 @@ class Credentials:
             raise self._why
         raise Again(f"there are no valid AWS credentials: {self._why or 'their provider has not answered yet'}", cause=CAUSE)
 
+    def refused(self, key: boto.ReadOnlyCredentials) -> bool:
+        """Says that a service did not take these credentials. Whether a call may be made again: there are others now, or they are still looked for.
+
+        The source is looked at anew beside the calls, too: a file that was written since, a process that names no end, a role.
+        """
+        with self._lock:
+            look = self._looking if self._looking and self._looking.is_alive() else None
+            if look is None:
+                look = self._looking = threading.Thread(target=self._look, args=(key,), name="credentials", daemon=True)
+                look.start()
+        look.join(PATIENCE)
+        held = self._held
+        return look.is_alive() or (held is not None and held.frozen != key)
+
+    def _look(self, refused: boto.ReadOnlyCredentials) -> None:
+        held = self._held
+        if held is not None and held.frozen == refused and (found := self._looks.other(refused, self._load)):
+            self._held = found
+
     def _renewing(self, pause: float) -> threading.Thread | None:
         """The attempt that is under way; a new one, if none is and the last began longer than `pause` seconds ago."""
         with self._lock:
@@ -107,11 +163,21 @@ class Credentials:
     def _renew(self) -> None:
         """One attempt. Its error is raised by the calls that have no valid credentials."""
         try:
-            source = self._held.source if self._held else self._loaded()
-            self._held, self._why = _Held(source, source.get_frozen_credentials()), None
+            self._held, self._why = self._renewed(), None
         except Exception as error:  # noqa: BLE001 - providers raise what they like
             self._why = error
             log.warning("the AWS credentials could not be renewed: %s", error)
+
+    def _renewed(self) -> _Held:
+        """From the source at hand; from one that is made anew, if STS does not take the key that the former assumes its role with."""
+        source = self._held.source if self._held else self._loaded()
+        try:
+            return _Held(source, source.get_frozen_credentials())
+        except ClientError as error:
+            if error.response["Error"].get("Code") not in REFUSED_KEY:
+                raise
+            source = self._loaded()
+            return _Held(source, source.get_frozen_credentials())
 
     def _loaded(self) -> boto.Credentials:
         source = self._load()

@@ -13,14 +13,17 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import urllib3
+from botocore.credentials import ReadOnlyCredentials
 from botocore.httpsession import ProxyConfiguration, get_cert_path
 from botocore.session import Session
 from botocore.utils import get_environ_proxies
 
 from sluice_checkpoints.aws.connections import Connections, TimeLimits, connections, host_header
-from sluice_checkpoints.aws.credentials import Credentials
+from sluice_checkpoints.aws.credentials import REFUSED_KEY, Credentials
 from sluice_checkpoints.aws.retry import Again
 from sluice_checkpoints.aws.signature import SignableRequest, signed
+
+ERROR_HEAD = 1024  # bytes of a refusal in which its code stands
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +74,22 @@ class Signer:
         self._host = host_header(self.url)
 
     def headers(self, operation: str, content_type: str, body: bytes) -> dict[str, str]:
-        """The headers of one call.
+        """The headers of one call; see `sign`."""
+        return self.sign(operation, content_type, body)[0]
+
+    def sign(self, operation: str, content_type: str, body: bytes) -> tuple[dict[str, str], ReadOnlyCredentials]:
+        """The headers of one call, and the credentials that it is signed with.
 
         Raises:
             Again: there are no valid credentials at the moment. Refused: there are none at all.
         """
+        held = self._credentials.current()
         asked = {"Content-Type": content_type, "X-Amz-Target": self._service.target + operation}
-        return signed(SignableRequest(self.url, self._host, asked, body), self._credentials.current(), self._service.name, self._region)
+        return signed(SignableRequest(self.url, self._host, asked, body), held, self._service.name, self._region), held
+
+    def has_others(self, refused: ReadOnlyCredentials) -> bool:
+        """Whether there are other credentials than those that the service refused."""
+        return self._credentials.refused(refused)
 
 
 def _found(service: Service, session: Session, region: str) -> str:
@@ -96,13 +108,22 @@ class SignedHttp:
         """One call, made once; its reply whatever it says.
 
         Raises:
-            Again: no reply came, or there are no valid credentials at the moment. Refused: there are none at all.
+            Again: no reply came, there are no valid credentials at the moment, or others than were refused. Refused: there are none at all.
         """
-        headers = self._signer.headers(operation, content_type, body)
+        headers, key = self._signer.sign(operation, content_type, body)
         try:
-            return self._http.request("POST", self._signer.url, body=body, headers=headers)
+            reply = self._http.request("POST", self._signer.url, body=body, headers=headers)
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise Again(f"no answer from {self._signer.url}: {error}") from error
+        if 400 <= reply.status < 500 and (code := _refused_key(reply)) and self._signer.has_others(key):
+            raise Again(f"{code}: the AWS credentials were refused; there are others now, or they are looked for", cause=code)
+        return reply
+
+
+def _refused_key(reply: ServiceReply) -> str | None:
+    """The error code of a reply that does not take the key; None for any other. It is looked for as text, for a reply may be JSON or CBOR."""
+    kind = (reply.headers.get("x-amzn-errortype") or "").encode()
+    return next((code for code in sorted(REFUSED_KEY) if code.encode() in kind or code.encode() in reply.data[:ERROR_HEAD]), None)
 
 
 def refusal(kind: str, content: Mapping[str, Any]) -> tuple[str, str]:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError, CredentialRetrievalError, HTTPClientError, NoCredentialsError
 from botocore.exceptions import ConnectionError as BotoConnectionError
 
+from sluice_checkpoints.aws.boto_clients import kept_client
 from sluice_checkpoints.aws.credentials import MISSING, unavailable
 from sluice_checkpoints.aws.retry import EXPIRED_ADVICE, EXPIRED_TOKEN, Again, Patience
 from sluice_checkpoints.errors import Refused, SluiceError
@@ -68,8 +68,7 @@ def client(endpoint: Endpoint, connections: int = 16) -> Api:
         parameter_validation=False,  # `encoding` makes every request; checking them again was a fifth of a migration's CPU
         retries={"mode": "standard", "total_max_attempts": 1},
     )
-    # A session of its own: the default session is not thread-safe while clients are made.
-    return boto3.session.Session().client("dynamodb", region_name=endpoint.region, endpoint_url=endpoint.url, config=config)
+    return kept_client("dynamodb", endpoint.region, endpoint.url, config)
 
 
 def transient(error: ClientError) -> bool:

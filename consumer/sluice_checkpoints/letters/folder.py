@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-import boto3
 from botocore.exceptions import ClientError
 
+from sluice_checkpoints.aws.boto_clients import kept_client
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.letters.redrives import BEGUN, ENDED, RedriveLog, log_of
@@ -93,7 +93,7 @@ def folder(path: str, region: str | None, endpoint: str | None) -> LetterFolder:
     """
     parts = urlsplit(path)
     if parts.scheme in {"s3", "s3a"}:
-        return S3Folder(boto3.client("s3", region_name=region, endpoint_url=endpoint), parts.netloc, parts.path.strip("/"))
+        return S3Folder(kept_client("s3", region, endpoint), parts.netloc, parts.path.strip("/"))
     if parts.scheme in {"", "file"}:
         return DiskFolder(Path(parts.path))
     raise Refused(f"--path {path}: letters are read from s3a:// and file://, not from {parts.scheme}://")

@@ -10,11 +10,11 @@ from email.utils import parsedate_to_datetime
 from functools import cached_property
 from typing import Any
 
-import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from sluice_checkpoints.aws.boto_calls import attempted, passing
+from sluice_checkpoints.aws.boto_clients import kept_client
 from sluice_checkpoints.aws.retry import KINESIS_TRANSIENT, Patience
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.stream.model import Shard, ShardList, ShardPlace, StreamIdentity, StreamNotFound
@@ -43,7 +43,7 @@ class BotoStreamCatalog:
     @cached_property
     def _client(self) -> Any:
         config = Config(retries={"total_max_attempts": 1}, connect_timeout=TIMEOUT_SECONDS, read_timeout=TIMEOUT_SECONDS)
-        return boto3.client("kinesis", region_name=self.region, endpoint_url=self.endpoint, config=config)
+        return kept_client("kinesis", self.region, self.endpoint, config)
 
     def describe(self) -> StreamIdentity:
         """See `StreamCatalog.describe`."""

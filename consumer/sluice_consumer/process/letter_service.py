@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from sluice_checkpoints.aws.boto_calls import attempted, passing
+from sluice_checkpoints.aws.boto_clients import kept_client
 from sluice_checkpoints.aws.retry import EXPIRED_TOKEN, KINESIS_TRANSIENT, Patience
 from sluice_checkpoints.errors import Refused, ServiceUnavailable
 from sluice_checkpoints.letters.letter import DeadLetter
@@ -119,7 +119,7 @@ class LetterService:
 def client(service: str, region: str, endpoint: str | None) -> Any:
     """A boto3 client without retries of its own. Without an endpoint, botocore's settings say where it calls."""
     config = Config(retries={"total_max_attempts": 1}, connect_timeout=TIMEOUT_SECONDS, read_timeout=TIMEOUT_SECONDS)
-    return boto3.session.Session().client(service, region_name=region, endpoint_url=endpoint, config=config)
+    return kept_client(service, region, endpoint, config)
 
 
 def document(letter: DeadLetter) -> str:
