@@ -6,14 +6,14 @@ with, read or not; a pipeline that cannot deal with it now raises `NotNow` (docs
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from sluice_checkpoints.errors import Refused, SluiceError
-from sluice_checkpoints.letters.letter import DeadLetter, DeadLetters
+from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_consumer import folders
 from sluice_consumer.columns import readable
 
@@ -51,8 +51,8 @@ class BatchInfo:
     def reject(self, rows: DataFrame, reason: str) -> int:
         """Keeps rows of the batch that cannot be dealt with as dead letters (docs/dead-letters.md).
 
-        To be called in the driver, before `process` returns. A row that is rejected again, in a replay, is the same letter. The function leaves the
-        rows out of its sink itself.
+        To be called in the driver, before `process` returns. The letters are pending until the batch is committed. If the function raises, it has
+        rejected nothing. If the driver dies, the batch comes again without the rows. The function leaves the rows out of its sink itself.
 
         Args:
             rows: with the columns of a batch; others are left out of the letters.
@@ -69,8 +69,7 @@ class BatchInfo:
         if missing := [name for name in OF_A_LETTER if name not in rows.columns]:
             raise Refused(f"info.reject: the rows have no column {missing[0]}; keep the batch's own columns beside yours")
         letters = [self._letter(row, reason) for row in rows.select(*OF_A_LETTER).collect()]
-        for letter in letters:
-            LETTERS.store.write(letter)
+        LETTERS.store.reject(letters)
         return len(letters)
 
     def _letter(self, row: Row, reason: str) -> DeadLetter:
@@ -79,11 +78,28 @@ class BatchInfo:
         return DeadLetter(self.consumer, self.stream, *place, arrival, row.partitionKey, bytes(row.data), self.batch, 1, reason)
 
 
+class Rejections(Protocol):
+    """Takes what `process` rejects."""
+
+    def reject(self, letters: Sequence[DeadLetter]) -> None:
+        """Keeps letters; a record that was rejected before stays the letter that it is."""
+        ...
+
+    def raised(self) -> None:
+        """Forgets what the `process` that raised has rejected."""
+        ...
+
+
 @dataclass
 class DriverLetters:
     """The store of this process's driver. It is not part of `BatchInfo`, which travels to tasks."""
 
-    store: DeadLetters | None = None
+    store: Rejections | None = None
+
+    def raised(self) -> None:
+        """`process` raised."""
+        if self.store is not None:
+            self.store.raised()
 
 
 LETTERS = DriverLetters()

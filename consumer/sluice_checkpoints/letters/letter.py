@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -14,12 +15,24 @@ from sluice_checkpoints.errors import Refused
 FORMAT = "sluice-dead-letter/1"
 
 
+NAME = re.compile(r"(?P<folder>.*?)(?P<sequence>\d+)-(?P<sub>\d+)\.json")
+
+
 class DeadLetters(Protocol):
-    """Where dead letters are kept."""
+    """Where final dead letters are kept."""
 
     def write(self, letter: DeadLetter) -> None:
         """Returns once the letter is stored for good. Written again, it is the same letter."""
         ...
+
+
+Place = tuple[str, str, int]  # shard, sequence number, place in an aggregate
+
+
+def order(name: str) -> tuple[str, int, int, str]:
+    """Sorts names of letters as their records are in their shards. A name that is no letter's comes first in its folder."""
+    found = NAME.fullmatch(name)
+    return (found["folder"], int(found["sequence"]), int(found["sub"]), name) if found else (name.rpartition("/")[0], -1, -1, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +66,11 @@ class DeadLetter:
     def name(self) -> str:
         """Where it is below its consumer's folder."""
         return f"{self.shard}/{self.sequence}-{self.sub}.json"
+
+    @property
+    def place(self) -> Place:
+        """Which record it is of."""
+        return self.shard, self.sequence, self.sub
 
     @property
     def cause(self) -> str:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sluice_checkpoints.errors import Fenced, LostRace, ProtocolViolation
@@ -94,7 +94,7 @@ class BatchSteps:
                     Equals(("end",), bound.start.to_map()),
                 ),
                 put=_bound(batch, bound, reader) | {path: value for path, value in optional.items() if value is not None},
-                remove=frozenset({("replays",), ("excluded",), *(path for path, value in optional.items() if value is None)}),
+                remove=frozenset({("replays",), ("excluded",), ("letter",), *(path for path, value in optional.items() if value is None)}),
             )
         )
         if outcome.applied:
@@ -187,6 +187,7 @@ class BatchSteps:
             calls={},
             iterator=None,
             excluded=0,
+            letter=None,
         )
         outcome = self.table.write(
             Update(
@@ -197,7 +198,7 @@ class BatchSteps:
                     Equals(("end",), row.end.to_map()),
                 ),
                 put={("batch",): batch, ("start",): row.end.to_map(), ("records",): 0, ("readers",): {}, ("bytes",): 0},
-                remove=frozenset({("first",), ("note",), ("calls",), ("replays",), ("excluded",)}),
+                remove=frozenset({("first",), ("note",), ("calls",), ("replays",), ("excluded",), ("letter",)}),
             )
         )
         if outcome.applied:
@@ -207,13 +208,19 @@ class BatchSteps:
             return closed  # only the reply was lost: a bind always leaves its reader
         raise LostRace(f"{row.id} was bound late in batch {batch}, after its jobs had ended")
 
-    def commit(self, epoch: Epoch, batch: int) -> None:
-        """Moves every shard past `batch` with one write.
+    def commit(self, epoch: Epoch, batch: int, letters: Sequence[str] = ()) -> None:
+        """Moves every shard past `batch` with one write, which also makes its pending dead letters final.
+
+        Args:
+            epoch: who commits.
+            batch: its number.
+            letters: what the row is to name as final and unpublished, that of earlier batches included. Empty: it names none, and is to name none.
 
         Raises:
             Fenced: a later epoch took over. ProtocolViolation: `batch` is not the next one.
         """
-        outcome = self.table.write(Update(CONSUMER, equals(generation=epoch.generation, committed=batch - 1), put={("committed",): batch}))
+        put: dict[Path, object] = {("committed",): batch} | ({("letters",): list(letters)} if letters else {})
+        outcome = self.table.write(Update(CONSUMER, equals(generation=epoch.generation, committed=batch - 1), put=put))
         if outcome.applied:
             return
         found = outcome.found or {}

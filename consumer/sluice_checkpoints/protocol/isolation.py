@@ -39,8 +39,10 @@ def shorten(store: CheckpointStore, epoch: Epoch, row: ShardRow, kept: RangeKept
     return rewrite(store, epoch, (row, wanted), put, remove=frozenset({("children",), ("onward",)}))
 
 
-def exclude(store: CheckpointStore, epoch: Epoch, row: ShardRow) -> ShardRow:
+def exclude(store: CheckpointStore, epoch: Epoch, row: ShardRow, letter: str | None = None) -> ShardRow:
     """Takes the only record out of a range; its ends stay. To be done once the record's dead letter is stored.
+
+    `letter`: where it is pending; the commit of the batch makes it final. None: it was sent for good.
 
     Condition: this epoch's row, with exactly the range that `row` has, which is of one record.
 
@@ -49,5 +51,6 @@ def exclude(store: CheckpointStore, epoch: Epoch, row: ShardRow) -> ShardRow:
     """
     if row.records != 1:
         raise ProtocolViolation(f"{row.id} has {row.records} records in batch {row.batch}: only a record that is alone is excluded")
-    wanted = replace(row, first=None, records=0, size=0, excluded=1)
-    return rewrite(store, epoch, (row, wanted), {("excluded",): 1})
+    wanted = replace(row, first=None, records=0, size=0, excluded=1, letter=letter)
+    put: dict[Path, object] = {("excluded",): 1} | ({("letter",): letter} if letter else {})
+    return rewrite(store, epoch, (row, wanted), put)

@@ -19,6 +19,7 @@ FORMAT = 1
 CONSUMER = "consumer"
 MIGRATION = "migration"
 ISOLATION = "isolation"
+LETTERS = "letters"
 SHARD_PREFIX = "shard/"
 BOOTSTRAP_PREFIX = "bootstrap/"
 
@@ -48,6 +49,7 @@ class ConsumerRow:
 
     `holder` and `updated_at` are for people and never used to decide. `exported_to` is the table that the positions went to, once EXPORTED.
     `table_id` is the DynamoDB table that the row was written in: in a copy of that table it is another's. None: not known yet.
+    `letters` names the pending dead letters of committed batches that nobody is known to have published.
     """
 
     consumer_id: str
@@ -67,6 +69,7 @@ class ConsumerRow:
     updated_at: str | None = None
     exported_to: str | None = None
     table_id: str | None = None
+    letters: tuple[str, ...] = ()
 
     def to_item(self) -> Item:
         """The stored form. `released` and `plan` are left out where they say nothing."""
@@ -93,6 +96,7 @@ class ConsumerRow:
         }
         item |= {key: value for key, value in optional.items() if value is not None}
         item |= {"released": True} if self.released else {}
+        item |= {"letters": list(self.letters)} if self.letters else {}
         return item | ({"chunks": self.chunks} if self.chunks else {})
 
     @staticmethod
@@ -122,6 +126,7 @@ class ConsumerRow:
             updated_at=item.get("updatedAt"),
             exported_to=item.get("exportedTo"),
             table_id=item.get("tableId"),
+            letters=tuple(item.get("letters", ())),
         )
 
 
@@ -145,6 +150,7 @@ class ShardRow:
         calls: requests to AWS that the binding process had made since it last bound, by name (for metrics only).
         note: a possible loss of data that the reader saw; for people.
         excluded: user records of the range that went to the dead letters; they are not among `records`.
+        letter: where the pending dead letter of the excluded record is; None: it was sent for good, or nothing was excluded.
         iterator: a shard iterator that goes on at `end`, if the range left one. Only a hint, and good for five minutes; stored with the batch that
             left it, for a writer that moves `end` without knowing of it moves `batch`, too.
     """
@@ -169,6 +175,7 @@ class ShardRow:
     calls: Mapping[str, int] = field(default_factory=dict)
     iterator: str | None = None
     excluded: int = 0
+    letter: str | None = None
 
     @property
     def key(self) -> str:
@@ -194,7 +201,7 @@ class ShardRow:
             "bytes": self.size,
             "behind": self.behind,
         }
-        optional = {"first": self.first, "note": self.note, "updatedAt": self.updated_at}
+        optional = {"first": self.first, "note": self.note, "updatedAt": self.updated_at, "letter": self.letter}
         item |= {key: value for key, value in optional.items() if value is not None}
         item |= {"parents": frozenset(self.parents)} if self.parents else {}
         item |= {"replays": self.replays} if self.replays else {}
@@ -228,6 +235,7 @@ class ShardRow:
             calls=dict(item.get("calls", {})),
             iterator=left["iterator"] if left.get("batch") == item["batch"] else None,
             excluded=item.get("excluded", 0),
+            letter=item.get("letter"),
         )
 
 

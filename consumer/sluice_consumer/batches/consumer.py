@@ -12,10 +12,12 @@ from typing import Protocol
 
 from sluice_checkpoints.errors import Fenced, ProtocolViolation, Refused
 from sluice_checkpoints.position import END
+from sluice_checkpoints.protocol import pending_letters
 from sluice_checkpoints.protocol.rows import Child, ConsumerRow, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_checkpoints.stream.model import Shard, StreamCatalog, StreamIdentity
 from sluice_consumer.batches import bootstrap, planner
+from sluice_consumer.batches.batch_letters import BatchLetters
 from sluice_consumer.batches.planner import BatchPlan, TableView
 
 
@@ -114,6 +116,7 @@ class Consumer:
         view: what the next batch is planned from.
         identity: the stream when it was last asked; `row`: the consumer row at the take-over. None before `begin`.
         listed_millis: the service's time of the last audit, in whole seconds.
+        letters: dead letters of the open batch; None: none are kept. unpublished: entries of letters that are final, and not known to be published.
     """
 
     def __init__(self, store: CheckpointStore, catalog: StreamCatalog, epoch: Epoch, phase: Callable[[str], None] = lambda _: None) -> None:
@@ -122,6 +125,8 @@ class Consumer:
         self.row: ConsumerRow | None = None
         self.identity: StreamIdentity | None = None
         self.listed_millis = 0
+        self.letters: BatchLetters | None = None
+        self.unpublished: tuple[str, ...] = ()
 
     # -- beginning -----------------------------------------------------------------------------------------------------------------
 
@@ -136,7 +141,7 @@ class Consumer:
             raise Fenced(f"generation {consumer.generation} took over from {self.epoch.generation} before it began")
         if consumer is None or consumer.generation != self.epoch.generation:
             raise ProtocolViolation(f"generation {self.epoch.generation} does not own {self.store.table.name}")
-        self.row = consumer
+        self.row, self.unpublished = consumer, consumer.letters
         self.identify()
         self.row = bootstrap.finish(self.store, consumer, self.epoch)
         before = self.store.shards()
@@ -205,7 +210,7 @@ class Consumer:
             Whatever ends an epoch: Fenced, LostRace, ProtocolViolation, or what the engine or the user's code raised.
         """
         self._phase("process")
-        engine.run(plan)
+        engine.run(self._issued(plan))
         self._phase("close")
         rows = self._all_closed(plan)
         self._phase("commit")
@@ -227,6 +232,26 @@ class Consumer:
             self.know(row)
         return rows
 
+    def _issued(self, plan: BatchPlan) -> BatchPlan:
+        if self.letters is None:
+            return plan
+        self.letters.begin_issue()
+        return replace(plan, without=self.letters.rejected(plan.number))
+
+    def publish(self) -> None:
+        """Publishes the letters of committed batches, and deletes what else was pending of them. To be repeated until it returns.
+
+        Raises:
+            Fenced: a later epoch took over. Else what the store of letters raises.
+        """
+        if self.letters is None:
+            return
+        left = self.letters.publish(self.unpublished)
+        if left != self.unpublished:
+            pending_letters.published(self.store, self.epoch, self.unpublished, left)
+            self.unpublished = left
+        self.letters.forget(self.view.committed, left)
+
     def _all_closed(self, plan: BatchPlan) -> tuple[ShardRow, ...]:
         return tuple(self._closed(plan.number, row) for row in self.store.read(row.id for row in plan.rows).values())
 
@@ -238,9 +263,17 @@ class Consumer:
         self.view = replace(self.view, rows=dict(self.view.rows) | {row.id: row})
 
     def _commit(self, number: int, rows: Iterable[ShardRow]) -> None:
-        self.store.commit(self.epoch, number)
+        rows = tuple(rows)
+        letters = (*self.unpublished, *self._final(number, rows))
+        self.store.commit(self.epoch, number, letters)
+        self.unpublished = letters
         known = dict(self.view.rows) | {row.id: row for row in rows}
         self.view = replace(self.view, rows=known, committed=number, own_commits=True)
+
+    def _final(self, number: int, rows: tuple[ShardRow, ...]) -> tuple[str, ...]:
+        if self.letters is not None:
+            return self.letters.final(number, rows)
+        return tuple(row.letter for row in rows if row.letter)
 
     def _create(self, rows: tuple[ShardRow, ...]) -> None:
         if not rows:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.letters.letter import DeadLetter, DeadLetters
+from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.protocol.isolation import exclude
 from sluice_checkpoints.protocol.isolation_note import IsolationNote, note
 from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_consumer.batches.batch_letters import BatchLetters
 from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.batches.retention import Replays
 from sluice_consumer.shards.ranges import BoundRange
@@ -31,7 +32,7 @@ class ExclusionPorts:
     """
 
     source: Replays
-    letters: DeadLetters
+    letters: BatchLetters
     most: int = 100
     hour: Callable[[], int] = lambda: 0
 
@@ -59,9 +60,9 @@ class Exclusions:
         """
         counted = self._counted(row)
         letter = self._letter(row, attempts, told)
-        self._ports.letters.write(letter)
+        entry = self._ports.letters.exclude(letter)
         self.write(counted)
-        self._consumer.know(exclude(self._consumer.store, self._consumer.epoch, row))
+        self._consumer.know(exclude(self._consumer.store, self._consumer.epoch, row, entry))
         return f"{letter.sequence}/{letter.sub}"
 
     def write(self, wanted: IsolationNote) -> None:

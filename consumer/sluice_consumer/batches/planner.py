@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from sluice_checkpoints.letters.letter import Place
 from sluice_checkpoints.position import END, TRIM_HORIZON
 from sluice_checkpoints.protocol.rows import Child, ShardRow, earliest_arrival_millis
 
@@ -43,13 +44,15 @@ class TableView:
 class BatchPlan:
     """One micro-batch: its number, the rows that take part, and whether it was issued before.
 
-    `limit`: the most user records of a shard, where those are fewer than usual; a Kinesis record is taken whole.
+    `limit`: the most user records of a shard, where those are fewer than usual; a Kinesis record is taken whole. `without`: records that an earlier
+    issue has rejected, by shard, sequence number and place in an aggregate: they are read, and `process` does not see them.
     """
 
     number: int
     rows: tuple[ShardRow, ...]
     replay: bool = False
     limit: int | None = None
+    without: frozenset[Place] = frozenset()
 
     @property
     def is_empty_replay(self) -> bool:

@@ -1,17 +1,32 @@
-"""Where dead letters go (docs/dead-letters.md): files, one a record and made only if there is none; or a queue or stream."""
+"""Where dead letters go (docs/dead-letters.md): files, one a record and made only if there is none; or a queue or stream.
+
+Until their batch is committed they wait: in a folder as files of another kind, those for a queue or stream in the checkpoint table.
+"""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
 from pyspark.sql import SparkSession
 
+from sluice_checkpoints.letters import pending
 from sluice_checkpoints.letters.letter import DeadLetter, DeadLetters
+from sluice_checkpoints.letters.pending import PendingName
+from sluice_checkpoints.protocol import pending_letters
+from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
+from sluice_consumer.batches.batch_letters import Letters, LetterStore
+from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.config import DeadLetterConfig
 from sluice_consumer.process.kinesis_letters import KinesisLetters
 from sluice_consumer.process.sqs_letters import SqsLetters
 from sluice_consumer.sinks import edge, stores
 from sluice_consumer.spark.engine import SparkEngine
 
+log = logging.getLogger(__name__)
 FIELD = "onError.deadLetter.path"
+ROW = "letters/"
 
 
 class FileLetters:
@@ -36,15 +51,127 @@ class FileLetters:
             self._store.create(f"{self._path}/{letter.path}", letter.to_json().encode())
 
 
-def letters_of(engine: SparkEngine, where: DeadLetterConfig) -> DeadLetters:
-    """The store that `onError.deadLetter` names.
+class FolderLetters(FileLetters):
+    """The same with the pending letters of one consumer; their entries are paths of files. Implements `LetterStore`.
+
+    Every method raises SinkUnavailable where the store does not answer, and Refused where it never will.
+    """
+
+    def __init__(self, spark: SparkSession, path: str, consumer: str) -> None:
+        super().__init__(spark, path)
+        self._pending = f"{self._path}/{consumer}/{pending.FOLDER}"
+
+    def hold(self, name: PendingName, letters: Letters) -> str:
+        """See `LetterStore`."""
+        entry = f"{self._pending}/{name}{pending.SUFFIX}"
+        with edge.told(FIELD, self._path):
+            self._store.create(entry, pending.to_text(letters).encode())
+        return entry
+
+    def held(self) -> dict[str, tuple[PendingName, Letters]]:
+        """See `LetterStore`."""
+        with edge.told(FIELD, self._path):
+            paths = [f"{self._pending}/{path}" for path, _ in self._store.files(self._pending) if path.endswith(pending.SUFFIX)]
+            return {path: (PendingName.parse(path), self._read(path)) for path in paths}
+
+    def publish(self, entry: str) -> bool:
+        """See `LetterStore`."""
+        if not entry.startswith(f"{self._path}/"):
+            return False
+        with edge.told(FIELD, self._path):
+            if self._store.exists(entry):
+                for letter in self._read(entry):
+                    self.write(letter)
+            else:
+                log.warning("%s: pending letters of a committed batch are gone; somebody deleted them", entry)
+        return True
+
+    def drop(self, entries: Iterable[str]) -> frozenset[str]:
+        """See `LetterStore`."""
+        return frozenset(entry for entry in entries if self._dropped(entry))
+
+    def _dropped(self, entry: str) -> bool:
+        with edge.told(FIELD, self._path):
+            self._store.delete(entry)
+            return not self._store.exists(entry)
+
+    def _read(self, path: str) -> Letters:
+        return pending.from_text(self._store.read(path).decode(), path)
+
+
+class Queue(DeadLetters, Protocol):
+    """A queue or stream of letters."""
+
+    def check(self, letter: DeadLetter) -> None:
+        """Refuses a letter that it would not take."""
+        ...
+
+
+class TableLetters:
+    """Letters for a queue or stream; they wait in the row `letters` of the checkpoint table. Implements `LetterStore`.
+
+    What finds no room there is sent at once.
+    """
+
+    def __init__(self, queue: Queue, store: CheckpointStore, epoch: Epoch) -> None:
+        self._queue, self._store, self._epoch = queue, store, epoch
+        self._texts = pending_letters.held(store)
+
+    def hold(self, name: PendingName, letters: Letters) -> str | None:
+        """See `LetterStore`.
+
+        Raises:
+            Refused: a letter is too large. Fenced: a later epoch took over. SinkUnavailable: the queue did not take what finds no room.
+        """
+        for letter in letters:
+            self._queue.check(letter)
+        texts = self._texts | {str(name): pending.to_text(letters)}
+        if pending_letters.hold(self._store, self._epoch, texts):
+            self._texts = texts
+            return f"{ROW}{name}"
+        for letter in letters:
+            self._queue.write(letter)
+        return None
+
+    def held(self) -> Mapping[str, tuple[PendingName, Letters]]:
+        """See `LetterStore`."""
+        return {f"{ROW}{name}": (PendingName.parse(name), pending.from_text(text, f"row letters: {name}")) for name, text in self._texts.items()}
+
+    def publish(self, entry: str) -> bool:
+        """See `LetterStore`. What was sent before, and is not known to be, is sent again."""
+        text = self._texts.get(entry.removeprefix(ROW))
+        for letter in pending.from_text(text, entry) if text is not None else ():
+            self._queue.write(letter)
+        return text is not None
+
+    def drop(self, entries: Iterable[str]) -> frozenset[str]:
+        """See `LetterStore`."""
+        gone = frozenset(entries)
+        texts = {name: text for name, text in self._texts.items() if f"{ROW}{name}" not in gone}
+        pending_letters.hold(self._store, self._epoch, texts)
+        self._texts = texts
+        return gone
+
+
+def letters_of(engine: SparkEngine, where: DeadLetterConfig) -> Queue:
+    """The queue or stream that `onError.deadLetter` names.
+
+    Raises:
+        Refused: it does not exist, or is denied.
+    """
+    if where.sqs:
+        return SqsLetters(where.sqs, engine.stream.region)
+    assert where.kinesis  # noqa: S101 - the configuration has one of the three, and this is no folder
+    return KinesisLetters(where.kinesis, engine.stream, engine.identity)
+
+
+def store_of(engine: SparkEngine, where: DeadLetterConfig, consumer: Consumer) -> LetterStore:
+    """The store that `onError.deadLetter` names, for one epoch.
 
     Raises:
         Refused: the file system cannot keep letters; the queue or stream does not exist, or is denied.
     """
-    if where.sqs:
-        return SqsLetters(where.sqs, engine.stream.region)
-    if where.kinesis:
-        return KinesisLetters(where.kinesis, engine.stream, engine.identity)
-    assert where.path  # noqa: S101 - the configuration has one of the three
-    return FileLetters(engine.spark, where.path)
+    if not where.path:
+        return TableLetters(letters_of(engine, where), consumer.store, consumer.epoch)
+    assert consumer.row is not None  # noqa: S101 - begin() set it
+    return FolderLetters(engine.spark, where.path, consumer.row.consumer_id)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from sluice_checkpoints.errors import SluiceError
 from sluice_consumer import pipelines
 from sluice_consumer.batches import failures
+from sluice_consumer.batches.batch_letters import BatchLetters
 from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.batches.excluding import ExclusionPorts
 from sluice_consumer.batches.failures import Raised
@@ -18,7 +19,7 @@ from sluice_consumer.batches.isolating import IsolationPorts, Isolator
 from sluice_consumer.batches.isolation import BatchFailure, Search
 from sluice_consumer.batches.retention import Replays
 from sluice_consumer.config import OnErrorConfig
-from sluice_consumer.process.dead_letters import letters_of
+from sluice_consumer.process.dead_letters import store_of
 from sluice_consumer.sinks import edge
 from sluice_consumer.spark.engine import SparkEngine
 
@@ -39,9 +40,11 @@ def isolator(consumer: Consumer, engine: SparkEngine, how: OnErrorConfig, here: 
     """What deals with batches that fail; None: nobody, as `onError.isolate` says.
 
     Raises:
-        Refused: see `letters_of`.
+        Refused: see `store_of`. SinkUnavailable: letters of a committed batch are not published, and cannot be now.
     """
-    letters = pipelines.LETTERS.store = letters_of(engine, how.dead_letter) if how.dead_letter else None
+    letters = BatchLetters(store_of(engine, how.dead_letter, consumer), consumer.epoch.generation) if how.dead_letter else None
+    pipelines.LETTERS.store = consumer.letters = letters
+    consumer.publish()
     if not how.isolate or letters is None:
         return None
     ports = IsolationPorts(

@@ -37,10 +37,18 @@ class KinesisLetters:
         Raises:
             Refused: the letter is too large, or the stream is gone. SinkUnavailable: Kinesis did not take it.
         """
-        self._most = self._most or self._asked(self._service)
-        key, data = f"{letter.consumer}/{letter.shard}", document(letter).encode()
-        self._service.fitting(letter, len(key) + len(data), self._most)
+        self.check(letter)
+        key, data = _record(letter)
         self._service.call("PutRecord", "put_record", {**self._stream, "PartitionKey": key, "Data": data})
+
+    def check(self, letter: DeadLetter) -> None:
+        """See `Queue`.
+
+        Raises:
+            Refused: the letter is too large. SinkUnavailable: Kinesis did not say what it takes.
+        """
+        self._most = self._most or self._asked(self._service)
+        self._service.fitting(letter, sum(map(len, _record(letter))), self._most)
 
     def _asked(self, service: LetterService) -> int:
         """The bytes that a record may have in this stream, its partition key included."""
@@ -53,3 +61,8 @@ class KinesisLetters:
 def named(stream: str) -> dict[str, str]:
     """How a call names a stream."""
     return {"StreamARN" if stream.startswith("arn:") else "StreamName": stream}
+
+
+def _record(letter: DeadLetter) -> tuple[str, bytes]:
+    """Partition key and data."""
+    return f"{letter.consumer}/{letter.shard}", document(letter).encode()

@@ -161,13 +161,20 @@ class Session:
 
     def _isolator(self, engine: SparkEngine) -> Isolator | None:
         if self._config.on_error is None:
+            self._unpublished()
             return None
         source = ShardReader(self.kinesis(), self.consumer.catalog, self.consumer.identify())
         here = isolation.SessionParts(source, self._drain, self._failing, lambda told: self._warn(f"PoisonExcluded: {told}"))
         isolator = isolation.isolator(self.consumer, engine, self._config.on_error, here)
+        self._unpublished()
         if isolator is not None:
             self._progress.dead_letters = lambda: isolator.excluded
         return isolator
+
+    def _unpublished(self) -> None:
+        """Letters that wait for a driver whose configuration knows their place."""
+        for entry in self.consumer.unpublished:
+            logs.warn(f"dead letters of a committed batch wait at {entry}: start once with onError.deadLetter as it was, and they are published")
 
     def _failing(self, told: str | None) -> None:
         """A batch comes again, or passed at last: said, and reported for as long as it is so."""

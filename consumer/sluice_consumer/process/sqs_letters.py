@@ -39,10 +39,17 @@ class SqsLetters:
         Raises:
             Refused: the letter is too large, or the queue is gone. SinkUnavailable: SQS did not take it.
         """
+        self.check(letter)
+        self._service.call("SendMessage", "send_message", request(self._service.place, letter))
+
+    def check(self, letter: DeadLetter) -> None:
+        """See `Queue`.
+
+        Raises:
+            Refused: the letter is too large. SinkUnavailable: SQS did not say what it takes.
+        """
         self._most = self._most or _most(self._service)
-        message = request(self._service.place, letter)
-        self._service.fitting(letter, _size(message), self._most)
-        self._service.call("SendMessage", "send_message", message)
+        self._service.fitting(letter, _size(request(self._service.place, letter)), self._most)
 
 
 def request(queue: str, letter: DeadLetter) -> dict[str, Any]:

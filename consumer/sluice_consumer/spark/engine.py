@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, functions
 
 from sluice_checkpoints.errors import SluiceError
+from sluice_checkpoints.letters.letter import Place
 from sluice_checkpoints.stream.model import StreamIdentity
+from sluice_consumer import pipelines
 from sluice_consumer.batches import planner
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.config import Config
@@ -47,6 +49,14 @@ def reading(config: Config, identity: StreamIdentity, generation: int, plan: Bat
         limits=Limits(min(plan.limit or batch.max_records_per_shard, batch.max_records_per_shard), batch.max_bytes_per_shard),
         groups=tuple(tuple(row.id for row in group) for group in groups),
     )
+
+
+def without(batch: DataFrame, rejected: frozenset[Place]) -> DataFrame:
+    """A batch without some of its records."""
+    if not rejected:
+        return batch
+    place = functions.concat_ws("/", "shardId", "sequenceNumber", "subSequenceNumber")
+    return batch.filter(~place.isin([f"{shard}/{sequence}/{sub}" for shard, sequence, sub in sorted(rejected)]))
 
 
 class SparkEngine:
@@ -97,6 +107,9 @@ class SparkEngine:
         self.called = True
         try:
             self._process(batch, info)
+        except Exception:
+            pipelines.LETTERS.raised()
+            raise
         except SystemExit as error:
             raise ProcessExited(
                 f"pipeline.entrypoint: {self._config.pipeline.entrypoint} called sys.exit({error.code!r}) in batch {info.batch}, which is not "
@@ -120,7 +133,7 @@ class SparkEngine:
         warm = self._warm_up.slots if self._warm_up else 0
         cores = warm or self.spark.sparkContext.defaultParallelism
         read = reading(self._config, self.identity, self._generation, plan, cores)
-        return self.spark.read.format("sluice").option(OPTION, read.to_json()).load()
+        return without(self.spark.read.format("sluice").option(OPTION, read.to_json()).load(), plan.without)
 
     def _info(self, plan: BatchPlan) -> BatchInfo:
         return BatchInfo(

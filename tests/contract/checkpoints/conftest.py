@@ -22,6 +22,7 @@ from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.protocol.table import Put, Table
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "checkpoints"))  # `migrating`: tests have no packages (importlib mode)
+sys.path.insert(0, str(Path(__file__).parent))  # `lettered_world`
 
 from exports import Time
 from stored_rows import BOUND, CONSUMER_ROW, EPOCH, READER, ROW

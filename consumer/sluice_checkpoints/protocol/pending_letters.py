@@ -1,0 +1,57 @@
+"""The rows' part in dead letters that wait for the commit of their batch (docs/protocol.md, "Letters are final with their batch").
+
+A commit names the letters of its batch in the consumer row (`BatchSteps.commit`). Letters that have no folder wait in the row `letters`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sluice_checkpoints.errors import Fenced, ProtocolViolation
+from sluice_checkpoints.protocol.rows import CONSUMER, LETTERS
+from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
+from sluice_checkpoints.protocol.table import Check, Equals, Path, Put, Update, equals
+
+ROOM = 300_000  # bytes of the row `letters`: DynamoDB takes 400 KB
+
+
+def published(store: CheckpointStore, epoch: Epoch, seen: Sequence[str], left: Sequence[str]) -> None:
+    """Takes dead letters that were published out of the consumer row.
+
+    Condition: this epoch's lease, and the row names exactly those of `seen`. Only a lost reply is recognised.
+
+    Raises:
+        Fenced: a later epoch took over. ProtocolViolation: the row names others.
+    """
+    path: Path = ("letters",)
+    when = (*equals(generation=epoch.generation), Equals(path, list(seen)))
+    change = Update(CONSUMER, when, put={path: list(left)}) if left else Update(CONSUMER, when, remove=frozenset({path}))
+    outcome = store.table.write(change)
+    found = outcome.found or {}
+    if outcome.applied or (found.get("generation"), found.get("letters", [])) == (epoch.generation, list(left)):
+        return
+    if found.get("generation") != epoch.generation:
+        raise Fenced(f"generation {found.get('generation')} took over from {epoch.generation}")
+    raise ProtocolViolation(f"row consumer names the letters {found.get('letters')}, not {list(seen)}")
+
+
+def held(store: CheckpointStore) -> dict[str, str]:
+    """The row `letters`: texts of pending letters, by name."""
+    item = store.table.get(LETTERS) or {}
+    return dict(item.get("pending", {}))
+
+
+def hold(store: CheckpointStore, epoch: Epoch, texts: Mapping[str, str]) -> bool:
+    """Writes the row `letters` over. Written again it is the same. False: it would be too large, and nothing was written.
+
+    Condition: the lease is this epoch's.
+
+    Raises:
+        Fenced: a later epoch took over.
+    """
+    if sum(len(name.encode()) + len(text.encode()) for name, text in texts.items()) > ROOM:
+        return False
+    mine = Check(CONSUMER, equals(generation=epoch.generation, token=epoch.token))
+    if not store.table.transact([mine, Put({"id": LETTERS, "pending": dict(texts)}, ())]).applied:
+        raise Fenced(f"generation {epoch.generation} does not own {store.table.name} any more: it leaves no dead letters")
+    return True

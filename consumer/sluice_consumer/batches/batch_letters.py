@@ -1,0 +1,133 @@
+"""Dead letters of the open batch: pending until its commit makes them final (docs/protocol.md, "Letters are final with their batch").
+
+It may not start a process or read a clock; the simulation runs this code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
+from typing import Protocol
+
+from sluice_checkpoints.letters.letter import DeadLetter, Place
+from sluice_checkpoints.letters.pending import EXCLUDED, REJECTED, PendingName
+from sluice_checkpoints.position import END
+from sluice_checkpoints.protocol.rows import ShardRow
+
+Letters = tuple[DeadLetter, ...]
+
+
+class LetterStore(Protocol):
+    """Where letters go. An *entry* is how a row names pending letters."""
+
+    def hold(self, name: PendingName, letters: Letters) -> str | None:
+        """Keeps letters as pending; returns once they are stored for good. Held again under its name, it is the same.
+
+        Returns:
+            Their entry. None: they cannot be held back, and were sent for good.
+        """
+        ...
+
+    def held(self) -> Mapping[str, tuple[PendingName, Letters]]:
+        """What is pending, by entry."""
+        ...
+
+    def publish(self, entry: str) -> bool:
+        """Makes pending letters final; returns once that is so for good. Published again they are the same. False: the entry is another store's."""
+        ...
+
+    def drop(self, entries: Iterable[str]) -> frozenset[str]:
+        """Deletes pending letters, and returns those that are gone; the others are there for certain."""
+        ...
+
+
+class BatchLetters:
+    """Letters of one epoch. Implements `pipelines.Rejections`."""
+
+    def __init__(self, store: LetterStore, generation: int) -> None:
+        """Reads what earlier epochs left."""
+        self._store, self._generation = store, generation
+        self._held = dict(store.held())
+        self._parts = count(1)
+        self._issue: list[str] = []
+
+    def begin_issue(self) -> None:
+        """`process` is about to be called."""
+        self._issue = []
+
+    def reject(self, letters: Sequence[DeadLetter]) -> None:
+        """Keeps what `process` rejects. A record that this issue, or an earlier one, has rejected stays the letter that it is.
+
+        Raises:
+            What storing raises.
+        """
+        batch = letters[0].batch if letters else 0
+        known = self.rejected(batch)
+        new = tuple({letter.place: letter for letter in reversed(letters) if letter.place not in known}.values())[::-1]
+        if new and (entry := self._hold(batch, REJECTED, new)):
+            self._issue.append(entry)
+
+    def raised(self) -> None:
+        """`process` raised: it has rejected nothing. What cannot be deleted stays rejected.
+
+        Raises:
+            What deleting raises: then nobody knows what is rejected, and the epoch has to end.
+        """
+        self._drop(self._issue)
+        self._issue = []
+
+    def rejected(self, batch: int) -> frozenset[Place]:
+        """The records that issues of this batch rejected, and which it is therefore issued without."""
+        return frozenset(letter.place for name, letters in self._held.values() for letter in letters if name.batch == batch and name.kind == REJECTED)
+
+    def exclude(self, letter: DeadLetter) -> str | None:
+        """Keeps the letter of a record that is about to be excluded; its entry, None: it was sent for good."""
+        return self._hold(letter.batch, EXCLUDED, (letter,))
+
+    def final(self, batch: int, rows: Sequence[ShardRow]) -> tuple[str, ...]:
+        """The entries that the commit of a batch makes final: letters of what it contains, and of what was excluded from it.
+
+        A batch that was shortened lets records go that an earlier issue had rejected: they come again, in the next one.
+        """
+        by_shard = {row.id: row for row in rows}
+        rejected = [(entry, found) for entry, (name, found) in sorted(self._held.items()) if name.batch == batch and name.kind == REJECTED]
+        entries = [self._within(batch, entry, found, by_shard) for entry, found in rejected]
+        return (*(row.letter for row in rows if row.letter), *(entry for entry in entries if entry))
+
+    def publish(self, entries: Sequence[str]) -> tuple[str, ...]:
+        """Makes them final. What is left belongs to another store.
+
+        Raises:
+            What storing raises; it may be tried again.
+        """
+        return tuple(entry for entry in entries if not self._store.publish(entry))
+
+    def forget(self, committed: int, left: Sequence[str]) -> None:
+        """Deletes what is pending of committed batches, but for what is `left` to be published: nobody makes it final any more."""
+        self._drop([entry for entry, (name, _) in self._held.items() if name.batch <= committed and entry not in left])
+
+    def _within(self, batch: int, entry: str, letters: Letters, rows: Mapping[str, ShardRow]) -> str | None:
+        inside = tuple(letter for letter in letters if letter.shard in rows and contains(rows[letter.shard], letter))
+        return entry if inside == letters else self._hold(batch, REJECTED, inside) if inside else None
+
+    def _hold(self, batch: int, kind: str, letters: Letters) -> str | None:
+        name = PendingName(batch, self._generation, next(self._parts), kind)
+        entry = self._store.hold(name, letters)
+        if entry is not None:
+            self._held[entry] = (name, letters)
+        return entry
+
+    def _drop(self, entries: Sequence[str]) -> None:
+        if entries:
+            gone = self._store.drop(entries)
+            self._held = {entry: found for entry, found in self._held.items() if entry not in gone}
+
+
+def contains(row: ShardRow, letter: DeadLetter) -> bool:
+    """Whether a record that was in a range when it was bound is in it still: a range only becomes shorter at its end."""
+    if not row.records:
+        return False
+    if row.end == END or row.end.sequence is None:
+        return True
+    last, sequence = int(row.end.sequence), int(letter.sequence)
+    return sequence < last or (sequence == last and (row.end.sub is None or letter.sub <= row.end.sub))

@@ -1,0 +1,92 @@
+"""A record is in the sink, in the final letters, or still owed: in exactly one of them, whatever dies (docs/dead-letters.md, "What is certain")."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from lettered_world import (
+    AFTER,
+    BEFORE,
+    LOOKS_FIRST,
+    OVERWRITES,
+    RAISES,
+    REJECTS,
+    REJECTS_AND_RAISES,
+    SKIPS,
+    STORES,
+    Crashes,
+    World,
+    check,
+    lived_through,
+)
+
+from sluice_checkpoints.memory.table import MemoryTable
+
+KINDS = [SKIPS, LOOKS_FIRST, OVERWRITES]
+TWO = {0: ["a0", "poison 1", "poison 2"], 1: ["b0", "b1", "b2"]}
+MOST = 30  # writes of the longest of these lives
+each_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def world(root: Path, does: str, repaired: str | None, kind: str, attempts: int | None = 2) -> World:
+    """Two records with which `process` cannot deal, of one shard."""
+    return World(MemoryTable(), root, does, repaired, kind, TWO, attempts)
+
+
+@each_kind
+def test_rejected_records_are_final_once_their_batch_is_committed(tmp_path: Path, kind: str) -> None:
+    """One text of pending letters a call; then a file a record."""
+    made, crashes = world(tmp_path, REJECTS, None, kind), Crashes()
+    lived_through(made, crashes)
+    check(made)
+    assert made.final() == ["poison 1", "poison 2"]
+    assert crashes.seen[:7] == ["hold", "sink", "commit", "letter", "letter", "named", "drop"]
+
+
+@each_kind
+@pytest.mark.parametrize("attempts", [None, 2], ids=["without isolation", "isolating"])
+def test_a_process_that_raises_has_rejected_nothing(tmp_path: Path, kind: str, attempts: int | None) -> None:
+    """Its sink was down; the next driver has a `process` that stores all."""
+    made, crashes = world(tmp_path, REJECTS_AND_RAISES, STORES, kind, attempts), Crashes()
+    lived_through(made, crashes)
+    check(made)
+    if attempts is None:
+        assert (made.final(), crashes.seen[:2]) == ([], ["hold", "drop"])
+
+
+def test_a_driver_that_dies_in_a_batch_leaves_its_records_rejected(tmp_path: Path) -> None:
+    """Nobody knows whether the sink has the batch: the repaired `process` is given it without them."""
+    made = world(tmp_path, REJECTS, STORES, SKIPS)
+    lived_through(made, Crashes((1,), BEFORE))
+    check(made)
+    assert made.final() == ["poison 1", "poison 2"]
+
+
+def lives(does: str) -> list[tuple[str, str | None]]:
+    """With and without a repair."""
+    return [(does, None), (does, STORES), (does, REJECTS)]
+
+
+@each_kind
+@pytest.mark.parametrize("when", [BEFORE, AFTER])
+@pytest.mark.parametrize(("does", "repaired"), [*lives(REJECTS), *lives(RAISES), (REJECTS_AND_RAISES, STORES), (REJECTS_AND_RAISES, REJECTS)])
+def test_one_crash_at_any_write(tmp_path: Path, does: str, repaired: str | None, when: str, kind: str) -> None:
+    """With every kind of sink, and a `process` that was repaired while the batch was open, or was not."""
+    for at in range(MOST):
+        made = world(tmp_path / str(at), does, repaired, kind)
+        lived_through(made, Crashes((at,), when))
+        check(made)
+
+
+@pytest.mark.slow
+@each_kind
+@pytest.mark.parametrize("when", [BEFORE, AFTER])
+@pytest.mark.parametrize(("does", "repaired"), [(REJECTS, STORES), (RAISES, STORES), (RAISES, REJECTS), (REJECTS_AND_RAISES, REJECTS)])
+def test_two_crashes_at_any_writes(tmp_path: Path, does: str, repaired: str, when: str, kind: str) -> None:
+    """The second hits the repair."""
+    for pair in combinations(range(MOST), 2):
+        made = world(tmp_path / f"{pair}", does, repaired, kind)
+        lived_through(made, Crashes(pair, when))
+        check(made)
