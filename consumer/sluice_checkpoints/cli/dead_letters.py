@@ -13,7 +13,7 @@ from rich.table import Table as Grid
 
 from sluice_checkpoints.cli.report import Output, short
 from sluice_checkpoints.errors import Refused, SluiceError
-from sluice_checkpoints.letters.folder import LetterFolder, letters, redrives
+from sluice_checkpoints.letters.folder import LetterFolder, letters, pending_letters, redrives
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.letters.redrives import RedriveLog
 from sluice_checkpoints.protocol.rows import Item
@@ -25,18 +25,22 @@ def list_(where: LetterFolder, consumer: str | None, output: Output) -> None:
     Raises:
         Refused: the folder cannot be read, or a file in it is no letter.
     """
-    found, logs = list(letters(where, consumer)), redrives(where)
+    final, logs = dict(letters(where, consumer)), redrives(where)
+    waiting = {name: letter for name, letter in pending_letters(where, consumer).items() if name not in final}
+    found = [*final.items(), *waiting.items()]
     if output.as_json:
-        output.document({"letters": [{"name": name, **letter.document(), "redriven": _redriven(logs, letter)} for name, letter in found]})
+        output.document({"letters": [_listed(name, letter, logs, pending=name in waiting) for name, letter in found]})
         return
-    grid = Grid("arrived", "shard", "record", "batch", "failed", "redriven", "error", "name")
+    grid = Grid("arrived", "shard", "record", "batch", "failed", "state", "error", "name")
     for name, letter in found:
+        state = "pending" if name in waiting else _told(logs, letter)
         arrived = datetime.fromtimestamp(letter.arrival_millis / 1000, UTC).isoformat(" ", "seconds")
         record = f"{short(letter.sequence)}/{letter.sub}"
-        grid.add_row(arrived, letter.shard, record, str(letter.batch), f"{letter.attempts} times", _told(logs, letter), escape(letter.cause), name)
+        grid.add_row(arrived, letter.shard, record, str(letter.batch), f"{letter.attempts} times", state, escape(letter.cause), name)
     output.out.print(grid if found else "no dead letters")
     if found:
-        output.out.print(_counted(len(found), "dead letter"), highlight=False)
+        more = f"; {len(waiting)} of them pending: their batches are not known to be committed" if waiting else ""
+        output.out.print(_counted(len(found), "dead letter") + more, highlight=False)
 
 
 def show(where: LetterFolder, name: str, output: Output) -> None:
@@ -47,10 +51,12 @@ def show(where: LetterFolder, name: str, output: Output) -> None:
     """
     if name.startswith("/") or ".." in name.split("/"):
         raise Refused(f"{name}: no name of a letter; `dead-letters list` has them")
-    letter = DeadLetter.from_json(where.read(name), name)
+    letter, waits = _found(where, name)
     if output.as_json:
-        output.document({"name": name, **letter.document()})
+        output.document({"name": name, **letter.document(), "pending": waits})
         return
+    if waits:
+        output.out.print(f"pending: no letter yet, for batch {letter.batch} is not known to be committed; it is not redriven", highlight=False)
     for key, value in letter.document().items():
         if key not in {"data", "error", "format"}:
             output.out.print(f"[bold]{key}[/]  {escape(str(value))}", soft_wrap=True)
@@ -74,9 +80,11 @@ def redrive(arguments: Sequence[str], output: Output) -> None:
     if output.as_json:
         output.document(told)
     elif "batch" not in told:
-        output.out.print("nothing to redrive")
+        output.out.print(f"nothing to redrive{_waiting(told)}", highlight=False)
     else:
-        output.out.print(f"batch {told['batch']} of {told['consumer']} is {told['ended']}: {_counted(told['redriven'])} redriven", highlight=False)
+        output.out.print(
+            f"batch {told['batch']} of {told['consumer']} is {told['ended']}: {_counted(told['redriven'])} redriven{_waiting(told)}", highlight=False
+        )
         for name in told["rejected"]:
             output.out.print(f"rejected again, and still a letter: {escape(name)}", highlight=False)
 
@@ -93,6 +101,24 @@ def _counted(number: int, what: str = "letter") -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
+def _found(where: LetterFolder, name: str) -> tuple[DeadLetter, bool]:
+    """A letter, and whether it is pending."""
+    try:
+        return DeadLetter.from_json(where.read(name), name), False
+    except Refused:
+        if (letter := pending_letters(where).get(name)) is None:
+            raise
+        return letter, True
+
+
+def _listed(name: str, letter: DeadLetter, logs: Mapping[str, RedriveLog], *, pending: bool) -> Item:
+    return {"name": name, **letter.document(), "pending": pending, "redriven": None if pending else _redriven(logs, letter)}
+
+
+def _waiting(told: Item) -> str:
+    return f"; {_counted(told['pending'])} left out: their batches are not known to be committed" if told.get("pending") else ""
+
+
 def _redriven(logs: Mapping[str, RedriveLog], letter: DeadLetter) -> int | None:
     log = logs.get(letter.consumer)
     one = log.of(letter.name) if log else None
@@ -104,4 +130,4 @@ def _told(logs: Mapping[str, RedriveLog], letter: DeadLetter) -> str:
     if number is None:
         return ""
     open_ = logs[letter.consumer].open
-    return f"in batch {number}, open" if open_ and open_.number == number else f"in batch {number}"
+    return f"redriven in batch {number}, open" if open_ and open_.number == number else f"redriven in batch {number}"

@@ -11,7 +11,8 @@ from botocore.exceptions import ClientError
 
 from sluice_checkpoints.aws.boto_clients import kept_client
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.letters.letter import DeadLetter
+from sluice_checkpoints.letters import pending
+from sluice_checkpoints.letters.letter import DeadLetter, order
 from sluice_checkpoints.letters.redrives import BEGUN, ENDED, RedriveLog, log_of
 
 LETTER = ".json"
@@ -100,10 +101,21 @@ def folder(path: str, region: str | None, endpoint: str | None) -> LetterFolder:
 
 
 def letters(where: LetterFolder, consumer: str | None = None) -> Iterator[tuple[str, DeadLetter]]:
-    """All letters with their names, of one consumer or of all."""
-    for name in where.names(LETTER):
+    """All final letters with their names, of one consumer or of all, in the order of each shard."""
+    for name in sorted(where.names(LETTER), key=order):
         if consumer is None or name.startswith(f"{consumer}/"):
             yield name, DeadLetter.from_json(where.read(name), name)
+
+
+def pending_letters(where: LetterFolder, consumer: str | None = None) -> dict[str, DeadLetter]:
+    """Letters of batches that are not known to be committed, by the names that they will have.
+
+    Raises:
+        Refused: a file of them is none.
+    """
+    files = (name for name in where.names(pending.SUFFIX) if consumer is None or name.startswith(f"{consumer}/"))
+    found = (letter for file in files for letter in pending.from_text(where.read(file), file))
+    return {letter.path: letter for letter in sorted(found, key=lambda letter: order(letter.path))}
 
 
 def redrives(where: LetterFolder) -> dict[str, RedriveLog]:

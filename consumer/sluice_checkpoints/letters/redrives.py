@@ -14,7 +14,7 @@ from typing import Any
 from sluice_checkpoints.errors import Refused
 
 FORMAT = "sluice-redrive/1"
-FOLDER, BEGUN, ENDED = "redrives", ".begun", ".ended"
+FOLDER, BEGUN, ENDED, REJECTED = "redrives", ".begun", ".ended", ".rejected"
 
 
 @dataclass(frozen=True, slots=True)

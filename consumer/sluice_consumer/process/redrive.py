@@ -10,8 +10,9 @@ import json
 import os
 import socket
 import sys
+import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ import click
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice_checkpoints.errors import Refused, SluiceError
-from sluice_checkpoints.letters.letter import DeadLetter
-from sluice_checkpoints.letters.redrives import BEGUN, ENDED, FOLDER, GIVEN_UP, PROCESSED, Redrive, RedriveLog, log_of
+from sluice_checkpoints.letters import pending
+from sluice_checkpoints.letters.letter import DeadLetter, order
+from sluice_checkpoints.letters.redrives import BEGUN, ENDED, FOLDER, GIVEN_UP, PROCESSED, REJECTED, Redrive, RedriveLog, log_of
+from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_consumer import logs, pipelines
 from sluice_consumer.config import Config, configuration
 from sluice_consumer.pipelines import BatchInfo
@@ -38,17 +41,6 @@ from sluice_consumer.spark.status import SparkStatus
 MOST = 10_000  # letters of a batch: the driver holds them
 
 
-@dataclass
-class RejectedAgain:
-    """Stands for the store of dead letters meanwhile: a letter that is rejected again stays one. Implements `DeadLetters`."""
-
-    names: list[str] = field(default_factory=list)
-
-    def write(self, letter: DeadLetter) -> None:
-        """See `DeadLetters`."""
-        self.names.append(letter.name)
-
-
 @dataclass(frozen=True)
 class ConsumerLetters:
     """The letters of one consumer, and the log of its redrives."""
@@ -58,8 +50,29 @@ class ConsumerLetters:
     consumer: str
 
     def names(self) -> list[str]:
-        """Of all letters, below the consumer's folder."""
-        return sorted(path for path, _ in self.store.files(self._path("")) if path.endswith(".json"))
+        """Of all final letters, below the consumer's folder, in the order of each shard."""
+        return sorted((path for path, _ in self.store.files(self.path("")) if path.endswith(".json")), key=order)
+
+    def pending(self) -> dict[str, DeadLetter]:
+        """Letters of batches that are not committed, or that nobody has published, by name.
+
+        Raises:
+            Refused: a file of them is none.
+        """
+        files = [path for path, _ in self.store.files(self.path(pending.FOLDER)) if path.endswith(pending.SUFFIX)]
+        found = (letter for file in files for letter in self._held(self.path(f"{pending.FOLDER}/{file}")))
+        return {letter.name: letter for letter in found}
+
+    def publish(self, entries: Sequence[str]) -> None:
+        """Makes letters final of which the checkpoint table says that their batch is committed; the next driver does what is left to do.
+
+        Raises:
+            Refused: a file of them holds something else.
+        """
+        for entry in entries:
+            if entry.startswith(f"{self.root}/") and self.store.exists(entry):
+                for letter in self._held(entry):
+                    self.store.create(f"{self.root}/{letter.path}", letter.to_json().encode())
 
     def letter(self, name: str) -> DeadLetter:
         """One of them.
@@ -67,9 +80,14 @@ class ConsumerLetters:
         Raises:
             Refused: it is not there, or no letter.
         """
-        if ".." in name.split("/") or not self.store.exists(self._path(name)):
+        if ".." not in name.split("/") and not self.store.exists(self.path(name)) and (found := self.pending().get(name)) is not None:
+            raise Refused(
+                f"{name}: is pending, and no letter yet: batch {found.batch} is not known to be committed. Wait until it is; a driver that has just "
+                "started publishes what is left of the one before"
+            )
+        if ".." in name.split("/") or not self.store.exists(self.path(name)):
             raise Refused(f"{name}: there is no such letter of {self.consumer}; `dead-letters list` has them")
-        return DeadLetter.from_json(self.store.read(self._path(name)).decode(), name)
+        return DeadLetter.from_json(self.store.read(self.path(name)).decode(), name)
 
     def log(self) -> RedriveLog:
         """What was redriven.
@@ -77,8 +95,8 @@ class ConsumerLetters:
         Raises:
             Refused: see `log_of`.
         """
-        files = (f"{FOLDER}/{path}" for path, _ in self.store.files(self._path(FOLDER)) if path.endswith((BEGUN, ENDED)))
-        return log_of((name, self.store.read(self._path(name)).decode()) for name in files)
+        files = (f"{FOLDER}/{path}" for path, _ in self.store.files(self.path(FOLDER)) if path.endswith((BEGUN, ENDED)))
+        return log_of((name, self.store.read(self.path(name)).decode()) for name in files)
 
     def begin(self, one: Redrive) -> None:
         """Fixes what a redrive contains.
@@ -86,7 +104,7 @@ class ConsumerLetters:
         Raises:
             Refused: somebody else began one at the same time.
         """
-        if not self.store.create(self._path(one.name + BEGUN), one.begun_json().encode()):
+        if not self.store.create(self.path(one.name + BEGUN), one.begun_json().encode()):
             raise Refused(f"another redrive was begun at the same time: look at it with `dead-letters list`, and run this again ({one.name}{BEGUN})")
 
     def end(self, one: Redrive) -> None:
@@ -95,18 +113,54 @@ class ConsumerLetters:
         Raises:
             Refused: it was ended otherwise meanwhile.
         """
-        path, content = self._path(one.name + ENDED), one.ended_json()
+        path, content = self.path(one.name + ENDED), one.ended_json()
         if not self.store.create(path, content.encode()) and self.store.read(path).decode() != content:
             raise Refused(f"redrive {one.number} is {one.ended}, but somebody has ended it otherwise meanwhile: {path}")
 
-    def _path(self, name: str) -> str:
+    def path(self, name: str) -> str:
+        """Where a file of this consumer is."""
         return f"{self.root}/{self.consumer}/{name}".rstrip("/")
+
+    def _held(self, path: str) -> tuple[DeadLetter, ...]:
+        return pending.from_text(self.store.read(path).decode(), path)
+
+
+class RejectedAgain:
+    """Takes what `process` rejects of a redrive: those letters stay letters. Implements `pipelines.Rejections`.
+
+    A run that died may have stored the others, so they stay rejected: the next run is without them. One that raised has rejected nothing.
+    """
+
+    def __init__(self, letters: ConsumerLetters, one: Redrive) -> None:
+        """Reads what runs of it that died have rejected."""
+        self._letters, self._name, self._mine = letters, one.name, dict[str, set[str]]()
+        files = [f"{FOLDER}/{path}" for path, _ in letters.store.files(letters.path(FOLDER)) if path.endswith(REJECTED)]
+        mine = [name for name in files if name.startswith(f"{one.name}.")]
+        self.before: frozenset[str] = frozenset().union(*(json.loads(letters.store.read(letters.path(name))) for name in mine))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all that are rejected."""
+        return tuple(sorted(self.before.union(*self._mine.values()), key=order))
+
+    def reject(self, letters: Sequence[DeadLetter]) -> None:
+        """See `Rejections`."""
+        if names := {letter.name for letter in letters}:
+            file = self._letters.path(f"{self._name}.{uuid.uuid4().hex}{REJECTED}")
+            self._letters.store.create(file, json.dumps(sorted(names)).encode())
+            self._mine[file] = names
+
+    def raised(self) -> None:
+        """See `Rejections`."""
+        for file in self._mine:
+            self._letters.store.delete(file)
+        self._mine.clear()
 
 
 def chosen(letters: ConsumerLetters, log: RedriveLog, names: Sequence[str]) -> list[str]:
     """The letters to redrive: those that are named, or all that were not redriven."""
     if names:
-        return sorted({name.removeprefix(f"{letters.consumer}/") for name in names})
+        return sorted({name.removeprefix(f"{letters.consumer}/") for name in names}, key=order)
     return [name for name in letters.names() if log.of(name) is None][:MOST]
 
 
@@ -116,15 +170,20 @@ def run(spark: SparkSession, config: Config, letters: ConsumerLetters, one: Redr
     Raises:
         JobsNotDone, or whatever `process` raises: the redrive has not ended.
     """
-    found = [letters.letter(name) for name in one.letters]
-    process, rejected, jobs = load(config.pipeline.entrypoint), RejectedAgain(), Jobs(SparkStatus(spark))
+    rejected = RejectedAgain(letters, one)
+    found = [letters.letter(name) for name in one.letters if name not in rejected.before]
+    process, jobs = load(config.pipeline.entrypoint), Jobs(SparkStatus(spark))
     prepare(process, spark, config.pipeline.args)
     shards = tuple(sorted({letter.shard for letter in found}))
     info = BatchInfo(f"{letters.consumer}-redrive", one.number, replay, config.stream.name, shards, config.pipeline.args)
     pipelines.LETTERS.store = rejected
-    process(frame(spark, found), info)
+    try:
+        process(frame(spark, found), info)
+    except Exception:
+        rejected.raised()
+        raise
     jobs.check()
-    return replace(one, ended=PROCESSED, rejected=tuple(sorted(set(rejected.names))))
+    return replace(one, ended=PROCESSED, rejected=rejected.names)
 
 
 def frame(spark: SparkSession, letters: Sequence[DeadLetter]) -> DataFrame:
@@ -145,11 +204,11 @@ def _folder(config: Config) -> str:
     return where.path.rstrip("/")
 
 
-def _consumer_id(config: Config) -> str:
+def _owner(config: Config) -> ConsumerRow:
     row = wiring.store(config).consumer()
     if row is None:
         raise Refused(f"checkpoints.table: {config.checkpoints.table} holds no consumer; name one with --consumer")
-    return row.consumer_id
+    return row
 
 
 def redrive(spark: SparkSession, config: Config, consumer: str | None, names: Sequence[str], how: str = "new") -> dict[str, Any]:
@@ -166,21 +225,25 @@ def redrive(spark: SparkSession, config: Config, consumer: str | None, names: Se
         Refused: see `RedriveLog.next`; or nothing is open that could be resumed. SinkUnavailable: the folder does not answer.
         Else what `process` raises.
     """
-    root, owner = _folder(config), consumer or _consumer_id(config)
+    root, row = _folder(config), None if consumer else _owner(config)
+    owner = consumer or (row.consumer_id if row else "")
     with edge.told(FIELD, root):
         letters = ConsumerLetters(stores.of(spark, root, FIELD), root, owner)
+        letters.publish(row.letters if row else ())
         log = letters.log()
         one = log.open if how != "new" else _next(letters, log, names)
         if how != "new" and one is None:
             raise Refused(f"no redrive of {owner} is open: there is nothing to --{how}")
+        waiting = len(letters.pending().keys() - set(letters.names()))
         if one is None:
-            return {"redriven": 0}
+            return {"redriven": 0, "pending": waiting}
         if how == "new":
             letters.begin(one)
     ended = replace(one, ended=GIVEN_UP) if how == "give-up" else _run(spark, config, letters, one, replay=how == "resume")
     with edge.told(FIELD, root):
         letters.end(ended)
-    return {"consumer": f"{owner}-redrive", "batch": ended.number, "ended": ended.ended, "redriven": len(ended.processed), "rejected": ended.rejected}
+    told = {"batch": ended.number, "ended": ended.ended, "redriven": len(ended.processed), "rejected": ended.rejected, "pending": waiting}
+    return {"consumer": f"{owner}-redrive", **told}
 
 
 def _next(letters: ConsumerLetters, log: RedriveLog, names: Sequence[str]) -> Redrive | None:

@@ -14,11 +14,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sluice_checkpoints.cli.main import main
+from sluice_checkpoints.letters import pending
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_lab.aws.emulators import S3_ACCESS_KEY, S3_SECRET_KEY
 
 LETTER = DeadLetter("c-1", "orders", "shardId-000000000000", "49", 0, 1_700_000_000_123, "k", b"\xff[red]{", 7, 3, "Traceback\nValueError: [no]")
 LETTERS = [LETTER, replace(LETTER, sequence="50", sub=2), replace(LETTER, consumer="c-2")]
+WAITING = replace(LETTER, sequence="51", batch=8)
+PENDING = f"c-1/{pending.FOLDER}/{pending.PendingName(8, 3, 1, pending.REJECTED)}{pending.SUFFIX}"
 Run = Callable[..., Result]
 
 
@@ -31,6 +34,8 @@ def run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
             file = tmp_path / letter.path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(letter.to_json())
+        (tmp_path / PENDING).parent.mkdir()
+        (tmp_path / PENDING).write_text(pending.to_text([WAITING, LETTER]))  # the other one is published already
     else:
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", S3_ACCESS_KEY)  # other tests of the process may have set others,
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", S3_SECRET_KEY)
@@ -40,6 +45,7 @@ def run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
         client.create_bucket(Bucket=bucket)
         for letter in LETTERS:
             client.put_object(Bucket=bucket, Key=f"dead/{letter.path}", Body=letter.to_json())
+        client.put_object(Bucket=bucket, Key=f"dead/{PENDING}", Body=pending.to_text([WAITING, LETTER]))
         where = [f"--path=s3a://{bucket}/dead/", f"--s3-endpoint={endpoint}", "--region=us-east-1"]
     return lambda *arguments: CliRunner().invoke(main, ["dead-letters", *arguments, *where])
 
@@ -48,8 +54,8 @@ def test_all_letters_are_listed_with_their_errors(run: Run) -> None:
     """A line each."""
     shown = run("list")
     assert shown.exit_code == 0, shown.output
-    assert shown.output.count("ValueError: [no]") == len(LETTERS)
-    assert "3 dead letters" in shown.output
+    assert shown.output.count("ValueError: [no]") == len(LETTERS) + 1
+    assert "4 dead letters; 1 of them pending: their batches are not known to be committed" in shown.output
 
 
 def test_those_of_one_consumer_are_a_document(run: Run) -> None:
@@ -57,6 +63,19 @@ def test_those_of_one_consumer_are_a_document(run: Run) -> None:
     shown = run("list", "--consumer", "c-2", "--json")
     (letter,) = json.loads(shown.stdout)["letters"]
     assert (letter["name"], letter["consumer"]) == (LETTERS[2].path, "c-2")
+
+
+def test_a_letter_of_a_batch_that_is_not_committed_is_pending(run: Run) -> None:
+    """In the list and by its name, for programs too."""
+    listed = json.loads(run("list", "--consumer", "c-1", "--json").stdout)["letters"]
+    assert [(letter["name"], letter["pending"], letter["redriven"]) for letter in listed] == [
+        (LETTERS[0].path, False, None),
+        (LETTERS[1].path, False, None),
+        (WAITING.path, True, None),
+    ]
+    assert "pending: no letter yet, for batch 8 is not known to be committed" in run("show", WAITING.path).output
+    assert json.loads(run("show", WAITING.path, "--json").stdout)["pending"] is True
+    assert json.loads(run("show", LETTER.path, "--json").stdout)["pending"] is False
 
 
 def test_a_letter_is_shown_with_its_record(run: Run) -> None:

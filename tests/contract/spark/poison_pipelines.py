@@ -62,6 +62,24 @@ def rejecting(batch: DataFrame, info: Any) -> None:
     _store(info, [row for row in batch.collect() if not bytes(row.data).startswith(POISON)])
 
 
+def rejecting_while_down(batch: DataFrame, info: Any) -> None:
+    """Sorts bad rows out itself; its sink is down."""
+    info.reject(batch.filter("decode(data, 'UTF-8') LIKE 'poison%'"), "looks poisonous")
+    raise RuntimeError("the sink is down")
+
+
+def rejecting_and_dying(batch: DataFrame, info: Any) -> None:
+    """Sorts bad rows out itself, stores the others, and the machine dies before the commit."""
+    if info.reject(batch.filter("decode(data, 'UTF-8') LIKE 'poison%'"), "looks poisonous"):
+        _store(info, [row for row in batch.collect() if not bytes(row.data).startswith(POISON)])
+        os._exit(9)
+
+
+def storing(batch: DataFrame, info: Any) -> None:
+    """It can deal with all."""
+    _store(info, batch.collect())
+
+
 def while_down(batch: DataFrame, info: Any) -> None:
     """Its sink is down for the first calls: a file counts them down."""
     left = Path(info.args["path"]) / "down"

@@ -76,11 +76,15 @@ def run(
     path = folder / "consumer.json"
     path.write_text(json.dumps(document))
     command = [sys.executable, "-m", "sluice_consumer", "--config", str(path), "--master", "local[2]", "--until-tip"]
-    python_path = os.pathsep.join([str(HERE.parents[2] / "consumer"), str(HERE)])
-    environment = os.environ | {"PYTHONPATH": python_path, "SLUICE_TERMINATION_LOG": str(folder / "termination-log")}
     began = time.monotonic()
-    ended = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, timeout=560, check=False)
+    ended = subprocess.run(command, env=environment(folder), stderr=subprocess.PIPE, text=True, timeout=560, check=False)
     return Ended(ended.returncode, ended.stderr, time.monotonic() - began)
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Of a program that knows `poison_pipelines`."""
+    python_path = os.pathsep.join([str(HERE.parents[2] / "consumer"), str(HERE)])
+    return os.environ | {"PYTHONPATH": python_path, "SLUICE_TERMINATION_LOG": str(folder / "termination-log")}
 
 
 def last_words(folder: Path) -> dict[str, str]:

@@ -6,13 +6,15 @@ import base64
 import json
 import math
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import boto3
 import pytest
-from poison_program import ATTEMPTS, SHARDS, Put, letters, record, run, stored
+from poison_program import ATTEMPTS, SHARDS, Put, environment, letters, record, run, stored
 
 from sluice_checkpoints.letters.letter import DeadLetter
 
@@ -65,7 +67,7 @@ def test_rows_that_process_rejects_are_letters_once(stream: Put, tmp_path: Path)
     there = stream(800, {2: [5, 6], 7: [99]})
     ended = run(there, tmp_path, "rejecting", isolate=False)
     assert ended.returncode == 1, ended.stderr[-4000:]
-    assert len(letters(tmp_path)) == 3
+    assert letters(tmp_path) == []
     ended = run(there, tmp_path, "rejecting", isolate=False)
     assert ended.returncode == 0, ended.stderr[-4000:]
     found = letters(tmp_path)
@@ -75,6 +77,39 @@ def test_rows_that_process_rejects_are_letters_once(stream: Put, tmp_path: Path)
         ("poison 7/99", "looks poisonous"),
     ]
     assert sum(map(len, stored(tmp_path).values())) == 797
+
+
+def redriven(folder: Path) -> dict[str, Any]:
+    """All letters go through `process` again."""
+    command = [sys.executable, "-m", "sluice_checkpoints", "dead-letters", "redrive", "--config", str(folder / "consumer.json"), "--json"]
+    done = subprocess.run(command, env=environment(folder), stdout=subprocess.PIPE, text=True, timeout=560, check=True)
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+def test_rows_that_a_process_rejected_before_it_raised_are_stored_by_the_repaired_one_and_no_letters(stream: Put, tmp_path: Path) -> None:
+    """A rollout of the fix while the batch is open: a redrive finds nothing."""
+    there = stream(16, {0: [0], 3: [1]})
+    ended = run(there, tmp_path, "rejecting_while_down", isolate=False)
+    assert ended.returncode == 1, ended.stderr[-4000:]
+    ended = run(there, tmp_path, "storing", isolate=False)
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    assert letters(tmp_path) == []
+    assert redriven(tmp_path)["redriven"] == 0
+    assert sum(map(len, stored(tmp_path).values())) == 16
+
+
+def test_rows_that_a_driver_rejected_before_it_died_stay_rejected_and_are_redriven_once(stream: Put, tmp_path: Path) -> None:
+    """Its sink had the others: the repaired `process` cannot store them in this batch any more."""
+    there = stream(16, {0: [0], 3: [1]})
+    assert run(there, tmp_path, "rejecting_and_dying", isolate=False).returncode != 0
+    assert letters(tmp_path) == []
+    ended = run(there, tmp_path, "storing", isolate=False)
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    assert sorted(base64.b64decode(letter["data"]).decode() for letter in letters(tmp_path)) == ["poison 0/0", "poison 3/1"]
+    assert (redriven(tmp_path)["redriven"], redriven(tmp_path)["redriven"]) == (2, 0)
+    found = [data for datas in stored(tmp_path).values() for data in datas]
+    assert (len(found), len(set(found))) == (16, 16)
 
 
 def test_more_poison_than_is_allowed_ends_the_driver(stream: Put, tmp_path: Path) -> None:

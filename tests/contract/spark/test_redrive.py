@@ -14,12 +14,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sluice_checkpoints.cli.main import main
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.letters.letter import DeadLetter
+from sluice_checkpoints.letters import pending
+from sluice_checkpoints.letters.letter import DeadLetter, order
+from sluice_checkpoints.letters.pending import PendingName
 from sluice_consumer import pipelines
 from sluice_consumer.config import CheckpointsConfig, Config, DeadLetterConfig, OnErrorConfig, PipelineConfig, StreamConfig
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.process import redrive
 from sluice_consumer.process.redrive import ConsumerLetters
+from sluice_consumer.sinks import stores
 
 pytestmark = pytest.mark.spark
 FIRST = DeadLetter("c", "orders", "shardId-000000000000", "9", 0, 1_700_000_000_123, "k", b"one", 7, 3, "ValueError: no")
@@ -76,7 +79,7 @@ def go(spark: SparkSession, config: Config) -> Go:
 
 def test_all_letters_are_a_batch_of_their_own_consumer(go: Go, sink: Sink) -> None:
     """In the order of each shard; its numbers are none of the stream's."""
-    assert go() == {"consumer": "c-redrive", "batch": 1, "ended": "processed", "redriven": 3, "rejected": ()}
+    assert go() == {"consumer": "c-redrive", "batch": 1, "ended": "processed", "redriven": 3, "rejected": (), "pending": 0}
     assert sink.runs == [("c-redrive", 1, False)]
     assert sink.batches == {("c-redrive", 1): [b"one", b"two", b"three"]}
 
@@ -87,7 +90,7 @@ def test_a_letter_that_was_redriven_is_refused_and_left_out(go: Go, sink: Sink) 
     with pytest.raises(Refused, match="was redriven as batch 1"):
         go(FIRST.path)
     assert go()["redriven"] == 2
-    assert go() == {"redriven": 0}
+    assert go() == {"redriven": 0, "pending": 0}
     assert list(sink.batches.values()) == [[b"one"], [b"two", b"three"]]
 
 
@@ -121,6 +124,81 @@ def test_rows_that_process_rejects_again_stay_letters(go: Go, sink: Sink) -> Non
     sink.bad = "false"
     assert go()["redriven"] == 1
     assert list(sink.batches.values()) == [[b"one", b"three"], [b"two"]]
+
+
+def test_a_redrive_that_died_after_it_rejected_leaves_those_letters_rejected(go: Go, sink: Sink) -> None:
+    """The sink may have the others: `process`, repaired meanwhile, is given the batch without them, and they are redriven next."""
+    sink.bad, sink.error = "decode(data, 'UTF-8') = 'two'", KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        go()
+    sink.bad, sink.error = "false", None
+    assert go(how="resume")["rejected"] == (LETTERS[1].name,)
+    assert go()["redriven"] == 1
+    assert list(sink.batches.values()) == [[b"one", b"three"], [b"two"]]
+
+
+def test_a_redrive_that_raised_has_rejected_nothing(go: Go, sink: Sink) -> None:
+    """It stored nothing, so the repaired `process` is given all of them."""
+    sink.bad, sink.error = "decode(data, 'UTF-8') = 'two'", ValueError("the sink is down")
+    with pytest.raises(ValueError, match="sink is down"):
+        go()
+    sink.batches.clear()
+    sink.bad, sink.error = "false", None
+    assert (go(how="resume")["redriven"], go()) == (3, {"redriven": 0, "pending": 0})
+    assert list(sink.batches.values()) == [[b"one", b"two", b"three"]]
+
+
+def hold(root: Path, *letters: DeadLetter, batch: int = 8) -> str:
+    """Letters of a batch that is not committed."""
+    file = root / "c" / pending.FOLDER / f"{PendingName(batch, 1, 1, pending.REJECTED)}{pending.SUFFIX}"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(pending.to_text(letters))
+    return str(file.as_uri())
+
+
+WAITING = replace(FIRST, sequence="11", batch=8, data=b"waits")
+
+
+def test_letters_of_a_batch_that_is_not_committed_are_left_out_and_counted(go: Go, sink: Sink, tmp_path: Path) -> None:
+    """Their records may yet be stored: they are owed."""
+    hold(tmp_path, WAITING)
+    assert (go()["redriven"], go()) == (3, {"redriven": 0, "pending": 1})
+    assert list(sink.batches.values()) == [[b"one", b"two", b"three"]]
+
+
+def test_a_pending_letter_is_refused_by_name(go: Go, sink: Sink, tmp_path: Path) -> None:
+    """It names the batch."""
+    hold(tmp_path, WAITING)
+    with pytest.raises(Refused, match=r"11-0\.json: is pending, and no letter yet: batch 8 is not known to be committed"):
+        go(WAITING.path)
+    assert sink.runs == []
+
+
+def test_letters_that_a_commit_named_are_published_by_a_redrive(spark: SparkSession, config: Config, tmp_path: Path) -> None:
+    """Their driver died before it did, and nobody works: the table says that they are final."""
+    entry = hold(tmp_path, WAITING)
+    letters = ConsumerLetters(stores.of(spark, str(tmp_path)), config.on_error.dead_letter.path, "c")  # type: ignore[union-attr,arg-type]  # set above
+    letters.publish([entry, "s3a://elsewhere/c/pending/x.pending"])
+    assert letters.letter(WAITING.name) == WAITING
+
+
+def test_records_of_one_aggregate_are_redriven_in_their_order_over_several_batches(go: Go, sink: Sink, tmp_path: Path) -> None:
+    """By numbers, not by names: `…-10.json` is after `…-2.json`."""
+    for letter in [replace(FIRST, sequence=sequence, sub=sub, data=f"{sequence}/{sub}".encode()) for sequence in ("9", "100") for sub in (2, 10, 1)]:
+        (tmp_path / letter.path).write_text(letter.to_json())
+    monkeypatched = pytest.MonkeyPatch()
+    with monkeypatched.context() as patch:
+        patch.setattr(redrive, "MOST", 3)
+        while go()["redriven"]:
+            pass
+    told = [data.decode() for batch in sink.batches.values() for data in batch]
+    assert [data for data in told if "/" in data] == ["9/1", "9/2", "9/10", "100/1", "100/2", "100/10"]
+
+
+def test_names_are_sorted_as_their_records_are() -> None:
+    """Sequence numbers have up to 129 digits; what is no letter comes first."""
+    names = [f"c/shardId-1/{sequence}-{sub}.json" for sequence in ("9", "10", "1" * 129) for sub in (2, 10)]
+    assert sorted([*reversed(names), "c/shardId-1/x.json"], key=order) == ["c/shardId-1/x.json", *names]
 
 
 @pytest.mark.parametrize("how", ["resume", "give-up"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,10 +14,12 @@ from simulation.turnstile import Process, Waiting
 
 from sluice_checkpoints.errors import ServiceUnavailable, SluiceError
 from sluice_checkpoints.letters.letter import DeadLetter
+from sluice_checkpoints.letters.pending import PendingName
 from sluice_checkpoints.protocol.lease import MARGIN, LeaseRequest, TakenLease, Watcher, take_over
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer.batches import retention
+from sluice_consumer.batches.batch_letters import BatchLetters
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.excluding import ExclusionPorts
 from sluice_consumer.batches.isolating import IsolationPorts, Isolator
@@ -99,19 +101,39 @@ class Drain:
 
 
 class Letters:
-    """The dead letters, behind the turnstile of one driver. Implements `DeadLetters`."""
+    """The dead letters, behind the turnstile of one driver. Implements `LetterStore`."""
 
     def __init__(self, process: Process, ledger: Ledger) -> None:
         self._process, self._ledger = process, ledger
 
-    def write(self, letter: DeadLetter) -> None:
-        """See `DeadLetters`."""
-        fault = self._process.pause("letter")
+    def hold(self, name: PendingName, letters: tuple[DeadLetter, ...]) -> str:
+        """See `LetterStore`."""
+        self._call("letter", lambda: self._ledger.pending.setdefault(str(name), letters))
+        return str(name)
+
+    def held(self) -> dict[str, tuple[PendingName, tuple[DeadLetter, ...]]]:
+        """See `LetterStore`."""
+        return {name: (PendingName.parse(name), letters) for name, letters in self._ledger.pending.items()}
+
+    def publish(self, entry: str) -> bool:
+        """See `LetterStore`."""
+        self._call("publish", lambda: self._ledger.publishes(entry))
+        return True
+
+    def drop(self, entries: Iterable[str]) -> frozenset[str]:
+        """See `LetterStore`."""
+        gone = frozenset(entries)
+        for entry in sorted(gone):
+            self._call("drop", lambda entry=entry: self._ledger.pending.pop(entry, None))
+        return gone
+
+    def _call(self, what: str, done: Callable[[], object]) -> None:
+        fault = self._process.pause(what)
         if fault == UNAVAILABLE:
-            raise ServiceUnavailable("letter: injected")
-        self._ledger.letters.add(letter.data.decode())
+            raise ServiceUnavailable(f"{what}: injected")
+        done()
         if fault == LOST:
-            raise ServiceUnavailable("letter: injected, after it was stored")
+            raise ServiceUnavailable(f"{what}: injected, after it was stored")
 
 
 class SimulatedEpoch:
@@ -215,12 +237,15 @@ class SimulatedEpoch:
 
     def _isolation(self, driver: Process, source: Source) -> IsolationPorts:
         assert self.engine is not None
+        assert self.consumer is not None
+        letters = self.consumer.letters = BatchLetters(Letters(driver, self.world.ledger), self.consumer.epoch.generation)
+        self.consumer.publish()
 
         def wait(seconds: float) -> bool:
             self.sleep(seconds, driver, at="idle")
             return self.draining
 
-        excluding = ExclusionPorts(source, Letters(driver, self.world.ledger))
+        excluding = ExclusionPorts(source, letters)
         return IsolationPorts(excluding, self._judged, self.engine.quiet, wait, self.clock)
 
     def _overdue(self, isolator: Isolator | None) -> Callable[[int], None]:

@@ -22,6 +22,7 @@ INVARIANTS = (
     "nothing_deleted",
     "only_accepted_losses",
     "only_poison_excluded",
+    "letters_are_final_with_their_batch",
     "one_beginning",
     "one_stream",
     "known_rows",
@@ -140,7 +141,10 @@ class Ledger(Rows):
                 self.breaks("order_within_shard", f"records of {shard} before {missing} of its parent {parent}")
 
     def missing(self) -> dict[str, list[str]]:
-        """What is owed, neither in the sink nor told as lost, by shard; of a shard that expired before any epoch listed it nobody can tell."""
-        done = self._have() | self.told | self.excluded
+        """What is owed, by shard: not in the sink, no final letter, not told as lost.
+
+        Of a shard that expired before any epoch listed it nobody can tell.
+        """
+        done = self._have() | self.told | (self.excluded & self.letters)
         known = (shard for shard in self.owed if f"shard/{shard}" in self.rows or shard in self.stream.shards)
         return {shard: left for shard in known if (left := [name for name in self.owed[shard] if name not in done])}

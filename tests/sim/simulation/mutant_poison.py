@@ -11,6 +11,7 @@ from simulation.mutant import Patch, mutant, write_without
 from sluice_checkpoints.errors import ServiceUnavailable
 from sluice_checkpoints.protocol.isolation_note import IsolationNote
 from sluice_consumer.batches import excluding, isolating, isolation
+from sluice_consumer.batches.batch_letters import BatchLetters
 from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.batches.isolation import BatchFailure
 from sluice_consumer.shards import reader
@@ -113,15 +114,58 @@ def excluded_first(patch: Patch) -> None:
 )
 def letters_in_vain(patch: Patch) -> None:
     """The store is down, and nobody hears of it."""
-    real = epochs.Letters.write
+    real = epochs.Letters.hold
 
-    def write(self: Any, letter: Any) -> None:
+    def hold(self: Any, name: Any, letters: Any) -> str:
         try:
-            real(self, letter)
+            return real(self, name, letters)
         except ServiceUnavailable:
-            return
+            return str(name)
 
-    patch.setattr(epochs.Letters, "write", write)
+    patch.setattr(epochs.Letters, "hold", hold)
+
+
+@mutant(
+    "a letter is published before its batch is committed",
+    "Letters are final with their batch: the commit names them",
+    stories="a_crash_between_letter_and_exclusion_and_a_repair",
+)
+def published_at_once(patch: Patch) -> None:
+    """The next `process` can deal with the record: it is in the sink, and a redrive stores it again."""
+    real = BatchLetters.exclude
+
+    def exclude(self: Any, letter: Any) -> Any:
+        entry = real(self, letter)
+        self.publish([entry])
+        return entry
+
+    patch.setattr(BatchLetters, "exclude", exclude)
+
+
+@mutant(
+    "whatever is pending of a batch is published with it",
+    "Letters are final with their batch: the letter of an excluded record is the one that its row names",
+    stories="a_crash_between_letter_and_exclusion_and_a_repair",
+)
+def published_with_the_rest(patch: Patch) -> None:
+    """A letter was stored, and its record was not excluded."""
+    patch.setattr(BatchLetters, "final", lambda self, batch, _rows: tuple(entry for entry, (name, _) in self._held.items() if name.batch == batch))
+
+
+@mutant(
+    "nobody publishes what a dead driver's commit named",
+    "Letters are final with their batch: whoever comes next publishes it",
+    stories="a_crash_between_commit_and_publication",
+)
+def never_published(patch: Patch) -> None:
+    """The record is in no batch, and has no letter."""
+    real = Consumer.begin
+
+    def begin(self: Any, *args: Any) -> None:
+        real(self, *args)
+        self.unpublished = ()
+
+    patch.setattr(Consumer, "begin", begin)
 
 
 @mutant(

@@ -31,6 +31,8 @@ def label(write: Write) -> str:
     known = {"committed": "commit", "token": "take", "counter": "beat", "batch": "bind", "readers": "register", "generation": "fence"}
     if "note" in names and "batch" not in names:
         return f"forfeit {write.key}"
+    if ("letters",) in {*write.put, *write.remove} and "committed" not in names:
+        return f"named {write.key}"
     if ("excluded",) in write.put:
         return f"exclude {write.key}"
     if "end" in names and "batch" not in names:

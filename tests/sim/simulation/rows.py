@@ -11,6 +11,7 @@ from typing import Any
 
 from simulation.stream import Stream, UserRecord
 
+from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.row_kinds import kind_of
 
@@ -41,7 +42,8 @@ class Rows:
         contents: by shard and batch: what was bound; then what was left of it, each time that a loss was accepted.
         accepted: the batches whose loss a person has accepted.
         told: names of the records that retention took, and of which a row says so.
-        poison: names of those that `process` cannot deal with. letters: of those in the dead letters. excluded: of those that a row takes out.
+        poison: names of those that `process` cannot deal with. letters: of those with a final letter. excluded: of those that a row takes out.
+        pending: letters that are not final, by the name of their text.
     """
 
     def __init__(self, table: MemoryTable, stream: Stream) -> None:
@@ -53,6 +55,7 @@ class Rows:
         self.told: set[str] = set()
         self.poison: set[str] = set()
         self.letters: set[str] = set()
+        self.pending: dict[str, tuple[DeadLetter, ...]] = {}
         self.excluded: set[str] = set()
         self._looked_at: set[str] = set()
         self._seen_open: set[str] = set()  # shards of which a time is known at which they were open: their children are younger
@@ -194,12 +197,22 @@ class Rows:
         names = set(known[-1].names)
         if row["records"] or "first" in row or len(names) != 1:
             self.breaks("batch_content_is_fixed", f"{shard} in batch {row['batch']}: {changed}, of {known[-1]}")
-        if not names <= self.letters:
+        if not names <= self.letters | {letter.data.decode() for letters in self.pending.values() for letter in letters}:
             self.breaks("no_record_lost", f"{shard}: {names} excluded without a dead letter")
         if not names <= self.poison:
             self.breaks("only_poison_excluded", f"{shard}: {names} would have passed")
         self.excluded |= names
         known.append(Content((), row["generation"]))
+
+    def publishes(self, text: str) -> None:
+        """Pending letters become final."""
+        if text not in self.pending and not self.letters:
+            self.breaks("letters_are_final_with_their_batch", f"{text} is gone before it was published")
+        for letter in self.pending.get(text, ()):
+            name = letter.data.decode()
+            if letter.batch > self.committed or name not in self.excluded:
+                self.breaks("letters_are_final_with_their_batch", f"{name} of batch {letter.batch}; committed: {self.committed}")
+            self.letters.add(name)
 
     def holds(self, batch: int) -> bool:
         """Whether the sink holds a batch."""

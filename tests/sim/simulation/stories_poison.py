@@ -97,6 +97,55 @@ def a_crash_between_letter_and_exclusion() -> World:
 
 
 @story
+def a_crash_between_letter_and_exclusion_and_a_repair() -> World:
+    """The next epoch's `process` can deal with the record: it is in the sink, and its letter is never final."""
+    world = poisoned()
+    epoch = begin(world)
+    reach(world, epoch, "exclude")
+    world.crash(epoch)
+    world.ledger.poison.clear()
+    world.work(inherit(world), 4)
+    return world
+
+
+@story
+def a_late_letter_and_a_repair() -> World:
+    """An epoch stands still before it stores a letter; the next one's `process` can deal with the record, and a third finds what the first left."""
+    world = poisoned()
+    former = begin(world)
+    late = reach(world, former, "letter")[1]
+    world.freeze_epoch(former)
+    world.ledger.poison.clear()
+    heir = inherit(world)
+    world.work(heir, 4)
+    world.thaw(late, 1)
+    world.crash(heir)
+    world.work(inherit(world), 2)
+    return world
+
+
+@story
+def a_crash_between_commit_and_publication() -> World:
+    """The record is in no batch, and nobody reads it again: the next epoch makes its letter final."""
+    world = poisoned()
+    epoch = begin(world)
+    reach(world, epoch, "publish")
+    world.crash(epoch)
+    world.work(inherit(world), 4)
+    return world
+
+
+@story
+def a_publication_that_is_not_told() -> World:
+    """The letter is final, and the row still names it: the next epoch publishes the same."""
+    world = poisoned()
+    epoch = begin(world)
+    world.step(*reach(world, epoch, "named"), fault=UNAVAILABLE)
+    world.work(inherit(world), 4)
+    return world
+
+
+@story
 def a_dead_letter_that_is_not_stored() -> World:
     """The store of letters is down: the record stays owed."""
     world = poisoned()
