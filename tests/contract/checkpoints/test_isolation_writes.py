@@ -22,6 +22,7 @@ SOME, NOTHING = RangeKept(Position.after("6", 2), "2", 2, 20, 17), RangeKept(ROW
 WRITES: dict[str, tuple[ShardRow, Callable[[CheckpointStore], ShardRow]]] = {
     "shorten": (ROW, lambda store: shorten(store, EPOCH, ROW, SOME)),
     "exclude": (ONE, lambda store: exclude(store, EPOCH, ONE)),
+    "exclude, with a pending letter": (ONE, lambda store: exclude(store, EPOCH, ONE, "letters/8")),
 }
 each_write = pytest.mark.parametrize(("row", "write"), WRITES.values(), ids=WRITES)
 
@@ -60,11 +61,12 @@ def test_the_end_of_a_shard_and_an_iterator_are_let_go(store: CheckpointStore) -
 def test_the_only_record_is_taken_out_and_the_ends_stay(store: CheckpointStore) -> None:
     """The next range says nothing of it."""
     store.table.write(Put(ONE.to_item(), ()))
-    written = exclude(store, EPOCH, ONE)
+    written = exclude(store, EPOCH, ONE, "letters/8")
+    assert written.letter == "letters/8"
     assert written == store.read(["a"])["a"]
     assert (written.start, written.end, written.first, written.records, written.excluded) == (ONE.start, ONE.end, None, 0, 1)
     store.bind(EPOCH, 9, Range("a", ONE.end, Position.after("10"), "10", 1), TaskAttempt("4.1.0", 1))
-    assert store.read(["a"])["a"].excluded == 0
+    assert (store.read(["a"])["a"].excluded, store.read(["a"])["a"].letter) == (0, None)
 
 
 def test_a_record_that_is_not_alone_is_not_excluded(store: CheckpointStore) -> None:
