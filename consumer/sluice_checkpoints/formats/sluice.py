@@ -69,6 +69,10 @@ def _refusals(row: ConsumerRow | None, table: str, stream: StreamIdentity) -> It
         yield Refused(f"table {table} is {row.state}: its positions went back to another system, which may have moved on; migrate that one's table")
     if not row.bootstrapped:
         yield Refused(f"table {table} was never bootstrapped to its end: not every shard has a row; start its consumer once")
+    if row.letters:
+        yield Refused(
+            f"table {table} names dead letters that are not published ({row.letters[0]}); start its consumer once with its onError.deadLetter"
+        )
 
 
 def _shard(item: RawItem, committed: int) -> SourceShard:

@@ -202,7 +202,7 @@ class Consumer:
         return plan if plan.rows else None
 
     def run(self, plan: BatchPlan, engine: Engine) -> Committed:
-        """One batch to its end: run, close what no task bound, commit.
+        """One batch to its end: run, close what no task bound, commit, publish its dead letters.
 
         The return of `process` says that it dealt with all that the batch contains, whether it read it in this epoch or not.
 
@@ -215,6 +215,7 @@ class Consumer:
         rows = self._all_closed(plan)
         self._phase("commit")
         self._commit(plan.number, rows)
+        self.publish()
         self._phase("rest")
         skipped = sum(unread(row, self.epoch.generation) for row in rows)
         return Committed(plan.number, rows, plan.replay, sum(map(waits, plan.rows, rows)), skipped)

@@ -85,7 +85,6 @@ class Loop:
         if committed is None:
             return False
         self._rhythm.on_progress(committed, self._clock() - started)
-        self._consumer.publish()
         ended = any(row.end == END for row in committed.rows)
         more = committed.records or ended or plan.replay or committed.behind_millis or self._isolating
         return not more and planner.can_idle(self._consumer.view)

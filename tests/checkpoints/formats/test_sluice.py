@@ -71,12 +71,21 @@ def test_rows_of_a_migration_and_a_bootstrap_are_skipped() -> None:
         (replace(CONSUMER, stream_arn="arn:aws:kinesis:us-east-1:0:stream/other"), "is of stream"),
         (replace(CONSUMER, state=EXPORTED), "is EXPORTED"),
         (replace(CONSUMER, bootstrapped=False), "was never bootstrapped"),
+        (replace(CONSUMER, letters=("letters/8",)), r"dead letters that are not published \(letters/8\)"),
     ],
 )
 def test_a_table_that_does_not_hold_this_streams_places_is_refused(consumer: ConsumerRow | None, said: str) -> None:
     """Another stream's, one that was given back, one that was never begun."""
     with pytest.raises(Refused, match=said):
         read(*([consumer] if consumer else []), ShardRow(A, FROM, FROM))
+
+
+@pytest.mark.parametrize("name", ["isolation", "letters"])
+def test_rows_of_records_that_were_left_out_are_no_places(name: str) -> None:
+    """They are skipped."""
+    seen = snapshot(CONSUMER, ShardRow(A, FROM, FROM))
+    reading = Sluice().parse(replace(seen, tables={"app": [*seen.rows, {"id": {"S": name}}]}), STREAM)
+    assert ([shard.id for shard in reading.shards], len(reading.skipped)) == ([A], 2)
 
 
 def test_an_unknown_row_is_refused() -> None:
