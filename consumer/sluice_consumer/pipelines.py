@@ -64,12 +64,15 @@ class BatchInfo:
         Raises:
             Refused: there is no `onError.deadLetter`, or a column is missing. SinkUnavailable: the store did not take a letter.
         """
-        if LETTERS.store is None:
-            raise Refused("info.reject: onError.deadLetter is not set, or this is no driver")
+        store = LETTERS.of(self.consumer)
+        if store is None:
+            raise Refused(
+                "info.reject: onError.deadLetter is not set, this is no driver, or another consumer was begun in this process after this one"
+            )
         if missing := [name for name in OF_A_LETTER if name not in rows.columns]:
             raise Refused(f"info.reject: the rows have no column {missing[0]}; keep the batch's own columns beside yours")
         letters = [self._letter(row, reason) for row in rows.select(*OF_A_LETTER).collect()]
-        LETTERS.store.reject(letters)
+        store.reject(letters)
         return len(letters)
 
     def _letter(self, row: Row, reason: str) -> DeadLetter:
@@ -92,14 +95,23 @@ class Rejections(Protocol):
 
 @dataclass
 class DriverLetters:
-    """The store of this process's driver. It is not part of `BatchInfo`, which travels to tasks."""
+    """The store of this process's driver. It is not part of `BatchInfo`, which travels to tasks.
+
+    Attributes:
+        owner: whose store it is; None: of whoever asks.
+    """
 
     store: Rejections | None = None
+    owner: str | None = None
 
-    def raised(self) -> None:
+    def of(self, consumer: str) -> Rejections | None:
+        """The store of a consumer. None: it has none, or another one was begun in this process."""
+        return self.store if self.owner in {None, consumer} else None
+
+    def raised(self, consumer: str) -> None:
         """`process` raised."""
-        if self.store is not None:
-            self.store.raised()
+        if (store := self.of(consumer)) is not None:
+            store.raised()
 
 
 LETTERS = DriverLetters()

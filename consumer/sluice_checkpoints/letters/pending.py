@@ -1,4 +1,4 @@
-"""Dead letters of a batch that is not committed: their form, and the names of their files (docs/dead-letters.md, "Pending letters"). Pure.
+"""Dead letters of a batch that is not committed: their form, and the names of their files (docs/dead-letters.md, "States of a letter"). Pure.
 
 What one issue of a batch leaves out at once is one text, a line a letter, in ASCII. Its suffix is not that of a letter, so programs that read
 letters pass it by.

@@ -43,7 +43,9 @@ def isolator(consumer: Consumer, engine: SparkEngine, how: OnErrorConfig, here: 
         Refused: see `store_of`. SinkUnavailable: letters of a committed batch are not published, and cannot be now.
     """
     letters = BatchLetters(store_of(engine, how.dead_letter, consumer), consumer.epoch.generation) if how.dead_letter else None
-    pipelines.LETTERS.store = consumer.letters = letters
+    assert consumer.row is not None  # noqa: S101 - begin() set it
+    pipelines.LETTERS.store, pipelines.LETTERS.owner = letters, consumer.row.consumer_id
+    consumer.letters = letters
     consumer.publish()
     if not how.isolate or letters is None:
         return None

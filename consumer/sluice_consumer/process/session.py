@@ -19,7 +19,7 @@ from sluice_checkpoints.errors import Fenced, Refused
 from sluice_checkpoints.protocol.lease import MARGIN
 from sluice_checkpoints.protocol.store import Epoch
 from sluice_checkpoints.stream.model import StreamIdentity
-from sluice_consumer import logs
+from sluice_consumer import logs, pipelines
 from sluice_consumer.batches import planner, retention
 from sluice_consumer.batches.consumer import Committed, Consumer, Engine
 from sluice_consumer.batches.isolating import Isolator
@@ -161,6 +161,7 @@ class Session:
 
     def _isolator(self, engine: SparkEngine) -> Isolator | None:
         if self._config.on_error is None:
+            pipelines.LETTERS.store = None  # that of a run before, in the same process
             self._unpublished()
             return None
         source = ShardReader(self.kinesis(), self.consumer.catalog, self.consumer.identify())

@@ -108,7 +108,7 @@ class SparkEngine:
         try:
             self._process(batch, info)
         except Exception:
-            pipelines.LETTERS.raised()
+            pipelines.LETTERS.raised(info.consumer)
             raise
         except SystemExit as error:
             raise ProcessExited(

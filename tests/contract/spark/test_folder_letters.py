@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.letters.folder import DiskFolder, letters, pending_letters
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.letters.pending import REJECTED, PendingName
+from sluice_consumer import pipelines
+from sluice_consumer.batches.batch_letters import BatchLetters, Letters
+from sluice_consumer.pipelines import BatchInfo
+from sluice_consumer.process import redrive
 from sluice_consumer.process.dead_letters import FolderLetters
+from sluice_consumer.spark.engine import without
 
 pytestmark = pytest.mark.spark
 LETTER = DeadLetter("c", "s", "shardId-1", "9", 0, 0, "k", b"one", 7, 1, "no: é")
@@ -43,6 +50,43 @@ def test_letters_of_other_consumers_and_places_are_left_alone(folder: FolderLett
     other = FolderLetters(spark, f"{tmp_path.as_uri()}/others", "c").hold(NAME, (LETTER,))
     FolderLetters(spark, f"{tmp_path.as_uri()}/letters", "d").hold(NAME, (replace(LETTER, consumer="d"),))
     assert (folder.held(), folder.publish(other), folder.publish(f"letters/{NAME}")) == ({}, False, False)
+
+
+def test_a_batch_comes_again_without_the_records_that_were_rejected(spark: SparkSession) -> None:
+    """By shard, sequence number and place in an aggregate: each alone is another record's, too."""
+    others = [replace(LETTER, sub=1), replace(LETTER, shard="shardId-2"), OTHER]
+    batch = redrive.frame(spark, [LETTER, *others])
+    left = {(row.shardId, row.sequenceNumber, row.subSequenceNumber) for row in without(batch, frozenset({LETTER.place})).collect()}
+    assert left == {letter.place for letter in others}
+    assert without(batch, frozenset()).count() == 4
+
+
+def test_a_process_rejects_nothing_into_the_letters_of_another_consumer(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two run in one process: nobody's commit would make the letters final."""
+    monkeypatch.setattr(pipelines, "LETTERS", pipelines.DriverLetters(BatchLetters(Nowhere(), 1), owner="another"))
+    with pytest.raises(Refused, match="another consumer was begun in this process"):
+        BatchInfo("c", 1, False, "s", ("shardId-1",)).reject(redrive.frame(spark, [LETTER]), "no")  # noqa: FBT003 - replay
+    pipelines.LETTERS.raised("c")
+
+
+class Nowhere:
+    """A store that is not to be asked. Implements `LetterStore`."""
+
+    def hold(self, name: PendingName, letters: Letters) -> str:
+        """See `LetterStore`."""
+        raise AssertionError(f"{name} {letters}")
+
+    def held(self) -> dict[str, tuple[PendingName, Letters]]:
+        """See `LetterStore`."""
+        return {}
+
+    def publish(self, entry: str) -> bool:
+        """See `LetterStore`."""
+        raise AssertionError(entry)
+
+    def drop(self, entries: Iterable[str]) -> frozenset[str]:
+        """See `LetterStore`."""
+        raise AssertionError(list(entries))
 
 
 def test_pending_letters_that_somebody_deleted_stop_no_driver(folder: FolderLetters, caplog: pytest.LogCaptureFixture) -> None:

@@ -52,9 +52,9 @@ def sink(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sink]:
     """The pipeline of every configuration here."""
     made = Sink()
     monkeypatch.setattr(redrive, "load", lambda _entrypoint: made)
-    before = pipelines.LETTERS.store
+    before = replace(pipelines.LETTERS)
     yield made
-    pipelines.LETTERS.store = before
+    pipelines.LETTERS.store, pipelines.LETTERS.owner = before.store, before.owner
 
 
 @pytest.fixture
