@@ -14,7 +14,7 @@ from sluice_checkpoints.protocol.isolation_note import noted
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.excluding import ExclusionPorts, Exclusions
-from sluice_consumer.batches.isolation import BatchFailure, Content, Exclude, Retry, Search, Shorten
+from sluice_consumer.batches.isolation import DAY, HANG, BatchFailure, Content, Exclude, Retry, Search, Shorten
 from sluice_consumer.batches.noted import restored, stored
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.shards.ranges import BoundRange, Fetched
@@ -34,6 +34,7 @@ class IsolationPorts:
         clock: monotonic seconds, those of failures.
         state: why a batch came again, each time that it does; None: it passed.
         excluded: which record was excluded.
+        lasting: that a batch fails for a day by errors which only waiting cures; once.
     """
 
     excluding: ExclusionPorts
@@ -43,6 +44,7 @@ class IsolationPorts:
     clock: Callable[[], float]
     state: Callable[[str | None], None] = lambda _line: None
     excluded: Callable[[str], None] = lambda _line: None
+    lasting: Callable[[str], None] = lambda _line: None
 
 
 class Isolator:
@@ -54,6 +56,7 @@ class Isolator:
         self._consumer, self._ports, self.search = consumer, ports, search
         self._exclusions = Exclusions(consumer, ports.excluding, note)
         self._uncounted: str | None = None
+        self._waited = 0.0  # seconds, of the last failure that only waiting cures
         if note.batch == consumer.view.committed + 1:
             self.search, self._uncounted = restored(search, note.search, ports.clock()), note.failed
 
@@ -114,7 +117,8 @@ class Isolator:
         if not _content(rows):
             self._note(plan.number)
             return False
-        self._take(plan, rows, BatchFailure(error, transient=False, at=self._ports.clock(), told=self._exclusions.note.told or error), noted=True)
+        failure = BatchFailure(error, transient=False, at=self._ports.clock(), told=self._exclusions.note.told or error, kind=HANG)
+        self._take(plan, rows, failure, noted=True)
         return True
 
     def overdue(self, number: int, error: str, told: str) -> None:
@@ -135,6 +139,9 @@ class Isolator:
             self._exclude(next(row for row in rows if row.records), before.evidence.failures + 1, failure.told)
             return False
         self._ports.state(_told(plan, content, step, failure))
+        if self.search.waited(failure.at) >= DAY > self._waited:
+            self._ports.lasting(f"batch {plan.number} fails since a day by errors that count as an outage; the last one: {failure.error}")
+        self._waited = self.search.waited(failure.at)
         if isinstance(step, Shorten):
             for row in rows:
                 self._shorten(row, min(row.records, step.keep.get(row.id, 0)))
@@ -179,7 +186,7 @@ def _told(plan: BatchPlan, content: Content, step: Retry | Shorten, failure: Bat
     count, shards = sum(content.values()), len(content)
     kept = sum(step.keep.values()) if isinstance(step, Shorten) else count
     what = f"the same {count}" if kept == count else f"{kept} of its {count}" if kept else f"others before its {count}"
-    why = "it cannot be helped but by waiting" if failure.transient else failure.error
+    why = f"something is unavailable: {failure.error}" if failure.transient else failure.error
     when = f"in {step.seconds:g} s" if step.seconds else "at once"
     return f"batch {plan.number} failed ({why}); {what} record{_s(count)} of {shards} shard{_s(shards)} come again {when}"
 

@@ -157,7 +157,13 @@ class Session:
         if self._config.on_error is None:
             return None
         source = ShardReader(self.kinesis(), self.consumer.catalog, self.consumer.identify())
-        here = isolation.SessionParts(source, self._drain, self._failing, lambda told: self._warn(f"PoisonExcluded: {told}"))
+        here = isolation.SessionParts(
+            source,
+            self._drain,
+            state=self._failing,
+            excluded=lambda told: self._warn(f"PoisonExcluded: {told}"),
+            lasting=lambda told: self._say(f"OutageLasts: {told}"),
+        )
         isolator = isolation.isolator(self.consumer, engine, self._config.on_error, here)
         if isolator is not None:
             self._progress.dead_letters = lambda: isolator.excluded
