@@ -133,7 +133,7 @@ class Search:
         evidence: see there.
         tries: failures one after the other, for the pauses between them.
         control: the shard whose records are to show that the sink works; None almost always.
-        controls: how many shards were asked for that.
+        controls: how many shards were asked for that. doubted: the error by which that record failed once.
         busy: shards that had records in this search: the first to be asked.
         waiting: since when only waiting helps; None: it does not.
     """
@@ -145,6 +145,7 @@ class Search:
     tries: int = 0
     control: str | None = None
     controls: int = 0
+    doubted: str | None = None
     busy: frozenset[str] = frozenset()
     waiting: float | None = None
 
@@ -172,15 +173,20 @@ class Search:
             failure: how.
             others: shards that are not in the batch, and might be in the next.
         """
-        known = replace(self, tries=self.tries + 1, busy=self.busy | content.keys(), waiting=self._waits(failure))
+        known = replace(self, busy=self.busy | content.keys(), waiting=self._waits(failure))
         if self.control is not None:
-            doubt = replace(self.evidence, refused=True)
-            return replace(known, control=None, evidence=doubt), Shorten({}, _pause(known.tries))
-        known = replace(known, evidence=self.evidence.and_of(failure, alone=sum(content.values()) == 1))
+            return known.refused(failure)
+        known = replace(known, tries=self.tries + 1, evidence=self.evidence.and_of(failure, alone=sum(content.values()) == 1))
         if failure.transient or known.evidence.failures < (AGAIN if self.active else max(AGAIN, self.attempts)):
             return known, Retry(_pause(known.tries))
         known = replace(known, suspects=dict(content))
         return known.isolated(failure.at, others) if known.single else (replace(known, tries=0), Shorten(half(content)))
+
+    def refused(self, failure: BatchFailure) -> tuple[Search, Step]:
+        """A record of another shard failed. It is let go when it failed twice by one error, as any content is."""
+        if failure.transient or failure.error != self.doubted:
+            return replace(self, doubted=failure.error), Retry(_pause(self.tries))
+        return replace(self, control=None, doubted=None, evidence=replace(self.evidence, refused=True)), Shorten({})
 
     def isolated(self, now: float, others: Sequence[str]) -> tuple[Search, Step]:
         """One record is left: poison, or a doubt. Before it is tried again, a record of another shard is."""
@@ -196,7 +202,8 @@ class Search:
         """`process` returned from a batch with this content, and it was committed."""
         proof = self.evidence.and_pass(content) if content else self.evidence
         if self.control is not None:
-            return replace(self, control=None, evidence=proof, busy=self.busy if content else self.busy - {self.control}, waiting=None)
+            busy = self.busy if content else self.busy - {self.control}
+            return replace(self, control=None, doubted=None, evidence=proof, busy=busy, waiting=None)
         left = {shard: count - content.get(shard, 0) for shard, count in self.suspects.items()}
         left = {shard: count for shard, count in left.items() if count > 0}
         another = replace(proof, alone=0, witnesses=frozenset(), refused=False)  # whichever is found alone next, it is not the one that was

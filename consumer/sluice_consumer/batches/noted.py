@@ -29,7 +29,9 @@ def stored(search: Search, now: float) -> dict[str, Any]:
         "between": bool(evidence.witnesses),
         "refused": evidence.refused,
     }
-    control = {"control": search.control, "suspects": dict(search.suspects)} if search.control is not None else {}
+    control: dict[str, Any] = {}
+    if search.control is not None:
+        control = {"control": search.control, "suspects": dict(search.suspects), "doubted": search.doubted or ""}
     return {"evidence": known, "kind": evidence.kind, "witnesses": sorted(evidence.witnesses), "controls": search.controls, **control}
 
 
@@ -51,5 +53,11 @@ def restored(beginning: Search, known: Mapping[str, Any], now: float) -> Search:
         refused=told["refused"],
         kind=known.get("kind", HANG),
     )
-    control, suspects = known.get("control"), dict(known.get("suspects", {}))
-    return replace(beginning, evidence=evidence, controls=known["controls"], control=control, suspects=suspects)
+    return replace(
+        beginning,
+        evidence=evidence,
+        controls=known["controls"],
+        control=known.get("control"),
+        doubted=known.get("doubted") or None,
+        suspects=dict(known.get("suspects", {})),
+    )

@@ -172,6 +172,16 @@ def test_while_a_doubt_waits_nothing_is_busy() -> None:
     assert sink.runs < 20
 
 
+def test_another_shards_record_that_fails_is_let_go_when_it_failed_twice() -> None:
+    """A sink may have it, and say so when it is asked again. An outage is waited for."""
+    search, _ = after(BAD, BAD, BAD, others=("b",))
+    search, step = search.failed({"b": 1}, OTHER, ("a",))
+    assert (step, search.evidence.refused) == (Retry(4.0), False)
+    assert search.failed({"b": 1}, DOWN, ("a",))[1] == Retry(4.0)
+    again, step = search.failed({"b": 1}, OTHER, ("a",))
+    assert (step, again.evidence.refused, again.wanted()) == (Shorten({}), True, ONE)
+
+
 def test_poison_in_every_shard_is_found_after_an_hour() -> None:
     """It looks like an outage of everything."""
     sink = Sink(lambda _shard, _now: True, DATA)

@@ -36,6 +36,8 @@ def test_a_record_that_is_tried_for_another_is_not_taken_for_the_suspect() -> No
     for _ in range(3):
         search, _ = search.failed({"a": 1}, HANGS, ["b"])
     again, _ = restored(Search(3), stored(search, 0.0), 0.0).failed({"b": 1}, HANGS, ["a"])
+    assert (again.control, again.evidence.refused) == ("b", False)
+    again, _ = restored(Search(3), stored(again, 0.0), 0.0).failed({"b": 1}, HANGS, ["a"])
     assert (again.suspects, again.evidence.alone, again.evidence.refused) == ({"a": 1}, search.evidence.alone, True)
 
 
