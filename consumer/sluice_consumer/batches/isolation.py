@@ -133,7 +133,8 @@ class Search:
         evidence: see there.
         tries: failures one after the other, for the pauses between them.
         control: the shard whose records are to show that the sink works; None almost always.
-        controls: how many shards were asked for that. doubted: the error by which that record failed once.
+        controls: how many shards were asked for that.
+        tally: how often the present content failed, by error. known: errors by which a content failed often enough to be shortened.
         busy: shards that had records in this search: the first to be asked.
         waiting: since when only waiting helps; None: it does not.
     """
@@ -145,7 +146,8 @@ class Search:
     tries: int = 0
     control: str | None = None
     controls: int = 0
-    doubted: str | None = None
+    tally: Mapping[str, int] = field(default_factory=dict)
+    known: frozenset[str] = frozenset()
     busy: frozenset[str] = frozenset()
     waiting: float | None = None
 
@@ -173,20 +175,27 @@ class Search:
             failure: how.
             others: shards that are not in the batch, and might be in the next.
         """
-        known = replace(self, busy=self.busy | content.keys(), waiting=self._waits(failure))
-        if self.control is not None:
-            return known.refused(failure)
-        known = replace(known, tries=self.tries + 1, evidence=self.evidence.and_of(failure, alone=sum(content.values()) == 1))
-        if failure.transient or known.evidence.failures < (AGAIN if self.active else max(AGAIN, self.attempts)):
-            return known, Retry(_pause(known.tries))
-        known = replace(known, suspects=dict(content))
+        counted = self._counted(content, failure)
+        if failure.transient or not counted._again(failure.error):
+            return counted, Retry(_pause(max(1, counted.tries)))
+        if counted.control is not None:
+            doubt = replace(self.evidence, refused=True)
+            return replace(counted, control=None, tally={}, evidence=doubt), Shorten({})
+        known = replace(counted, suspects=dict(content), tally={}, known=counted.known | {failure.error})
         return known.isolated(failure.at, others) if known.single else (replace(known, tries=0), Shorten(half(content)))
 
-    def refused(self, failure: BatchFailure) -> tuple[Search, Step]:
-        """A record of another shard failed. It is let go when it failed twice by one error, as any content is."""
-        if failure.transient or failure.error != self.doubted:
-            return replace(self, doubted=failure.error), Retry(_pause(self.tries))
-        return replace(self, control=None, doubted=None, evidence=replace(self.evidence, refused=True)), Shorten({})
+    def _counted(self, content: Content, failure: BatchFailure) -> Search:
+        """One failure more. That of a record of another shard says nothing of the suspects."""
+        tally = {} if failure.transient else {**self.tally, failure.error: self.tally.get(failure.error, 0) + 1}
+        known = replace(self, busy=self.busy | content.keys(), waiting=self._waits(failure), tally=tally)
+        if self.control is not None:
+            return known
+        return replace(known, tries=self.tries + 1, evidence=self.evidence.and_of(failure, alone=sum(content.values()) == 1))
+
+    def _again(self, error: str) -> bool:
+        """Whether the content failed so often by this error that its sink does not have it."""
+        enough = AGAIN if self.active else max(AGAIN, self.attempts)
+        return self.tally[error] >= enough or (error in self.known and self.control is None)
 
     def isolated(self, now: float, others: Sequence[str]) -> tuple[Search, Step]:
         """One record is left: poison, or a doubt. Before it is tried again, a record of another shard is."""
@@ -203,11 +212,14 @@ class Search:
         proof = self.evidence.and_pass(content) if content else self.evidence
         if self.control is not None:
             busy = self.busy if content else self.busy - {self.control}
-            return replace(self, control=None, doubted=None, evidence=proof, busy=busy, waiting=None)
+            return replace(self, control=None, tally={}, evidence=proof, busy=busy, waiting=None)
+        if proof.error in self.tally:  # it fails by this error, and passes
+            proof = Evidence()
         left = {shard: count - content.get(shard, 0) for shard, count in self.suspects.items()}
         left = {shard: count for shard, count in left.items() if count > 0}
         another = replace(proof, alone=0, witnesses=frozenset(), refused=False)  # whichever is found alone next, it is not the one that was
-        return replace(self, suspects=left, tries=0, evidence=another, waiting=None) if left and content else self._over()
+        known = self.known - self.tally.keys()
+        return replace(self, suspects=left, tries=0, evidence=another, waiting=None, tally={}, known=known) if left and content else self._over()
 
     def waited(self, now: float) -> float:
         """For how many seconds only waiting helped."""

@@ -31,8 +31,16 @@ def stored(search: Search, now: float) -> dict[str, Any]:
     }
     control: dict[str, Any] = {}
     if search.control is not None:
-        control = {"control": search.control, "suspects": dict(search.suspects), "doubted": search.doubted or ""}
-    return {"evidence": known, "kind": evidence.kind, "witnesses": sorted(evidence.witnesses), "controls": search.controls, **control}
+        control = {"control": search.control, "suspects": dict(search.suspects)}
+    return {
+        "evidence": known,
+        "kind": evidence.kind,
+        "witnesses": sorted(evidence.witnesses),
+        "controls": search.controls,
+        "tally": dict(search.tally),
+        "known": sorted(search.known),
+        **control,
+    }
 
 
 def restored(beginning: Search, known: Mapping[str, Any], now: float) -> Search:
@@ -58,6 +66,7 @@ def restored(beginning: Search, known: Mapping[str, Any], now: float) -> Search:
         evidence=evidence,
         controls=known["controls"],
         control=known.get("control"),
-        doubted=known.get("doubted") or None,
+        tally=dict(known.get("tally", {})),
+        known=frozenset(known.get("known", ())),
         suspects=dict(known.get("suspects", {})),
     )

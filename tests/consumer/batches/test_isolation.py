@@ -62,6 +62,7 @@ TABLE: list[tuple[str, Callable[[], Step], Step]] = [
     ("an outage shortens nothing", lambda: after(DOWN, DOWN, DOWN, DOWN, content={"a": 9})[1], Retry(8.0)),
     ("failures before an outage do not count", lambda: after(BAD, BAD, DOWN, BAD, content={"a": 9})[1], Retry(8.0)),
     ("nor do those by another error", lambda: after(BAD, BAD, OTHER, content={"a": 9})[1], Retry(4.0)),
+    ("errors of two records may alternate", lambda: after(BAD, OTHER, BAD, OTHER, BAD, content={"a": 9})[1], Shorten({"a": 4})),
     (
         "a record that failed alone lets another shard's pass first, after a pause",
         lambda: after(BAD, BAD, BAD, others=("c", "b"))[1],
@@ -180,6 +181,15 @@ def test_another_shards_record_that_fails_is_let_go_when_it_failed_twice() -> No
     assert search.failed({"b": 1}, DOWN, ("a",))[1] == Retry(4.0)
     again, step = search.failed({"b": 1}, OTHER, ("a",))
     assert (step, again.evidence.refused, again.wanted()) == (Shorten({}), True, ONE)
+
+
+def test_a_sink_that_raises_each_time_when_it_has_the_batch_is_asked_again_each_time() -> None:
+    """Its error is never taken for a record's, however often it comes."""
+    search, _ = after(BAD, BAD, BAD, content={"a": 16})
+    for held in (8, 4, 2):
+        search, step = search.failed({"a": held}, OTHER)
+        assert isinstance(step, Retry)
+        search = search.passed({"a": held})
 
 
 def test_poison_in_every_shard_is_found_after_an_hour() -> None:

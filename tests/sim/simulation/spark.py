@@ -171,7 +171,7 @@ class Engine:
         if self._cluster.habits.isolates:  # there `process` raises because of a record, or in an outage: not by the number of its batch
             habits = tuple(READ if kind == RAISE else kind for kind in habits)
         kind = habits[(plan.number + self._epoch.generation - 1) % len(habits)]
-        return READ if self._cluster.calm and kind in {NOTHING, PART, RAISE, HANG} else kind
+        return READ if self._cluster.calm and kind in {NOTHING, PART, RAISE, HANG, LATE} else kind
 
     def _process(self, plan: BatchPlan) -> None:
         sink, pair, kind = self._cluster.ledger.sink, (self._consumer_id, plan.number), self._kind(plan)
