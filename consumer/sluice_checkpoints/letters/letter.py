@@ -13,13 +13,12 @@ from sluice_checkpoints.errors import Refused
 
 FORMAT = "sluice-dead-letter/1"
 LONGEST = 16_000  # characters of an exception in a dead letter
-CONTROLS = {code: f"\\x{code:02x}" for code in range(32) if chr(code) not in "\n\t"}
 
 
 def writable(text: str, longest: int = LONGEST) -> str:
-    """Text that any store takes: without lone surrogates and control characters, its middle left out if it is too long."""
+    """Text that any store takes: lone surrogates as escapes, its middle left out if it is too long."""
     cut = text if len(text) <= longest else f"{text[: longest // 2]}\n…\n{text[-longest // 2 :]}"
-    return cut.encode("utf-8", "backslashreplace").decode().translate(CONTROLS)
+    return cut.encode("utf-8", "backslashreplace").decode()
 
 
 class DeadLetters(Protocol):

@@ -17,7 +17,7 @@ PASSING, WORKER_EXITED = "spark:passing", "spark:worker exited"
 
 
 @dataclass(frozen=True, slots=True)
-class Thrown:
+class RaisedLink:
     """One exception of a chain.
 
     Attributes:
@@ -41,7 +41,7 @@ class Raised:
         trace: all that is known of it, for people. Nothing is decided by it.
     """
 
-    chain: tuple[Thrown, ...]
+    chain: tuple[RaisedLink, ...]
     place: str = ""
     trace: str = ""
 
@@ -67,20 +67,20 @@ def kind(raised: Raised) -> str:
 
 def signature(raised: Raised) -> str:
     """By which two failures are compared: the class, its codes, and the user's line."""
-    told = next((one for one in raised.chain if not _carries(one)), raised.chain[-1] if raised.chain else Thrown(()))
+    told = next((one for one in raised.chain if not _carries(one)), raised.chain[-1] if raised.chain else RaisedLink(()))
     name = next(iter(told.kinds), "").rpartition(".")[2]
     return " ".join([name, *told.codes, *([f"at {raised.place}"] if raised.place else [])])
 
 
-def _carries(thrown: Thrown) -> bool:
+def _carries(thrown: RaisedLink) -> bool:
     return thrown.kinds[:1] == () or thrown.kinds[0].startswith(known.CARRIERS)
 
 
-def _root(chain: tuple[Thrown, ...]) -> Thrown:
+def _root(chain: tuple[RaisedLink, ...]) -> RaisedLink:
     return [chain[0], *takewhile(lambda thrown: not thrown.implied, chain[1:])][-1]
 
 
-def _passes(thrown: Thrown) -> bool:
+def _passes(thrown: RaisedLink) -> bool:
     codes = list(_codes(thrown))
     if any(PASSES[kind](code) for kind, code in codes if kind in PASSES):
         return True
@@ -89,14 +89,14 @@ def _passes(thrown: Thrown) -> bool:
     return any(known.has(known.TRANSIENT, kind) for kind in thrown.kinds) or any(known.has(known.ITSELF, kind) for kind in thrown.kinds[:1])
 
 
-def _of_data(thrown: Thrown) -> bool:
+def _of_data(thrown: RaisedLink) -> bool:
     if any(OF_DATA[kind](code) for kind, code in _codes(thrown) if kind in OF_DATA):
         return True
     of_client = any(kind.partition(".")[0] in known.CLIENTS for kind in thrown.kinds)
     return not of_client and any(known.has(known.DATA, kind) for kind in thrown.kinds)
 
 
-def _codes(thrown: Thrown) -> Iterator[tuple[str, str]]:
+def _codes(thrown: RaisedLink) -> Iterator[tuple[str, str]]:
     for code in thrown.codes:
         kind, _, value = code.partition(":")
         yield kind, value

@@ -34,7 +34,7 @@ class IsolationPorts:
         clock: monotonic seconds, those of failures.
         state: why a batch came again, each time that it does; None: it passed.
         excluded: which record was excluded.
-        lasting: that a batch fails for a day by errors which only waiting cures; once.
+        lasting: that a batch fails for a day by errors which only waiting cures, each time that it does; None: that is over.
     """
 
     excluding: ExclusionPorts
@@ -44,7 +44,7 @@ class IsolationPorts:
     clock: Callable[[], float]
     state: Callable[[str | None], None] = lambda _line: None
     excluded: Callable[[str], None] = lambda _line: None
-    lasting: Callable[[str], None] = lambda _line: None
+    lasting: Callable[[str | None], None] = lambda _line: None
 
 
 class Isolator:
@@ -56,7 +56,6 @@ class Isolator:
         self._consumer, self._ports, self.search = consumer, ports, search
         self._exclusions = Exclusions(consumer, ports.excluding, note)
         self._uncounted: str | None = None
-        self._waited = 0.0  # seconds, of the last failure that only waiting cures
         if note.batch == consumer.view.committed + 1:
             self.search, self._uncounted = restored(search, note.search, ports.clock()), note.failed
 
@@ -82,6 +81,7 @@ class Isolator:
         self.search = self.search.passed(_content(committed.rows))
         if failing and not self.search.active:
             self._ports.state(None)
+            self._ports.lasting(None)
 
     def failed(self, plan: BatchPlan, error: Exception) -> None:
         """Makes what follows ready: the same batch again, or less of it, or its only record in the dead letters.
@@ -138,10 +138,9 @@ class Isolator:
         if isinstance(step, Exclude):
             self._exclude(next(row for row in rows if row.records), before.evidence.failures + 1, failure.told)
             return False
+        lasts = self.search.waited(failure.at) >= DAY
+        self._ports.lasting(f"batch {plan.number} fails since a day by errors that count as an outage, as {failure.error}" if lasts else None)
         self._ports.state(_told(plan, content, step, failure))
-        if self.search.waited(failure.at) >= DAY > self._waited:
-            self._ports.lasting(f"batch {plan.number} fails since a day by errors that count as an outage; the last one: {failure.error}")
-        self._waited = self.search.waited(failure.at)
         if isinstance(step, Shorten):
             for row in rows:
                 self._shorten(row, min(row.records, step.keep.get(row.id, 0)))

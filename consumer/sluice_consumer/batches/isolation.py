@@ -176,7 +176,7 @@ class Search:
             others: shards that are not in the batch, and might be in the next.
         """
         counted = self._counted(content, failure)
-        if failure.transient or not counted._again(failure.error):
+        if failure.transient or not counted.failed_enough(failure.error):
             return counted, Retry(_pause(max(1, counted.tries)))
         if counted.control is not None:
             doubt = replace(self.evidence, refused=True)
@@ -192,7 +192,7 @@ class Search:
             return known
         return replace(known, tries=self.tries + 1, evidence=self.evidence.and_of(failure, alone=sum(content.values()) == 1))
 
-    def _again(self, error: str) -> bool:
+    def failed_enough(self, error: str) -> bool:
         """Whether the content failed so often by this error that its sink does not have it."""
         enough = AGAIN if self.active else max(AGAIN, self.attempts)
         return self.tally[error] >= enough or (error in self.known and self.control is None)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from traceback import extract_tb
 from typing import Any
 
-from sluice_consumer.batches.failures import Thrown
+from sluice_consumer.batches.failures import RaisedLink
 
 DEEPEST = 20  # exceptions of a chain, classes of one
 LIBRARY = re.compile(r"/(pyspark|py4j)/|/pyspark\.zip/|/sluice_(checkpoints|consumer)/|^<frozen ")
@@ -48,11 +48,11 @@ def _behind(error: BaseException, implied: bool) -> list[tuple[BaseException, bo
     return found + [(one, True) for one in getattr(error, "exceptions", ()) if isinstance(one, BaseException)][:DEEPEST]
 
 
-def thrown(error: BaseException, *, implied: bool = False) -> Thrown:
+def thrown(error: BaseException, *, implied: bool = False) -> RaisedLink:
     """One exception."""
     kinds = [kind for kind in type(error).__mro__ if kind not in {Exception, BaseException, object}]
     named = tuple(f"{kind.__module__}.{kind.__qualname__}" for kind in kinds[:DEEPEST]) or (f"builtins.{type(error).__name__}",)
-    return Thrown(named, tuple(dict.fromkeys(codes(error, {name.partition(".")[0] for name in named}))), implied)
+    return RaisedLink(named, tuple(dict.fromkeys(codes(error, {name.partition(".")[0] for name in named}))), implied)
 
 
 def place(error: BaseException) -> str:

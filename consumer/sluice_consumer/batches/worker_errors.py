@@ -18,7 +18,7 @@ from dataclasses import asdict
 from typing import Any
 
 from sluice_consumer.batches import raised
-from sluice_consumer.batches.failures import Raised, Thrown
+from sluice_consumer.batches.failures import Raised, RaisedLink
 
 FORMAT = "sluice-raised/1 "
 LONGEST = 100_000  # characters of a trace
@@ -84,7 +84,7 @@ def parsed(text: str) -> Raised | None:
     codes = AWS.match(said, match.end()) if kind.startswith("botocore.") else None
     frames = [frame for frame in FRAME.findall(said[: match.start("kind")]) if not raised.LIBRARY.search(frame[0])]
     place = ":".join(frames[-1]) if frames else ""
-    return Raised((Thrown((kind,), (f"aws:{codes[1]}",) if codes else (), implied=True),), place)
+    return Raised((RaisedLink((kind,), (f"aws:{codes[1]}",) if codes else (), implied=True),), place)
 
 
 def without_header(text: str) -> str:
@@ -100,7 +100,7 @@ def bounded(text: str, longest: int) -> str:
 def _told(line: str) -> Raised | None:
     try:
         told = json.loads(line)
-        chain = tuple(Thrown(tuple(one["kinds"]), tuple(one["codes"]), one["implied"]) for one in told["chain"])
+        chain = tuple(RaisedLink(tuple(one["kinds"]), tuple(one["codes"]), one["implied"]) for one in told["chain"])
         return Raised(chain, told["place"])
     except (ValueError, KeyError, TypeError):
         return None

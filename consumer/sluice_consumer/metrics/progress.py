@@ -22,6 +22,7 @@ class BatchProgress:
 
     Attributes:
         near: the warning that retention is near, for as long as it is. isolating: the one that a record is looked for, likewise.
+        lasting: the one that an outage lasts, likewise.
         dead_letters: how many records were ever excluded; None: nobody excludes any.
     """
 
@@ -32,6 +33,7 @@ class BatchProgress:
         self._warnings: deque[str] = deque(maxlen=WARNINGS)
         self.near: str | None = None
         self.isolating: str | None = None
+        self.lasting: str | None = None
         self.dead_letters: Callable[[], int | None] = lambda: None
 
     def add(self, committed: Committed, seconds: float) -> str:
@@ -62,7 +64,7 @@ class BatchProgress:
             "records": self._records,
             "recordsPerSecond": self._rate(),
             "deadLetters": self.dead_letters(),
-            "warnings": [*self._warnings, *filter(None, (self.near, self.isolating))],
+            "warnings": [*self._warnings, *filter(None, (self.near, self.isolating, self.lasting))],
         }
 
     def _rate(self) -> float:

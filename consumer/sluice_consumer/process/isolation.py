@@ -15,7 +15,7 @@ from sluice_consumer import pipelines
 from sluice_consumer.batches import failures, worker_errors
 from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.batches.excluding import ExclusionPorts
-from sluice_consumer.batches.failures import Raised, Thrown
+from sluice_consumer.batches.failures import Raised, RaisedLink
 from sluice_consumer.batches.isolating import IsolationPorts, Isolator
 from sluice_consumer.batches.isolation import BatchFailure, DoubtLimits, Search
 from sluice_consumer.batches.raised import chain, place, thrown
@@ -37,7 +37,7 @@ class SessionParts:
     drain: threading.Event
     state: Callable[[str | None], None]
     excluded: Callable[[str], None]
-    lasting: Callable[[str], None]
+    lasting: Callable[[str | None], None]
 
 
 def isolator(consumer: Consumer, engine: SparkEngine, how: OnErrorConfig, here: SessionParts) -> Isolator | None:
@@ -77,7 +77,7 @@ def raised(error: Exception) -> Raised:
     return Raised(tuple(one for one, _ in links), of_worker or place(error), told(error))
 
 
-def _links(error: BaseException, *, implied: bool) -> Iterator[tuple[Thrown, str]]:
+def _links(error: BaseException, *, implied: bool) -> Iterator[tuple[RaisedLink, str]]:
     """One exception and, where it is one of Spark's, what is behind it; each with the line of a worker, or ""."""
     yield thrown(error, implied=implied), ""
     java = java_errors.of(error)

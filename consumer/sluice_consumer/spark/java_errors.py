@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sluice_consumer.batches import worker_errors
-from sluice_consumer.batches.failures import PASSING, WORKER_EXITED, Thrown
+from sluice_consumer.batches.failures import PASSING, WORKER_EXITED, RaisedLink
 
 DEEPEST = 20
 WORKERS = "org.apache.spark.api.python.PythonException"
@@ -38,7 +38,7 @@ def of(error: BaseException) -> Any:
     return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
 
 
-def chain(java: Any) -> Iterator[tuple[Thrown, str]]:
+def chain(java: Any) -> Iterator[tuple[RaisedLink, str]]:
     """Java's exceptions, outermost first, and those of a Python worker among them; with the worker's line, or "".
 
     Behind the first worker's only those of other workers count: Java's are of the socket that the worker left.
@@ -62,13 +62,13 @@ def _causes(java: Any) -> Iterator[Any]:
         at = at.getCause()
 
 
-def _thrown(java: Any, name: str) -> Iterator[Thrown]:
+def _thrown(java: Any, name: str) -> Iterator[RaisedLink]:
     if _left(java, name):
-        yield Thrown((f"{RUNNER}PythonWorkerExited",), (WORKER_EXITED,))
+        yield RaisedLink((f"{RUNNER}PythonWorkerExited",), (WORKER_EXITED,))
         return
-    yield Thrown(tuple(_kinds(java)), tuple(_codes(java, name)))
+    yield RaisedLink(tuple(_kinds(java)), tuple(_codes(java, name)))
     if name == SPARKS and java.getCause() is None and (match := OF_TASK.match(str(java.getMessage() or ""))):
-        yield Thrown((match["kind"],))
+        yield RaisedLink((match["kind"],))
 
 
 def _left(java: Any, name: str) -> bool:

@@ -15,7 +15,7 @@ from pyspark.util import handle_worker_exception
 
 from sluice_checkpoints.errors import Fenced, Refused
 from sluice_consumer.batches import worker_errors
-from sluice_consumer.batches.failures import Raised, Thrown, is_own, is_transient, kind, signature
+from sluice_consumer.batches.failures import Raised, RaisedLink, is_own, is_transient, kind, signature
 from sluice_consumer.batches.isolation import CRASH, DATA, UNKNOWN, BatchFailure
 from sluice_consumer.batches.raised import chain, thrown
 from sluice_consumer.kinesis.memory import IteratorExpired
@@ -26,7 +26,7 @@ from sluice_consumer.spark.engine import ProcessExited
 
 def classes(*names: str, codes: tuple[str, ...] = ()) -> Raised:
     """One exception of a class and those above it."""
-    return Raised((Thrown(names, codes),))
+    return Raised((RaisedLink(names, codes),))
 
 
 def caught(error: BaseException, cause: BaseException | None = None) -> Exception:
@@ -165,7 +165,7 @@ def test_waiting_is_its_cure(seen: Raised) -> None:
 
 def test_a_worker_that_died_is_a_kind_of_its_own() -> None:
     """A record may have killed it; or something else did."""
-    seen = Raised((Thrown(("py4j.protocol.Py4JJavaError",)), Thrown(("org.apache.spark.SparkException",), ("spark:worker exited",))))
+    seen = Raised((RaisedLink(("py4j.protocol.Py4JJavaError",)), RaisedLink(("org.apache.spark.SparkException",), ("spark:worker exited",))))
     assert (is_transient(seen), kind(seen)) == (False, CRASH)
 
 
@@ -314,8 +314,8 @@ def test_only_a_spark_worker_is_changed_and_once(monkeypatch: pytest.MonkeyPatch
 
 def test_the_same_line_of_the_users_is_the_same_failure_whatever_the_record() -> None:
     """Two records bring two messages; another class or line is another failure."""
-    assert signature(Raised((Thrown(("builtins.ValueError",)),), "m.py:7")) == "ValueError at m.py:7"
-    assert signature(Raised((Thrown(("py4j.protocol.Py4JJavaError",)), Thrown(("java.io.IOException",))))) == "IOException"
+    assert signature(Raised((RaisedLink(("builtins.ValueError",)),), "m.py:7")) == "ValueError at m.py:7"
+    assert signature(Raised((RaisedLink(("py4j.protocol.Py4JJavaError",)), RaisedLink(("java.io.IOException",))))) == "IOException"
 
 
 def java(name: str, message: str = "", cause: Any = None, above: tuple[str, ...] = (), **fields: str) -> Any:
