@@ -21,7 +21,7 @@ from sluice_consumer.batches import bootstrap
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.excluding import ExclusionPorts
 from sluice_consumer.batches.isolating import IsolationPorts, Isolator
-from sluice_consumer.batches.isolation import BatchFailure, Search
+from sluice_consumer.batches.isolation import BatchFailure, DoubtLimits, Search
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.config import StartConfig
@@ -34,6 +34,7 @@ RECORDS = {0: ["a0", "a1", "poison", "a3"], 1: ["b0", "b1"]}
 GOOD = {shard: [name for name in names if name != "poison"] for shard, names in RECORDS.items()}
 BEFORE, AFTER = "before", "after"
 MOST_EPOCHS = 20
+AT_ONCE = DoubtLimits(data=0, unknown=0, nothing=0, refused=0)
 
 
 class Crash(BaseException):
@@ -139,7 +140,7 @@ class World:
         source = ShardReader(MemoryKinesis(self.stream), self.stream, consumer.identify())
         excluding = ExclusionPorts(source, Folder(self.root, crashes))
         ports = IsolationPorts(excluding, self._judged, quiet=lambda: True, wait=self._wait, clock=lambda: self.now)
-        isolator = Isolator(consumer, ports, Search(2))
+        isolator = Isolator(consumer, ports, Search(2, AT_ONCE))
         engine = Engine(self, consumer, source, isolator)
         drain = threading.Event()
 
@@ -213,7 +214,7 @@ def check(world: World) -> None:
     assert letter.data == b"poison"
 
 
-WRITES = {False: 6, True: 16}  # of the isolation
+WRITES = {False: 6, True: 19}  # of the isolation
 each_way = pytest.mark.parametrize("hangs", [False, True], ids=["raises", "hangs"])
 
 
