@@ -14,6 +14,7 @@ from sluice_checkpoints.protocol.forfeit import RangeLeft, forfeit
 from sluice_checkpoints.protocol.isolation import RangeKept, exclude, shorten
 from sluice_checkpoints.protocol.isolation_note import IsolationNote, note
 from sluice_checkpoints.protocol.lease import LeaseRequest, Watcher, take_over
+from sluice_checkpoints.protocol.pending_letters import hold, published
 from sluice_checkpoints.protocol.row_kinds import KINDS
 from sluice_checkpoints.protocol.rows import Child, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, Range, TaskAttempt
@@ -83,7 +84,9 @@ class WrittenTable:
         for shard in (bench.one, bench.three):
             self.store.close(epoch, 1, self.store.read([shard])[shard])
         self.store.beat(epoch, 20_000)
-        self.store.commit(epoch, 1)
+        self.store.commit(epoch, 1, ["1-1-0"])
+        self._look()
+        published(self.store, epoch, ["1-1-0"], [])
         born = [ShardRow(child.id, TRIM_HORIZON, TRIM_HORIZON, epoch.generation, joins=2, parents=child.parents) for child in children]
         self.store.create_shards(epoch, 1, born)
 
@@ -97,7 +100,8 @@ class WrittenTable:
         self._look()
         row = forfeit(self.store, epoch, self.store.read([shard])[shard], RangeLeft(numbers[0], 2, 20, "retention took some"))
         row = shorten(self.store, epoch, row, RangeKept(Position.after(numbers[0]), numbers[0], 1, 10, 9))
-        exclude(self.store, epoch, row)
+        assert hold(self.store, epoch, {"2-1-0": "{}"})
+        exclude(self.store, epoch, row, "2-1-0")
         note(self.store, epoch, IsolationNote(2, {}, hour=5, excluded=1, ever=1))
 
     def exported(self) -> None:

@@ -13,6 +13,13 @@ from typing import Any, Protocol
 from sluice_checkpoints.errors import Refused
 
 FORMAT = "sluice-dead-letter/1"
+LONGEST = 16_000  # characters of an exception in a dead letter
+
+
+def writable(text: str, longest: int = LONGEST) -> str:
+    """Text that any store takes: lone surrogates as escapes, its middle left out if it is too long."""
+    cut = text if len(text) <= longest else f"{text[: longest // 2]}\n…\n{text[-longest // 2 :]}"
+    return cut.encode("utf-8", "backslashreplace").decode()
 
 
 NAME = re.compile(r"(?P<folder>.*?)(?P<sequence>\d+)-(?P<sub>\d+)\.json")
@@ -92,7 +99,7 @@ class DeadLetter:
             "data": base64.b64encode(self.data).decode(),
             "batch": self.batch,
             "attempts": self.attempts,
-            "error": self.error,
+            "error": writable(self.error),
         }
 
     def to_json(self) -> str:

@@ -75,7 +75,7 @@ class Exclusions:
         self.note = wanted
 
     def _counted(self, row: ShardRow) -> IsolationNote:
-        hour = self._ports.hour()
+        hour = max(self._ports.hour(), self.note.hour)  # a clock that was set back begins no hour
         before = self.note.excluded if self.note.hour == hour else 0
         if before >= self._ports.most:
             raise TooMuchPoison(

@@ -1,68 +1,120 @@
-"""What an exception of `process` says: whether waiting is its cure, and whether another one is the same (docs/protocol.md, "Poison"). Pure.
+"""What a failure of `process` says: whether it is one, whether waiting is its cure, whether another is the same (docs/protocol.md, "Poison"). Pure.
 
-In doubt it is one that waiting cures: then the batch is tried again, and nothing is excluded.
+Only what code has decided is asked: classes, codes, the user's line. No text is: a message quotes the record, and a line of source may say anything.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
-OWN = re.compile(
-    r"\bsluice_(checkpoints|consumer)\.[\w.]*\b(Fenced|LostRace|ProtocolViolation|ReplayShort|ServiceUnavailable|ShardNotFound|EndUnknown)\b"
-)
-"""Reading the stream or its table failed, in a task: it is no failure of the user's code."""
+from sluice_consumer.batches import known_errors as known
+from sluice_consumer.batches.isolation import CRASH, DATA, UNKNOWN
 
-TRANSIENT_NAMES = re.compile(
-    r"\w*Connect(ion)?\w*(Error|Exception)|\w*Time(d)?[Oo]ut\w*|\w*Unavailable\w*|\w*Throttl\w*|\w*TooManyRequests\w*|SlowDown|BrokenPipeError"
-    r"|ProvisionedThroughputExceeded\w*|LimitExceeded\w*|Expired\w*|\w*AccessDenied\w*|\w*AccessControl\w*|Forbidden\w*|\w*Unauthori[sz]ed\w*"
-    r"|\w*NotAuthori[sz]ed\w*|\w*Credentials\w*|MemoryError|\w*OutOfMemory\w*|OperationalError|InterfaceError|SSL\w*|UnknownHost\w*|NoRouteToHost\w*"
-    r"|Socket\w*|MaxRetryError|\w*ProtocolError|\w*IncompleteRead\w*|ServiceFailure\w*|RESTException|FetchFailed\w*|HTTPError|URLError|gaierror"
-)
-"""Classes of exceptions, and codes of AWS: something cannot be reached, is too busy, refuses the account, or has no room."""
+PASSING, WORKER_EXITED = "spark:passing", "spark:worker exited"
+"""Codes for what Spark has no class for: a node was lost or a job cancelled; a Python worker died."""
 
-TRANSIENT_WORDS = re.compile(
-    r"ExecutorLostFailure|Python worker (exited|failed)|OutOfMemoryError|No space left on device|Connection (refused|reset)|Broken pipe"
-    r"|Status Code: (403|429|5\d\d)|\b(429|5\d\d) (Too Many|Server Error|Service|Internal|Bad Gateway|Gateway)|FetchFailed|cancelled|Killed by"
-)
-"""What Spark and clients say of the same."""
 
-AWS_CODE = re.compile(r"An error occurred \((\w+)\)")
-RAISED = re.compile(r"^(?:[\w.]+\.)?([A-Z]\w*)(?::|$)", re.MULTILINE)
-FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
-LIBRARY = re.compile(r"/(pyspark|py4j)/|sluice_consumer/(spark|batches|process)/")
+@dataclass(frozen=True, slots=True)
+class RaisedLink:
+    """One exception of a chain.
+
+    Attributes:
+        kinds: its class and those above it, with their modules: `builtins.KeyError`, `builtins.LookupError`.
+        codes: what it carries as a field, `kind:code`: `aws:SlowDown`, `sql:40001`, `http:503`, `errno:ENOSPC`.
+        implied: it was only being handled when the one before was raised; it need not be its cause.
+    """
+
+    kinds: tuple[str, ...]
+    codes: tuple[str, ...] = ()
+    implied: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """An exception as it is judged.
+    """A failure as it is judged.
 
     Attributes:
-        names: of its class and those above, and of its causes, without modules.
-        trace: all that is known of it as text, with Python's frames; the innermost exception last.
+        chain: the outermost exception, then what it was raised from.
+        place: the user's line that raised it, `file:line`; "" if none is known.
+        trace: all that is known of it, for people. Nothing is decided by it.
     """
 
-    names: Sequence[str]
-    trace: str
+    chain: tuple[RaisedLink, ...]
+    place: str = ""
+    trace: str = ""
 
 
 def is_own(raised: Raised) -> bool:
-    """Whether it comes from reading the batch, not from the user's code."""
-    return bool(OWN.search(raised.trace))
+    """Whether it comes from reading the batch, its letters or a sink of ours: it is no failure of the user's code."""
+    return any(kind.startswith(known.OWN) for thrown in raised.chain for kind in thrown.kinds)
 
 
 def is_transient(raised: Raised) -> bool:
-    """Whether it says that something outside of the records is the cause."""
-    names = [*raised.names, *AWS_CODE.findall(raised.trace), *RAISED.findall(raised.trace)]
-    return any(TRANSIENT_NAMES.fullmatch(name) for name in names) or bool(TRANSIENT_WORDS.search(raised.trace))
+    """Whether something outside of the records is the cause."""
+    return any(map(_passes, raised.chain))
+
+
+def kind(raised: Raised) -> str:
+    """`CRASH`: a Python worker died. `DATA`: code says that a value is wrong. `UNKNOWN`: neither is known."""
+    if any(WORKER_EXITED in thrown.codes for thrown in raised.chain):
+        return CRASH
+    if any(SQLSTATES[kind](code) for thrown in raised.chain for kind, code in _codes(thrown) if kind in SQLSTATES):
+        return DATA
+    return DATA if raised.chain and _of_data(_root(raised.chain)) else UNKNOWN
 
 
 def signature(raised: Raised) -> str:
-    """By which two failures are compared: the innermost exception's class, and the user's line that raised it, or else its words without figures."""
-    classes = RAISED.findall(raised.trace) or list(raised.names[:1])
-    frames = [frame for frame in FRAME.findall(raised.trace) if not LIBRARY.search(frame[0])]
-    if frames:
-        return f"{classes[-1]} at {frames[-1][0]}:{frames[-1][1]}"
-    words = re.sub(r"[0-9]+", "#", re.sub(r"'[^']*'", "…", raised.trace.strip().partition("\n")[0]))
-    return f"{classes[-1] if classes else ''}: {words[:200]}"
+    """By which two failures are compared: the class, its codes, and the user's line."""
+    told = next((one for one in raised.chain if not _carries(one)), raised.chain[-1] if raised.chain else RaisedLink(()))
+    name = next(iter(told.kinds), "").rpartition(".")[2]
+    return " ".join([name, *told.codes, *([f"at {raised.place}"] if raised.place else [])])
+
+
+def _carries(thrown: RaisedLink) -> bool:
+    return thrown.kinds[:1] == () or thrown.kinds[0].startswith(known.CARRIERS)
+
+
+def _root(chain: tuple[RaisedLink, ...]) -> RaisedLink:
+    return [chain[0], *takewhile(lambda thrown: not thrown.implied, chain[1:])][-1]
+
+
+def _passes(thrown: RaisedLink) -> bool:
+    codes = list(_codes(thrown))
+    if any(PASSES[kind](code) for kind, code in codes if kind in PASSES):
+        return True
+    if any(kind in EXACT for kind, _ in codes):
+        return False
+    return any(known.has(known.TRANSIENT, kind) for kind in thrown.kinds) or any(known.has(known.ITSELF, kind) for kind in thrown.kinds[:1])
+
+
+def _of_data(thrown: RaisedLink) -> bool:
+    if any(OF_DATA[kind](code) for kind, code in _codes(thrown) if kind in OF_DATA):
+        return True
+    of_client = any(kind.partition(".")[0] in known.CLIENTS for kind in thrown.kinds)
+    return not of_client and any(known.has(known.DATA, kind) for kind in thrown.kinds)
+
+
+def _codes(thrown: RaisedLink) -> Iterator[tuple[str, str]]:
+    for code in thrown.codes:
+        kind, _, value = code.partition(":")
+        yield kind, value
+
+
+EXACT = {"aws", "sql", "mysql", "http", "sqlite"}  # say more than the class: OperationalError is also an index entry that is too long
+Judges = dict[str, Callable[[str], bool]]
+PASSES: Judges = {
+    "aws": lambda code: bool(known.AWS.fullmatch(code)),
+    "sql": lambda code: bool(known.SQL.fullmatch(code)),
+    "mysql": known.MYSQL.__contains__,
+    "mongo": known.MONGO.__contains__,
+    "http": lambda code: bool(known.HTTP.fullmatch(code)),
+    "grpc": known.GRPC.__contains__,
+    "errno": known.ERRNO.__contains__,
+    "sqlite": known.SQLITE.__contains__,
+    "retriable": lambda code: code == "yes",
+    "spark": lambda code: f"spark:{code}" == PASSING,
+}
+SQLSTATES: Judges = dict.fromkeys(("sql", "sqlstate"), lambda code: bool(known.SQL_DATA.fullmatch(code)))
+OF_DATA: Judges = {"aws": known.AWS_DATA.__contains__, "http": known.HTTP_DATA.__contains__} | SQLSTATES

@@ -14,7 +14,7 @@ from sluice_checkpoints.protocol.isolation_note import noted
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.excluding import ExclusionPorts, Exclusions
-from sluice_consumer.batches.isolation import BatchFailure, Content, Exclude, Retry, Search, Shorten
+from sluice_consumer.batches.isolation import DAY, HANG, BatchFailure, Content, Exclude, Retry, Search, Shorten
 from sluice_consumer.batches.noted import restored, stored
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.shards.ranges import BoundRange, Fetched
@@ -34,6 +34,7 @@ class IsolationPorts:
         clock: monotonic seconds, those of failures.
         state: why a batch came again, each time that it does; None: it passed.
         excluded: which record was excluded.
+        lasting: that a batch fails for a day by errors which only waiting cures, each time that it does; None: that is over.
     """
 
     excluding: ExclusionPorts
@@ -43,6 +44,7 @@ class IsolationPorts:
     clock: Callable[[], float]
     state: Callable[[str | None], None] = lambda _line: None
     excluded: Callable[[str], None] = lambda _line: None
+    lasting: Callable[[str | None], None] = lambda _line: None
 
 
 class Isolator:
@@ -79,6 +81,7 @@ class Isolator:
         self.search = self.search.passed(_content(committed.rows))
         if failing and not self.search.active:
             self._ports.state(None)
+            self._ports.lasting(None)
 
     def failed(self, plan: BatchPlan, error: Exception) -> None:
         """Makes what follows ready: the same batch again, or less of it, or its only record in the dead letters.
@@ -114,7 +117,8 @@ class Isolator:
         if not _content(rows):
             self._note(plan.number)
             return False
-        self._take(plan, rows, BatchFailure(error, transient=False, at=self._ports.clock(), told=self._exclusions.note.told or error), noted=True)
+        failure = BatchFailure(error, transient=False, at=self._ports.clock(), told=self._exclusions.note.told or error, kind=HANG)
+        self._take(plan, rows, failure, noted=True)
         return True
 
     def overdue(self, number: int, error: str, told: str) -> None:
@@ -134,6 +138,8 @@ class Isolator:
         if isinstance(step, Exclude):
             self._exclude(next(row for row in rows if row.records), before.evidence.failures + 1, failure.told)
             return False
+        lasts = self.search.waited(failure.at) >= DAY
+        self._ports.lasting(f"batch {plan.number} fails since a day by errors that count as an outage, as {failure.error}" if lasts else None)
         self._ports.state(_told(plan, content, step, failure))
         if isinstance(step, Shorten):
             for row in rows:
@@ -179,7 +185,7 @@ def _told(plan: BatchPlan, content: Content, step: Retry | Shorten, failure: Bat
     count, shards = sum(content.values()), len(content)
     kept = sum(step.keep.values()) if isinstance(step, Shorten) else count
     what = f"the same {count}" if kept == count else f"{kept} of its {count}" if kept else f"others before its {count}"
-    why = "it cannot be helped but by waiting" if failure.transient else failure.error
+    why = f"something is unavailable: {failure.error}" if failure.transient else failure.error
     when = f"in {step.seconds:g} s" if step.seconds else "at once"
     return f"batch {plan.number} failed ({why}); {what} record{_s(count)} of {shards} shard{_s(shards)} come again {when}"
 

@@ -8,23 +8,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-ALONE = 2  # failures of a record alone before it is poison, other records passing between them
+DATA, UNKNOWN, HANG, CRASH = "data", "unknown", "hang", "crash"  # kinds of failures
+ALONE = {DATA: 2, UNKNOWN: 2, HANG: 3, CRASH: 5}  # failures of a record alone before it is poison
+AGAIN = 2  # failures of a content by one error before it is shortened: a sink that has it says so when it is asked again
+WITNESSES = 2  # other shards whose records pass meanwhile, if there are so many
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+DAY = 86_400.0
 
 Content = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class DoubtLimits:
-    """For how many seconds a record has to fail alone where no other record passes in between.
+    """For how many seconds a record has to fail alone, from the first of these failures to the last. The longest that applies counts.
 
     Attributes:
-        passed: other records passed since the batch failed first, and now there are none.
-        nothing: there were none all the time.
-        refused: those of other shards fail, too: an outage, or more poison.
+        data: always.
+        unknown: the error does not say that a value is wrong, or a Python worker died: a part of the sink may be down.
+        nothing: there are fewer witnesses than there should be.
+        refused: the last record of another shard failed, too: an outage, or more poison. Or there is no witness, and a Python worker dies.
     """
 
-    passed: float = 90.0
+    data: float = 60.0
+    unknown: float = 900.0
     nothing: float = 300.0
     refused: float = 3600.0
 
@@ -38,12 +44,14 @@ class BatchFailure:
         transient: waiting is its cure (`failures.is_transient`).
         at: monotonic seconds.
         told: the exception with its trace, for a dead letter.
+        kind: what it says of the record (`failures.kind`).
     """
 
     error: str
     transient: bool
     at: float
     told: str = field(default="", compare=False)
+    kind: str = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,37 +84,43 @@ class Evidence:
     """What speaks for poison, and not for an outage: failures by one and the same error.
 
     Attributes:
-        error: of all failures that count.
+        error: of all failures that count. kind: theirs.
         failures: how many.
         alone: how many of them of a batch of one record. since: when the first of these was.
-        passed: whether other records passed since the first failure. between: whether they did since the first one alone.
-        refused: whether those of another shard failed since then, too.
+        witnesses: shards of which a record passed since then.
+        refused: the last record of another shard that was tried since then failed.
     """
 
     error: str = ""
     failures: int = 0
     alone: int = 0
     since: float = 0.0
-    passed: bool = False
-    between: bool = False
+    witnesses: frozenset[str] = frozenset()
     refused: bool = False
+    kind: str = UNKNOWN
 
     def and_of(self, failure: BatchFailure, *, alone: bool) -> Evidence:
         """One failure more. Another error, or one of an outage, takes back what was known."""
         if failure.transient:
             return Evidence()
-        known = self if failure.error == self.error else Evidence(failure.error)
+        known = self if failure.error == self.error and failure.kind == self.kind else Evidence(failure.error, kind=failure.kind)
         since = failure.at if alone and not known.alone else known.since
         return replace(known, failures=known.failures + 1, alone=known.alone + alone, since=since)
 
-    def and_pass(self) -> Evidence:
+    def and_pass(self, content: Content) -> Evidence:
         """Other records passed."""
-        return replace(self, passed=self.failures > 0, between=self.alone > 0, refused=False)
+        return replace(self, witnesses=self.witnesses | content.keys() if self.alone else frozenset(), refused=False)
 
-    def is_poison(self, attempts: int, patience: DoubtLimits, now: float) -> bool:
-        """Whether the only suspect is poison."""
-        doubt = patience.refused if self.refused else patience.passed if self.passed else patience.nothing
-        return self.failures >= attempts and self.alone >= ALONE and (self.between or now - self.since >= doubt)
+    def is_poison(self, attempts: int, now: float, seconds: float) -> bool:
+        """Whether the only suspect is poison: it failed often enough, and for so long."""
+        return self.failures >= attempts and self.alone >= ALONE[self.kind] and now - self.since >= seconds
+
+    def doubt(self, limits: DoubtLimits, others: int) -> float:
+        """For how many seconds it has to fail alone. `others`: shards that might be asked for a witness."""
+        longest = limits.unknown if self.kind in {UNKNOWN, CRASH} else limits.data
+        if len(self.witnesses) < max(1, min(WITNESSES, others)):
+            longest = max(longest, limits.nothing)
+        return max(longest, limits.refused) if self.refused or (self.kind == CRASH and not self.witnesses) else longest
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +134,9 @@ class Search:
         tries: failures one after the other, for the pauses between them.
         control: the shard whose records are to show that the sink works; None almost always.
         controls: how many shards were asked for that.
+        tally: how often the present content failed, by error. known: errors by which a content failed often enough to be shortened.
+        busy: shards that had records in this search: the first to be asked.
+        waiting: since when only waiting helps; None: it does not.
     """
 
     attempts: int
@@ -129,6 +146,10 @@ class Search:
     tries: int = 0
     control: str | None = None
     controls: int = 0
+    tally: Mapping[str, int] = field(default_factory=dict)
+    known: frozenset[str] = frozenset()
+    busy: frozenset[str] = frozenset()
+    waiting: float | None = None
 
     @property
     def active(self) -> bool:
@@ -154,33 +175,60 @@ class Search:
             failure: how.
             others: shards that are not in the batch, and might be in the next.
         """
-        if self.control is not None:
+        counted = self._counted(content, failure)
+        if failure.transient or not counted.failed_enough(failure.error):
+            return counted, Retry(_pause(max(1, counted.tries)))
+        if counted.control is not None:
             doubt = replace(self.evidence, refused=True)
-            return replace(self, control=None, tries=self.tries + 1, evidence=doubt), Shorten({}, _pause(self.tries + 1))
-        known = replace(self, tries=self.tries + 1, evidence=self.evidence.and_of(failure, alone=sum(content.values()) == 1))
-        if failure.transient or (not self.active and known.evidence.failures < self.attempts):
-            return known, Retry(_pause(known.tries))
-        known = replace(known, suspects=dict(content))
+            return replace(counted, control=None, tally={}, evidence=doubt), Shorten({})
+        known = replace(counted, suspects=dict(content), tally={}, known=counted.known | {failure.error})
         return known.isolated(failure.at, others) if known.single else (replace(known, tries=0), Shorten(half(content)))
 
+    def _counted(self, content: Content, failure: BatchFailure) -> Search:
+        """One failure more. That of a record of another shard says nothing of the suspects."""
+        tally = {} if failure.transient else {**self.tally, failure.error: self.tally.get(failure.error, 0) + 1}
+        known = replace(self, busy=self.busy | content.keys(), waiting=self._waits(failure), tally=tally)
+        if self.control is not None:
+            return known
+        return replace(known, tries=self.tries + 1, evidence=self.evidence.and_of(failure, alone=sum(content.values()) == 1))
+
+    def failed_enough(self, error: str) -> bool:
+        """Whether the content failed so often by this error that its sink does not have it."""
+        enough = AGAIN if self.active else max(AGAIN, self.attempts)
+        return self.tally[error] >= enough or (error in self.known and self.control is None)
+
     def isolated(self, now: float, others: Sequence[str]) -> tuple[Search, Step]:
-        """One record is left: poison, or a doubt that a record of another shard may end."""
-        if self.evidence.is_poison(self.attempts, self.patience, now):
+        """One record is left: poison, or a doubt. Before it is tried again, a record of another shard is."""
+        if self.evidence.is_poison(self.attempts, now, self.evidence.doubt(self.patience, len(others))):
             return self._over(), Exclude(next(iter(self.suspects)))
-        if self.evidence.between or not others:
+        if not others:
             return self, Retry(_pause(self.tries))
-        asked = sorted(others)[self.controls % len(others)]
-        return replace(self, control=asked, controls=self.controls + 1), Shorten({})
+        first = sorted(self.busy.intersection(others)) or sorted(others)
+        asked = first[self.controls % len(first)]
+        return replace(self, control=asked, controls=self.controls + 1), Shorten({}, _pause(self.tries))
 
     def passed(self, content: Content) -> Search:
         """`process` returned from a batch with this content, and it was committed."""
-        proof = self.evidence.and_pass() if content else self.evidence
+        proof = self.evidence.and_pass(content) if content else self.evidence
         if self.control is not None:
-            return replace(self, control=None, evidence=proof)
+            busy = self.busy if content else self.busy - {self.control}
+            return replace(self, control=None, tally={}, evidence=proof, busy=busy, waiting=None)
+        if proof.error in self.tally:  # it fails by this error, and passes
+            proof = Evidence()
         left = {shard: count - content.get(shard, 0) for shard, count in self.suspects.items()}
         left = {shard: count for shard, count in left.items() if count > 0}
-        another = replace(proof, alone=0, between=False, refused=False)  # whichever is found alone next, it is not the one that was
-        return replace(self, suspects=left, tries=0, evidence=another) if left and content else self._over()
+        another = replace(proof, alone=0, witnesses=frozenset(), refused=False)  # whichever is found alone next, it is not the one that was
+        known = self.known - self.tally.keys()
+        return replace(self, suspects=left, tries=0, evidence=another, waiting=None, tally={}, known=known) if left and content else self._over()
+
+    def waited(self, now: float) -> float:
+        """For how many seconds only waiting helped."""
+        return 0.0 if self.waiting is None else now - self.waiting
+
+    def _waits(self, failure: BatchFailure) -> float | None:
+        if not failure.transient:
+            return None
+        return failure.at if self.waiting is None else self.waiting
 
     def _over(self) -> Search:
         return Search(self.attempts, self.patience)

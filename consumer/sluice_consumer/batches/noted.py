@@ -6,10 +6,10 @@ Downtime does not count: a time is kept as the seconds since then.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
-from sluice_consumer.batches.isolation import Evidence, Search
+from sluice_consumer.batches.isolation import HANG, Evidence, Search
 
 
 def stored(search: Search, now: float) -> dict[str, Any]:
@@ -19,11 +19,28 @@ def stored(search: Search, now: float) -> dict[str, Any]:
         search: as it is.
         now: monotonic seconds, on the clock of its failures.
     """
-    known: dict[str, Any] = asdict(search.evidence)
-    seconds = now - known.pop("since")
-    known["seconds"] = int(seconds) if search.evidence.alone else 0
-    control = {"control": search.control, "suspects": dict(search.suspects)} if search.control is not None else {}
-    return {"evidence": known, "controls": search.controls, **control}
+    evidence = search.evidence
+    known: dict[str, Any] = {
+        "error": evidence.error,
+        "failures": evidence.failures,
+        "alone": evidence.alone,
+        "seconds": int(now - evidence.since) if evidence.alone else 0,
+        "passed": False,  # for an earlier version's driver, as is the next
+        "between": bool(evidence.witnesses),
+        "refused": evidence.refused,
+    }
+    control: dict[str, Any] = {}
+    if search.control is not None:
+        control = {"control": search.control, "suspects": dict(search.suspects)}
+    return {
+        "evidence": known,
+        "kind": evidence.kind,
+        "witnesses": sorted(evidence.witnesses),
+        "controls": search.controls,
+        "tally": dict(search.tally),
+        "known": sorted(search.known),
+        **control,
+    }
 
 
 def restored(beginning: Search, known: Mapping[str, Any], now: float) -> Search:
@@ -34,12 +51,22 @@ def restored(beginning: Search, known: Mapping[str, Any], now: float) -> Search:
         known: what `stored` made.
         now: monotonic seconds of this driver.
     """
-    evidence = dict(known["evidence"])
-    since = now - evidence.pop("seconds")
+    told = known["evidence"]
+    evidence = Evidence(
+        error=told["error"],
+        failures=told["failures"],
+        alone=told["alone"],
+        since=now - told["seconds"],
+        witnesses=frozenset(known.get("witnesses", ())),
+        refused=told["refused"],
+        kind=known.get("kind", HANG),
+    )
     return replace(
         beginning,
-        evidence=Evidence(**evidence, since=since),
+        evidence=evidence,
         controls=known["controls"],
         control=known.get("control"),
+        tally=dict(known.get("tally", {})),
+        known=frozenset(known.get("known", ())),
         suspects=dict(known.get("suspects", {})),
     )

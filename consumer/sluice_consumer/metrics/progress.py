@@ -23,6 +23,7 @@ class BatchProgress:
     Attributes:
         behind: milliseconds behind the tip: before the first batch, as `Session` has found it in the rows; then at the last commit. None: unknown.
         near: the warning that retention is near, for as long as it is. isolating: the one that a record is looked for, likewise.
+        lasting: the one that an outage lasts, likewise.
         dead_letters: how many records were ever excluded; None: nobody excludes any.
     """
 
@@ -34,6 +35,7 @@ class BatchProgress:
         self._warnings: deque[str] = deque(maxlen=WARNINGS)
         self.near: str | None = None
         self.isolating: str | None = None
+        self.lasting: str | None = None
         self.dead_letters: Callable[[], int | None] = lambda: None
 
     def add(self, committed: Committed, seconds: float) -> str:
@@ -64,7 +66,7 @@ class BatchProgress:
             "records": self._records,
             "recordsPerSecond": self._rate(),
             "deadLetters": self.dead_letters(),
-            "warnings": [*self._warnings, *filter(None, (self.near, self.isolating))],
+            "warnings": [*self._warnings, *filter(None, (self.near, self.isolating, self.lasting))],
         }
 
     def _rate(self) -> float:

@@ -5,14 +5,16 @@ Until their batch is committed they wait: in a folder as files of another kind, 
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
 from pyspark.sql import SparkSession
 
+from sluice_checkpoints.errors import SluiceError
 from sluice_checkpoints.letters import pending
-from sluice_checkpoints.letters.letter import DeadLetter, DeadLetters
+from sluice_checkpoints.letters.letter import DeadLetter, DeadLetters, writable
 from sluice_checkpoints.letters.pending import PendingName
 from sluice_checkpoints.protocol import pending_letters
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
@@ -27,6 +29,58 @@ from sluice_consumer.spark.engine import SparkEngine
 log = logging.getLogger(__name__)
 FIELD = "onError.deadLetter.path"
 ROW = "letters/"
+WORDS = 300  # characters of an error in an error
+
+
+class LetterNotWritten(SluiceError):
+    """Dead letters were not stored, for a reason that nobody foresaw. Their records are not left out; it is no failure of `process`."""
+
+
+class NamedFailures:
+    """A store of letters whose failures have a name. Implements `LetterStore`."""
+
+    def __init__(self, store: LetterStore) -> None:
+        self._store = store
+
+    def hold(self, name: PendingName, letters: Letters) -> str | None:
+        """See `LetterStore`.
+
+        Raises:
+            LetterNotWritten: the store raised what none of ours does. Else what the store raises.
+        """
+        first = letters[0]
+        with _named(f"the letter of record {first.sequence}/{first.sub} of {first.shard}"):
+            return self._store.hold(name, letters)
+
+    def held(self) -> Mapping[str, tuple[PendingName, Letters]]:
+        """See `LetterStore`."""
+        return self._store.held()
+
+    def publish(self, entry: str) -> bool:
+        """See `LetterStore`.
+
+        Raises:
+            LetterNotWritten: see `hold`.
+        """
+        with _named(f"{entry}: a letter of a committed batch"):
+            return self._store.publish(entry)
+
+    def drop(self, entries: Iterable[str]) -> frozenset[str]:
+        """See `LetterStore`."""
+        return self._store.drop(entries)
+
+
+@contextlib.contextmanager
+def _named(what: str) -> Iterator[None]:
+    try:
+        yield
+    except SluiceError:
+        raise
+    except Exception as error:
+        raise LetterNotWritten(
+            f"onError.deadLetter: {what} was not stored ({type(error).__name__}: {writable(str(error), WORDS)}); "
+            "no record is left out without its letter: the epoch ends, and the next driver tries it again. Open an issue"
+        ) from error
 
 
 class FileLetters:
@@ -171,6 +225,10 @@ def store_of(engine: SparkEngine, where: DeadLetterConfig, consumer: Consumer) -
     Raises:
         Refused: the file system cannot keep letters; the queue or stream does not exist, or is denied.
     """
+    return NamedFailures(_store(engine, where, consumer))
+
+
+def _store(engine: SparkEngine, where: DeadLetterConfig, consumer: Consumer) -> LetterStore:
     if not where.path:
         return TableLetters(letters_of(engine, where), consumer.store, consumer.epoch)
     assert consumer.row is not None  # noqa: S101 - begin() set it

@@ -8,22 +8,26 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from sluice_checkpoints.errors import SluiceError
+from pyspark.errors import PySparkException
+
+from sluice_checkpoints.letters.letter import LONGEST, writable
 from sluice_consumer import pipelines
-from sluice_consumer.batches import failures
+from sluice_consumer.batches import failures, worker_errors
 from sluice_consumer.batches.batch_letters import BatchLetters
 from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.batches.excluding import ExclusionPorts
-from sluice_consumer.batches.failures import Raised
+from sluice_consumer.batches.failures import Raised, RaisedLink
 from sluice_consumer.batches.isolating import IsolationPorts, Isolator
-from sluice_consumer.batches.isolation import BatchFailure, Search
+from sluice_consumer.batches.isolation import BatchFailure, DoubtLimits, Search
+from sluice_consumer.batches.raised import chain, place, thrown
 from sluice_consumer.batches.retention import Replays
 from sluice_consumer.config import OnErrorConfig
 from sluice_consumer.process.dead_letters import store_of
-from sluice_consumer.sinks import edge
+from sluice_consumer.spark import java_errors
 from sluice_consumer.spark.engine import SparkEngine
 
-LONGEST = 16_000  # characters of an exception in a dead letter
+TRACEBACK = "Traceback (most recent call last)"
+PATIENCE = DoubtLimits()
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class SessionParts:
     drain: threading.Event
     state: Callable[[str | None], None]
     excluded: Callable[[str], None]
+    lasting: Callable[[str | None], None]
 
 
 def isolator(consumer: Consumer, engine: SparkEngine, how: OnErrorConfig, here: SessionParts) -> Isolator | None:
@@ -57,34 +62,40 @@ def isolator(consumer: Consumer, engine: SparkEngine, how: OnErrorConfig, here: 
         clock=time.monotonic,
         state=here.state,
         excluded=here.excluded,
+        lasting=here.lasting,
     )
-    return Isolator(consumer, ports, Search(how.attempts))
+    return Isolator(consumer, ports, Search(how.attempts, PATIENCE))
 
 
 def judged(error: Exception) -> BatchFailure | None:
     """A failure of `process`; None: of something else, which ends the epoch."""
     seen = raised(error)
-    if isinstance(error, SluiceError) or failures.is_own(seen):
+    if failures.is_own(seen):
         return None
-    return BatchFailure(failures.signature(seen), transient=failures.is_transient(seen), at=time.monotonic(), told=seen.trace)
+    return BatchFailure(failures.signature(seen), failures.is_transient(seen), time.monotonic(), seen.trace, failures.kind(seen))
 
 
 def raised(error: Exception) -> Raised:
-    """An exception with its causes; one of a task comes with the trace of its worker."""
-    return Raised(tuple(_names(error)), told(error))
+    """An exception with its causes: Python's of the driver, Java's behind them, those of a Python worker behind these."""
+    links = [link for one, implied in chain(error) for link in _links(one, implied=implied)]
+    of_worker = next((line for _, line in links if line), "")
+    return Raised(tuple(one for one, _ in links), of_worker or place(error), told(error))
+
+
+def _links(error: BaseException, *, implied: bool) -> Iterator[tuple[RaisedLink, str]]:
+    """One exception and, where it is one of Spark's, what is behind it; each with the line of a worker, or ""."""
+    yield thrown(error, implied=implied), ""
+    java = java_errors.of(error)
+    if java is not None:
+        yield from java_errors.chain(java)
+    elif isinstance(error, PySparkException):
+        worker = worker_errors.parsed(str(getattr(error, "_desc", None) or error))
+        yield from ((one, worker.place) for one in worker.chain) if worker else ()
 
 
 def told(error: Exception) -> str:
-    """Its trace, the innermost exception last; of Spark's only the worker's, or Java's words."""
-    text = str(error)
-    if "Traceback (most recent call last)" not in text:
+    """Its trace, the innermost exception last; of Spark's only the worker's, or Java's words. In characters that can be stored anywhere."""
+    text = worker_errors.without_header(str(error))
+    if TRACEBACK not in text:
         text = "".join(traceback.format_exception(error))
-    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}\n…\n{text[-LONGEST // 2 :]}"
-
-
-def _names(error: BaseException) -> Iterator[str]:
-    at: BaseException | None = error
-    while at is not None:
-        yield from (kind.__name__ for kind in type(at).__mro__ if kind not in {Exception, BaseException, object})
-        at = at.__cause__
-    yield from (thrown.name for thrown in edge.chain(error))
+    return writable(text, LONGEST)

@@ -165,7 +165,13 @@ class Session:
             self._unpublished()
             return None
         source = ShardReader(self.kinesis(), self.consumer.catalog, self.consumer.identify())
-        here = isolation.SessionParts(source, self._drain, self._failing, lambda told: self._warn(f"PoisonExcluded: {told}"))
+        here = isolation.SessionParts(
+            source,
+            self._drain,
+            state=self._failing,
+            excluded=lambda told: self._warn(f"PoisonExcluded: {told}"),
+            lasting=self._lasting,
+        )
         isolator = isolation.isolator(self.consumer, engine, self._config.on_error, here)
         self._unpublished()
         if isolator is not None:
@@ -183,6 +189,12 @@ class Session:
         if told:
             logs.warn(f"Isolating: {told}")
         self._reporter.update(**self._progress.report())
+
+    def _lasting(self, told: str | None) -> None:
+        """An outage lasts for so long that it may be none: said once, and reported for as long as it is so."""
+        if told and self._progress.lasting is None:
+            self._say(f"OutageLasts: {told}")
+        self._progress.lasting = f"OutageLasts: {told}" if told else None
 
     def close(self) -> None:
         """Ends what a process would take with it."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice_checkpoints.errors import Refused
+from sluice_consumer.batches import worker_errors
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.sinks import options
 from sluice_consumer.sinks.positions import PartReading, Rows
@@ -112,6 +113,7 @@ def calls(function: Function, key: tuple[str, int], args: dict[str, Any]) -> Cal
     """What a task runs. A task's shards come one after the other, so a shard's rows are neighbours."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        worker_errors.install()
         every = (row for batch in batches for row in batch.to_pylist())
         for shard, group in groupby(every, lambda row: str(row["shardId"])):
             counted = _Counted(group)

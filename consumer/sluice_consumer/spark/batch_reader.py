@@ -31,6 +31,7 @@ from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 from sluice_checkpoints.stream.model import StreamIdentity
+from sluice_consumer.batches import worker_errors
 from sluice_consumer.kinesis.http import StreamAddress, connect
 from sluice_consumer.kinesis.shared_catalog import SharedCatalog
 from sluice_consumer.shards.bind import ShardSource, Task, read_shard
@@ -79,6 +80,10 @@ class BatchRead:
                 "groups": tuple(tuple(group) for group in values["groups"]),
             }
         )
+
+
+class ReadFailed(SluiceError):
+    """Reading the batch failed, in a task: it is no failure of `process`."""
 
 
 class Group(InputPartition):
@@ -134,6 +139,11 @@ class BatchReader(DataSourceReader):
         Spark may have enough before the end (`take`, `limit`). Then no further shard is bound: its range would not be read.
         """
         assert isinstance(partition, Group)  # noqa: S101 - Spark gives back what partitions() made
+        worker_errors.install()
+        with named():
+            yield from self._read(partition)
+
+    def _read(self, partition: Group) -> Iterator[RecordBatch]:
         store, reader, task = self._ports()
         over = threading.Event()
         source = CancellableSource(reader, over)
@@ -161,6 +171,21 @@ class BatchReader(DataSourceReader):
         patience = Patience(listener=TALLY.listener(DYNAMODB))
         store = CheckpointStore(DynamoTable(batch.table, dynamodb(batch.region, batch.dynamodb_endpoint), patience))
         return store, _reader(batch.identity, batch.region, batch.kinesis_endpoint), task
+
+
+@contextlib.contextmanager
+def named() -> Iterator[None]:
+    """Whatever the block raises is an error of ours, whoever raised it.
+
+    Raises:
+        ReadFailed: it was none of ours.
+    """
+    try:
+        yield
+    except SluiceError:
+        raise
+    except Exception as error:
+        raise ReadFailed(f"{type(error).__name__}: {error}; the batch is not committed and comes again") from error
 
 
 def with_room(store: CheckpointStore, epoch: Epoch, row: ShardRow) -> ShardRow:

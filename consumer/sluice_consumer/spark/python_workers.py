@@ -1,4 +1,4 @@
-"""Python workers that print nothing when Spark has hung up on them.
+"""Python workers that print nothing when Spark has hung up on them, and tell what they raise so that it can be judged (`worker_errors`).
 
 Spark closes the sockets of workers that are idle when it stops, and of those whose task is over. PySpark's daemon, from which each was forked,
 prints a stack for each of them, below the last words of a driver. For tasks this module is Spark's daemon (`spark.python.daemon.module`): it may
@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from sluice_consumer import logs
+from sluice_consumer.batches import worker_errors
 
 MODULE = "sluice_consumer.spark.python_workers"
 DAEMON = "pyspark.daemon"
@@ -44,6 +45,7 @@ def main() -> None:
     from pyspark import daemon  # noqa: PLC0415 - workers that only call `fold_hang_ups` have it as their program
 
     _fold(daemon)
+    worker_errors.install()
     daemon.manager()
 
 

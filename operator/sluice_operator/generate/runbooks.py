@@ -33,7 +33,7 @@ RUNBOOKS: dict[str, tuple[str, ...]] = {
     "Pods stay Pending": ("Unschedulable", "ExecutorsPending"),
     "A driver fails again and again": ("Failed", "Completed", "OOMKilled", "Killed", "Evicted", "DriverLost", "NotNow"),
     "A batch that does not end": ("BatchOverdue",),
-    "Records that cannot be processed": ("Isolating", "PoisonExcluded", "TooMuchPoison"),
+    "Records that cannot be processed": ("Isolating", "OutageLasts", "PoisonExcluded", "TooMuchPoison"),
     "A driver is silent": ("ReportStale",),
     "A driver's node is lost": ("DriverOverdue", "ExecutorsLeaving", "Forced"),
     "Drains are cut short": (),

@@ -75,6 +75,10 @@ FAILURES: dict[str, Advice] = {
     "SourceMoved": Advice("goes on, and keeps the condition", "Stop the old consumer: what it reads is read twice"),
     "PoisonExcluded": Advice("goes on, and keeps the condition", "Look at the dead letters: these records are in no batch"),
     "Isolating": Advice("waits: the driver looks for the record on which `process` raises", "Read the driver's log", late=True),
+    "OutageLasts": Advice(
+        "tries the batch again, and leaves nothing out",
+        "Repair what the driver's log names; if nothing is down, deploy a `process` that raises a ValueError for such a record",
+    ),
     "RetentionNear": Advice(
         "goes on; the condition goes when it is over", "Raise the stream's retention or spec.replicas, before unread records expire"
     ),

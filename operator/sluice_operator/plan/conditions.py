@@ -1,7 +1,7 @@
 """Conditions and phase, computed from the step that was decided. No action is decided here.
 
 Ready, Migrated, Draining, SpecValid and DriverHealthy are always present. Reconciling, Stalled, DataLossSuspected, SourceMoved, PoisonExcluded,
-RetentionNear and Isolating are present only while true; kstatus expects that of the first two.
+RetentionNear, Isolating and OutageLasts are present only while true; kstatus expects that of the first two.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LONGEST = 1024  # characters of a message; the log or the event has all of it
 # What a driver's report may warn of; each is a condition of its own.
 WARNINGS = ("DataLossSuspected", "SourceMoved", "PoisonExcluded")
-PASSING = ("RetentionNear", "Isolating")  # warnings that end when their cause ends
+PASSING = ("RetentionNear", "Isolating", "OutageLasts")  # warnings that end when their cause ends
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,86 +1,376 @@
-"""What an exception of `process` says: the table of cases (docs/protocol.md, "Poison")."""
+"""What an exception of `process` says: classes and codes do, and no text does (docs/protocol.md, "Poison")."""
 
 from __future__ import annotations
 
+import io
+import sys
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pyspark.errors import PythonException
+from pyspark.util import handle_worker_exception
 
-from sluice_consumer.batches.failures import Raised, is_own, is_transient, signature
-
-TRACE = """Traceback (most recent call last):
-  File "/app/orders.py", line {line}, in parse
-    raise {error}
-"""
-
-
-def raised(error: str, *names: str, line: int = 7) -> Raised:
-    """An exception of the user's code, as Python prints it."""
-    return Raised(names, TRACE.format(error=error.partition(":")[0], line=line) + error)
+from sluice_checkpoints.errors import Fenced, Refused
+from sluice_consumer.batches import worker_errors
+from sluice_consumer.batches.failures import Raised, RaisedLink, is_own, is_transient, kind, signature
+from sluice_consumer.batches.isolation import CRASH, DATA, UNKNOWN, BatchFailure
+from sluice_consumer.batches.raised import chain, thrown
+from sluice_consumer.kinesis.memory import IteratorExpired
+from sluice_consumer.process.isolation import judged, raised
+from sluice_consumer.spark.batch_reader import named
+from sluice_consumer.spark.engine import ProcessExited
 
 
-POISON = [
-    "ValueError: invalid literal for int() with base 10: 'x'",
-    "KeyError: 'customer'",
-    "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
-    "orders.NoSuchCustomer: 17",
-    "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff in position 0",
-    "psycopg.errors.StringDataRightTruncation: value too long for type character varying(3)",
-    "psycopg.errors.UniqueViolation: duplicate key value",
-    "decimal.InvalidOperation: [<class 'decimal.ConversionSyntax'>]",
+def classes(*names: str, codes: tuple[str, ...] = ()) -> Raised:
+    """One exception of a class and those above it."""
+    return Raised((RaisedLink(names, codes),))
+
+
+def caught(error: BaseException, cause: BaseException | None = None) -> Exception:
+    """It was raised."""
+    try:
+        raise error from cause  # noqa: TRY301 - it is a value here
+    except Exception as found:  # noqa: BLE001 - whatever it is
+        return found
+
+
+def of_worker(error: BaseException, *, stock: bool = False) -> PythonException:
+    """What the driver gets of an exception of a Python worker; `stock`: one without Sluice in it."""
+    written = io.BytesIO()
+    try:
+        raise error  # noqa: TRY301 - as above
+    except BaseException as found:  # noqa: BLE001 - as PySpark does
+        if stock:
+            handle_worker_exception(found, written)
+        else:
+            worker_errors.tell(handle_worker_exception, found, written)
+    return PythonException(
+        f"\n  An exception was thrown from the Python worker. Please see the stack trace below.\n{written.getvalue()[8:].decode()}"
+    )
+
+
+def user_class(name: str, *above: type[Exception], module: str = "orders") -> type[Exception]:
+    """A class of somebody's package."""
+    return type(name, above or (Exception,), {"__module__": module})
+
+
+DATA_ERRORS = [
+    classes("builtins.ValueError"),
+    classes("json.decoder.JSONDecodeError", "builtins.ValueError"),
+    classes("builtins.KeyError", "builtins.LookupError"),
+    classes("builtins.UnicodeDecodeError", "builtins.UnicodeError", "builtins.ValueError"),
+    classes("decimal.InvalidOperation", "decimal.DecimalException", "builtins.ArithmeticError"),
+    classes("psycopg.errors.StringDataRightTruncation", "psycopg.DataError", "psycopg.DatabaseError", "psycopg.Error", codes=("sql:22001",)),
+    classes("psycopg.errors.UniqueViolation", "psycopg.IntegrityError", codes=("sql:23505",)),
+    classes("pymysql.err.DataError", "pymysql.err.DatabaseError", codes=("mysql:1406",)),
+    classes("botocore.exceptions.ClientError", codes=("aws:ValidationException",)),
+    classes("org.apache.spark.SparkException", codes=("sqlstate:22023",)),
+    classes("java.lang.NumberFormatException", "java.lang.IllegalArgumentException"),
+]
+UNKNOWN_ERRORS = [
+    classes("orders.NoSuchCustomer"),
+    classes("orders.ExpiredVoucher"),
+    classes("orders.ForbiddenWord"),
+    classes("orders.TimeoutField"),
+    classes("orders.ConnectionError"),
+    classes("orders.Fenced"),
+    classes("builtins.RuntimeError"),
+    classes("psycopg.errors.ProgramLimitExceeded", "psycopg.OperationalError", codes=("sql:54000",)),
+    classes("pymysql.err.OperationalError", codes=("mysql:3140",)),
+    classes("requests.exceptions.HTTPError", "requests.exceptions.RequestException", "builtins.OSError", codes=("http:404",)),
+    classes("requests.exceptions.JSONDecodeError", "requests.exceptions.RequestException", "builtins.OSError", "builtins.ValueError"),
+    classes("builtins.FileNotFoundError", "builtins.OSError", codes=("errno:ENOENT",)),
+    classes("botocore.exceptions.ClientError", codes=("aws:ConditionalCheckFailedException",)),
+    classes("org.apache.iceberg.exceptions.BadRequestException", "org.apache.iceberg.exceptions.RESTException"),
+    classes("urllib.error.HTTPError", "urllib.error.URLError", "builtins.OSError", codes=("http:404",)),
 ]
 OUTAGES = [
-    "ConnectionRefusedError: [Errno 111] Connection refused",
-    "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='api', port=443): Max retries exceeded",
-    "requests.exceptions.ReadTimeout: read timed out",
-    "requests.exceptions.HTTPError: 503 Server Error: Service Unavailable for url: https://api",
-    "urllib3.exceptions.MaxRetryError: HTTPConnectionPool",
-    "TimeoutError",
-    "botocore.exceptions.ClientError: An error occurred (ThrottlingException) when calling the PutItem operation: Rate exceeded",
-    "botocore.exceptions.ClientError: An error occurred (ExpiredTokenException) when calling the PutItem operation",
-    "botocore.exceptions.ClientError: An error occurred (AccessDenied) when calling the PutObject operation",
-    "botocore.exceptions.EndpointConnectionError: Could not connect",
-    "botocore.exceptions.NoCredentialsError: Unable to locate credentials",
-    "psycopg.OperationalError: connection failed",
-    "MemoryError",
-    "OSError: [Errno 28] No space left on device",
-    "org.apache.spark.SparkException: Job aborted: ExecutorLostFailure (executor 3 exited caused by one of the running tasks)",
-    "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)",
-    "java.lang.OutOfMemoryError: Java heap space",
-    "java.net.SocketTimeoutException: Read timed out",
-    "software.amazon.awssdk.services.s3.model.S3Exception: Slow (Service: S3, Status Code: 503, Request ID: 1)",
+    classes("builtins.ConnectionRefusedError", "builtins.ConnectionError", "builtins.OSError"),
+    classes("builtins.TimeoutError", "builtins.OSError"),
+    classes("builtins.OSError", codes=("errno:ENOSPC",)),
+    classes("builtins.MemoryError"),
+    classes("sink.SinkIsDown", "builtins.ConnectionError"),
+    classes("requests.exceptions.ReadTimeout", "requests.exceptions.Timeout"),
+    classes("requests.exceptions.HTTPError", codes=("http:503",)),
+    classes("urllib.error.URLError", "builtins.OSError"),
+    classes("urllib3.exceptions.NewConnectionError"),
+    classes("httpx.ConnectTimeout", "httpx.TimeoutException", "httpx.TransportError"),
+    classes("aiohttp.client_exceptions.ClientConnectorError", "aiohttp.client_exceptions.ClientConnectionError"),
+    *(
+        classes("botocore.errorfactory.X", "botocore.exceptions.ClientError", codes=(f"aws:{code}",))
+        for code in (
+            "ThrottlingException",
+            "InternalServerError",
+            "InternalError",
+            "TransactionConflictException",
+            "TransactionConflict",
+            "ProvisionedThroughputExceededException",
+            "ExpiredTokenException",
+            "AccessDenied",
+            "SlowDown",
+            "ServiceUnavailable",
+        )
+    ),
+    classes("botocore.exceptions.ClientError", codes=("aws:Whatever", "http:500")),
+    classes("botocore.exceptions.EndpointConnectionError", "botocore.exceptions.ConnectionError"),
+    classes("psycopg.OperationalError", "psycopg.DatabaseError"),
+    classes("psycopg.errors.DeadlockDetected", "psycopg.OperationalError", codes=("sql:40P01",)),
+    classes("psycopg.errors.AdminShutdown", "psycopg.OperationalError", codes=("sql:57P01",)),
+    classes("psycopg.errors.SerializationFailure", "psycopg.OperationalError", codes=("sql:40001",)),
+    classes("psycopg2.errors.DeadlockDetected", "psycopg2.extensions.TransactionRollbackError", "psycopg2.OperationalError"),
+    classes("pymysql.err.OperationalError", codes=("mysql:1213",)),
+    classes("mysql.connector.errors.InterfaceError", codes=("mysql:2003",)),
+    classes("pymongo.errors.NotPrimaryError", "pymongo.errors.AutoReconnect"),
+    classes("kafka.errors.NotLeaderForPartitionError", "kafka.errors.InvalidMetadataError"),
+    classes("cassandra.cluster.NoHostAvailable"),
+    classes("redis.exceptions.ClusterDownError", "redis.exceptions.ResponseError"),
+    classes("com.mysql.cj.jdbc.exceptions.CommunicationsException", "java.sql.SQLRecoverableException", "java.sql.SQLException"),
+    classes("java.net.SocketTimeoutException", "java.io.InterruptedIOException", "java.io.IOException"),
+    classes("org.postgresql.util.PSQLException", "java.sql.SQLException", codes=("sql:40001",)),
+    classes("org.apache.iceberg.exceptions.CommitFailedException"),
+    classes("org.apache.iceberg.exceptions.RESTException"),
+    classes("org.apache.spark.sql.delta.ConcurrentAppendException", "java.util.ConcurrentModificationException", codes=("sqlstate:2D521",)),
+    classes("org.apache.hadoop.fs.s3a.AWSStatus500Exception", "org.apache.hadoop.fs.s3a.AWSServiceIOException"),
+    classes("software.amazon.awssdk.services.s3.model.S3Exception", codes=("http:503",)),
+    classes("org.apache.kafka.common.errors.TimeoutException", "org.apache.kafka.common.errors.RetriableException"),
+    classes("org.apache.spark.SparkException", codes=("spark:passing",)),
 ]
 
 
-@pytest.mark.parametrize("error", POISON)
-def test_it_may_be_the_record(error: str) -> None:
-    """Nothing says that waiting helps."""
-    assert not is_transient(raised(error))
+def told(seen: Raised) -> str:
+    """For a test's name."""
+    return " ".join([seen.chain[0].kinds[0], *seen.chain[0].codes])
 
 
-@pytest.mark.parametrize("error", OUTAGES)
-def test_waiting_is_its_cure(error: str) -> None:
-    """Something is unreachable, too busy, out of memory or room, or forbids it."""
-    assert is_transient(raised(error))
+@pytest.mark.parametrize("seen", DATA_ERRORS, ids=told)
+def test_it_says_that_a_value_is_wrong(seen: Raised) -> None:
+    """It will say the same again."""
+    assert (is_transient(seen), is_own(seen), kind(seen)) == (False, False, DATA)
 
 
-def test_a_class_below_a_known_one_is_known() -> None:
-    """The user's own kind of ConnectionError."""
-    assert is_transient(Raised(("SinkIsDown", "ConnectionError", "OSError"), "SinkIsDown: later"))
+@pytest.mark.parametrize("seen", UNKNOWN_ERRORS, ids=told)
+def test_it_may_be_the_record_or_a_part_of_the_sink(seen: Raised) -> None:
+    """Nothing is known of it, whatever it is called."""
+    assert (is_transient(seen), is_own(seen), kind(seen)) == (False, False, UNKNOWN)
 
 
-def test_reading_the_batch_is_no_failure_of_process() -> None:
-    """Another epoch took over while a task read."""
-    assert is_own(raised("sluice_checkpoints.errors.Fenced: generation 3 took over"))
-    assert not is_own(raised("orders.Fenced: no"))
+@pytest.mark.parametrize("seen", OUTAGES, ids=told)
+def test_waiting_is_its_cure(seen: Raised) -> None:
+    """Something is unreachable, too busy, out of memory or room, or forbids it; or another writer was faster."""
+    assert is_transient(seen)
+
+
+def test_a_worker_that_died_is_a_kind_of_its_own() -> None:
+    """A record may have killed it; or something else did."""
+    seen = Raised((RaisedLink(("py4j.protocol.Py4JJavaError",)), RaisedLink(("org.apache.spark.SparkException",), ("spark:worker exited",))))
+    assert (is_transient(seen), kind(seen)) == (False, CRASH)
+
+
+def test_fields_of_real_exceptions_are_their_codes() -> None:
+    """Of those that are installed here."""
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - of this test alone
+
+    cancelled: Any = {"Error": {"Code": "TransactionCanceledException"}, "CancellationReasons": [{"Code": "None"}, {"Code": "TransactionConflict"}]}
+    assert thrown(ClientError({"Error": {"Code": "SlowDown"}, "ResponseMetadata": {"HTTPStatusCode": 503}}, "Put")).codes == (
+        "aws:SlowDown",
+        "http:503",
+    )  # type: ignore[typeddict-item]
+    assert is_transient(Raised((thrown(ClientError(cancelled, "TransactWriteItems")),)))
+    assert thrown(OSError(28, "No space left on device")).codes == ("errno:ENOSPC",)
+    assert thrown(user_class("Lost", OSError)("[Errno 111] Connection refused")).codes == ()
+
+
+def test_what_it_was_raised_from_counts_and_a_loop_of_causes_ends() -> None:
+    """Also what was only being handled, where waiting is asked; not where a value is to blame."""
+    assert is_transient(raised(caught(RuntimeError("later"), ConnectionResetError())))
+    first = caught(RuntimeError("lost"))
+    first.__context__ = KeyError("no client yet")
+    assert kind(raised(first)) == UNKNOWN
+    assert kind(raised(caught(RuntimeError("bad order"), KeyError("id")))) == DATA
+    first.__cause__, first.__context__ = KeyError("a"), None
+    first.__cause__.__cause__ = first
+    assert len(list(chain(first))) == 2
+
+
+@pytest.mark.parametrize("error", [Fenced("generation 3"), Refused("made again"), IteratorExpired("every one"), ProcessExited("sys.exit")], ids=repr)
+def test_reading_the_batch_is_no_failure_of_process(error: Exception) -> None:
+    """In the driver, in a task, and whatever it was wrapped in."""
+    assert judged(caught(error)) is None
+    assert judged(caught(RuntimeError("process failed"), error)) is None
+    assert judged(of_worker(error)) is None
+    assert judged(of_worker(error, stock=True)) is None
+
+
+def test_whatever_is_raised_while_a_batch_is_read_is_an_error_of_ours() -> None:
+    """Also what none of ours is."""
+
+    def reads() -> None:
+        with named():
+            {}["no such shard"]
+
+    with pytest.raises(Exception, match="no such shard") as found:
+        reads()
+    assert judged(of_worker(found.value)) is None
+
+
+LINES = [
+    "Connection refused",
+    "unknown status 'cancelled'",
+    "Timeout: x",
+    "Caused by: java.net.SocketTimeoutException: Read timed out",
+    "sluice_checkpoints.errors.Fenced: generation 3 took over",
+    "During handling of the above exception, another exception occurred:",
+    "Traceback (most recent call last):",
+    '  File "/app/orders.py", line 7, in parse',
+    "    raise x",
+    "ConnectionRefusedError: [Errno 111] Connection refused",
+    "botocore.exceptions.ClientError: An error occurred (SlowDown) when calling the PutObject operation: x",
+    worker_errors.FORMAT + '{"chain": [{"kinds": ["builtins.ConnectionError"], "codes": [], "implied": false}], "place": ""}',
+    "An error occurred (ThrottlingException) when calling the PutItem operation",
+    "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)",
+    "Job aborted due to stage failure: Task 0 in stage 0.0 failed 1 times, most recent failure: ExecutorLostFailure",
+    "[SPARK_JOB_CANCELLED] Job 3 cancelled",
+    "503 Service Unavailable",
+    "\ud800\0",
+    "",
+]
+TEXT = st.one_of(st.text(), st.lists(st.sampled_from(LINES), max_size=8).map("\n".join), st.just("\n".join(LINES)), st.just("\n" + "\n".join(LINES)))
+CLASSES = [ValueError, KeyError, RuntimeError, OSError, user_class("ExpiredVoucher"), user_class("TimeoutField", ValueError), user_class("Fenced")]
+
+
+def verdict(failure: BatchFailure | None) -> tuple[Any, ...] | None:
+    """All that something follows from."""
+    return failure and (failure.error, failure.transient, failure.kind)
+
+
+@given(st.sampled_from(CLASSES), TEXT, st.sampled_from(["driver", "cause", "worker", "stock"]))
+@example(ValueError, "\n".join(LINES), "stock")
+def test_no_text_of_an_exception_changes_what_follows_from_it(of: type[Exception], text: str, where: str) -> None:
+    """Whatever a record says: by the same class, from the same line."""
+
+    def failed(words: str) -> Exception:
+        if where == "stock":
+            return of_worker(of(words.encode("utf-8", "replace").decode()), stock=True)
+        return of_worker(of(words)) if where == "worker" else caught(of(words), of(words) if where == "cause" else None)
+
+    plain, quoting = [judged(failed(words)) for words in ("no", text)]
+    assert plain is not None
+    assert verdict(plain) == verdict(quoting)
+    assert not plain.transient
+
+
+@given(TEXT)
+def test_what_is_told_of_a_failure_can_be_stored_anywhere(text: str) -> None:
+    """Whatever it says, however long it is."""
+    for failed in (caught(ValueError(text)), caught(ValueError(text * 1000)), of_worker(ValueError(text))):
+        found = judged(failed)
+        assert found is not None
+        assert len(found.told.encode()) < 64_000 + 64
+
+
+@given(TEXT)
+def test_what_a_worker_tells_can_be_sent_and_is_bounded(text: str) -> None:
+    """PySpark tells nothing of a lone surrogate, and the task never ends."""
+    written = io.BytesIO()
+    worker_errors.tell(handle_worker_exception, caught(ValueError(text * 3)), written)
+    sign, size, said = written.getvalue()[:4], written.getvalue()[4:8], written.getvalue()[8:]
+    assert (sign, int.from_bytes(size, "big")) == ((-2).to_bytes(4, "big", signed=True), len(said))
+    assert said.decode().startswith(worker_errors.FORMAT)
+
+
+def test_a_message_of_ten_megabytes_is_cut_by_its_worker() -> None:
+    """Its class is known all the same."""
+    failed = of_worker(ValueError("x" * 10_000_000))
+    assert len(str(failed)) < 2 * worker_errors.LONGEST
+    found = judged(failed)
+    assert found is not None
+    assert (found.kind, len(found.told) < 17_000) == (DATA, True)
+
+
+def test_what_is_told_of_a_worker_shows_nothing_of_the_report() -> None:
+    """A letter has the trace."""
+    found = judged(of_worker(ValueError("bad")))
+    assert found is not None
+    assert worker_errors.FORMAT not in found.told
+    assert found.told.rstrip().endswith("ValueError: bad")
+
+
+def test_only_a_spark_worker_is_changed_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both where a daemon forked it and where it was started as a program."""
+    worker = SimpleNamespace(handle_worker_exception=handle_worker_exception)
+    monkeypatch.setitem(sys.modules, worker_errors.WORKER, worker)  # type: ignore[arg-type]
+    worker_errors.install.cache_clear()
+    worker_errors.install()
+    changed = worker.handle_worker_exception
+    worker_errors.install()
+    assert changed is not handle_worker_exception
+    assert worker.handle_worker_exception is changed
+    worker_errors.install.cache_clear()
 
 
 def test_the_same_line_of_the_users_is_the_same_failure_whatever_the_record() -> None:
-    """Two records bring two messages; another line is another failure."""
-    assert signature(raised("ValueError: bad 17")) == signature(raised("ValueError: bad 'x'"))
-    assert signature(raised("ValueError: bad", line=7)) != signature(raised("ValueError: bad", line=8))
-    assert signature(raised("ValueError: bad")) != signature(raised("KeyError: 'x'"))
+    """Two records bring two messages; another class or line is another failure."""
+    assert signature(Raised((RaisedLink(("builtins.ValueError",)),), "m.py:7")) == "ValueError at m.py:7"
+    assert signature(Raised((RaisedLink(("py4j.protocol.Py4JJavaError",)), RaisedLink(("java.io.IOException",))))) == "IOException"
 
 
-def test_without_a_line_its_words_without_figures_count() -> None:
-    """Java's exceptions have none of the user's."""
-    first = Raised(("SparkException",), "[MALFORMED_RECORD_IN_PARSING] detected: 'x' in stage 17.0")
-    assert signature(first) == signature(Raised(("SparkException",), "[MALFORMED_RECORD_IN_PARSING] detected: 'yy' in stage 18.0"))
+def java(name: str, message: str = "", cause: Any = None, above: tuple[str, ...] = (), **fields: str) -> Any:
+    """An exception of Java's, as py4j shows it."""
+    kinds = None
+    for one in reversed((name, *above)):
+        kinds = SimpleNamespace(getName=lambda one=one: one, getSuperclass=lambda kinds=kinds: kinds)
+    getters = {f"get{field}": (lambda value=value: value) for field, value in fields.items()}
+    return SimpleNamespace(getClass=lambda: kinds, getMessage=lambda: message, getCause=lambda: cause, getStackTrace=list, **getters)
+
+
+class OfJava(Exception):
+    """As py4j raises it."""
+
+    def __init__(self, error: Any) -> None:
+        super().__init__(error.getMessage())
+        self.java_exception = error
+
+
+SPARK = "org.apache.spark.SparkException"
+ABORTED = "Job aborted due to stage failure: Task 0 in stage 0.0 failed 1 times, most recent failure: "
+LOST = f"{ABORTED}Lost task 0.0 in stage 0.0 (TID 0) (host executor 1): "
+
+
+@pytest.mark.parametrize(
+    ("error", "transient", "what"),
+    [
+        (java(SPARK, "write failed", java("org.postgresql.util.PSQLException", SQLState="40001")), True, UNKNOWN),
+        (java(SPARK, "write failed", java("org.postgresql.util.PSQLException", SQLState="22001")), False, DATA),
+        (java(SPARK, "x", java("com.mysql.cj.jdbc.exceptions.CommunicationsException", above=("java.sql.SQLRecoverableException",))), True, UNKNOWN),
+        (java(SPARK, "x\nCaused by: java.net.SocketTimeoutException: y"), False, UNKNOWN),
+        (java(SPARK, f"{LOST}ExecutorLostFailure (executor 3 exited)"), True, UNKNOWN),
+        (java(SPARK, f"{LOST}java.net.ConnectException: refused\n\tat x"), True, UNKNOWN),
+        (java(SPARK, f"{LOST}java.lang.IllegalStateException: ExecutorLostFailure\n\tat x"), False, UNKNOWN),
+        (java(SPARK, f"{LOST}org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)"), False, CRASH),
+        (java(SPARK, "bad record: Python worker exited unexpectedly"), False, UNKNOWN),
+        (java(SPARK, "Job 3 cancelled because killed via the Web UI"), True, UNKNOWN),
+        (java(SPARK, "bad status: cancelled"), False, UNKNOWN),
+    ],
+)
+def test_javas_exceptions_are_judged_by_their_classes_and_fields(error: Any, transient: bool, what: str) -> None:  # noqa: FBT001 - of the table
+    """And by how Spark begins its own words; never by what follows."""
+    found = judged(caught(OfJava(error)))
+    assert found is not None
+    assert (found.transient, found.kind) == (transient, what)
+
+
+def test_the_socket_that_a_worker_left_says_nothing() -> None:
+    """It raised while it was still given rows: then Spark adds what its writer saw."""
+    text = str(of_worker(ValueError("bad")))
+    error = java("org.apache.spark.api.python.PythonException", text.partition("below.\n")[2], java("java.net.SocketException", "Broken pipe"))
+    found = judged(caught(OfJava(java(SPARK, "Job aborted", error))))
+    assert found is not None
+    assert (found.transient, found.kind) == (False, DATA)
+
+
+def test_a_trace_in_an_exception_of_the_drivers_own_is_only_text() -> None:
+    """It quotes a log."""
+    assert not judged(caught(ValueError('Traceback (most recent call last):\n  File "x", line 1, in f\nTimeoutError: x'))).transient  # type: ignore[union-attr]

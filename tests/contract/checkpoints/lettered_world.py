@@ -24,7 +24,7 @@ from sluice_consumer.batches.batch_letters import BatchLetters, Letters
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.excluding import ExclusionPorts
 from sluice_consumer.batches.isolating import IsolationPorts, Isolator
-from sluice_consumer.batches.isolation import BatchFailure, Search
+from sluice_consumer.batches.isolation import BatchFailure, DoubtLimits, Search
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.config import StartConfig
@@ -36,6 +36,7 @@ from sluice_consumer.shards.reader import ShardReader
 RECORDS = {0: ["a0", "a1", "poison", "a3"], 1: ["b0", "b1"]}
 BEFORE, AFTER = "before", "after"
 MOST_EPOCHS = 20
+AT_ONCE = DoubtLimits(data=0, unknown=0, nothing=0, refused=0)
 Rows = dict[str, list[tuple[Any, ...]]]
 
 
@@ -178,7 +179,7 @@ class World:
         found = consumer.letters = BatchLetters(Folder(self.root, crashes), consumer.epoch.generation)
         consumer.publish()
         ports = IsolationPorts(ExclusionPorts(source, found), self._judged, quiet=lambda: True, wait=self._wait, clock=lambda: self.now)
-        isolator = Isolator(consumer, ports, Search(self.attempts)) if self.attempts else None
+        isolator = Isolator(consumer, ports, Search(self.attempts, AT_ONCE)) if self.attempts else None
         drain = threading.Event()
         timings = LoopTimings(0.0, None, lambda _rows: True, lambda done, _: _idles(done, drain), lambda: None, lambda: self.now)
         Loop(consumer, Engine(self, consumer, source, isolator), timings, drain, isolator).run()

@@ -11,7 +11,7 @@ from sluice_checkpoints.protocol.isolation_note import noted
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.protocol.table import Table
 
-WRITES = {RAISES: 19, HANGS: 29}  # of isolation, commits, letters and sink
+WRITES = {RAISES: 19, HANGS: 35}  # of isolation, commits, letters and sink
 each_way = pytest.mark.parametrize("does", WRITES)
 
 

@@ -10,7 +10,23 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from sluice_consumer.batches.isolation import DoubtLimits
+
 POISON = b"poison"
+KILLS, SURROGATE, QUOTES = "0", "3", "5"  # shards, of the records that do so in a task
+OUTAGE = "status 'cancelled'\nTimeout: Connection refused\nsluice_checkpoints.errors.Fenced: 3\nCaused by: java.net.SocketTimeoutException: x"
+
+
+def hasty(process: Any) -> Any:
+    """A pipeline in whose driver a doubt takes seconds; simulation and tests of the search have the minutes (docs/protocol.md, "Poison")."""
+
+    def prepare(_spark: Any, _args: Any) -> None:
+        from sluice_consumer.process import isolation  # noqa: PLC0415 - of the driver, and no worker's
+
+        isolation.PATIENCE = DoubtLimits(data=3, unknown=8, nothing=6, refused=60)
+
+    process.prepare = prepare
+    return process
 
 
 def _store(info: Any, rows: list[Any]) -> None:
@@ -29,6 +45,7 @@ def _ran(info: Any, rows: Iterable[Any]) -> None:
         log.write(json.dumps([info.batch, sorted(bytes(row.data).decode() for row in rows if bytes(row.data).startswith(POISON))]) + "\n")
 
 
+@hasty
 def in_driver(batch: DataFrame, info: Any) -> None:
     """Raises in the driver, before its sink."""
     rows = batch.collect()
@@ -46,9 +63,28 @@ def _checked(rows: Iterable[Any]) -> Iterator[Any]:
         yield row
 
 
+@hasty
 def in_tasks(batch: DataFrame, info: Any) -> None:
     """Raises in a task."""
     _store(info, batch.rdd.mapPartitions(_checked).collect())
+
+
+def _survived(rows: Iterable[Any]) -> Iterator[Any]:
+    for row in rows:
+        data = bytes(row.data).decode()
+        if data.startswith(f"poison {KILLS}/"):
+            os._exit(3)
+        if data.startswith(f"poison {SURROGATE}/"):
+            raise ValueError(f"{data}: \ud800")
+        if data.startswith(f"poison {QUOTES}/"):
+            raise KeyError(f"{data}: {OUTAGE}")
+        yield row
+
+
+@hasty
+def in_workers(batch: DataFrame, info: Any) -> None:
+    """Some records kill their Python worker, some raise what has no UTF-8 form, or what looks like an outage."""
+    _store(info, batch.rdd.mapPartitions(_survived).collect())
 
 
 def rejecting(batch: DataFrame, info: Any) -> None:
@@ -80,6 +116,7 @@ def storing(batch: DataFrame, info: Any) -> None:
     _store(info, batch.collect())
 
 
+@hasty
 def while_down(batch: DataFrame, info: Any) -> None:
     """Its sink is down for the first calls: a file counts them down."""
     left = Path(info.args["path"]) / "down"

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 import boto3
 import pytest
+from poison_pipelines import KILLS, QUOTES, SURROGATE
 from poison_program import ATTEMPTS, SHARDS, Put, environment, letters, record, run, stored
 
 from sluice_checkpoints.letters.letter import DeadLetter
@@ -49,6 +50,18 @@ def test_a_record_that_fails_in_a_task_is_found_too(stream: Put, tmp_path: Path)
     assert "poison_pipelines.py" in letter["error"]
     assert "in _checked" in letter["error"]
     assert sum(map(len, stored(tmp_path).values())) == 799
+
+
+def test_a_record_is_found_whatever_it_does_to_its_worker_and_whatever_it_says(stream: Put, tmp_path: Path) -> None:
+    """One kills it; one raises text that has no UTF-8 form, of which PySpark's workers tell nothing; one quotes an outage."""
+    ended = run(stream(16, {int(KILLS): [1], int(SURROGATE): [0], int(QUOTES): [1]}), tmp_path, "in_workers", attempts=1)
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    found = {base64.b64decode(letter["data"]).decode(): letter["error"] for letter in letters(tmp_path)}
+    assert found.keys() == {f"poison {KILLS}/1", f"poison {SURROGATE}/0", f"poison {QUOTES}/1"}
+    assert "Python worker exited unexpectedly" in found[f"poison {KILLS}/1"]
+    assert "\\ud800" in found[f"poison {SURROGATE}/0"]
+    assert "Connection refused" in found[f"poison {QUOTES}/1"]
+    assert sum(map(len, stored(tmp_path).values())) == 13
 
 
 def test_a_sink_that_is_down_for_some_calls_excludes_nothing(stream: Put, tmp_path: Path) -> None:

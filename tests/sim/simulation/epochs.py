@@ -36,7 +36,8 @@ from sluice_consumer.shards.probe import Probe
 if TYPE_CHECKING:
     from simulation.world import World
 
-PATIENCE = DoubtLimits(60, 70, 80)  # outages of this world last for 50 s
+PATIENCE = DoubtLimits(data=60, unknown=60, nothing=70, refused=200)  # outages of this world last for `outages.SECONDS`
+HASTY = DoubtLimits(0, 0, 0, 0)
 EXPECTED = (SluiceError, BatchOverdue, JobFailed, JobsNotDone, ProcessRaised)
 
 
@@ -230,7 +231,8 @@ class SimulatedEpoch:
         if self.taken.wait_out_millis:
             self.sleep(self.taken.wait_out_millis / 1000 * MARGIN, driver)
         rhythm = LoopTimings(0.0, None, self._news(driver, consumer), self._reported, self._rests, self.clock)
-        isolator = Isolator(consumer, self._isolation(driver, source), Search(self.ATTEMPTS, PATIENCE)) if self.world.habits.isolates else None
+        search = Search(self.ATTEMPTS, HASTY if self.world.habits.hasty else PATIENCE)
+        isolator = Isolator(consumer, self._isolation(driver, source), search) if self.world.habits.isolates else None
         self.engine.overdue = self._overdue(isolator)
         self.loop = Loop(consumer, self.engine, rhythm, cast("Any", Drain(self, driver)), isolator)
         self.loop.run()
@@ -260,7 +262,9 @@ class SimulatedEpoch:
 
     def _judged(self, error: Exception) -> BatchFailure | None:
         """A lost executor is told from the user's code; an outage of the sink is not."""
-        return BatchFailure("", transient=isinstance(error, JobFailed), at=self.clock()) if isinstance(error, ProcessRaised | JobFailed) else None
+        if not isinstance(error, ProcessRaised | JobFailed):
+            return None
+        return BatchFailure(type(error).__name__, transient=isinstance(error, JobFailed), at=self.clock())
 
     def _news(self, driver: Process, consumer: Consumer) -> Callable[[Sequence[ShardRow]], bool]:
         """The real probes over the in-memory fake of the stream."""

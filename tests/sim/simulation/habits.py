@@ -9,7 +9,8 @@ READ, TWICE, PART, NOTHING, SWALLOW = "read", "twice", "part", "nothing", "swall
 EARLY = "early"  # its query ends while a job of it still runs, as adaptive execution lets it when a side of a join is empty
 WAIVE = "waive"  # it returns from a replay without reading: what the batch contains is dealt with by its word
 RAISE, HANG = "raise", "hang"
-PROCESSES = (READ, TWICE, PART, NOTHING, SWALLOW, EARLY, WAIVE, RAISE, HANG)
+LATE = "late"  # it raises once when its sink has the batch, by an error of its own
+PROCESSES = (READ, TWICE, PART, NOTHING, SWALLOW, EARLY, WAIVE, RAISE, HANG, LATE)
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Habits:
         rates: local seconds a second of true time, dealt to epochs and executors in turn (docs/protocol.md bears 1 %).
         isolates: the driver isolates records on which `process` raises, after two failures (docs/protocol.md, "Poison").
         overdue: on a record on which it raised otherwise, and in an outage, it hangs, until its driver ends.
+        hasty: no doubt takes a time: how often a record fails is all that counts.
         only_close: the check of a batch's jobs is blind for failed jobs of shards that are not bound; only the close protects them.
     """
 
@@ -40,3 +42,4 @@ class Habits:
     only_close: bool = False
     isolates: bool = False
     overdue: bool = False
+    hasty: bool = False

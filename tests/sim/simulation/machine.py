@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from simulation.epochs import Orders, SimulatedEpoch
 from simulation.habits import NOTHING, PROCESSES, Habits
+from simulation.outages import PARTS, SECONDS, Outage
 from simulation.ports import FAULTS
 from simulation.spark import Attempt
 from simulation.turnstile import Process
@@ -102,17 +103,15 @@ class Protocol(RuleBasedStateMachine):
         self.world.put(self._shard(slot), records, together=together, poison=poison % records)
 
     @precondition(lambda self: self.world.habits.isolates and self.world.outages == 0)
-    @rule(slot=slots, batches=st.integers(1, 3), calls=calls)
-    def outage(self, slot: int, batches: int, calls: int) -> None:
-        """For less than a minute, once, `process` fails on everything, by the error of a poison record."""
+    @rule(slot=slots, batches=st.integers(1, 3), calls=calls, part=st.sampled_from(PARTS), which=st.integers(0, 9))
+    def outage(self, slot: int, batches: int, calls: int, part: str, which: int) -> None:
+        """For less than a minute, once, `process` fails on everything or on a part, by the error of a poison record."""
         self.world.outages += 1
-        self.world.outage, until = True, self.world.time + 50
+        self.world.outage = Outage(part, which, until=self.world.time + SECONDS)
         if epoch := self._epoch(slot):
             for _ in range(batches):
                 self.world.work(epoch, calls=calls)
-                if self.world.time < until - 20:
-                    self.world.until_it_looks(epoch)
-        self.world.outage = False
+                self.world.until_it_looks(epoch)
 
     @precondition(lambda self: len(self.world.stream.parents) < MAX_SHARDS)
     @rule(slot=slots, records=st.integers(0, 2))

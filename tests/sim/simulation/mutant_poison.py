@@ -56,6 +56,7 @@ def isolates_after_the_sink(patch: Patch) -> None:
 
     patch.setattr(epochs.SimulatedEpoch, "_judged", judged)
     patch.setattr(epochs.SimulatedEpoch, "ATTEMPTS", 1)
+    patch.setattr(isolation, "AGAIN", 1)
 
 
 @mutant(
@@ -170,12 +171,61 @@ def never_published(patch: Patch) -> None:
 
 @mutant(
     "a record that failed alone is poison",
-    "Poison: while a record of another shard passed in between",
+    "Poison: alone at every try for a time",
     stories="an_outage_of_the_sink",
 )
 def no_evidence(patch: Patch) -> None:
     """So does any record while the sink is down."""
     patch.setattr(isolation.Evidence, "is_poison", lambda self, attempts, *_: self.failures >= attempts)
+
+
+@mutant(
+    "a part of the sink that is down excludes a record",
+    "Poison: alone at every try for a time, though witnesses pass",
+    stories="an_outage_of_the_sink_for_one_shard an_outage_of_the_sink_for_one_key",
+)
+def witnesses_suffice(patch: Patch) -> None:
+    """What other shards can do says nothing of the part."""
+    real = isolation.Evidence.doubt
+    patch.setattr(isolation.Evidence, "doubt", lambda self, limits, others: 0.0 if self.witnesses else real(self, limits, others))
+
+
+@mutant(
+    "a record is poison by what it did before it passed",
+    "Poison: one success ends the search",
+    stories="an_outage_of_the_sink_for_most_calls",
+)
+def success_is_forgotten(patch: Patch) -> None:
+    """One call of many fails: nothing that passes ends that."""
+    real = isolation.Evidence.is_poison
+    patch.setattr(isolation.Evidence, "is_poison", lambda self, attempts, now, seconds: real(self, attempts, now, min(seconds, 1.0)))
+
+
+@mutant("nobody needs a witness", "Poison: with fewer", stories="an_outage_of_the_sink_of_the_only_shard")
+def without_witness(patch: Patch) -> None:
+    """The only shard's outage looks like poison sooner."""
+    patch.setattr(epochs, "PATIENCE", replace(epochs.PATIENCE, nothing=0.0))
+
+
+@mutant(
+    "that records of other shards fail, too, says nothing",
+    "Poison: if the last record of another shard failed too",
+    stories="an_outage_of_the_whole_sink_that_lasts",
+)
+def refusals_are_ignored(patch: Patch) -> None:
+    """An outage of everything looks like poison sooner."""
+    patch.setattr(epochs, "PATIENCE", replace(epochs.PATIENCE, refused=0.0))
+
+
+@mutant(
+    "a batch is shortened before its sink is asked again",
+    "Poison: a content is shortened only after it failed twice by one and the same error",
+    stories="a_sink_that_raises_when_it_has_the_batch",
+)
+def asked_once(patch: Patch) -> None:
+    """The sink has it: what is let go comes twice."""
+    patch.setattr(isolation, "AGAIN", 1)
+    patch.setattr(epochs.SimulatedEpoch, "ATTEMPTS", 1)
 
 
 @mutant(

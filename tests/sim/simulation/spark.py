@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Protocol
 
-from simulation.habits import EARLY, HANG, NOTHING, PART, RAISE, READ, SWALLOW, TWICE, WAIVE, Habits
+from simulation.habits import EARLY, HANG, LATE, NOTHING, PART, RAISE, READ, SWALLOW, TWICE, WAIVE, Habits
 from simulation.ledger import Batch, Emission, Ledger
+from simulation.outages import Outage
 from simulation.ports import Client, Source
 from simulation.turnstile import Process, Waiting
 
@@ -42,19 +43,27 @@ class ProcessRaised(Exception):
     """`process` raised an error of its own."""
 
 
+class RaisedLate(ProcessRaised):
+    """`process` raised when its sink had the batch."""
+
+
 class BatchOverdue(Exception):
     """`process` did not end in time: the driver ended."""
 
 
 class Cluster(Protocol):
-    """What an engine needs of the world. `calm`: faults have ended, those of the user's code too."""
+    """What an engine needs of the world. `calm`: faults have ended, those of the user's code too.
+
+    `raised_late`: batches after which `process` has raised though its sink had them.
+    """
 
     habits: Habits
     calm: bool
     ledger: Ledger
     table: MemoryTable
-    outage: bool
+    outage: Outage | None
     attempt_numbers: count[int]
+    raised_late: set[tuple[str, int]]
 
     def source(self, identity: StreamIdentity) -> bind.ShardSource:
         """A real reader of the stream."""
@@ -162,7 +171,7 @@ class Engine:
         if self._cluster.habits.isolates:  # there `process` raises because of a record, or in an outage: not by the number of its batch
             habits = tuple(READ if kind == RAISE else kind for kind in habits)
         kind = habits[(plan.number + self._epoch.generation - 1) % len(habits)]
-        return READ if self._cluster.calm and kind in {NOTHING, PART, RAISE, HANG} else kind
+        return READ if self._cluster.calm and kind in {NOTHING, PART, RAISE, HANG, LATE} else kind
 
     def _process(self, plan: BatchPlan) -> None:
         sink, pair, kind = self._cluster.ledger.sink, (self._consumer_id, plan.number), self._kind(plan)
@@ -181,15 +190,28 @@ class Engine:
             raise NotNow(f"batch {plan.number}: the rest later")
         if kind == RAISE and plan.number % 2:
             raise ProcessRaised
-        if self._cluster.outage or self._cluster.ledger.poison & {name for names in rows.values() for name in names}:
+        if self._fails(rows):
             if self._cluster.habits.overdue:
                 self._driver.pause("stuck", Waiting(wake=self._clock.after(HANGS)))
                 self.overdue(plan.number)
             raise ProcessRaised  # by the same error: nothing else tells them apart
         self._driver.pause("sink")
         self._cluster.ledger.keep(pair, rows)
+        self._kept(pair, kind, rows)
+
+    def _kept(self, pair: tuple[str, int], kind: str, rows: Batch) -> None:
+        """The sink has the batch."""
         if kind == RAISE:
             raise ProcessRaised
+        if kind == LATE and pair not in self._cluster.raised_late and any(rows.values()):
+            self._cluster.raised_late.add(pair)
+            raise RaisedLate
+
+    def _fails(self, rows: Batch) -> bool:
+        outage = self._cluster.outage
+        if outage is not None and outage.meets(rows, self._cluster.now()):
+            return True
+        return bool(self._cluster.ledger.poison & {name for names in rows.values() for name in names})
 
     def _returns_unread(self, plan: BatchPlan, kind: str) -> None:
         """Without reading: a first issue then contains nothing. Of a replay it has to say whether it is dealt with."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from simulation.epochs import Orders, SimulatedEpoch
-from simulation.habits import EARLY, Habits
+from simulation.habits import EARLY, LATE, Habits
+from simulation.outages import CALLS, EVERYTHING, KEY, SECONDS, SHARD, Outage
 from simulation.ports import LOST, UNAVAILABLE
 from simulation.story import begin, beside, go, inherit, reach, story
 from simulation.world import World
@@ -77,11 +80,62 @@ def an_outage_of_the_sink() -> World:
     for shard in world.open_shards:
         world.put(shard, 4)
     epoch = begin(world)
-    world.outage = True
+    world.outage = Outage()
     for _ in range(12):
         world.work(epoch, calls=30)
         world.until_it_looks(epoch)
-    world.outage = False
+    world.outage = None
+    return world
+
+
+def with_an_outage(of: str, which: int = 0, *, seconds: float = SECONDS, shards: int = 3) -> World:
+    """A part of the sink is down for so long; the driver goes on meanwhile."""
+    world = World(shards, ISOLATES)
+    for shard in world.open_shards:
+        world.put(shard, 4)
+    epoch = begin(world)
+    world.outage = Outage(of, which, until=world.time + seconds)
+    for _ in range(60):
+        world.work(epoch, calls=40)
+        world.until_it_looks(epoch)
+    return world
+
+
+@story
+def an_outage_of_the_sink_for_one_shard() -> World:
+    """The records of the others pass all the time."""
+    return with_an_outage(SHARD)
+
+
+@story
+def an_outage_of_the_sink_for_one_key() -> World:
+    """Other records of the same shard pass, too, a moment before."""
+    return with_an_outage(KEY, which=2)
+
+
+@story
+def an_outage_of_the_sink_for_most_calls() -> World:
+    """Whatever is tried passes now and then."""
+    return with_an_outage(CALLS, which=8)
+
+
+@story
+def an_outage_of_the_sink_of_the_only_shard() -> World:
+    """Nothing else can pass, or fail, meanwhile: that takes a while longer."""
+    return with_an_outage(SHARD, seconds=66, shards=1)
+
+
+@story
+def an_outage_of_the_whole_sink_that_lasts() -> World:
+    """Records of all shards fail one after the other: that takes the longest."""
+    return with_an_outage(EVERYTHING, seconds=150)
+
+
+@story
+def a_sink_that_raises_when_it_has_the_batch() -> World:
+    """It is asked again before anything is let go: then it says that it has the batch."""
+    world = poisoned(poison=0, habits=Habits(limit=8, isolates=True, processes=(LATE,)))
+    world.work(begin(world), 12)
     return world
 
 
@@ -228,7 +282,7 @@ def a_batch_that_fails_while_a_task_of_it_works() -> World:
     """A query ended early, and `process` raises; a task has yet to hand over what it bound when the batch is shortened."""
     world = poisoned(habits=Habits(limit=8, isolates=True, processes=(EARLY,)))
     epoch = begin(world)
-    world.outage = True
+    world.outage = Outage()
     driver = reach(world, epoch, "query")[1]
     first, other = (process for _, process, attempt in world.processes() if attempt is not None)
     go(world, first, 8)
@@ -295,9 +349,9 @@ def a_note_whose_reply_was_lost() -> World:
 
 def in_an_outage() -> World:
     """Two records of one shard, and `process` hangs on everything."""
-    world = World(2, HANGS)
+    world = World(2, replace(HANGS, hasty=True))
     world.put(world.open_shards[0], 2)
-    world.outage = True
+    world.outage = Outage()
     return world
 
 
@@ -305,7 +359,7 @@ def crash_when_shortened(world: World, epoch: SimulatedEpoch) -> None:
     """Once the batch holds one record; the outage is over."""
     world.step(*reach(world, epoch, "shorten"))
     world.crash(epoch)
-    world.outage = False
+    world.outage = None
 
 
 def until_it_is_counted(world: World, epoch: SimulatedEpoch, failures: int) -> SimulatedEpoch:
@@ -316,24 +370,26 @@ def until_it_is_counted(world: World, epoch: SimulatedEpoch, failures: int) -> S
     return epoch
 
 
-def then_it_fails_once(world: World, epoch: SimulatedEpoch) -> None:
-    """A batch passes, of whatever the epoch tries now; the next one fails in a short outage."""
-    world.put(world.open_shards[1], 1)
-    world.step(*reach(world, epoch, "sink"))
-    reach(world, epoch, "next batch")
-    world.outage = True
+def then_it_fails_twice(world: World, epoch: SimulatedEpoch) -> None:
+    """Each time another shard's record passes, and then the record fails in a short outage: once less than makes it poison."""
+    for _ in range(2):
+        world.put(world.open_shards[1], 1)
+        world.step(*reach(world, epoch, "sink"))
+        reach(world, epoch, "next batch")
+        world.outage = Outage()
+        world.work(epoch)
+        world.outage = None
+        epoch = inherit(world)
     world.work(epoch)
-    world.outage = False
-    world.work(inherit(world))
 
 
 @story
 def a_crash_after_a_noted_failure_was_counted() -> World:
-    """The batch was shortened to one record by then, which had not failed; it fails once afterwards, when another shard's has passed."""
+    """The batch was shortened to one record by then, which had not failed; it fails twice afterwards, when another shard's has passed."""
     world = in_an_outage()
     epoch = until_it_is_counted(world, begin(world), 2)
     crash_when_shortened(world, epoch)
-    then_it_fails_once(world, inherit(world))
+    then_it_fails_twice(world, inherit(world))
     return world
 
 
@@ -349,7 +405,7 @@ def a_late_note() -> World:
     epoch = until_it_is_counted(world, inherit(world), 1)
     crash_when_shortened(world, epoch)
     world.thaw(process, 1)
-    then_it_fails_once(world, inherit(world))
+    then_it_fails_twice(world, inherit(world))
     return world
 
 

@@ -11,6 +11,7 @@ from simulation.epochs import Orders, SimulatedEpoch
 from simulation.habits import Habits
 from simulation.ledger import Ledger
 from simulation.migration import Job, kcl_table
+from simulation.outages import Outage
 from simulation.scheduler import MAX_STEPS, Scheduler
 from simulation.spark import BatchOverdue
 from simulation.stream import Stream, UserRecord
@@ -41,7 +42,8 @@ class World(Scheduler):
         self.table = MemoryTable(hook=self._seen)
         self.stream = Stream(shards, now=lambda: round((EPOCH + self.time) * 1000))
         self.ledger = Ledger(self.table, self.stream)
-        self.outage, self.outages = False, 0
+        self.outage: Outage | None = None
+        self.outages, self.raised_late = 0, set[tuple[str, int]]()
         self.attempt_numbers = count(1)
         self.source_tables: dict[str, Any] = {}
         self._put: list[UserRecord] = []  # before there was a consumer
@@ -188,7 +190,7 @@ class World(Scheduler):
 
     def finish(self) -> None:
         """Faults end: an undisturbed epoch delivers everything, and in time. Then the zombies wake up, and must not change a thing."""
-        self.calm, self.outage = True, False
+        self.calm, self.outage = True, None
         for epoch in self.epochs:
             epoch.cut = False
         self._crash_all()

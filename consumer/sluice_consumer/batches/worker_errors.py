@@ -1,0 +1,110 @@
+"""How a Python worker tells Spark what it raised: classes and codes, then the trace, bounded and in characters that can be sent.
+
+PySpark's own way sends the trace alone, and what a record says is part of that. It sends nothing for text that has no UTF-8 form (a lone
+surrogate, which JSON allows): then the task never ends. What is told here comes *before* the trace, where no message of an exception can be.
+It may import nothing that starts a thread: workers are forked from what has imported it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import json
+import re
+import sys
+import traceback
+from dataclasses import asdict
+from typing import Any
+
+from sluice_consumer.batches import raised
+from sluice_consumer.batches.failures import Raised, RaisedLink
+
+FORMAT = "sluice-raised/1 "
+LONGEST = 100_000  # characters of a trace
+WORKER = "pyspark.worker"
+HANDLER = "handle_worker_exception"
+LENGTHS = 8  # bytes before the text: a sign and its length
+TRACEBACK = "Traceback (most recent call last):\n"
+FIRST = re.compile(r"(?:  [^\n]*\n|\n)+(?P<kind>[A-Za-z_][\w.]*)(?=:|\n|\Z)")
+FRAME = re.compile(r'^  File "([^"\n]+)", line (\d+), in ', re.MULTILINE)
+AWS = re.compile(r": An error occurred \((\w+)\) when calling the ")
+BEFORE = re.compile(
+    r"\s*(An exception was thrown from the Python worker\. Please see the stack trace below\.\n)?"
+    r"(org\.apache\.spark\.[\w.]+: )?"
+    r"(Job aborted due to stage failure: Task [\d.]+ in stage [\d.]+ failed \d+ times?, most recent failure: "
+    r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \([^()\n]*\): )?"
+    r"(org\.apache\.spark\.api\.python\.PythonException: )?"
+)
+"""What Spark puts before a worker's words."""
+
+
+@functools.cache
+def install() -> None:
+    """In a Python worker: what it raises from now on is told so. Elsewhere nothing."""
+    for name in (WORKER, "__main__"):
+        module = sys.modules.get(name)
+        if module is not None and (name == WORKER or getattr(getattr(module, "__spec__", None), "name", None) == WORKER):
+            setattr(module, HANDLER, functools.partial(tell, getattr(module, HANDLER)))
+
+
+def tell(sparks: Any, error: BaseException, outfile: Any, *how: Any, **named: Any) -> None:
+    """PySpark's `handle_worker_exception`. `sparks`: its own, which knows Spark's settings of traces."""
+    written, first = io.BytesIO(), header(error)  # PySpark forgets the causes of some
+    with contextlib.redirect_stderr(io.StringIO()):
+        sparks(error, written, *how, **named)
+    trace = written.getvalue()[LENGTHS:].decode() or _trace(error)
+    told = (first + bounded(trace, LONGEST)).encode("utf-8", "backslashreplace")
+    with contextlib.suppress(OSError):  # Spark has hung up
+        outfile.write(written.getvalue()[:4] + len(told).to_bytes(4, "big") + told)
+
+
+def header(error: BaseException) -> str:
+    """The first line: the chain of the exception, and the user's line."""
+    chain = [asdict(raised.thrown(one, implied=implied)) for one, implied in raised.chain(error)]
+    return f"{FORMAT}{json.dumps({'chain': chain, 'place': raised.place(error)})}\n"
+
+
+def parsed(text: str) -> Raised | None:
+    """What a worker told, of the words of Spark's exception; None: these are no worker's.
+
+    Of the words of a worker without this module only the first exception is believed: its line follows on lines that Python wrote.
+    What comes after it may be a record's.
+    """
+    start = BEFORE.match(text)
+    said = text[start.end() :] if start else text
+    if said.startswith(FORMAT):
+        return _told(said[len(FORMAT) :].partition("\n")[0])
+    if not said.startswith(TRACEBACK):
+        return None
+    match = FIRST.match(said, len(TRACEBACK))
+    if match is None:
+        return Raised(())
+    kind = match["kind"] if "." in match["kind"] else f"builtins.{match['kind']}"
+    codes = AWS.match(said, match.end()) if kind.startswith("botocore.") else None
+    frames = [frame for frame in FRAME.findall(said[: match.start("kind")]) if not raised.LIBRARY.search(frame[0])]
+    place = ":".join(frames[-1]) if frames else ""
+    return Raised((RaisedLink((kind,), (f"aws:{codes[1]}",) if codes else (), implied=True),), place)
+
+
+def without_header(text: str) -> str:
+    """The words without the line that is not for people."""
+    return re.sub(rf"{re.escape(FORMAT)}[^\n]*\n", "", text, count=1)
+
+
+def bounded(text: str, longest: int) -> str:
+    """Its beginning and its end, if it is too long."""
+    return text if len(text) <= longest else f"{text[: longest // 2]}\n…\n{text[-longest // 2 :]}"
+
+
+def _told(line: str) -> Raised | None:
+    try:
+        told = json.loads(line)
+        chain = tuple(RaisedLink(tuple(one["kinds"]), tuple(one["codes"]), one["implied"]) for one in told["chain"])
+        return Raised(chain, told["place"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _trace(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))

@@ -1,0 +1,112 @@
+"""Java's exceptions as they are judged, over py4j: classes and fields of each, and of its causes.
+
+Of their words only the beginning is looked at, and only where Spark alone writes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from sluice_consumer.batches import worker_errors
+from sluice_consumer.batches.failures import PASSING, WORKER_EXITED, RaisedLink
+
+DEEPEST = 20
+WORKERS = "org.apache.spark.api.python.PythonException"
+SPARKS = "org.apache.spark.SparkException"
+ROOTS = {"java.lang.Object", "java.lang.Throwable", "java.lang.Exception", "java.lang.RuntimeException"}
+RUNNER = "org.apache.spark.api.python."
+SOCKETS = {"java.io.IOException", "java.io.EOFException", "java.net.SocketException", "java.nio.channels.ClosedChannelException"}
+ABORTED = (
+    r"(?:Job aborted due to stage failure: Task [\d.]+ in stage [\d.]+ failed \d+ times?, most recent failure: "
+    r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \([^()\n]*\): )?"
+)
+OF_TASK = re.compile(rf"{ABORTED[:-1]}(?P<kind>[a-z]\w*(\.\w+)+)(?=[:\s]|\Z)")  # where Spark could not send the exception itself
+EXITED = re.compile(rf"{ABORTED}(?:org\.apache\.spark\.SparkException: )?Python worker exited unexpectedly")
+LOST = re.compile(
+    rf"{ABORTED}(ExecutorLostFailure|FetchFailed|TaskKilled|TaskResultLost|TaskCommitDenied|org\.apache\.spark\.TaskKilledException)"
+    rf"|{ABORTED}Python worker (failed to connect|did not connect)|Job \d+ (was )?cancelled|\[(SPARK_)?JOB_CANCELLED\]"
+    r"|Job aborted due to stage failure: ((ShuffleMap|Result)Stage \d+ \(|Stage \d+ (was )?cancelled)"
+)
+"""As they begin. What follows may quote a record."""
+
+
+def of(error: BaseException) -> Any:
+    """Java's exception behind one of Python's; None: there is none."""
+    return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+
+
+def chain(java: Any) -> Iterator[tuple[RaisedLink, str]]:
+    """Java's exceptions, outermost first, and those of a Python worker among them; with the worker's line, or "".
+
+    Behind the first worker's only those of other workers count: Java's are of the socket that the worker left.
+    """
+    told = None
+    for at in _causes(java):
+        name = str(at.getClass().getName())
+        if told is None:
+            yield from ((thrown, "") for thrown in _thrown(at, name))
+        worker = worker_errors.parsed(str(at.getMessage() or "")) if name == WORKERS else None
+        yield from ((thrown, worker.place) for thrown in worker.chain) if worker else ()
+        told = told or worker
+
+
+def _causes(java: Any) -> Iterator[Any]:
+    at = java
+    for _ in range(DEEPEST):
+        if at is None:
+            return
+        yield at
+        at = at.getCause()
+
+
+def _thrown(java: Any, name: str) -> Iterator[RaisedLink]:
+    if _left(java, name):
+        yield RaisedLink((f"{RUNNER}PythonWorkerExited",), (WORKER_EXITED,))
+        return
+    yield RaisedLink(tuple(_kinds(java)), tuple(_codes(java, name)))
+    if name == SPARKS and java.getCause() is None and (match := OF_TASK.match(str(java.getMessage() or ""))):
+        yield RaisedLink((match["kind"],))
+
+
+def _left(java: Any, name: str) -> bool:
+    """Whether Spark could not write to a Python worker any more: it died while it was still given rows."""
+    return name in SOCKETS and any(str(frame.getClassName()).startswith(RUNNER) for frame in java.getStackTrace())
+
+
+def _kinds(java: Any) -> Iterator[str]:
+    at = java.getClass()
+    while at is not None and str(at.getName()) not in {
+        "java.lang.Object",
+        "java.lang.Throwable",
+        "java.lang.Exception",
+        "java.lang.RuntimeException",
+    }:
+        yield str(at.getName())
+        at = at.getSuperclass()
+
+
+def _codes(java: Any, name: str) -> Iterator[str]:
+    if name == SPARKS:
+        words = str(java.getMessage() or "")
+        yield from ([WORKER_EXITED] if EXITED.match(words) else [PASSING] if LOST.match(words) else [])
+    for field, read in FIELDS:
+        with contextlib.suppress(Exception):  # it has no such field
+            if value := read(java):
+                yield f"{field}:{value}"
+
+
+def _number(value: Any) -> str:
+    return str(value) if int(value) >= 500 or int(value) in {401, 403, 429} else ""
+
+
+FIELDS = (
+    ("sql", lambda java: java.getSQLState()),
+    ("sqlstate", lambda java: java.getSqlState()),  # Spark's: each condition has one
+    ("aws", lambda java: java.awsErrorDetails().errorCode()),
+    ("http", lambda java: _number(java.statusCode())),
+    ("aws", lambda java: java.getErrorCode() if "amazonaws" in str(java.getClass().getName()) else ""),
+    ("http", lambda java: _number(java.getStatusCode())),
+)
