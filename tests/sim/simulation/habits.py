@@ -26,6 +26,7 @@ class Habits:
         rates: local seconds a second of true time, dealt to epochs and executors in turn (docs/protocol.md bears 1 %).
         isolates: the driver isolates records on which `process` raises, after two failures (docs/protocol.md, "Poison").
         overdue: on a record on which it raised otherwise, and in an outage, it hangs, until its driver ends.
+        straggles: beside a failure of `process` another job of it reads the batch, and hangs until it is cancelled; its tasks take a while to end.
         only_close: the check of a batch's jobs is blind for failed jobs of shards that are not bound; only the close protects them.
     """
 
@@ -40,3 +41,4 @@ class Habits:
     only_close: bool = False
     isolates: bool = False
     overdue: bool = False
+    straggles: bool = False

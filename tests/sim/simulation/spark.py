@@ -110,6 +110,7 @@ class Job:
     tries: dict[int, int] = field(default_factory=dict)
     results: dict[int, Batch] = field(default_factory=dict)
     failed: str | None = None
+    hangs: bool = False
 
     @property
     def over(self) -> bool:
@@ -182,14 +183,20 @@ class Engine:
         if kind == RAISE and plan.number % 2:
             raise ProcessRaised
         if self._cluster.outage or self._cluster.ledger.poison & {name for names in rows.values() for name in names}:
-            if self._cluster.habits.overdue:
-                self._driver.pause("stuck", Waiting(wake=self._clock.after(HANGS)))
-                self.overdue(plan.number)
-            raise ProcessRaised  # by the same error: nothing else tells them apart
+            self._fails(plan, wanted)
         self._driver.pause("sink")
         self._cluster.ledger.keep(pair, rows)
         if kind == RAISE:
             raise ProcessRaised
+
+    def _fails(self, plan: BatchPlan, wanted: list[ShardRow]) -> None:
+        """On poison, or in an outage: by the same error, for nothing else tells them apart."""
+        if self._cluster.habits.overdue:
+            self._driver.pause("stuck", Waiting(wake=self._clock.after(HANGS)))
+            self.overdue(plan.number)
+        if self._cluster.habits.straggles and not self._cluster.calm:
+            self._submitted(self._groups(wanted)).hangs = True
+        raise ProcessRaised
 
     def _returns_unread(self, plan: BatchPlan, kind: str) -> None:
         """Without reading: a first issue then contains nothing. Of a replay it has to say whether it is dealt with."""
@@ -268,6 +275,14 @@ class Engine:
         while not job.over:
             self._driver.pause("job", Waiting(ready=lambda: job.over))
 
+    def cancel(self) -> None:
+        """Jobs that still run are cancelled (`jobs.Jobs.cancel`). Their tasks end within a third of a lease, and may hand something over before."""
+        for job in [job for job in self.jobs if not job.over]:
+            job.failed, self.troubled_at = "cancelled", self._clock()
+            for attempt in self.attempts:
+                if attempt.job is job:
+                    attempt.lost, attempt.deadline = True, attempt.deadline or attempt.clock.after(self._lease / 3)
+
     def quiet(self) -> bool:
         """Whether nobody of this epoch can still be working (`spark.engine.SparkEngine.quiet`)."""
         return all(job.over for job in self.jobs) and self._clock() - self.troubled_at > self._lease
@@ -303,6 +318,8 @@ class Engine:
         rows = store.read(attempt.job.groups[attempt.partition]).values()
         ready = ((row.id, bind.read_shard(store, source, task, row)) for row in rows)
         for shard, fetched in list(ready) if self._cluster.habits.bind_all_first else ready:
+            if attempt.job.hangs:
+                process.pause("straggle", Waiting(ready=lambda: attempt.lost))
             process.pause(f"emit {shard}")
             records = tuple(data.decode(errors="replace") for data in fetched.columns.data)
             self._cluster.ledger.emit(Emission(self._epoch.generation, task.batch, shard, reader.key, reader.attempt, records, attempt.paused))
