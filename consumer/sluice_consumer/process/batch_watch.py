@@ -32,7 +32,7 @@ class BatchVerdict(Enum):
     WAIT, WARN, END = "wait", "warn", "end"
 
 
-class Phase(Enum):
+class BatchPhase(Enum):
     """Where a batch is. Each phase has its own time."""
 
     BEGINNING, PROCESS, FAILED, CLOSING = "beginning", "process", "failed", "closing"
@@ -73,7 +73,7 @@ class WatchedBatch:
     """
 
     plan: BatchPlan
-    phase: Phase
+    phase: BatchPhase
     seconds: float = 0.0
     error: Exception | None = None
     drained: bool = False
@@ -129,7 +129,7 @@ class BatchWatch:
     def batch(self, plan: BatchPlan) -> Iterator[None]:
         """Watches a batch in here."""
         self._warned = False
-        self._enter(WatchedBatch(plan, Phase.BEGINNING))
+        self._enter(WatchedBatch(plan, BatchPhase.BEGINNING))
         try:
             yield
         finally:
@@ -137,13 +137,13 @@ class BatchWatch:
 
     def run(self, plan: BatchPlan) -> None:
         """See `Engine.run`."""
-        self._enter(WatchedBatch(plan, Phase.PROCESS))
+        self._enter(WatchedBatch(plan, BatchPhase.PROCESS))
         try:
             self._engine.run(plan)
         except Exception as error:
-            self._enter(WatchedBatch(plan, Phase.FAILED, error=error))
+            self._enter(WatchedBatch(plan, BatchPhase.FAILED, error=error))
             raise
-        self._enter(WatchedBatch(plan, Phase.CLOSING))
+        self._enter(WatchedBatch(plan, BatchPhase.CLOSING))
 
     @contextlib.contextmanager
     def resting(self) -> Iterator[None]:
@@ -179,7 +179,7 @@ class BatchWatch:
         if batch is None:
             return
         now = self._ports.clock()
-        if batch.phase is Phase.PROCESS and not self._ports.called():
+        if batch.phase is BatchPhase.PROCESS and not self._ports.called():
             self._moved = now
         elif self._limits.looks(now - began):
             self._note(now)

@@ -17,9 +17,9 @@ from pyspark.sql import SparkSession
 
 from sluice_consumer.batches.isolating import Isolator
 from sluice_consumer.batches.planner import BatchPlan
-from sluice_consumer.config import BatchConfig
+from sluice_consumer.config import MAX_SECONDS, MAX_SECONDS_MOVING, BatchConfig
 from sluice_consumer.process import ending, stacks
-from sluice_consumer.process.batch_watch import BatchLimits, Phase, Progress, WatchedBatch, WatchPorts
+from sluice_consumer.process.batch_watch import BatchLimits, BatchPhase, Progress, WatchedBatch, WatchPorts
 from sluice_consumer.process.ending import Ending, report
 from sluice_consumer.process.isolation import judged
 from sluice_consumer.spark import threads
@@ -30,8 +30,6 @@ from sluice_consumer.spark.threads import JavaThread
 log = logging.getLogger(__name__)
 ANSWER_SECONDS = 5.0  # for the JVMs and the checkpoint table
 CANCEL_SECONDS = 1.0
-MAX_SECONDS = 3600.0  # a batch is minutes of records at most; nothing that moves is ended by it
-MAX_SECONDS_MOVING = 86_400.0
 NAMED = 3  # threads that the last words name
 
 
@@ -65,10 +63,10 @@ def words(batch: WatchedBatch, frames: Sequence[traceback.FrameSummary]) -> str:
     why = "the time of a drain is over" if batch.drained else "batch.maxSeconds"
     where = stacks.place(frames)
     doing = {
-        Phase.BEGINNING: "its ranges are being read",
-        Phase.PROCESS: f"process stands at {where}",
-        Phase.FAILED: f"process raised {type(batch.error).__name__}: {batch.error}; what follows that has no end",
-        Phase.CLOSING: "process has returned, and the batch is being committed",
+        BatchPhase.BEGINNING: "its ranges are being read",
+        BatchPhase.PROCESS: f"process stands at {where}",
+        BatchPhase.FAILED: f"process raised {type(batch.error).__name__}: {batch.error}; what follows that has no end",
+        BatchPhase.CLOSING: "process has returned, and the batch is being committed",
     }[batch.phase]
     return f"batch {batch.plan.number} of {len(batch.plan.rows)} shards has not ended after {batch.seconds:.0f} s ({why}): {doing}"
 
@@ -78,7 +76,7 @@ def note(isolator: Isolator | None, batch: WatchedBatch, frames: Sequence[traceb
     if isolator is None or batch.drained:
         return
     number, place = batch.plan.number, stacks.place(frames)
-    if batch.phase is Phase.PROCESS:
+    if batch.phase is BatchPhase.PROCESS:
         trace = "".join(traceback.format_list(frames))
         isolator.overdue(number, f"BatchOverdue at {place}", f"{words(batch, frames)}\n{trace}BatchOverdue: process stands at {place}")
     failure = judged(batch.error) if batch.error is not None else None

@@ -26,7 +26,7 @@ from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.isolating import Isolator, SettlePatience
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.batches.planner import BatchPlan
-from sluice_consumer.config import Config
+from sluice_consumer.config import MAX_SECONDS, Config
 from sluice_consumer.kinesis.http import HttpKinesis, StreamAddress, connect
 from sluice_consumer.metrics.driver import DriverMetrics
 from sluice_consumer.metrics.progress import Backfill, BatchProgress
@@ -179,7 +179,7 @@ class Session:
     def _patience(self) -> SettlePatience:
         """As long as a batch that does not move, at most: a wait that cannot be switched off."""
         still = overdue.limits(self._config.batch).still
-        return SettlePatience(self._config.lease_duration_seconds, still if math.isfinite(still) else overdue.MAX_SECONDS)
+        return SettlePatience(self._config.lease_duration_seconds, still if math.isfinite(still) else MAX_SECONDS)
 
     def _failing(self, told: str | None) -> None:
         """A batch comes again, or passed at last: said, and reported for as long as it is so."""

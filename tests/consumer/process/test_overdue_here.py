@@ -13,10 +13,10 @@ import pytest
 from sluice_consumer.batches.isolating import BatchOverdue
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.process import overdue_here
-from sluice_consumer.process.batch_watch import Phase, WatchedBatch
+from sluice_consumer.process.batch_watch import BatchPhase, WatchedBatch
 from sluice_consumer.process.overdue_here import RunControls, RunWatch, raise_in
 
-HANGS = WatchedBatch(BatchPlan(7, ()), Phase.PROCESS, 3600.0)
+HANGS = WatchedBatch(BatchPlan(7, ()), BatchPhase.PROCESS, 3600.0)
 DRAIN = 140.0
 
 
@@ -65,7 +65,7 @@ def test_a_drain_has_its_time_and_20_seconds(monkeypatch: pytest.MonkeyPatch) ->
     run.time += 1
     assert watch.late()
     watch._isolator = cast("Any", None)
-    watch.end(WatchedBatch(BatchPlan(7, ()), Phase.PROCESS, 200.0, drained=True))
+    watch.end(WatchedBatch(BatchPlan(7, ()), BatchPhase.PROCESS, 200.0, drained=True))
     assert "the time of a drain is over" in str(watch.error)
 
 
