@@ -62,8 +62,8 @@ class RunWatch:
     def ports(self, engine: SparkEngine, isolator: Isolator | None, warn: Callable[[str], None]) -> WatchPorts:
         """What a watch needs of this run."""
         self._isolator = isolator
-        quiet = {"arm": lambda _seconds: None, "disarm": lambda: None}  # that timer ends the process
-        return replace(overdue.ports(engine, isolator, warn), end=self.end, late=self.late, **quiet)
+        ports = replace(overdue.ports(engine, isolator, warn), end=self.end, late=self.late)
+        return replace(ports, arm=lambda _seconds: None, disarm=lambda: None)  # that timer ends the process
 
     def late(self) -> bool:
         """Whether a drain has had its time."""
