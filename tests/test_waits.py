@@ -69,7 +69,7 @@ def of_text(call: ast.Call) -> bool:
 
 def found() -> dict[str, str]:
     """Each wait of the packages, `module:function`, with the file."""
-    seen = {}
+    seen = dict[str, str]()
     for package, folder in PACKAGES.items():
         for file in sorted(folder.rglob("*.py")):
             inside = file.relative_to(folder.parent)
