@@ -21,6 +21,8 @@ T = TypeVar("T")
 TABLE_NAME = re.compile(r"[a-zA-Z0-9_.-]{3,255}")  # API reference, CreateTable
 QUEUE_URL = re.compile(r"https?://[^\s/]+/\S+")
 STREAM = re.compile(r"[a-zA-Z0-9_.-]{1,128}|arn:aws[a-z-]*:kinesis:[a-z0-9-]+:[0-9]{12}:stream/[a-zA-Z0-9_.-]{1,128}")
+MAX_SECONDS = 3600.0  # a batch is minutes of records at most; nothing that moves is ended by it
+MAX_SECONDS_MOVING = 86_400.0
 MAX_PORT = 65_535
 START_POSITIONS = ("TRIM_HORIZON", "LATEST", "AT_TIMESTAMP")
 
@@ -89,8 +91,8 @@ class BatchConfig:
     """Size of a micro-batch. Limits count a shard's records and bytes of one batch; `interval_seconds` is from trigger to trigger.
 
     Attributes:
-        max_seconds: a batch that takes longer ends the driver; None: it may take as long as it likes.
-        max_seconds_moving: the same for one of which records still move; None: four times `max_seconds`.
+        max_seconds: a batch that takes longer, and of which nothing moves, ends the driver; None: `MAX_SECONDS`, 0: no limit.
+        max_seconds_moving: the same for one of which records still move; None: four times `max_seconds`, or a day without that.
     """
 
     interval_seconds: float = 5
@@ -207,8 +209,11 @@ def _bounds(config: Config) -> None:
         "batch.maxRecordsPerShard": (config.batch.max_records_per_shard, 1),
         "batch.maxBytesPerShard": (config.batch.max_bytes_per_shard, 1),
         "batch.shardsPerTask": (config.batch.shards_per_task, 1),
-        "batch.maxSeconds": (1 if config.batch.max_seconds is None else config.batch.max_seconds, 1),
-        "batch.maxSecondsMoving": (config.batch.max_seconds_moving or math.nan, config.batch.max_seconds or 1),
+        "batch.maxSeconds": (config.batch.max_seconds or 1, 1),
+        "batch.maxSecondsMoving": (
+            config.batch.max_seconds_moving or math.nan,
+            MAX_SECONDS if config.batch.max_seconds is None else config.batch.max_seconds,
+        ),
         "leaseDurationSeconds": (config.lease_duration_seconds, 3),
         "drainTimeoutSeconds": (config.drain_timeout_seconds, 1),
         "executors": (config.executors or 0, 0),

@@ -26,6 +26,7 @@ from sluice_consumer import config as configs
 from sluice_consumer import logs
 from sluice_consumer.config import Config
 from sluice_consumer.process import pod, supervisor, wiring
+from sluice_consumer.process.overdue_here import RunControls, RunWatch
 from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.supervisor import Heartbeats
 from sluice_consumer.spark import conf
@@ -61,6 +62,7 @@ def run(
     Raises:
         Refused: the configuration, the stream, the table or the session's settings cannot be used; the message says what to change.
         LeaseHeld: another driver works on this table. LeaseLost, Fenced: the lease was lost meanwhile.
+        BatchOverdue: a batch did not end within `batch.maxSeconds`, or not within `drainTimeoutSeconds` and 20 s of `drain`.
         Exception: whatever `process` raised. The batch comes again, with the same content, in the next run.
     """
     parsed = config if isinstance(config, Config) else configs.parse(config if isinstance(config, str) else json.dumps(config))
@@ -91,8 +93,8 @@ def _run(spark: SparkSession, config: Config, stop: threading.Event, *, until_ti
     taken = take_over(store, supervisor.claim(config), Watcher(notify=notify))
     heart, end = Heartbeats.of(taken, config, wiring.beating_store(config)), EpochEnd()
     try:
-        with _beating(spark, heart, stop):
-            _work(spark, config, taken, (heart, stop, end), until_tip=until_tip)
+        with _beating(spark, heart, stop) as cancel:
+            _work(spark, config, taken, (heart, stop, end, cancel), until_tip=until_tip)
     except Refused:
         with contextlib.suppress(SluiceError):  # the refusal is what counts; a lease that is not released runs out
             end.release(store, taken, heart)
@@ -105,16 +107,23 @@ def notify(seconds: float) -> None:
     logs.say(f"the lease was not released: watching it for {seconds:.0f} s before taking it")
 
 
-def _work(spark: SparkSession, config: Config, taken: TakenLease, epoch: tuple[Heartbeats, threading.Event, EpochEnd], *, until_tip: bool) -> None:
-    heart, stop, end = epoch
+RunParts = tuple[Heartbeats, threading.Event, EpochEnd, Callable[[], None]]
+
+
+def _work(spark: SparkSession, config: Config, taken: TakenLease, epoch: RunParts, *, until_tip: bool) -> None:
+    heart, stop, end, cancel = epoch
+    drained_by = config.drain_timeout_seconds + supervisor.STOP_SECONDS
+    watch = RunWatch(RunControls(cancel, stop.set, heart.give_up, stop.is_set, drained_by))
     work = Session(config, WorkLease(taken.epoch, taken.how, taken.wait_out_millis), pod.Reporter(None), stop)
     try:
         work.begin(in_pod=False)
         work.wait_out()
         engine = work.engine(spark)
         end.quiet = engine.quiet
-        work.loop(engine, until_tip=until_tip)
+        work.loop(engine, until_tip=until_tip, watching=watch.ports)
     except Exception as error:
+        if watch.error is not None:
+            raise watch.error from error
         raise_if_lost(heart, error)
         why = root_cause(work.consumer, error)
         if why is error:
@@ -122,6 +131,8 @@ def _work(spark: SparkSession, config: Config, taken: TakenLease, epoch: tuple[H
         raise why from error
     finally:
         work.close()
+    if watch.error is not None:
+        raise watch.error
     raise_if_lost(heart)
 
 
@@ -157,8 +168,11 @@ def beating(heart: Heartbeats, lost: Callable[[], None]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _beating(spark: SparkSession, heart: Heartbeats, stop: threading.Event) -> Iterator[None]:
-    """All jobs begun in here belong to one group. It is cancelled when the lease is lost, and at the end; until it is over heartbeats go on."""
+def _beating(spark: SparkSession, heart: Heartbeats, stop: threading.Event) -> Iterator[Callable[[], None]]:
+    """All jobs begun in here belong to one group. It is cancelled when the lease is lost, and at the end; until it is over heartbeats go on.
+
+    Gives what cancels it.
+    """
     group, context = f"sluice-{id(heart)}", spark.sparkContext
 
     def lost() -> None:
@@ -169,7 +183,7 @@ def _beating(spark: SparkSession, heart: Heartbeats, stop: threading.Event) -> I
     try:
         with beating(heart, lost):
             try:
-                yield
+                yield lambda: context.cancelJobGroup(group)
             finally:
                 end_jobs(context, group, patience=heart.lease)
     finally:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from py4j.protocol import Py4JError
 
 from sluice_consumer.spark.jobs import Clock, Jobs
-from sluice_consumer.spark.status import FORGOTTEN, Execution, Facts
+from sluice_consumer.spark.status import FAILED, FORGOTTEN, Execution, Facts
 
 LEASE = 20.0
 QUERY = Execution(3, "save at pipeline.py:9", ended=2000, clean=True, nested=False)
@@ -28,6 +28,7 @@ class Spark:
     dead: dict[str, str] = field(default_factory=dict)
     silent: bool = False
     repeated: bool = False
+    cancelled: list[int] = field(default_factory=list)
     later: dict[float, Callable[[], object]] = field(default_factory=dict)
     time: float = 0.0
 
@@ -58,6 +59,11 @@ class Spark:
         """See `Status`."""
         assert self.jobs[job] != FORGOTTEN
         return self.about.get(job, READ)
+
+    def cancel(self, job: int) -> None:
+        """See `Status`. An event says so a moment later."""
+        self.cancelled.append(job)
+        self.later[self.time + 0.5] = lambda: self.jobs.update({job: FAILED})
 
     def disturbed(self, jobs: Iterable[int]) -> bool:
         """See `Status`."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
+import os
+import signal
 import sys
 import time
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
 from sluice_consumer.process import supervisor
-from sluice_consumer.process.child_process import end_group
+from sluice_consumer.process.child_process import DriverProcess, end_group
 from sluice_consumer.process.supervisor import Heartbeats, Supervisor
 
 LEASE = 30.0
@@ -69,7 +70,7 @@ LIMIT = CONFIG.drain_timeout_seconds + supervisor.STOP_SECONDS
 
 
 HANGS = "signal.SIG_IGN"
-DRAINS = "lambda *_: os._exit(0)"
+DRAINS = "lambda *_: leave(0)"
 
 
 class Drain:
@@ -80,10 +81,19 @@ class Drain:
         self.taken = replace(taken, sent=time.monotonic())  # beats are sent in real time
         self.now = 0.0
         self.keeper = Supervisor(CONFIG, self.store, self.store, lambda: self.now)
-        code = f"import os, signal; signal.alarm(60); signal.signal(signal.SIGTERM, {on_term}); print('ready', flush=True); signal.pause()"
-        self.child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
-        assert self.child.stdout is not None
-        self.child.stdout.readline()
+        code = f"""
+import os, signal, time
+from sluice_consumer.process.ending import OwnWord, leave
+signal.alarm(60)
+OwnWord.open()
+signal.signal(signal.SIGTERM, {on_term})
+os.kill(os.getpid(), signal.SIGSTOP)
+while True:
+    time.sleep(0.01)
+"""
+        self.child = DriverProcess([sys.executable, "-c", code])
+        os.waitpid(self.child.pid, os.WUNTRACED)  # it stops itself when it is ready
+        self.child.send_signal(signal.SIGCONT)
         self.keeper._child = self.child
 
     def told(self) -> Drain:
@@ -99,9 +109,7 @@ class Drain:
         finally:
             if self.child.poll() is None:
                 end_group(self.child)
-            for pipe in (self.child.stdin, self.child.stdout):
-                assert pipe is not None
-                pipe.close()
+            self.child.close()
         row = self.store.consumer()
         assert row is not None
         return ending.code, ending.reason, row.released

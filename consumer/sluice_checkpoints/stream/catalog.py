@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -16,12 +17,13 @@ from botocore.exceptions import ClientError
 from sluice_checkpoints.aws.boto_calls import attempted, passing
 from sluice_checkpoints.aws.boto_clients import kept_client
 from sluice_checkpoints.aws.retry import KINESIS_TRANSIENT, Patience
-from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.errors import Refused, ServiceUnavailable
 from sluice_checkpoints.stream.model import Shard, ShardList, ShardPlace, StreamIdentity, StreamNotFound
 
 MILLIS_PER_HOUR = 3_600_000
 TIMEOUT_SECONDS = 10
 STREAM_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,128}")  # Kinesis API reference
+LISTINGS = 5  # whose token expired, one after the other
 THREADS = 8  # GetShardIterator: 5 calls a second and shard, and each shard is asked once
 
 
@@ -61,11 +63,10 @@ class BotoStreamCatalog:
 
     def list_shards(self) -> ShardList:
         """See `StreamCatalog.list_shards`."""
-        while True:
-            try:
+        for _ in range(LISTINGS):
+            with contextlib.suppress(_TokenExpired):
                 return self._list_once()
-            except _TokenExpired:  # a listing takes seconds, a token lives 300 s: this ends
-                continue
+        raise ServiceUnavailable(f"ListShards of stream {self.name}: its token expired {LISTINGS} times; it lives 300 s, and a listing takes seconds")
 
     def _list_once(self) -> ShardList:
         shards: list[Shard] = []

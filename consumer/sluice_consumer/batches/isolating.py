@@ -6,8 +6,9 @@ It may not start a process or read a clock; the simulation runs this code.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from sluice_checkpoints.errors import SluiceError
 from sluice_checkpoints.position import END, Position
 from sluice_checkpoints.protocol.isolation import RangeKept, shorten
 from sluice_checkpoints.protocol.isolation_note import noted
@@ -22,6 +23,26 @@ from sluice_consumer.shards.ranges import BoundRange, Fetched
 POLL_SECONDS = 0.5
 
 
+class BatchOverdue(SluiceError):
+    """A batch did not end in time (`batch.maxSeconds`). It comes again, with the same content."""
+
+    def __init__(self, message: str = "a batch did not end in time (batch.maxSeconds); it comes again, with the same content") -> None:
+        super().__init__(message)
+
+
+@dataclass(frozen=True)
+class SettlePatience:
+    """For how many seconds tasks of a batch that failed are waited for.
+
+    Attributes:
+        cancel: after this, jobs that read the batch are cancelled.
+        limit: after this, the epoch ends.
+    """
+
+    cancel: float = 20.0
+    limit: float = 3600.0
+
+
 @dataclass(frozen=True)
 class IsolationPorts:
     """What the driver brings.
@@ -30,6 +51,7 @@ class IsolationPorts:
         excluding: what excluding a record needs.
         judge: what an exception of `process` is; None: it is none of its own, and ends the epoch.
         quiet: whether no task of this epoch can be working.
+        cancel: cancels jobs that read the batch and still run; `quiet` knows of it. patience: when.
         wait: sleeps so many seconds; True: the driver is to drain.
         clock: monotonic seconds, those of failures.
         state: why a batch came again, each time that it does; None: it passed.
@@ -42,6 +64,8 @@ class IsolationPorts:
     quiet: Callable[[], bool]
     wait: Callable[[float], bool]
     clock: Callable[[], float]
+    cancel: Callable[[], None] = lambda: None
+    patience: SettlePatience = field(default_factory=SettlePatience)
     state: Callable[[str | None], None] = lambda _line: None
     excluded: Callable[[str], None] = lambda _line: None
     lasting: Callable[[str | None], None] = lambda _line: None
@@ -86,21 +110,45 @@ class Isolator:
     def failed(self, plan: BatchPlan, error: Exception) -> None:
         """Makes what follows ready: the same batch again, or less of it, or its only record in the dead letters.
 
+        Returns at once when the driver is to drain: then nothing is made ready, and the batch stays open.
+
         Raises:
-            `error`: it ends the epoch; so it does while the driver drains, and where no task had bound a record. Fenced, ProtocolViolation, or what
-            reading the stream or writing a dead letter raises.
+            `error`: it ends the epoch; so it does where no task had bound a record. BatchOverdue: tasks of the batch do not end. Fenced,
+            ProtocolViolation, or what reading the stream or writing a dead letter raises.
         """
         failure = self._ports.judge(error)
         if failure is None:
             raise error
-        while not self._ports.quiet():
-            if self._ports.wait(POLL_SECONDS):
-                raise error
+        if not self._settled(plan, failure, error):
+            return
         rows = self._consumer.settled(plan)
         if not _content(rows):
             raise error
-        if self._take(plan, rows, failure):
-            raise error
+        self._take(plan, rows, failure)
+
+    def _settled(self, plan: BatchPlan, failure: BatchFailure, error: Exception) -> bool:
+        """Waits until no task of the batch can be working. False: the driver is to drain meanwhile."""
+        ports, began = self._ports, self._ports.clock()
+        if not ports.quiet():
+            ports.state(f"batch {plan.number} failed ({failure.error}); it comes again when no task of it can be working")
+        while not ports.quiet():
+            waited = ports.clock() - began
+            if waited >= ports.patience.limit:
+                raise self._still_working(plan, failure, waited) from error
+            if waited >= ports.patience.cancel:
+                ports.cancel()
+            if ports.wait(POLL_SECONDS):
+                return False
+        return True
+
+    def _still_working(self, plan: BatchPlan, failure: BatchFailure, waited: float) -> BatchOverdue:
+        """Notes the failure for the next driver, which goes on with the search."""
+        if not failure.transient:
+            self.overdue(plan.number, failure.error, failure.told)
+        return BatchOverdue(
+            f"batch {plan.number} failed ({failure.error}), and {waited:.0f} s later (batch.maxSeconds) a Spark job that reads it still runs, "
+            "though it was cancelled; the batch comes again in the next driver"
+        )
 
     def resumes(self, plan: BatchPlan) -> bool:
         """Counts the failure that the driver before has noted of this batch, and makes what follows ready. False: there was none.

@@ -9,6 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from sluice_checkpoints.position import END
@@ -35,7 +36,7 @@ class LoopTimings:
         on_progress: called after every commit with the batch and its duration in seconds; with None when the consumer becomes idle.
         rest: called once a second while it is idle.
         clock: monotonic, in seconds.
-        begun: called with its number before a batch is run.
+        watched: holds for a batch from before it is run until it is committed, or what follows its failure is ready.
     """
 
     interval: float
@@ -44,7 +45,7 @@ class LoopTimings:
     on_progress: Callable[[Committed | None, float], None]
     rest: Callable[[], None]
     clock: Callable[[], float] = time.monotonic
-    begun: Callable[[int], None] = lambda _number: None
+    watched: Callable[[BatchPlan], AbstractContextManager[None]] = lambda _plan: nullcontext()
 
 
 class Loop:
@@ -80,8 +81,8 @@ class Loop:
         if plan is None:
             return True
         started = self._clock()
-        self._rhythm.begun(plan.number)
-        committed = self._ran(plan)
+        with self._rhythm.watched(plan):
+            committed = self._ran(plan)
         if committed is None:
             return False
         self._rhythm.on_progress(committed, self._clock() - started)

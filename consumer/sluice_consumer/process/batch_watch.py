@@ -1,21 +1,25 @@
-"""Ends a driver whose batch does not end (docs/runbooks.md, "A batch that does not end").
+"""Ends an epoch whose batch does not end (docs/runbooks.md, "A batch that does not end").
 
-`verdict` decides. `BatchWatch` asks it once a second, in a thread of its own. A thread that holds Python's lock holds that thread up, too: for this
-there is a timer outside of Python, after the second limit.
+`verdict` decides. `BatchWatch` asks it once a second, in a thread of its own, from before a batch is run until it is committed, or until what follows
+its failure is ready. A thread that holds Python's lock holds that thread up, too: for this there is a timer outside of Python.
 """
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
+import logging
+import math
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from sluice_consumer.batches.consumer import Engine
 from sluice_consumer.batches.planner import BatchPlan
 
+log = logging.getLogger(__name__)
 LOOK_SECONDS = 1.0
 STILL_SECONDS = 10.0  # a batch moves if something of it moved so lately
 GRACE_SECONDS = 10.0  # for the driver to say where it is, and to end itself
@@ -26,6 +30,12 @@ class BatchVerdict(Enum):
     """What is to be done about a batch."""
 
     WAIT, WARN, END = "wait", "warn", "end"
+
+
+class BatchPhase(Enum):
+    """Where a batch is. Each phase has its own time."""
+
+    BEGINNING, PROCESS, FAILED, CLOSING = "beginning", "process", "failed", "closing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +49,7 @@ class BatchLimits:
         """What a batch deserves.
 
         Args:
-            elapsed: seconds since it began.
+            elapsed: seconds since its phase began.
             moved: seconds since a record or a task of it moved.
         """
         if elapsed < self.still:
@@ -53,80 +63,152 @@ class BatchLimits:
 
 
 @dataclass(frozen=True)
+class WatchedBatch:
+    """A batch that is under way.
+
+    Attributes:
+        phase: where it is. seconds: for how long.
+        error: what it failed by, if it did.
+        drained: it is ended because the time of a drain is over.
+    """
+
+    plan: BatchPlan
+    phase: BatchPhase
+    seconds: float = 0.0
+    error: Exception | None = None
+    drained: bool = False
+
+
+@dataclass(frozen=True)
 class WatchPorts:
     """What the driver brings.
 
     Attributes:
         called: whether `process` was called. What comes before it, Spark's planning, counts as moving: a cold Spark takes its time.
         progress: numbers that change when something of the batch moves; it may fail.
-        warn: called once a batch, with the batch and its seconds.
-        end: the same when it is overdue; it does not return.
+        warn: called once a batch. end: called when it is overdue; where it returns, it is called again a second later.
+        late: whether the time of a drain is over; where another process watches that, never.
         clock: monotonic seconds.
         arm: ends the process after so many seconds, without Python. disarm: takes that back.
     """
 
     called: Callable[[], bool]
     progress: Callable[[], Progress]
-    warn: Callable[[BatchPlan, float], None]
-    end: Callable[[BatchPlan, float], None]
+    warn: Callable[[WatchedBatch], None]
+    end: Callable[[WatchedBatch], None]
+    late: Callable[[], bool] = lambda: False
     clock: Callable[[], float] = time.monotonic
     arm: Callable[[float], None] = lambda seconds: faulthandler.dump_traceback_later(seconds, exit=True)
     disarm: Callable[[], None] = faulthandler.cancel_dump_traceback_later
 
 
 class BatchWatch:
-    """Watches the batches of one driver, one after the other. It is the engine that the batch loop sees."""
+    """Watches the batches of one epoch, one after the other. It is the engine that the batch loop sees."""
 
     def __init__(self, engine: Engine, limits: BatchLimits, ports: WatchPorts) -> None:
         self._engine, self._limits, self._ports = engine, limits, ports
-        self._lock = threading.Lock()
-        self._plan: BatchPlan | None = None
-        self._began = self._moved = 0.0
+        self._lock = threading.Lock()  # held while a batch is ended, so that it does not go on meanwhile
+        self._over = threading.Event()
+        self._batch: WatchedBatch | None = None
+        self._began = self._moved = self._armed = 0.0
         self._progress: Progress = ()
         self._warned = False
 
-    def start(self) -> None:
-        """Looks once a second from now on."""
+    @contextlib.contextmanager
+    def started(self) -> Iterator[None]:
+        """Looks once a second in here."""
         threading.Thread(target=self._run, name="batch", daemon=True).start()
+        try:
+            yield
+        finally:
+            self._over.set()
+
+    # -- the batch loop's side -----------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def batch(self, plan: BatchPlan) -> Iterator[None]:
+        """Watches a batch in here."""
+        self._warned = False
+        self._enter(WatchedBatch(plan, BatchPhase.BEGINNING))
+        try:
+            yield
+        finally:
+            self._enter(None)
 
     def run(self, plan: BatchPlan) -> None:
         """See `Engine.run`."""
-        with self._lock:
-            self._plan, self._warned, self._progress = plan, False, ()
-            self._began = self._moved = self._ports.clock()
-        self._ports.arm(self._limits.moving + GRACE_SECONDS)
+        self._enter(WatchedBatch(plan, BatchPhase.PROCESS))
         try:
             self._engine.run(plan)
+        except Exception as error:
+            self._enter(WatchedBatch(plan, BatchPhase.FAILED, error=error))
+            raise
+        self._enter(WatchedBatch(plan, BatchPhase.CLOSING))
+
+    @contextlib.contextmanager
+    def resting(self) -> Iterator[None]:
+        """A pause between two tries does not count; the phase begins again after it."""
+        resting = self._batch
+        self._enter(None)
+        try:
+            yield
         finally:
-            with self._lock:
-                self._plan = None
-            self._ports.disarm()
+            self._enter(resting)
+
+    def _enter(self, batch: WatchedBatch | None) -> None:
+        with self._lock:
+            self._batch, self._progress = batch, ()
+            self._began = self._moved = self._ports.clock()
+            if batch is None:
+                self._ports.disarm()
+            else:
+                self._arm()
+
+    def _arm(self) -> None:
+        """Under the lock: a timer that outlives its batch would end a healthy driver."""
+        self._armed = self._ports.clock()
+        if math.isfinite(self._limits.still):
+            self._ports.arm(self._limits.still + STILL_SECONDS + GRACE_SECONDS)
+
+    # -- the watching thread's side ------------------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Warns of the batch that runs, or ends the driver."""
+        """Warns of the batch that is under way, or ends it."""
         with self._lock:
-            plan, began = self._plan, self._began
-        if plan is None:
+            batch, began = self._batch, self._began
+        if batch is None:
             return
         now = self._ports.clock()
-        if not self._ports.called():
+        if batch.phase is BatchPhase.PROCESS and not self._ports.called():
             self._moved = now
         elif self._limits.looks(now - began):
             self._note(now)
-        verdict = self._limits.verdict(now - began, now - self._moved)
-        if verdict is BatchVerdict.END and self._plan is plan:
-            self._ports.end(plan, now - began)
+        verdict, late = self._limits.verdict(now - began, now - self._moved), self._ports.late()
+        seen = replace(batch, seconds=now - began, drained=late)
+        if late or verdict is BatchVerdict.END:
+            self._end(batch, seen)
         elif verdict is BatchVerdict.WARN and not self._warned:
             self._warned = True
-            self._ports.warn(plan, now - began)
+            self._ports.warn(seen)
+        with self._lock:
+            if self._batch is batch and now - self._armed >= STILL_SECONDS:
+                self._arm()
+
+    def _end(self, batch: WatchedBatch, seen: WatchedBatch) -> None:
+        with self._lock:
+            if self._batch is batch:
+                self._ports.end(seen)
 
     def _note(self, now: float) -> None:
-        progress = self._ports.progress()
+        try:
+            progress = self._ports.progress()
+        except Exception:  # a JVM that does not answer: nothing is known to move
+            log.exception("Spark does not say what moves")
+            return
         if self._progress and progress != self._progress:
             self._moved = now
         self._progress = progress
 
     def _run(self) -> None:
-        while True:
-            time.sleep(LOOK_SECONDS)
+        while not self._over.wait(LOOK_SECONDS):
             self.look()

@@ -15,11 +15,13 @@ from collections.abc import Iterator, Sequence
 
 from sluice_checkpoints.protocol.lease import TakenLease
 from sluice_consumer.process import sigterm
+from sluice_consumer.process.ending import OWN_WORD
 from sluice_consumer.process.lease_handoff import LeaseHandoff
 
 log = logging.getLogger(__name__)
 PARENT = "SLUICE_SUPERVISOR"
 PR_SET_PDEATHSIG = 1
+REAP_SECONDS = 10.0
 
 
 def die_with_parent() -> None:
@@ -29,15 +31,40 @@ def die_with_parent() -> None:
         sys.exit("the supervisor is gone")
 
 
+class DriverProcess(subprocess.Popen[bytes]):
+    """A driver in a process group of its own, with a pipe each way: to it on its standard input, from it for its last word (`ending.OwnWord`)."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._word, said = os.pipe()
+        environment = os.environ | {PARENT: str(os.getpid()), OWN_WORD: str(said)}
+        try:
+            super().__init__(command, env=environment, stdin=subprocess.PIPE, start_new_session=True, pass_fds=(said,))
+        finally:
+            os.close(said)
+        os.set_blocking(self._word, False)
+
+    def gave_its_word(self) -> bool:
+        """Whether the driver, which is over, said itself that it ends with this exit status; a signal may make it say so twice."""
+        try:
+            return set(os.read(self._word, 64).split()) == {str(self.returncode).encode()}
+        except BlockingIOError:  # a process that it left holds the pipe
+            return False
+
+    def close(self) -> None:
+        """Closes both pipes."""
+        os.close(self._word)
+        assert self.stdin is not None  # noqa: S101 - it is a pipe
+        self.stdin.close()
+
+
 @contextlib.contextmanager
-def starting(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+def starting(command: Sequence[str]) -> Iterator[DriverProcess]:
     """Starts the driver in a process group of its own; it dies when this process dies, and when the lease is not taken.
 
     Spark starts while the lease is waited for; without its orders a driver knows no epoch to fence, read or write with.
     """
-    environment = os.environ | {PARENT: str(os.getpid())}
     with sigterm.blocked():
-        child = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, start_new_session=True)
+        child = DriverProcess(command)
     assert child.stdin is not None  # noqa: S101 - it is a pipe
     os.set_blocking(child.stdin.fileno(), False)
     try:
@@ -46,7 +73,7 @@ def starting(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
         end_group(child)
         raise
     finally:
-        child.stdin.close()
+        child.close()
 
 
 def order(child: subprocess.Popen[bytes], taken: TakenLease, number: int) -> None:
@@ -73,4 +100,7 @@ def end_group(child: subprocess.Popen[bytes]) -> None:
         os.killpg(child.pid, signal.SIGKILL)
     except ProcessLookupError:
         log.debug("the driver's process group is gone")
-    child.wait()
+    try:
+        child.wait(REAP_SECONDS)
+    except subprocess.TimeoutExpired:  # it waits in the kernel, for a disk or a network file system: it works no more, and ends with the pod
+        log.warning("the driver process %d was killed and is not gone after %g s", child.pid, REAP_SECONDS)

@@ -28,12 +28,13 @@ from sluice_consumer.config import Config, configuration
 from sluice_consumer.pipelines import NotNow
 from sluice_consumer.process import pod, source
 from sluice_consumer.process.child_process import die_with_parent
-from sluice_consumer.process.ending import Ending, Interrupted, ending_of, java_words, report
+from sluice_consumer.process.ending import Ending, Interrupted, OwnWord, ending_of, java_words, leave, report
 from sluice_consumer.process.failure import failure_of
 from sluice_consumer.process.last_words import LastWords
 from sluice_consumer.process.lease_handoff import Guard, LeaseHandoff, standard_input
 from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.sigterm import set_on_term
+from sluice_consumer.process.start_watch import StartWatch
 from sluice_consumer.process.supervisor import STOP_SECONDS
 from sluice_consumer.spark import conf, spark_logs, warmup_source
 from sluice_consumer.spark.engine import SparkEngine
@@ -92,14 +93,16 @@ class Driver:
         """Everything, from starting Spark to the end of the last batch."""
         set_on_term(self._drain, lambda: logs.say("SIGTERM: the open batch is finished, then the lease is released"))
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor decides what Ctrl-C means
-        spark = self._spark = session(self._config, self._here, self._master)
+        with StartWatch("the start of Spark").watching():
+            spark = self._spark = session(self._config, self._here, self._master)
         warm_up = _warm_up(spark, self._config)
         with _meanwhile(warm_up):
             orders = self._ordered()
         work = self._begun(orders)
         with _meanwhile(warm_up):
             work.wait_out()
-        engine = work.engine(spark, warm_up)
+        with StartWatch("the preparation of the pipeline").watching():
+            engine = work.engine(spark, warm_up)
         self._start_following(spark, work)
         self.worked = True
         return self._worked_off(work, engine)
@@ -218,11 +221,9 @@ def main(path: Path, master: str | None, until_tip: bool) -> None:  # noqa: FBT0
     """The driver process; started by `python -m sluice_consumer`."""
     logs.configure()
     die_with_parent()
+    OwnWord.open()
     driver = Driver(configuration(path), (master, until_tip), standard_input())
-    status = finish(driver, attempt(driver))
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)  # Spark's and probes' threads have nothing left to say
+    leave(finish(driver, attempt(driver)))  # Spark's and probes' threads have nothing left to say
 
 
 if __name__ == "__main__":

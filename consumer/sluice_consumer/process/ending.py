@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 import textwrap
 from dataclasses import dataclass
+from typing import NoReturn
 
 from sluice_checkpoints import termination_log
 from sluice_checkpoints.errors import SluiceError
 from sluice_consumer.sinks import edge
 
+OWN_WORD = "SLUICE_OWN_WORD"  # in a driver's environment: the number of its end of the pipe
 COLUMNS = 150  # of a line of the last words
 UNCLEAN = 10  # driver to supervisor only: drained, but a task may still be working; do not release
 QUIET = 0x80  # driver to supervisor only, added to another code than 0: no task can still be working; release
@@ -42,6 +46,43 @@ class Ending:
         if self.code:
             return self.code | QUIET if self.quiet else self.code
         return 0 if self.quiet else UNCLEAN
+
+
+class OwnWord:
+    """The pipe on which a driver says with which status it ends, just before it does (`child_process.DriverProcess`).
+
+    An exit status alone proves nothing: `os._exit(0)` in `process`, or `exit(0)` in native code, has that of a clean drain.
+    """
+
+    pipe: int | None = None  # of this process, once `open` was called; None: nobody listens
+
+    @classmethod
+    def open(cls) -> None:
+        """Takes the pipe from the environment, so that no program that the user's function starts inherits it."""
+        if (number := os.environ.pop(OWN_WORD, None)) is not None:
+            cls.pipe = int(number)
+            os.set_inheritable(cls.pipe, False)  # noqa: FBT003 - its only argument
+
+
+def leave(status: int) -> NoReturn:
+    """Ends this process at once, with its own word for the status. Nothing else may end a driver whose end is meant."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if OwnWord.pipe is not None:
+        with contextlib.suppress(OSError):  # the supervisor is gone
+            os.write(OwnWord.pipe, f"{status}\n".encode())
+    os._exit(status)
+
+
+def unexplained(status: int) -> Ending:
+    """The ending of a driver that did not give its word."""
+    return Ending(
+        1,
+        "DriverExited",
+        f"the driver process ended with exit status {status} before its work was done. `process`, or native code that it calls, may have ended it "
+        "(os._exit, exit); the driver's log shows whether Python did. The open batch is not committed and comes again. Return from the function "
+        "instead, or raise an error",
+    )
 
 
 def decoded(status: int) -> tuple[int, bool]:

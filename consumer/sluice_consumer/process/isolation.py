@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from sluice_consumer.batches.batch_letters import BatchLetters
 from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.batches.excluding import ExclusionPorts
 from sluice_consumer.batches.failures import Raised, RaisedLink
-from sluice_consumer.batches.isolating import IsolationPorts, Isolator
+from sluice_consumer.batches.isolating import IsolationPorts, Isolator, SettlePatience
 from sluice_consumer.batches.isolation import BatchFailure, DoubtLimits, Search
 from sluice_consumer.batches.raised import chain, place, thrown
 from sluice_consumer.batches.retention import Replays
@@ -32,10 +31,11 @@ PATIENCE = DoubtLimits()
 
 @dataclass(frozen=True)
 class SessionParts:
-    """What a session has for it: its stream's reader, its drain, and where it says what goes on (`IsolationPorts`)."""
+    """What a session has for it: its stream's reader, how it waits, for how long, and where it says what goes on (`IsolationPorts`)."""
 
     source: Replays
-    drain: threading.Event
+    wait: Callable[[float], bool]
+    patience: SettlePatience
     state: Callable[[str | None], None]
     excluded: Callable[[str], None]
     lasting: Callable[[str | None], None]
@@ -57,9 +57,11 @@ def isolator(consumer: Consumer, engine: SparkEngine, how: OnErrorConfig, here: 
     ports = IsolationPorts(
         excluding=ExclusionPorts(here.source, letters, how.max_excluded_per_hour, hour=lambda: int(time.time() // 3600)),
         judge=judged,
-        quiet=engine.settled,
-        wait=here.drain.wait,
+        quiet=engine.quiet,
+        wait=here.wait,
         clock=time.monotonic,
+        cancel=engine.cancel,
+        patience=here.patience,
         state=here.state,
         excluded=here.excluded,
         lasting=here.lasting,

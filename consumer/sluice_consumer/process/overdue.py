@@ -6,11 +6,10 @@ All of it takes less than `batch_watch.GRACE_SECONDS`, whatever hangs: each call
 from __future__ import annotations
 
 import logging
-import os
-import sys
+import math
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,10 +17,11 @@ from pyspark.sql import SparkSession
 
 from sluice_consumer.batches.isolating import Isolator
 from sluice_consumer.batches.planner import BatchPlan
-from sluice_consumer.config import BatchConfig
-from sluice_consumer.process import stacks
-from sluice_consumer.process.batch_watch import BatchLimits, WatchPorts
+from sluice_consumer.config import MAX_SECONDS, MAX_SECONDS_MOVING, BatchConfig
+from sluice_consumer.process import ending, stacks
+from sluice_consumer.process.batch_watch import BatchLimits, BatchPhase, Progress, WatchedBatch, WatchPorts
 from sluice_consumer.process.ending import Ending, report
+from sluice_consumer.process.isolation import judged
 from sluice_consumer.spark import threads
 from sluice_consumer.spark.engine import SparkEngine
 from sluice_consumer.spark.status import SparkStatus
@@ -33,21 +33,55 @@ CANCEL_SECONDS = 1.0
 NAMED = 3  # threads that the last words name
 
 
-def limits(batch: BatchConfig) -> BatchLimits | None:
-    """What the configuration sets; None: a batch may take as long as it likes."""
+def limits(batch: BatchConfig) -> BatchLimits:
+    """What the configuration sets. Without `maxSeconds`: an hour, and a day for a batch that moves; 0: a batch may take as long as it likes."""
+    if batch.max_seconds == 0:
+        return BatchLimits(math.inf, math.inf)
     if batch.max_seconds is None:
-        return None
+        return BatchLimits(MAX_SECONDS, batch.max_seconds_moving or MAX_SECONDS_MOVING)
     return BatchLimits(batch.max_seconds, batch.max_seconds_moving or 4 * batch.max_seconds)
 
 
 def ports(engine: SparkEngine, isolator: Isolator | None, warn: Callable[[str], None]) -> WatchPorts:
     """What a watch needs of a driver."""
-    status = SparkStatus(engine.spark)
 
-    def slow(plan: BatchPlan, seconds: float) -> None:
-        warn(f"BatchSlow: batch {plan.number} has taken {seconds:.0f} s, longer than batch.maxSeconds; its records still move")
+    def moved() -> Progress:
+        return SparkStatus(engine.spark).moved()
 
-    return WatchPorts(called=lambda: engine.called, progress=status.moved, warn=slow, end=OverdueBatch(engine.spark, isolator).end)
+    def end(batch: WatchedBatch) -> None:
+        OverdueBatch(engine.spark, isolator).end(batch)
+
+    def slow(batch: WatchedBatch) -> None:
+        seconds = f"{batch.seconds:.0f} s, longer than batch.maxSeconds"
+        warn(f"BatchSlow: batch {batch.plan.number} has taken {seconds}; its records still move")
+
+    return WatchPorts(called=lambda: engine.called, progress=moved, warn=slow, end=end)
+
+
+def words(batch: WatchedBatch, frames: Sequence[traceback.FrameSummary]) -> str:
+    """What a person is told of a batch that does not end."""
+    why = "the time of a drain is over" if batch.drained else "batch.maxSeconds"
+    where = stacks.place(frames)
+    doing = {
+        BatchPhase.BEGINNING: "its ranges are being read",
+        BatchPhase.PROCESS: f"process stands at {where}",
+        BatchPhase.FAILED: f"process raised {type(batch.error).__name__}: {batch.error}; what follows that has no end",
+        BatchPhase.CLOSING: "process has returned, and the batch is being committed",
+    }[batch.phase]
+    return f"batch {batch.plan.number} of {len(batch.plan.rows)} shards has not ended after {batch.seconds:.0f} s ({why}): {doing}"
+
+
+def note(isolator: Isolator | None, batch: WatchedBatch, frames: Sequence[traceback.FrameSummary]) -> None:
+    """Leaves the failure for the next driver's search: that `process` does not end, or what it raised. Else it is no failure of `process`."""
+    if isolator is None or batch.drained:
+        return
+    number, place = batch.plan.number, stacks.place(frames)
+    if batch.phase is BatchPhase.PROCESS:
+        trace = "".join(traceback.format_list(frames))
+        isolator.overdue(number, f"BatchOverdue at {place}", f"{words(batch, frames)}\n{trace}BatchOverdue: process stands at {place}")
+    failure = judged(batch.error) if batch.error is not None else None
+    if failure is not None and not failure.transient:
+        isolator.overdue(number, failure.error, failure.told)
 
 
 @dataclass(frozen=True)
@@ -56,36 +90,29 @@ class OverdueBatch:
 
     spark: SparkSession
     isolator: Isolator | None
-    leave: Callable[[int], Any] = field(default=os._exit)
+    leave: Callable[[int], Any] = field(default=ending.leave)
 
-    def end(self, plan: BatchPlan, seconds: float) -> None:
+    def end(self, batch: WatchedBatch) -> None:
         """Says where the batch hangs, notes it, cancels its jobs and ends the driver. Its lease is not released."""
         frames, java = stacks.main_stack(), list[JavaThread]()
-        place = stacks.place(frames)
-        log.error("batch %d has not ended for %.0f s; Python's threads:\n%s", plan.number, seconds, stacks.python_stacks())
-        looking = _aside(lambda: java.extend(threads.working(self.spark)))
-        message = f"batch {plan.number} of {len(plan.rows)} shards has not ended after {seconds:.0f} s (batch.maxSeconds): process stands at {place}"
-        told = f"{message}\n{''.join(traceback.format_list(frames))}BatchOverdue: process stands at {place}"
-        noting = _aside(lambda: self._note(plan, place, told))
+        message = words(batch, frames)
+        log.error("%s; Python's threads:\n%s", message, stacks.python_stacks())
+        looking = aside(lambda: java.extend(threads.working(self.spark)))
+        noting = aside(lambda: note(self.isolator, batch, frames))
         looking.join(ANSWER_SECONDS)
         noting.join(ANSWER_SECONDS)
         if java:
             log.error("tasks of it, and calls into the JVM:\n%s", "\n".join(map(str, java)))
-        _aside(self.spark.sparkContext.cancelAllJobs).join(CANCEL_SECONDS)
-        report(Ending(1, "BatchOverdue", "; ".join([message, *(thread.place for thread in java[:NAMED])]) + f". {self._next(plan)}"))
-        sys.stdout.flush()
+        aside(self.spark.sparkContext.cancelAllJobs).join(CANCEL_SECONDS)
+        report(Ending(1, "BatchOverdue", "; ".join([message, *(thread.place for thread in java[:NAMED])]) + f". {self._next(batch.plan)}"))
         self.leave(1)
-
-    def _note(self, plan: BatchPlan, place: str, told: str) -> None:
-        if self.isolator is not None:
-            self.isolator.overdue(plan.number, f"BatchOverdue at {place}", told)
 
     def _next(self, plan: BatchPlan) -> str:
         counted = "; it counts as a failure of the batch (onError)" if self.isolator else ""
         return f"The driver ends{counted}; the next one is given batch {plan.number} again, with the same content"
 
 
-def _aside(work: Callable[[], object]) -> threading.Thread:
+def aside(work: Callable[[], object]) -> threading.Thread:
     """Does something in a thread of its own that nobody has to wait for."""
 
     def run() -> None:

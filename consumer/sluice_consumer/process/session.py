@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,17 +22,18 @@ from sluice_checkpoints.protocol.store import Epoch
 from sluice_checkpoints.stream.model import StreamIdentity
 from sluice_consumer import logs, pipelines
 from sluice_consumer.batches import planner, retention
-from sluice_consumer.batches.consumer import Committed, Consumer, Engine
-from sluice_consumer.batches.isolating import Isolator
+from sluice_consumer.batches.consumer import Committed, Consumer
+from sluice_consumer.batches.isolating import Isolator, SettlePatience
 from sluice_consumer.batches.loop import Loop, LoopTimings
-from sluice_consumer.config import Config
+from sluice_consumer.batches.planner import BatchPlan
+from sluice_consumer.config import MAX_SECONDS, Config
 from sluice_consumer.kinesis.http import HttpKinesis, StreamAddress, connect
 from sluice_consumer.metrics.driver import DriverMetrics
 from sluice_consumer.metrics.progress import Backfill, BatchProgress
 from sluice_consumer.metrics.requests import RequestFigures
 from sluice_consumer.metrics.rows import RowFigures
 from sluice_consumer.process import isolation, overdue, source_watch, wiring
-from sluice_consumer.process.batch_watch import BatchWatch
+from sluice_consumer.process.batch_watch import BatchWatch, WatchPorts
 from sluice_consumer.process.last_words import OpenBatch
 from sluice_consumer.process.pod import Reporter
 from sluice_consumer.shards.new_records import NewRecords
@@ -42,6 +44,7 @@ from sluice_consumer.spark.engine import SparkEngine
 from sluice_consumer.spark.warmup import WarmUp
 
 log = logging.getLogger(__name__)
+Watching = Callable[[SparkEngine, Isolator | None, Callable[[str], None]], WatchPorts]
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,7 @@ class Session:
         self._metrics = DriverMetrics()
         self._backfill: Backfill | None = None
         self._open: int | None = None
+        self._watch: BatchWatch | None = None
         self._calls = RequestFigures()
         self._kinesis = self._calls.tally.listener(KINESIS)
         store, catalog = wiring.store(config, self._calls.tally.listener(DYNAMODB)), wiring.catalog(config, self._kinesis)
@@ -122,34 +126,43 @@ class Session:
         assert self.consumer.row is not None  # noqa: S101 - begin() set it
         return SparkEngine(spark, self._config, self.consumer.identify(), (self._lease.epoch.generation, self.consumer.row.consumer_id), warm_up)
 
-    def loop(self, engine: SparkEngine, *, until_tip: bool) -> None:
-        """Batches, until it has to drain, or until all is processed that had arrived before this epoch's listing of the shards."""
+    def loop(self, engine: SparkEngine, *, until_tip: bool, watching: Watching = overdue.ports) -> None:
+        """Batches, until it has to drain, or until all is processed that had arrived before this epoch's listing of the shards.
+
+        Args:
+            engine: what runs them.
+            until_tip: which of the two.
+            watching: what ends a batch that does not end.
+        """
         goal = self.consumer.listed_millis + 1000 if until_tip else None  # whole seconds: the listing came before the next one
         self._backfill = None if goal is None else Backfill(self.consumer, goal)
+        isolator = self._isolator(engine)
+        self._watch = BatchWatch(engine, overdue.limits(self._config.batch), watching(engine, isolator, self._say))
         rhythm = LoopTimings(
             interval=self._config.batch.interval_seconds,
             until=goal,
             news=NewRecords(lambda row: Probe(self.kinesis(), row.id, row.end), lambda: self.consumer.listed_millis),
             on_progress=lambda committed, seconds: self.report_progress(engine, committed, seconds),
             rest=engine.rest,
-            begun=self._begun,
+            watched=self._watched,
         )
-        isolator = self._isolator(engine)
         self._reporter.update(phase="Running", deadline=None, **self._progress.report())
-        Loop(self.consumer, self._watched(engine, isolator), rhythm, self._drain, isolator).run()
+        with self._watch.started():
+            Loop(self.consumer, self._watch, rhythm, self._drain, isolator).run()
 
-    def _watched(self, engine: SparkEngine, isolator: Isolator | None) -> Engine:
-        """The engine, with an eye on how long a batch takes if the configuration sets a limit."""
-        limits = overdue.limits(self._config.batch)
-        if limits is None:
-            return engine
-        watch = BatchWatch(engine, limits, overdue.ports(engine, isolator, self._say))
-        watch.start()
-        return watch
+    @contextlib.contextmanager
+    def _watched(self, plan: BatchPlan) -> Iterator[None]:
+        """A batch from its begin to its end: reported, and watched."""
+        assert self._watch is not None  # noqa: S101 - loop() set it
+        self._open = plan.number
+        self._reporter.update(openBatch=plan.number)
+        with self._watch.batch(plan):
+            yield
 
-    def _begun(self, number: int) -> None:
-        self._open = number
-        self._reporter.update(openBatch=number)
+    def _rest(self, seconds: float) -> bool:
+        """A pause that counts as no batch's time; whether the driver is to drain."""
+        with self._watch.resting() if self._watch else contextlib.nullcontext():
+            return self._drain.wait(seconds)
 
     def open_batch(self, *, ask: bool) -> OpenBatch | None:
         """The batch that was begun and is not committed, for last words; its content, if the table may be asked and answers."""
@@ -167,7 +180,8 @@ class Session:
         source = ShardReader(self.kinesis(), self.consumer.catalog, self.consumer.identify())
         here = isolation.SessionParts(
             source,
-            self._drain,
+            self._rest,
+            self._patience(),
             state=self._failing,
             excluded=lambda told: self._warn(f"PoisonExcluded: {told}"),
             lasting=self._lasting,
@@ -182,6 +196,11 @@ class Session:
         """Letters that wait for a driver whose configuration knows their place."""
         for entry in self.consumer.unpublished:
             logs.warn(f"dead letters of a committed batch wait at {entry}: start once with onError.deadLetter as it was, and they are published")
+
+    def _patience(self) -> SettlePatience:
+        """As long as a batch that does not move, at most: a wait that cannot be switched off."""
+        still = overdue.limits(self._config.batch).still
+        return SettlePatience(self._config.lease_duration_seconds, still if math.isfinite(still) else MAX_SECONDS)
 
     def _failing(self, told: str | None) -> None:
         """A batch comes again, or passed at last: said, and reported for as long as it is so."""

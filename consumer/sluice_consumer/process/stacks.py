@@ -10,6 +10,7 @@ from types import FrameType
 
 from sluice_consumer.process.failure import Frame, users
 
+CHECKED = "check"  # of the jobs, after that
 CALLED = "_call"  # of the engine: what it calls is the user's
 
 
@@ -20,14 +21,16 @@ def python_stacks(frames: Mapping[int, FrameType] | None = None) -> str:
     return "\n".join(f"thread {names.get(ident, ident)}:\n{''.join(traceback.format_stack(frame)).rstrip()}" for ident, frame in found)
 
 
-def main_stack() -> list[traceback.FrameSummary]:
-    """The frames of the main thread, which runs `process`; the innermost last."""
-    return list(traceback.extract_stack(sys._current_frames()[threading.main_thread().ident or 0]))  # noqa: SLF001
+def main_stack(ident: int | None = None) -> list[traceback.FrameSummary]:
+    """The frames of the thread that runs `process`, the main thread unless it is named; the innermost last."""
+    return list(traceback.extract_stack(sys._current_frames()[ident or threading.main_thread().ident or 0]))  # noqa: SLF001
 
 
 def place(frames: Sequence[traceback.FrameSummary]) -> str:
     """Where the user's code stands, as `file:line in function`: its innermost frame in no package. Before it is called: that Spark plans."""
     called = [i for i, frame in enumerate(frames) if frame.name == CALLED and frame.filename.endswith("sluice_consumer/spark/engine.py")]
+    if any(frame.name == CHECKED and frame.filename.endswith("sluice_consumer/spark/jobs.py") for frame in frames):
+        return "its end: it has returned, and Spark jobs that read the batch run on"
     calls = [Frame(at.filename, at.lineno or 0, at.name) for at in frames[called[-1] + 1 :]] if called else []
     if not calls:
         return "nowhere yet: Spark plans the batch"

@@ -28,8 +28,8 @@ from sluice_consumer.batches import bootstrap
 from sluice_consumer.batches.consumer import check_identity
 from sluice_consumer.config import Config, MigrateFromConfig
 from sluice_consumer.process import wiring
-from sluice_consumer.process.child_process import end_group, pass_on
-from sluice_consumer.process.ending import Ending, decoded, report
+from sluice_consumer.process.child_process import DriverProcess, end_group, pass_on
+from sluice_consumer.process.ending import Ending, decoded, report, unexplained
 from sluice_consumer.process.lease_handoff import WORKING
 
 log = logging.getLogger(__name__)
@@ -206,7 +206,7 @@ class Supervisor:
 
     def __init__(self, config: Config, store: CheckpointStore, beating: CheckpointStore, clock: Callable[[], float] = time.monotonic) -> None:
         self._config, self._store, self._beating, self._clock = config, store, beating, clock
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: DriverProcess | None = None
         self._stopping, self._waits = False, True
         self._drain_until = float("inf")
 
@@ -244,7 +244,7 @@ class Supervisor:
     def _drain_seconds(self) -> float:
         return self._config.drain_timeout_seconds + STOP_SECONDS
 
-    def watch(self, child: subprocess.Popen[bytes], taken: TakenLease) -> Ending:
+    def watch(self, child: DriverProcess, taken: TakenLease) -> Ending:
         """Beats while the driver lives, kills it when the lease is lost or its drain has no end, and releases after a clean drain.
 
         A driver that saw the lease end before this process did has killed itself.
@@ -264,7 +264,8 @@ class Supervisor:
         end_group(child)
         heart.stop.set()
         if not cut and (alive or child.returncode != -signal.SIGKILL):
-            return self._ended(child.returncode, heart, epoch)
+            explained = child.returncode < 0 or child.gave_its_word()
+            return self._ended(child.returncode, heart, epoch) if explained else unexplained(child.returncode)
         if alive:
             why = f"the open batch did not end within {self._drain_seconds:g} s of SIGTERM: the driver was killed"
             return Ending(1, "DrainTimeout", f"{why}; the lease was not released, and the batch comes again when it has run out")

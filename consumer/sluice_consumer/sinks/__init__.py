@@ -1,8 +1,7 @@
 """Sinks that hold each record once: Iceberg, Delta, Parquet files, and a function of the user's (docs/sinks.md). `json_rows` decodes for them.
 
-A batch has one key, `(info.consumer, info.batch)`. A sink that stores a batch as a whole stores the key in the same write, on the condition that it
-is not there yet. One that stores it in parts keeps the position of each shard instead: a batch that failed may come again shortened. No sink may
-decide what a batch contains, or commit it.
+A sink that stores a batch whole keeps its key, `(info.consumer, info.batch)`, in the same write. One that stores it in parts keeps the position of
+each shard: a batch that failed may come again shortened. No sink may decide what a batch contains, or commit it.
 """
 
 from collections.abc import Mapping

@@ -77,6 +77,9 @@ def _defaults(config: Config) -> dict[str, str]:
         "spark.scheduler.minRegisteredResourcesRatio": "0",
         # Spark's 200 tasks a shuffle are meant for gigabytes; a task costs 40 ms of CPU.
         "spark.sql.shuffle.partitions": "4",
+        # Spark on Kubernetes ends the driver's JVM at failure number max(3, 2 x executors) + 1 of executors, counted over the driver's whole life.
+        # The operator shows executors that do not come; a task that fails has attempts of its own.
+        "spark.executor.maxNumFailures": str(2**31 - 1),
         "spark.driver.defaultJavaOptions": NO_BOUNDS_CHECKS,
         "spark.executor.defaultJavaOptions": NO_BOUNDS_CHECKS,
         **_stacks(config),
@@ -85,7 +88,7 @@ def _defaults(config: Config) -> dict[str, str]:
 
 def _stacks(config: Config) -> dict[str, str]:
     """Python workers say where they stand, in time before a batch is overdue, and again."""
-    if config.batch.max_seconds is None:
+    if not config.batch.max_seconds:
         return {}
     return {"spark.python.worker.tracebackDumpIntervalSeconds": str(max(1, int(config.batch.max_seconds / 2)))}
 

@@ -66,7 +66,7 @@ class SparkEngine:
         spark: the session.
         stream: where the stream and its services are.
         identity: the stream, in the form given to tasks; it also brings them a changed retention.
-        called: whether `process` was called with the batch that runs.
+        called: whether `process` was called with the batch that was given out last.
     """
 
     def __init__(self, spark: SparkSession, config: Config, identity: StreamIdentity, owner: tuple[int, str], warm_up: WarmUp | None = None) -> None:
@@ -92,6 +92,7 @@ class SparkEngine:
         """
         if plan.is_empty_replay:
             return
+        self.called = False
         if self._warm_up:
             self._warm_up.before_batch()
         self._jobs.issue()
@@ -99,7 +100,6 @@ class SparkEngine:
             self._call(self._frame(plan), self._info(plan))
             self._jobs.check()
         finally:
-            self.called = False
             self._jobs.look()
 
     def _call(self, batch: DataFrame, info: BatchInfo) -> None:
@@ -122,12 +122,12 @@ class SparkEngine:
             self._warm_up.while_waiting()
 
     def quiet(self) -> bool:
-        """Whether no task of this epoch can still be working (`Jobs.quiet`). True where a batch was refused before any job ran."""
-        return self._jobs.quiet(self._config.lease_duration_seconds)
+        """Whether no task of this epoch can still be working: no job reads the batch, and `Jobs.quiet`. True where a batch was refused before any."""
+        return self._jobs.quiet(self._config.lease_duration_seconds) and not self._jobs.busy()
 
-    def settled(self) -> bool:
-        """Whether no task of the batch that failed can be working: no job of it runs, and `quiet`."""
-        return not self._jobs.busy() and self.quiet()
+    def cancel(self) -> None:
+        """Cancels the jobs of a batch that failed; `quiet` a lease duration later."""
+        self._jobs.cancel()
 
     def _frame(self, plan: BatchPlan) -> DataFrame:
         warm = self._warm_up.slots if self._warm_up else 0

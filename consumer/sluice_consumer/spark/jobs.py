@@ -55,6 +55,10 @@ class JobStatus(Protocol):
         """All about a job that is not FORGOTTEN."""
         ...
 
+    def cancel(self, job: int) -> None:
+        """Ends a job. Its tasks are told to end, and may take a while."""
+        ...
+
     def disturbed(self, jobs: Iterable[int]) -> bool:
         """Whether a task failed or was killed, or a stage was repeated."""
         ...
@@ -101,6 +105,7 @@ class Jobs:
         self._there, self._ever = status.executors()
         self._gone = frozenset(status.gone())
         self._troubled_at = float("-inf")
+        self._cancelled = set[int]()
 
     def issue(self) -> None:
         """A batch begins: jobs from now on are its own."""
@@ -163,7 +168,25 @@ class Jobs:
 
     def busy(self) -> bool:
         """Whether a job that reads the batch still runs, though the function raised: another thread of it, or adaptive execution, had started it."""
-        return any(status == RUNNING and self._status.facts(job).reads for job, status in self._statuses())
+        try:
+            return bool(self._reading())
+        except Py4JError:
+            log.exception("Spark does not say whether a job of the batch runs")
+            return True
+
+    def cancel(self) -> None:
+        """Cancels the jobs that read the batch and still run. Their tasks may work on for a while (`quiet`)."""
+        for job in self._reading():
+            if job not in self._cancelled:
+                logs.say(f"cancelling {_named(job, self._status.facts(job), RUNNING)}, which reads a batch that failed")
+            self._cancelled.add(job)
+            self._status.cancel(job)
+            self._troubled_at = self._clock.now()
+
+    def _reading(self) -> list[int]:
+        """A job whose end Spark dropped is none of them: the scheduler no longer works on it."""
+        running = (job for job, status in self._statuses() if status == RUNNING and self._status.facts(job).reads)
+        return [job for job in running if not self._end_was_dropped(job)]
 
     # -- quiet ---------------------------------------------------------------------------------------------------------------------
 

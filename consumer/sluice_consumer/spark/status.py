@@ -88,6 +88,10 @@ class SparkStatus:
         """Whether the scheduler still works on it. Unlike the rest this does not depend on events."""
         return bool(self._scala.dagScheduler().jobIdToActiveJob().contains(job))
 
+    def cancel(self, job: int) -> None:
+        """Ends a job; its tasks are killed."""
+        self._scala.cancelJob(job, "its batch failed, and is to be given out again")
+
     def facts(self, job: int) -> Facts:
         """All about a job that the store knows."""
         both = self._store.jobWithAssociatedSql(job)

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from sluice_checkpoints.errors import SluiceError
 
 log = logging.getLogger(__name__)
+CLOSE_SECONDS = 5.0
 
 
 class ChannelHandler(Protocol):
@@ -48,7 +49,7 @@ class ChannelServer:
         self._over.set()
         with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
             Client(self._address, "AF_UNIX").close()
-        self._thread.join()
+        self._thread.join(CLOSE_SECONDS)  # it is a daemon: at worst it waits for a client until the process ends
 
     def _accept(self) -> None:
         with self._listener:

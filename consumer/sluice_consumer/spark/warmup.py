@@ -11,6 +11,7 @@ import contextlib
 import itertools
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from sluice_consumer.spark.warmup_source import TASKS, WarmUpSource
 log = logging.getLogger(__name__)
 LOOK_SECONDS = 0.5
 SUBMITTED_SECONDS = 0.01
+STOP_SECONDS = 10.0
 
 
 class WarmUpBackend(Protocol):
@@ -75,7 +77,10 @@ class WarmUp:
             yield
         finally:
             over.set()
-            thread.join()
+            thread.join(STOP_SECONDS)
+            if thread.is_alive():  # Spark does not answer; whatever waits for it next says so
+                log.warning("the warm-up of executors did not stop within %g s; new executors are not warmed up any more", STOP_SECONDS)
+                self._over = True
 
     @property
     def slots(self) -> int:
@@ -153,7 +158,8 @@ class SparkWarmUps:
         """See `WarmUpBackend`."""
         group = next(self._groups)
         job = self._threads.submit(self._run, group, tasks)
-        while not job.done() and not self._jobs(group):
+        until = time.monotonic() + STOP_SECONDS
+        while not job.done() and not self._jobs(group) and time.monotonic() < until:
             wait([job], SUBMITTED_SECONDS)
         return job
 

@@ -23,7 +23,7 @@ from sluice_consumer import embedded, logs
 from sluice_consumer.batches.consumer import Committed
 from sluice_consumer.batches.loop import AUDIT_SECONDS, PROBE_SECONDS
 from sluice_consumer.config import Config
-from sluice_consumer.process import pod, supervisor, wiring
+from sluice_consumer.process import overdue, pod, supervisor, wiring
 from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.supervisor import Heartbeats
 from sluice_consumer.shards.new_records import Every, NewRecords
@@ -31,10 +31,12 @@ from sluice_consumer.shards.probe import Probe
 from sluice_consumer.spark import features, stream_query
 from sluice_consumer.spark.data_source import SluiceDataSource
 from sluice_consumer.spark.engine import reading
+from sluice_consumer.spark.status import SparkStatus
 from sluice_consumer.spark.stream_channel import ChannelHandler, serving
 from sluice_consumer.spark.stream_reader import OPTION
 from sluice_consumer.streaming.jobs import QueryJobs
 from sluice_consumer.streaming.offsets import Offset
+from sluice_consumer.streaming.overdue import QueryPorts, QueryWatch
 from sluice_consumer.streaming.planner import StreamPlanner, Surroundings
 
 NO_FUNCTION = {"entrypoint": "sluice_consumer.streaming:source"}  # the query is the pipeline
@@ -108,17 +110,35 @@ class Source:
             stream_query.stop_at_rest(self.query)
         return self.query
 
-    def stop(self) -> None:
-        """Stops the query, if there is one: at the end, and when the lease is lost."""
-        if self.query is not None:
-            self.query.stop()
+    def watch(self) -> QueryWatch:
+        """What ends a batch of the query that does not end."""
+        planner, status = self.planner, SparkStatus(self._spark)
+        ports = QueryPorts(
+            open=lambda: planner.handed if planner.open is not None and planner.open.number == planner.handed else None,
+            working=lambda: self.query is not None and bool(self.query.status["isTriggerActive"]),
+            progress=status.moved,
+            stop=self.stop,
+            give_up=self._heart.give_up,
+        )
+        return QueryWatch(overdue.limits(self._config.batch), ports)
+
+    def stop(self) -> bool:
+        """Stops the query, if there is one: at the end, and when the lease is lost. Whether it stopped in time."""
+        if self.query is None:
+            return True
+        stopping = threading.Thread(target=self.query.stop, name="stop", daemon=True)
+        stopping.start()
+        stopping.join(self._config.drain_timeout_seconds + supervisor.STOP_SECONDS)
+        if stopping.is_alive():  # a function of foreachBatch does not return
+            logs.warn("the query did not stop in time: its lease is not released, and its batch comes again in the next run")
+        return not stopping.is_alive()
 
     def quiet(self) -> bool:
         """Whether no task of this epoch can still be working, now that the query was stopped. One that `start` did not start cannot be stopped."""
         if self.query is None:
             return self.planner.handed == 0
         self._jobs.look()
-        return self.query.exception() is None and self._jobs.quiet(self._config.lease_duration_seconds)
+        return not self.query.isActive and self.query.exception() is None and self._jobs.quiet(self._config.lease_duration_seconds)
 
     def answers(self) -> Mapping[str, ChannelHandler]:
         """What Spark's planner may ask; offsets as JSON objects."""
@@ -160,6 +180,7 @@ def source(spark: SparkSession, config: Mapping[str, Any] | str | Config, *, tel
     Raises:
         Refused: the configuration, the stream, the table or the session's settings cannot be used; the message says what to change.
         LeaseHeld: another driver or query works on this table. LeaseLost, Fenced: the lease was lost meanwhile; the query was stopped.
+        BatchOverdue: a batch did not end within `batch.maxSeconds`; the query was stopped.
     """
     parsed = config if isinstance(config, Config) else _parsed(config)
     with logs.told_to(tell):
@@ -196,9 +217,13 @@ def _working(spark: SparkSession, config: Config, taken: TakenLease, heart: Hear
         one = Source(spark, config, work, heart)
         made.append(one)
         with serving(one.answers()) as one.address:
+            watch = one.watch()
             try:
-                yield one
+                with watch.started():
+                    yield one
             except Exception as error:
+                if watch.error is not None:
+                    raise watch.error from error
                 embedded.raise_if_lost(heart, error)
                 why = root_cause(work.consumer, error)
                 if why is error:
@@ -206,4 +231,6 @@ def _working(spark: SparkSession, config: Config, taken: TakenLease, heart: Hear
                 raise why from error
             finally:
                 one.stop()
+        if watch.error is not None:
+            raise watch.error
     embedded.raise_if_lost(heart)

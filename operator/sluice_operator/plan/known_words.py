@@ -15,8 +15,9 @@ from sluice_operator.plan.record import DISRUPTIONS
 WORD = re.compile(r"[A-Za-z][A-Za-z0-9]{0,63}")
 LONGEST = 1024  # characters of a message
 OF_PROGRAMS = frozenset({
-    "BatchOverdue", "Completed", "DataLost", "DrainTimeout", "Failed", "Fenced", "Held", "JobsNotDone", "LeaseHeld", "LostRace", "NotNow",
-    "ProcessExited", "ProtocolViolation", "Refused", "ServiceUnavailable", "SourceActive", "StreamNotFound", "TooMuchPoison",
+    "BatchOverdue", "Completed", "DataLost", "DrainTimeout", "DriverExited", "Failed", "Fenced", "Held", "JobsNotDone", "LeaseHeld", "LostRace",
+    "NotNow", "ProcessExited", "ProtocolViolation", "Refused", "ServiceUnavailable", "SourceActive", "StartOverdue", "StreamNotFound",
+    "TooMuchPoison",
 })  # fmt: skip
 """The reasons that drivers and migrations of Sluice give; a pipeline may give others."""
 CAUSES = OF_PROGRAMS | DISRUPTIONS | {"OOMKilled"}

@@ -80,6 +80,9 @@ class MigrateFromSpec(SpecPart):
     """Where single shards start, whatever the table says: `SHARD=trim-horizon`, `SHARD=END`, or `SHARD=` and the number of the last record read."""
 
 
+LEAST_MAX_SECONDS = 30
+
+
 class BatchSpec(SpecPart):
     """Size and pace of batches."""
 
@@ -91,14 +94,16 @@ class BatchSpec(SpecPart):
     """Bytes; default 8 MiB."""
     shards_per_task: Annotated[int, Field(ge=1, le=1000)] = 8
     """Shards read side by side by one Spark task; default 8."""
-    max_seconds: Annotated[int, Field(ge=30, le=86_400)] | None = None
-    """A batch that takes longer, and of which nothing moves, ends the driver: reason BatchOverdue. Default: no limit."""
+    max_seconds: Annotated[int, Field(ge=0, le=86_400)] | None = None
+    """Time after which a batch of which nothing moves ends the driver: reason BatchOverdue. Default 3600; 0 is no limit; else 30 or more."""
     max_seconds_moving: Annotated[int, Field(ge=30, le=604_800)] | None = None
-    """The same for a batch of which records still move; default four times maxSeconds."""
+    """The same for a batch of which records still move; default four times maxSeconds, or a day where that is left out."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
-        if self.max_seconds_moving is not None and (self.max_seconds is None or self.max_seconds_moving < self.max_seconds):
+        if self.max_seconds is not None and 0 < self.max_seconds < LEAST_MAX_SECONDS:
+            raise ValueError(f"maxSeconds: must be 0 (no limit), or {LEAST_MAX_SECONDS} or more")
+        if self.max_seconds_moving is not None and (not self.max_seconds or self.max_seconds_moving < self.max_seconds):
             raise ValueError("maxSecondsMoving: is for a batch that maxSeconds does not end; set both, this one not below the other")
         return self
 

@@ -215,3 +215,10 @@ def test_a_catalog_travels_to_executors_without_its_client() -> None:
     again = pickle.loads(pickle.dumps(made))  # noqa: S301 - our own bytes
     assert (again.name, again.region, again.endpoint) == ("orders", "eu-west-1", "http://127.0.0.1:1")
     assert "_client" not in again.__dict__
+
+
+def test_a_listing_whose_tokens_always_expire_has_an_end(catalog: Catalog) -> None:
+    """A service that answers so for ever is one that does not answer."""
+    made = catalog(*[page(A, token="old"), error("ExpiredNextTokenException")] * 20)
+    with pytest.raises(ServiceUnavailable, match="ListShards of stream orders: its token expired 5 times"):
+        made.list_shards()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -79,8 +80,13 @@ class Bench:
         self.news: Callable[[], bool] = lambda: False
         self.on_tell: Callable[[], None] = lambda: None
         self.drain = Drain(clock, waits)
-        rhythm = LoopTimings(5.0, until, self._news, self._tell, self._rest, clock=lambda: clock.value, begun=self.begun.append)
+        rhythm = LoopTimings(5.0, until, self._news, self._tell, self._rest, clock=lambda: clock.value, watched=self._watched)
         self.loop = Loop(cast("Consumer", consumer), cast("Engine", None), rhythm, cast("Any", self.drain))
+
+    @contextmanager
+    def _watched(self, plan: BatchPlan) -> Iterator[None]:
+        self.begun.append(plan.number)
+        yield
 
     def _news(self, rows: Sequence[ShardRow]) -> bool:
         self.asked += len(rows)

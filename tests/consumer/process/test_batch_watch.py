@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
+from py4j.protocol import Py4JError
 
-from sluice_consumer.process.batch_watch import GRACE_SECONDS, BatchLimits, BatchVerdict, BatchWatch, WatchPorts
+from sluice_consumer.batches.planner import BatchPlan
+from sluice_consumer.process.batch_watch import GRACE_SECONDS, STILL_SECONDS, BatchLimits, BatchVerdict, BatchWatch, WatchedBatch, WatchPorts
 
 LIMITS = BatchLimits(300, 1200)
 TABLE: list[tuple[str, float, float, BatchVerdict]] = [
@@ -25,15 +28,26 @@ def test_the_verdict(elapsed: float, moved: float, verdict: BatchVerdict) -> Non
     assert LIMITS.verdict(elapsed, moved) == verdict
 
 
+FAILS, PLAN = ValueError("no such column"), BatchPlan(1, ())
+ARMED = f"armed for {LIMITS.still + STILL_SECONDS + GRACE_SECONDS:g}"
+
+
 @dataclass
 class World:
-    """A batch, its watch, and what came of it."""
+    """A batch, its watch, and what came of it.
+
+    Attributes:
+        called: when `process` is called. drained: when the time of a drain is over.
+    """
 
     at: float = 0.0
     moves: Iterator[int] = field(default_factory=lambda: iter([]))
     said: list[str] = field(default_factory=list)
-    inside: Any = None
+    timer: list[str] = field(default_factory=list)
+    inside: Callable[[], None] = lambda: None
     called: float = 0.0
+    drained: float = math.inf
+    broken: bool = False
 
     def watch(self, limits: BatchLimits = LIMITS) -> BatchWatch:
         """The watch of this batch."""
@@ -42,25 +56,38 @@ class World:
             limits,
             WatchPorts(
                 called=lambda: self.at >= self.called,
-                progress=lambda: (next(self.moves, 0),),
-                warn=lambda _plan, seconds: self.said.append(f"warned after {seconds:g}"),
-                end=lambda _plan, seconds: self.said.append(f"ended after {seconds:g}"),
+                progress=self.progress,
+                warn=lambda batch: self.said.append(f"warned after {batch.seconds:g}"),
+                end=self.end,
+                late=lambda: self.at >= self.drained,
                 clock=lambda: self.at,
-                arm=lambda seconds: self.said.append(f"armed for {seconds:g}"),
-                disarm=lambda: self.said.append("disarmed"),
+                arm=lambda seconds: self.timer.append(f"armed for {seconds:g}"),
+                disarm=lambda: self.timer.append("disarmed"),
             ),
         )
 
-    def looks_at(self, *moments: float) -> None:
-        """Runs a batch that is looked at so often."""
-        watch = self.watch()
+    def progress(self) -> tuple[int, ...]:
+        """What moves."""
+        if self.broken:
+            raise Py4JError("the JVM does not answer")
+        return (next(self.moves, 0),)
 
-        def inside() -> None:
-            for self.at in moments:
-                watch.look()
+    def end(self, batch: WatchedBatch) -> None:
+        """What a person is told."""
+        why = f" by {batch.error}" if batch.error else ""
+        self.said.append(f"{batch.phase.value} ended after {batch.seconds:g}{why}{' of a drain' if batch.drained else ''}")
 
-        self.inside = inside
-        watch.run(cast("Any", object()))
+    def looks_at(self, *moments: float, limits: BatchLimits = LIMITS) -> None:
+        """Runs a batch that is looked at so often in `process`."""
+        watch = self.watch(limits)
+        self.inside = lambda: self.look(watch, *moments)
+        with watch.batch(PLAN):
+            watch.run(PLAN)
+
+    def look(self, watch: BatchWatch, *moments: float) -> None:
+        """Looks so often."""
+        for self.at in moments:
+            watch.look()
 
     def run(self, _plan: object) -> None:
         """See `Engine`."""
@@ -71,32 +98,95 @@ def test_a_batch_that_moves_is_warned_about_once_and_ended_in_the_end() -> None:
     """Each look finds another number, until the second limit."""
     world = World(moves=iter(range(1, 99)))
     world.looks_at(100, 292, 299, 301, 310, 1199, 1200)
-    assert world.said == [f"armed for {1200 + GRACE_SECONDS:g}", "warned after 301", "ended after 1200", "disarmed"]
+    assert world.said == ["warned after 301", "process ended after 1200"]
 
 
 def test_a_batch_that_stops_moving_is_ended_soon() -> None:
     """It moved until 297 s."""
     world = World(moves=iter([1, 2, 3, 3, 3, 3]))
     world.looks_at(291, 293, 297, 300, 306, 307)
-    assert world.said[1:-1] == ["warned after 300", "ended after 307"]
+    assert world.said == ["warned after 300", "process ended after 307"]
 
 
 def test_a_batch_that_spark_plans_is_not_ended_before_the_second_limit() -> None:
     """A cold Spark takes its time; once `process` was called, what stands still is ended."""
     world = World(called=400.0)
     world.looks_at(300, 350, 399, 400, 408, 409)
-    assert world.said[1:-1] == ["warned after 300", "ended after 409"]
+    assert world.said == ["warned after 300", "process ended after 409"]
+
+
+def test_a_jvm_that_does_not_answer_does_not_end_the_watching() -> None:
+    """Nothing is known to move: the batch is ended."""
+    world = World(broken=True)
+    world.looks_at(299, 300)
+    assert world.said == ["process ended after 300"]
+
+
+def test_what_follows_a_failure_has_an_end_too_and_the_failure_is_named() -> None:
+    """A job of the batch hangs while another fails: the search waits for it. The phase has a time of its own."""
+    world = World()
+    watch = world.watch()
+
+    def fails() -> None:
+        world.at = 250.0
+        raise FAILS
+
+    world.inside = fails
+    with watch.batch(PLAN):
+        with pytest.raises(ValueError, match="no such column"):
+            watch.run(PLAN)
+        world.look(watch, 300, 549, 550)
+    assert world.said == ["failed ended after 300 by no such column"]
+
+
+def test_closing_and_committing_have_an_end_too() -> None:
+    """The table does not answer."""
+    world = World()
+    watch = world.watch()
+    with watch.batch(PLAN):
+        watch.run(PLAN)
+        world.look(watch, 299, 300)
+    assert world.said == ["closing ended after 300"]
+
+
+def test_a_pause_between_two_tries_is_no_batchs_time() -> None:
+    """They grow to a minute, and one may be longer than the limit."""
+    world = World()
+    watch = world.watch()
+    with watch.batch(PLAN):
+        with watch.resting():
+            world.look(watch, 400)
+        world.look(watch, 699)
+        assert not world.said
+        world.look(watch, 700)
+    assert world.said == ["beginning ended after 300"]
+
+
+def test_a_drain_has_an_end_in_every_phase_also_where_batches_have_none() -> None:
+    """`maxSeconds: 0`, in a process that nobody kills."""
+    world = World(drained=140.0)
+    world.looks_at(139, 140, 141, limits=BatchLimits(math.inf, math.inf))
+    assert world.said == ["process ended after 140 of a drain", "process ended after 141 of a drain"]
+    assert world.timer[-1] == "disarmed"
+    assert not [said for said in world.timer if said.startswith("armed")]
 
 
 def test_nobody_is_watched_between_batches() -> None:
-    """Isolation may wait for long there."""
+    """Nor is the timer left behind: it would end a healthy driver."""
     world = World()
     watch = world.watch()
-    world.inside = lambda: None
-    watch.run(cast("Any", object()))
-    world.at = 99_999
-    watch.look()
-    assert world.said == [f"armed for {1200 + GRACE_SECONDS:g}", "disarmed"]
+    with watch.batch(PLAN):
+        watch.run(PLAN)
+    world.look(watch, 99_999)
+    assert not world.said
+    assert world.timer == [ARMED, ARMED, ARMED, "disarmed"]
+
+
+def test_the_timer_outside_of_python_fires_only_when_nobody_has_looked_for_long() -> None:
+    """Native code that holds Python's lock holds the watch up; each look sets the timer again."""
+    world = World(moves=iter(range(1, 999)))
+    world.looks_at(*range(5, 105, 5))
+    assert world.timer.count(ARMED) == 3 + 10
 
 
 def test_a_batch_that_fails_is_not_watched_any_more() -> None:
@@ -104,9 +194,11 @@ def test_a_batch_that_fails_is_not_watched_any_more() -> None:
     world = World()
 
     def fails() -> None:
-        raise RuntimeError
+        raise FAILS
 
     world.inside = fails
-    with pytest.raises(RuntimeError):
-        world.watch().run(cast("Any", object()))
-    assert world.said[-1] == "disarmed"
+    watch = world.watch()
+    with pytest.raises(ValueError, match="no such column"), watch.batch(PLAN):
+        watch.run(PLAN)
+    world.look(watch, 99_999)
+    assert (world.said, world.timer[-1]) == ([], "disarmed")

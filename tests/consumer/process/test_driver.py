@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import signal
-import subprocess
 import sys
 import threading
 from io import FileIO
@@ -149,9 +148,10 @@ def test_a_process_that_asks_for_its_batch_later_or_refuses_lets_the_lease_be_re
 
 
 DRIVER = """
-import sys, threading
+import os, sys, threading
 from sluice_consumer.process.sigterm import set_on_term
-print("started", flush=True)
+with open(os.environ["SAID"], "w") as said:
+    print("started", file=said)
 assert sys.stdin.readline() == "go\\n"
 told = threading.Event()
 set_on_term(told, lambda: None)
@@ -162,9 +162,8 @@ sys.exit(7 if told.wait(60) else 1)
 def test_a_sigterm_that_comes_before_a_driver_can_hear_it_is_heard_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its default kills; then the lease would not be released, and the drain would look like a failure."""
     reading, writing = os.pipe()
-    with FileIO(reading) as said, FileIO(writing, "w") as out:
-        real: Any = subprocess.Popen
-        monkeypatch.setattr(subprocess, "Popen", lambda *args, **more: real(*args, stdout=out, **more))
+    with FileIO(reading) as said, FileIO(writing, "w"):
+        monkeypatch.setenv("SAID", f"/proc/{os.getpid()}/fd/{writing}")
         with child_process.starting([sys.executable, "-c", DRIVER]) as process:
             assert said.readline() == b"started\n"
             process.send_signal(signal.SIGTERM)

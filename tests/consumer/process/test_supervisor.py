@@ -96,6 +96,13 @@ def test_a_drain_has_all_of_its_time() -> None:
     assert Drain(DRAINS).told().watched(at=LIMIT - 0.001) == (0, "Drained", True)
 
 
+@pytest.mark.parametrize("status", [0, UNCLEAN, 65 | QUIET, 1])
+def test_an_exit_status_counts_only_with_the_drivers_own_word(status: int) -> None:
+    """`os._exit(0)` in `process`, or `exit(0)` in native code, looks like a clean drain: the lease would be released, and a backfill be done."""
+    assert Drain(f"lambda *_: os._exit({status})").told().watched(at=0.0) == (1, "DriverExited", False)
+    assert Drain(f"lambda *_: leave({status})").told().watched(at=0.0)[1:] == ("" if status & 1 else "Drained", status == 0 or bool(status & QUIET))
+
+
 def test_a_pod_is_not_killed_before_its_supervisor_has_ended_the_drain() -> None:
     """So the pod's last words say what happened, and the kubelet's limit is only for a supervisor that hangs."""
     assert 0 < supervisor.STOP_SECONDS < spark_settings.MARGIN
@@ -124,7 +131,7 @@ def test_a_driver_gets_its_epoch_once_the_lease_is_taken(tmp_path: Path) -> None
 def test_a_driver_that_died_while_the_lease_was_waited_for_is_judged_by_its_exit_code() -> None:
     """Not by the orders that could not be handed over; and its lease is not released."""
     store, taken = leased()
-    with children.starting(["sh", "-c", "exit 3"]) as child:
+    with children.starting(["sh", "-c", "printf 3 >/proc/self/fd/$SLUICE_OWN_WORD; exit 3"]) as child:
         child.wait(60)
         children.order(child, taken, number=0)
         assert Supervisor(CONFIG, store, store).watch(child, taken).code == 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from py4j.protocol import Py4JError
 from spark_accounts import LEASE, QUERY, READ, Spark, judged
 
 from sluice_consumer.spark.jobs import LISTENER_SECONDS, JobsNotDone
@@ -198,6 +199,48 @@ def test_an_executor_that_was_sent_away_is_no_trouble(spark: Spark) -> None:
     jobs = judged(spark)
     spark.alive, spark.dead = {"driver", "2"}, {"1": "Executor decommission: scale down"}
     assert not jobs.troubled()
+
+
+# -- what still reads a batch that failed -------------------------------------------------------------------------------------------
+
+
+def test_a_job_whose_end_was_dropped_reads_no_batch_any_more(spark: Spark) -> None:
+    """As far as events say it runs for ever; a search for poison would wait for it."""
+    jobs = judged(spark)
+    spark.jobs[1], spark.working = RUNNING, {1}
+    assert jobs.busy()
+    spark.lost_events = 5
+    assert jobs.busy()
+    spark.working.clear()
+    assert not jobs.busy()
+
+
+def test_a_cancelled_job_counts_as_working_for_a_lease_more(spark: Spark, caplog: pytest.LogCaptureFixture) -> None:
+    """Its tasks are told to end, and may hand over what they have fetched. It is said once which job it was."""
+    jobs = judged(spark)
+    spark.jobs |= {1: RUNNING, 2: RUNNING}
+    spark.about[2] = replace(READ, reads=False)
+    spark.time = 100.0
+    with caplog.at_level("INFO"):
+        jobs.cancel()
+        jobs.cancel()
+    assert spark.cancelled == [1, 1], "a job of the user's that does not read the batch goes on"
+    assert [r.message for r in caplog.records if "cancelling" in r.message] == [
+        "cancelling job 1 (collect at pipeline.py:7) RUNNING: ValueError: no, which reads a batch that failed"
+    ]
+    spark.sleep(1)
+    assert not jobs.busy()
+    assert not jobs.quiet(LEASE)
+    spark.sleep(LEASE)
+    assert jobs.quiet(LEASE)
+
+
+def test_a_spark_that_does_not_answer_may_still_work(spark: Spark, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lease is not released by somebody who does not know."""
+    jobs = judged(spark)
+    spark.jobs[1] = RUNNING
+    monkeypatch.setattr(spark, "status", lambda _job: (_ for _ in ()).throw(Py4JError("gone")))
+    assert jobs.busy()
 
 
 # -- words -------------------------------------------------------------------------------------------------------------------------

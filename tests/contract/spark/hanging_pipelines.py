@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from poison_pipelines import POISON, in_driver
+from pyspark import InheritableThread
 from pyspark.sql import DataFrame
 
 
@@ -40,6 +41,30 @@ def _stopped(rows: Iterable[Any]) -> Iterator[Any]:
 def in_stopped_worker(batch: DataFrame, _info: Any) -> None:
     """In a task whose Python worker is stopped."""
     batch.rdd.mapPartitions(_stopped).collect()
+
+
+def _asleep(rows: Iterable[Any]) -> Iterator[Any]:
+    for row in rows:
+        time.sleep(3600)
+        yield row
+
+
+def beside_a_failure(batch: DataFrame, info: Any) -> None:
+    """In a job of another thread, while the function raises on a record; without that record it stores the batch."""
+    rows = batch.collect()
+    if any(bytes(row.data).startswith(POISON) for row in rows):
+        InheritableThread(target=lambda: batch.rdd.mapPartitions(_asleep).collect(), daemon=True).start()
+        jobs = batch.sparkSession.sparkContext.statusTracker()
+        while not jobs.getActiveJobsIds():
+            time.sleep(0.05)
+        raise ValueError("unknown status")
+    in_driver(batch, info)
+
+
+def leaving(batch: DataFrame, _info: Any) -> None:
+    """Not at all: it ends its process with the exit status of a clean drain."""
+    batch.collect()
+    os._exit(0)
 
 
 def moving(batch: DataFrame, info: Any) -> None:

@@ -26,6 +26,24 @@ def collect(batch: DataFrame, info: Any) -> None:
     seen.append((info.batch, sorted(int(row.data) for row in batch.select("data").collect())))
 
 
+def hang_in_python(_batch: DataFrame, _info: Any) -> None:
+    """A loop of the driver's, without Spark."""
+    seen.append("hangs")
+    while True:
+        time.sleep(0.01)
+
+
+def _asleep(rows: Any) -> Any:
+    for row in rows:
+        time.sleep(600)
+        yield row
+
+
+def hang_in_a_task(batch: DataFrame, _info: Any) -> None:
+    """A task that does not end."""
+    batch.rdd.mapPartitions(_asleep).collect()
+
+
 def twice(batch: DataFrame, info: Any) -> None:
     """Two actions on the same frame, and a union with itself."""
     seen.append((batch.count(), batch.count(), batch.union(batch).count()))

@@ -18,9 +18,10 @@ from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Fenced, LeaseHeld, Refused
 from sluice_consumer import embedded
-from sluice_consumer.config import Config, StreamConfig
+from sluice_consumer.batches.isolating import BatchOverdue
+from sluice_consumer.config import BatchConfig, Config, StreamConfig
 from sluice_consumer.embedded import LeaseLost
-from sluice_consumer.process import wiring
+from sluice_consumer.process import supervisor, wiring
 from sluice_consumer.process.supervisor import Heartbeats
 
 pytestmark = pytest.mark.spark
@@ -89,6 +90,31 @@ def test_a_notebook_stops_when_it_is_told_to(spark: SparkSession, aws: StreamCon
     assert row is not None
     assert row.released
     assert row.committed >= 1
+
+
+@pytest.mark.parametrize("pipeline", ["hang_in_python", "hang_in_a_task"])
+def test_a_batch_that_does_not_end_ends_a_notebooks_run_and_not_the_notebook(spark: SparkSession, aws: StreamConfig, pipeline: str) -> None:
+    """A loop without Spark; a task that never ends, as of a worker that cannot write its own trace."""
+    config, told = replace(embedding(aws, pipeline), batch=BatchConfig(max_seconds=12, max_seconds_moving=40)), list[str]()
+    with pytest.raises(
+        BatchOverdue, match=rf"batch 1 of {SHARDS} shards has not ended .*process stands at .*pipelines_of_tests\.py:\d+ in {pipeline}"
+    ):
+        embedded.run(spark, config, tell=told.append)
+    assert any(line.startswith("BatchOverdue: ") or "BatchOverdue: " in line for line in told)
+    row = wiring.store(config).consumer()
+    assert row is not None
+    assert (row.released, row.committed) == (False, 0)
+
+
+def test_a_drain_of_a_notebook_has_an_end(spark: SparkSession, aws: StreamConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also with `maxSeconds: 0`; nobody kills this process."""
+    monkeypatch.setattr(supervisor, "STOP_SECONDS", 1.0)
+    config, drain = replace(embedding(aws, "hang_in_python"), drain_timeout_seconds=1, batch=BatchConfig(max_seconds=0)), threading.Event()
+    stopper = threading.Thread(target=lambda: (_until(lambda: bool(seen)), drain.set()))
+    stopper.start()
+    with pytest.raises(BatchOverdue, match="the time of a drain is over"):
+        embedded.run(spark, config, drain=drain)
+    stopper.join()
 
 
 def _until(met: Callable[[], bool]) -> None:

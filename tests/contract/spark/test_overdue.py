@@ -53,6 +53,25 @@ def test_a_batch_that_does_not_end_ends_its_driver_and_says_where_it_hangs(strea
     assert ended.seconds < STARTING + LIMIT + 10
 
 
+def test_a_job_that_hangs_beside_a_failure_is_cancelled_and_the_record_is_found(stream: Put, tmp_path: Path) -> None:
+    """By the first driver: its search does not wait for the job for ever."""
+    ended = run(stream(2, {0: [0]}), tmp_path, "hanging_pipelines:beside_a_failure", attempts=1)
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    assert "it comes again when no task of it can be working" in ended.stderr
+    assert "which reads a batch that failed" in ended.stderr
+    (letter,) = letters(tmp_path)
+    assert base64.b64decode(letter["data"]) == b"poison 0/0"
+    assert sum(map(len, stored(tmp_path).values())) == 1
+
+
+def test_a_process_that_exits_with_0_has_not_drained(stream: Put, tmp_path: Path) -> None:
+    """Its batch is open: a backfill is not done, and the lease is not released."""
+    ended = run(stream(2, {}), tmp_path, "hanging_pipelines:leaving")
+    assert ended.returncode == 1, ended.stderr[-4000:]
+    assert last_words(tmp_path)["reason"] == "DriverExited"
+    assert "exit status 0 before its work was done" in last_words(tmp_path)["message"]
+
+
 def test_a_batch_of_which_something_moves_is_warned_about_until_the_second_limit(stream: Put, tmp_path: Path) -> None:
     """It ends in time here, and is committed."""
     how = {"maxSeconds": LONG, "maxSecondsMoving": 10 * LONG}

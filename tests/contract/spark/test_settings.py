@@ -6,10 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest_spark import configuration
+from pyspark.sql import SparkSession
 from rendered_executor import DRIVER, RESOURCE, SPEC
 
 from sluice_consumer import config as configs
@@ -38,6 +41,22 @@ def said_by(settings: dict[str, str]) -> str:
     """What a JVM says that was started with them as a driver starts it."""
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "consumer")}
     return subprocess.run([sys.executable, "-c", LOOK, json.dumps(settings)], env=environment, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("executors", [1, 2, 20])
+def test_no_limit_of_sparks_counts_over_a_drivers_life(spark: SparkSession, executors: int) -> None:
+    """Spark's own class says at which failed executor it ends the JVM: the 4th, of one, unless it is told otherwise. A spot node a week is enough."""
+    pod = conf.PodAddress("orders-driver-1", "shop", "10.0.0.1", "uid")
+    asked = replace(configuration(StreamConfig("s", "us-east-1"), "a:b"), executors=executors)
+    jvm: Any = spark._jvm
+    java, untold = (jvm.org.apache.spark.SparkConf(False) for _ in range(2))  # noqa: FBT003 - py4j has no keyword arguments
+    for name, value in conf.settings(asked, pod, "k8s://https://kubernetes.default.svc").items():
+        java.set(name, value)
+    tracker = jvm.org.apache.spark.deploy.ExecutorFailureTracker
+    assert tracker.maxNumExecutorFailures(java) == 2**31 - 1
+    assert tracker.maxNumExecutorFailures(untold) == 3, "Spark's own default is no longer what this guards against"
+    package = jvm.org.apache.spark.internal.config.__getattr__("package$").__getattr__("MODULE$")
+    assert not java.get(package.DRIVER_TIMEOUT()), "minutes after which Spark ends a driver"
 
 
 @pytest.mark.slow

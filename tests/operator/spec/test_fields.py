@@ -37,6 +37,8 @@ ACCEPTED: list[Json] = [
 REFUSED: list[tuple[Json, str]] = [
     ({"pipelin": {}}, "spec.pipelin: unknown field; did you mean pipeline?"),
     ({"batch": {"interval": 5}}, "spec.batch.interval: unknown field"),
+    ({"batch": {"maxSeconds": 29}}, "maxSeconds: must be 0 (no limit), or 30 or more"),
+    ({"batch": {"maxSeconds": 0, "maxSecondsMoving": 60}}, "maxSecondsMoving: is for a batch that maxSeconds does not end"),
     ({"pipeline": {"entrypoint": "a:b", "img": "x"}}, "spec.pipeline.img: unknown field"),
     ({"stream": {"name": "orders"}}, "spec.stream.region: required"),
     ({"drainTimeoutSeconds": "2m"}, "spec.drainTimeoutSeconds: input should be a valid integer"),

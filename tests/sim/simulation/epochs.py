@@ -22,7 +22,7 @@ from sluice_consumer.batches import retention
 from sluice_consumer.batches.batch_letters import BatchLetters
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.excluding import ExclusionPorts
-from sluice_consumer.batches.isolating import IsolationPorts, Isolator
+from sluice_consumer.batches.isolating import IsolationPorts, Isolator, SettlePatience
 from sluice_consumer.batches.isolation import BatchFailure, DoubtLimits, Search
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.config import CheckpointsConfig, Config, MigrateFromConfig, PipelineConfig, StartConfig, StreamConfig
@@ -248,7 +248,8 @@ class SimulatedEpoch:
             return self.draining
 
         excluding = ExclusionPorts(source, letters)
-        return IsolationPorts(excluding, self._judged, self.engine.quiet, wait, self.clock)
+        patience = SettlePatience(self.orders.lease, 10 * self.orders.lease)
+        return IsolationPorts(excluding, self._judged, self.engine.quiet, wait, self.clock, self.engine.cancel, patience)
 
     def _overdue(self, isolator: Isolator | None) -> Callable[[int], None]:
         """What the watch of a driver does about a batch that does not end."""

@@ -28,6 +28,7 @@ class Habits:
         isolates: the driver isolates records on which `process` raises, after two failures (docs/protocol.md, "Poison").
         overdue: on a record on which it raised otherwise, and in an outage, it hangs, until its driver ends.
         hasty: no doubt takes a time: how often a record fails is all that counts.
+        straggles: beside a failure of `process` another job of it reads the batch, and hangs until it is cancelled; its tasks take a while to end.
         only_close: the check of a batch's jobs is blind for failed jobs of shards that are not bound; only the close protects them.
     """
 
@@ -43,3 +44,4 @@ class Habits:
     isolates: bool = False
     overdue: bool = False
     hasty: bool = False
+    straggles: bool = False

@@ -37,6 +37,7 @@ habits = st.builds(
     only_close=st.booleans(),
     isolates=st.booleans(),
     overdue=st.booleans(),
+    straggles=st.booleans(),
     rates=st.sampled_from([(1.0,), (0.99, 1.01), (1.01, 0.99), (1.01, 1.0, 0.99)]),
 ).map(lambda drawn: replace(drawn, looks_first=drawn.looks_first or drawn.only_close))  # who marks what it has not read must look first
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from simulation import epochs
+from simulation import epochs, spark
 from simulation.mutant import Patch, mutant, write_without
 
 from sluice_checkpoints.errors import ServiceUnavailable
@@ -72,6 +72,23 @@ def nobody_waits(patch: Patch) -> None:
         real(self, consumer, replace(ports, quiet=lambda: True), search)
 
     patch.setattr(isolating.Isolator, "__init__", impatient)
+
+
+@mutant(
+    "a batch is issued again as soon as its jobs are cancelled",
+    "Poison: a job that still reads it is cancelled, and counts as working for a lease duration more",
+    stories="a_job_that_hangs_beside_a_failure",
+)
+def cancelled_is_over(patch: Patch) -> None:
+    """Its task still hands over what the shorter batch no longer holds."""
+    real = spark.Engine.cancel
+
+    def cancel(self: Any) -> None:
+        before = self.troubled_at
+        real(self)
+        self.troubled_at = before
+
+    patch.setattr(spark.Engine, "cancel", cancel)
 
 
 @mutant(

@@ -119,6 +119,7 @@ class Job:
     tries: dict[int, int] = field(default_factory=dict)
     results: dict[int, Batch] = field(default_factory=dict)
     failed: str | None = None
+    hangs: bool = False
 
     @property
     def over(self) -> bool:
@@ -190,11 +191,8 @@ class Engine:
             raise NotNow(f"batch {plan.number}: the rest later")
         if kind == RAISE and plan.number % 2:
             raise ProcessRaised
-        if self._fails(rows):
-            if self._cluster.habits.overdue:
-                self._driver.pause("stuck", Waiting(wake=self._clock.after(HANGS)))
-                self.overdue(plan.number)
-            raise ProcessRaised  # by the same error: nothing else tells them apart
+        if self._meets(rows):
+            self._fails(plan, wanted)
         self._driver.pause("sink")
         self._cluster.ledger.keep(pair, rows)
         self._kept(pair, kind, rows)
@@ -207,11 +205,21 @@ class Engine:
             self._cluster.raised_late.add(pair)
             raise RaisedLate
 
-    def _fails(self, rows: Batch) -> bool:
+    def _meets(self, rows: Batch) -> bool:
+        """Whether `process` cannot deal with one of them now."""
         outage = self._cluster.outage
         if outage is not None and outage.meets(rows, self._cluster.now()):
             return True
         return bool(self._cluster.ledger.poison & {name for names in rows.values() for name in names})
+
+    def _fails(self, plan: BatchPlan, wanted: list[ShardRow]) -> None:
+        """On poison, or in an outage: by the same error, for nothing else tells them apart."""
+        if self._cluster.habits.overdue:
+            self._driver.pause("stuck", Waiting(wake=self._clock.after(HANGS)))
+            self.overdue(plan.number)
+        if self._cluster.habits.straggles and not self._cluster.calm:
+            self._submitted(self._groups(wanted)).hangs = True
+        raise ProcessRaised
 
     def _returns_unread(self, plan: BatchPlan, kind: str) -> None:
         """Without reading: a first issue then contains nothing. Of a replay it has to say whether it is dealt with."""
@@ -290,6 +298,14 @@ class Engine:
         while not job.over:
             self._driver.pause("job", Waiting(ready=lambda: job.over))
 
+    def cancel(self) -> None:
+        """Jobs that still run are cancelled (`jobs.Jobs.cancel`). Their tasks end within a third of a lease, and may hand something over before."""
+        for job in [job for job in self.jobs if not job.over]:
+            job.failed, self.troubled_at = "cancelled", self._clock()
+            for attempt in self.attempts:
+                if attempt.job is job:
+                    attempt.lost, attempt.deadline = True, attempt.deadline or attempt.clock.after(self._lease / 3)
+
     def quiet(self) -> bool:
         """Whether nobody of this epoch can still be working (`spark.engine.SparkEngine.quiet`)."""
         return all(job.over for job in self.jobs) and self._clock() - self.troubled_at > self._lease
@@ -325,6 +341,8 @@ class Engine:
         rows = store.read(attempt.job.groups[attempt.partition]).values()
         ready = ((row.id, bind.read_shard(store, source, task, row)) for row in rows)
         for shard, fetched in list(ready) if self._cluster.habits.bind_all_first else ready:
+            if attempt.job.hangs:
+                process.pause("straggle", Waiting(ready=lambda: attempt.lost))
             process.pause(f"emit {shard}")
             records = tuple(data.decode(errors="replace") for data in fetched.columns.data)
             self._cluster.ledger.emit(Emission(self._epoch.generation, task.batch, shard, reader.key, reader.attempt, records, attempt.paused))

@@ -295,6 +295,35 @@ def a_batch_that_fails_while_a_task_of_it_works() -> World:
 
 
 @story
+def a_job_that_hangs_beside_a_failure() -> World:
+    """It is cancelled, and the batch comes again; a cancelled task hands over what it had fetched, when it can."""
+    world = poisoned(habits=Habits(limit=8, isolates=True, straggles=True))
+    epoch = begin(world)
+    for _ in range(2):  # the second failure shortens the batch
+        reach(world, epoch, "straggle")
+        stragglers = [process for _, process, attempt in world.processes() if attempt is not None and attempt.job.hangs]
+        until_issued_again(world, epoch)
+    world.work(epoch, calls=16)
+    for process in stragglers:
+        go(world, process, 6)
+    world.work(epoch, 6)
+    return world
+
+
+def until_issued_again(world: World, epoch: SimulatedEpoch) -> None:
+    """Only the driver goes on, and time."""
+    assert epoch.driver is not None
+    assert epoch.engine is not None
+    failed = epoch.engine.jobs
+    for _ in range(200):
+        if epoch.engine.jobs is not failed and epoch.driver.at == "job":
+            return
+        go(world, epoch.driver, 1)
+        world.until_it_looks(epoch)
+    raise AssertionError("the batch is not issued again")
+
+
+@story
 def a_late_bind_in_a_batch_that_fails() -> World:
     """A task whose executor was lost binds its shard, when the batch without that shard was issued again."""
     world = poisoned(habits=Habits(limit=8, isolates=True, attempts=1))

@@ -1,0 +1,89 @@
+"""A batch that does not end in somebody else's process: the steps, and when each is taken (docs/plain-pyspark.md)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from sluice_consumer.batches.isolating import BatchOverdue
+from sluice_consumer.batches.planner import BatchPlan
+from sluice_consumer.process import overdue_here
+from sluice_consumer.process.batch_watch import BatchPhase, WatchedBatch
+from sluice_consumer.process.overdue_here import RunControls, RunWatch, raise_in
+
+HANGS = WatchedBatch(BatchPlan(7, ()), BatchPhase.PROCESS, 3600.0)
+DRAIN = 140.0
+
+
+@dataclass
+class Run:
+    """A run, in virtual time, and what its watch did."""
+
+    time: float = 0.0
+    done: list[str] = field(default_factory=list)
+    draining: bool = False
+
+    def watch(self, monkeypatch: pytest.MonkeyPatch) -> RunWatch:
+        """The watch of this thread's run."""
+        monkeypatch.setattr(overdue_here, "raise_in", lambda _thread, error: self.done.append(error.__name__))
+        told = {name: (lambda name=name: self.done.append(name)) for name in ("cancel", "stop", "give up")}
+        controls = RunControls(told["cancel"], told["stop"], told["give up"], lambda: self.draining, DRAIN)
+        return RunWatch(controls, lambda: self.time)
+
+
+def test_each_step_follows_when_the_one_before_has_not_helped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs are cancelled all the while; the rest happens once."""
+    run = Run()
+    watch = run.watch(monkeypatch)
+    notes: list[Any] = []
+    watch._isolator = cast("Any", SimpleNamespace(overdue=lambda *note: notes.append(note)))
+    for run.time in range(20):
+        watch.end(HANGS)
+    steps = [step for step in run.done if step != "cancel"]
+    assert steps == ["stop", "BatchOverdue", "give up"]
+    assert run.done.count("cancel") == 20
+    assert run.done.index("cancel") < run.done.index("BatchOverdue")
+    assert str(watch.error).startswith("batch 7 of 0 shards has not ended after 3600 s (batch.maxSeconds): process stands at")
+    ((number, error, told),) = notes
+    assert (number, error.partition(" at ")[0], "batch 7" in told) == (7, "BatchOverdue", True)
+
+
+def test_a_drain_has_its_time_and_20_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted from when it was told. Its end is no failure of `process`: nothing is noted."""
+    run = Run(time=500.0)
+    watch = run.watch(monkeypatch)
+    assert not watch.late()
+    run.draining = True
+    assert not watch.late()
+    run.time += DRAIN - 1
+    assert not watch.late()
+    run.time += 1
+    assert watch.late()
+    watch._isolator = cast("Any", None)
+    watch.end(WatchedBatch(BatchPlan(7, ()), BatchPhase.PROCESS, 200.0, drained=True))
+    assert "the time of a drain is over" in str(watch.error)
+
+
+def test_a_loop_in_python_is_ended_from_outside() -> None:
+    """A driver-side loop without Spark."""
+    began, ended = threading.Event(), list[BaseException]()
+
+    def process() -> None:
+        try:
+            began.set()
+            while True:
+                time.monotonic()
+        except BatchOverdue as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=process, daemon=True)
+    thread.start()
+    began.wait()
+    raise_in(thread.ident or 0, BatchOverdue)
+    thread.join(60)
+    assert "batch.maxSeconds" in str(ended[0])
