@@ -79,7 +79,10 @@ PLACES: dict[str, dict[str, Place]] = {  # by page, and by the beginning of a bl
         "python -m venv /tmp/env": NotRun("there is no YARN here; the page says so under Tried"),
         "from sluice_consumer import embedded": Run(f"{PAGES}::test_the_notebook_of_the_page_stores_each_record"),
     },
-    "docs/structured-streaming.md": {"from pyspark.sql.functions": Run(f"{PAGES}::test_the_query_of_the_page_reads_the_stream")},
+    "docs/structured-streaming.md": {
+        "from pyspark.sql.functions": Run(f"{PAGES}::test_the_query_of_the_page_reads_the_stream"),
+        "def write(batch": Run("tests/contract/spark/test_streaming_lost_directory.py::test_the_function_of_the_page_goes_on_in_a_new_directory"),
+    },
     "docs/dead-letters.md": {
         "from sluice_consumer.sinks import json_rows": Run(ITS_OWN),
         "python -m sluice_checkpoints dead-letters redrive": Run(ITS_OWN),

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import page_blocks
 import pytest
 from conftest_spark import SLOW_RECORDS as RECORDS
 from conftest_spark import configuration
@@ -61,19 +63,20 @@ def test_a_batch_that_the_file_sink_skips_in_a_new_directory_is_refused_until_th
     assert Counter(rows) == Counter(range(RECORDS))
 
 
-def test_a_function_that_says_what_its_sink_holds_goes_on_in_a_new_directory(spark: SparkSession, config: Config, tmp_path: Path) -> None:
-    """It knows batches by (consumer, batch), and raises behind its sink; each number is there once."""
+def test_the_function_of_the_page_goes_on_in_a_new_directory(spark: SparkSession, config: Config, tmp_path: Path) -> None:
+    """It knows batches by (consumer, batch), and its sink raises behind one; each number is there once."""
     sink: dict[tuple[str, int], list[int]] = {}
+    (text,) = [block.text for block in page_blocks.of("docs/structured-streaming.md") if "source.stored()" in block.text]
 
     def keep(source: Source, *, dies: bool) -> Callable[[DataFrame, int], None]:
-        def function(batch: DataFrame, _id: int) -> None:
-            if (source.consumer, source.batch) in sink:
-                source.stored()
-                return
-            sink[source.consumer, source.batch] = [row.number for row in batch.selectExpr(f"{NUMBER} AS number").collect()]
+        def store(batch: DataFrame, *key: Any) -> None:
+            sink[key] = [row.number for row in batch.selectExpr(f"{NUMBER} AS number").collect()]
             if dies and source.batch == 2:
                 raise RuntimeError("it dies")
 
+        names: dict[str, Any] = {"source": source, "store": store, "known": lambda *key: key in sink}
+        exec(text, names)  # noqa: S102 - the page is ours
+        function: Callable[[DataFrame, int], None] = names["write"]
         return function
 
     with pytest.raises(PySparkException, match="it dies"), streaming.source(spark, config) as source:
