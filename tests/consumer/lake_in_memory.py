@@ -6,36 +6,36 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from sluice_consumer.sinks.lineage import UNKNOWN, Mark, Snapshot
+from sluice_consumer.sinks.lineage import UNKNOWN, LineageSnapshot, Mark
 
 CONSUMER = "c"
 
 
 @dataclass
 class LakeTable:
-    """Metadata of one version of the table. It is `lineage.History`, too.
+    """Metadata of one version of the table. It is `lineage.SnapshotLineage`, too.
 
     Attributes:
         held: the batches that readers of a snapshot see.
     """
 
     main: int | None = None
-    snapshots: dict[int, Snapshot] = field(default_factory=dict)
+    snapshots: dict[int, LineageSnapshot] = field(default_factory=dict)
     held: dict[int, tuple[int, ...]] = field(default_factory=dict)
     tagged: dict[int, int] = field(default_factory=dict)
     head: int | None = None
     commits: int = 0
 
-    def snapshot(self, number: int) -> Snapshot | None:
-        """See `History`."""
+    def snapshot(self, number: int) -> LineageSnapshot | None:
+        """See `SnapshotLineage`."""
         return self.snapshots.get(number)
 
     def tags(self, _consumer: str) -> dict[int, int]:
-        """See `History`."""
+        """See `SnapshotLineage`."""
         return self.tagged
 
     def branch(self, _consumer: str) -> int | None:
-        """See `History`."""
+        """See `SnapshotLineage`."""
         return self.head
 
     def copy(self) -> LakeTable:
@@ -45,7 +45,7 @@ class LakeTable:
     def add(self, parent: int | None, batches: tuple[int, ...], **told: object) -> int:
         """A new snapshot that shows these batches besides those of its parent."""
         number = max(self.held, default=0) + 1
-        self.snapshots[number] = Snapshot(number, parent, number, **told)  # type: ignore[arg-type]
+        self.snapshots[number] = LineageSnapshot(number, parent, number, **told)  # type: ignore[arg-type]
         self.held[number] = (self.held[parent] if parent is not None else ()) + batches
         return number
 
@@ -60,7 +60,7 @@ class LakeTable:
         lines = [*self.line(self.main), *self.line(self.head)]
         return last == 0 or any(batch >= last for batch in self.tagged) or any((each.batch or 0) >= last and not each.staged for each in lines)
 
-    def line(self, start: int | None) -> Iterator[Snapshot]:
+    def line(self, start: int | None) -> Iterator[LineageSnapshot]:
         """Until the first that has expired."""
         at = self.snapshots.get(start) if start is not None else None
         while at is not None:

@@ -1,7 +1,7 @@
 """Sinks that hold each record once: Iceberg, Delta, Parquet files, and a function of the user's (docs/sinks.md). `json_rows` decodes for them.
 
-A sink that stores a batch whole keeps its key, `(info.consumer, info.batch)`, in the same write. One that stores it in parts keeps the position of
-each shard: a batch that failed may come again shortened. No sink may decide what a batch contains, or commit it.
+A sink stores a batch's key, `(info.consumer, info.batch)`, or the position of each row, in the same write as the rows, and skips what it has. No sink
+may decide what a batch contains, or commit it.
 """
 
 from collections.abc import Mapping

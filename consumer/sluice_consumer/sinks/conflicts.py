@@ -14,7 +14,7 @@ LIMIT_SECONDS = 120.0
 FIRST_SECONDS, LONGEST_SECONDS = 0.1, 5.0
 
 
-class Conflict(SluiceError):
+class CommitConflict(SluiceError):
     """Another writer was faster, or the reply to a commit was lost: look again."""
 
 
@@ -34,7 +34,7 @@ class Retries:
     _tries: int = field(default=0, init=False)
     _end: float = field(default=0.0, init=False)
 
-    def pause(self, error: Conflict) -> None:
+    def pause(self, error: CommitConflict) -> None:
         """Waits before the next try.
 
         Raises:

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.sinks import options, rows
-from sluice_consumer.sinks.conflicts import Conflict, Retries
+from sluice_consumer.sinks.conflicts import CommitConflict, Retries
 from sluice_consumer.sinks.delta_history import KnownBatches, check_held, marked
 from sluice_consumer.sinks.delta_table import FASTER, SETTINGS, DeltaTable, require
 from sluice_consumer.sinks.edge import chain, told
@@ -93,7 +93,7 @@ def _added(made: DataFrame, table: DeltaTable, info: BatchInfo, partitions: Sequ
         found = next((each for each in chain(error) if CONCURRENT.fullmatch(each.name)), None)
         if found is None:
             raise
-        retries.pause(Conflict(f"{found.name}: {(found.message.splitlines() or [''])[0]}"))
+        retries.pause(CommitConflict(f"{found.name}: {(found.message.splitlines() or [''])[0]}"))
         return False
     return True
 

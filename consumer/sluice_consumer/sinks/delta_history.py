@@ -10,7 +10,7 @@ from pyspark.sql import Row, SparkSession
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.sinks import delta_lineage
-from sluice_consumer.sinks.delta_lineage import RESTORE, Commit
+from sluice_consumer.sinks.delta_lineage import RESTORE, TableVersion
 from sluice_consumer.sinks.delta_table import DeltaTable
 
 RETENTION = "delta.setTransactionRetentionDuration"
@@ -96,16 +96,16 @@ def check_held(spark: SparkSession, table: DeltaTable, key: tuple[str, str, int]
         )
 
 
-def _history(spark: SparkSession, table: DeltaTable, limit: int | None) -> dict[int, Commit]:
+def _history(spark: SparkSession, table: DeltaTable, limit: int | None) -> dict[int, TableVersion]:
     found = spark.sql(f"DESCRIBE HISTORY {table.identifier}" + (f" LIMIT {limit}" if limit else ""))
     return {row.version: _commit(row) for row in found.select("version", "operation", "operationParameters", "userMetadata").collect()}
 
 
-def _commit(row: Row) -> Commit:
+def _commit(row: Row) -> TableVersion:
     told = (row.operationParameters or {}).get("version")
     restored = int(told) if row.operation == RESTORE and told and str(told).isdigit() else None
     try:
         mark = json.loads(row.userMetadata or "{}")
-        return Commit(row.version, row.operation, restored, mark.get("sluice.consumer"), mark.get("sluice.batch"))
+        return TableVersion(row.version, row.operation, restored, mark.get("sluice.consumer"), mark.get("sluice.batch"))
     except (ValueError, AttributeError):  # somebody else's words
-        return Commit(row.version, row.operation, restored)
+        return TableVersion(row.version, row.operation, restored)

@@ -13,7 +13,7 @@ REPLACES = ("REPLACE", "CLONE")
 
 
 @dataclass(frozen=True)
-class Commit:
+class TableVersion:
     """One version of a table.
 
     Attributes:
@@ -35,7 +35,7 @@ class Commit:
         return self.operation == RESTORE or any(word in self.operation for word in REPLACES)
 
 
-History = Mapping[int, Commit]
+History = Mapping[int, TableVersion]
 
 
 def adding(history: History, consumer: str, batch: int) -> int | None:
@@ -44,7 +44,7 @@ def adding(history: History, consumer: str, batch: int) -> int | None:
     return max(found, default=None)
 
 
-def undoing(history: History, added: int | None, start: int | None = None) -> Commit | None:
+def undoing(history: History, added: int | None, start: int | None = None) -> TableVersion | None:
     """The commit that took a version out of the table; None: the table holds it.
 
     Args:
@@ -53,7 +53,7 @@ def undoing(history: History, added: int | None, start: int | None = None) -> Co
         start: as of which version; None: the newest.
     """
     at, lowest = max(history, default=-1) if start is None else start, added if added is not None else -1
-    before: Commit | None = None
+    before: TableVersion | None = None
     while at > lowest and at in history:
         commit = history[at]
         if commit.undoes and (commit.restored is None or commit.restored < lowest):

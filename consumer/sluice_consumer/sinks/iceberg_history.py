@@ -7,32 +7,32 @@ from functools import cached_property
 from typing import Any
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.sinks.lineage import UNKNOWN, Mark, Snapshot
+from sluice_consumer.sinks.lineage import UNKNOWN, LineageSnapshot, Mark
 
 CONSUMER, BATCH, ATTEMPT = "sluice.consumer", "sluice.batch", "sluice.attempt"
 
 
 class TableHistory:
-    """`lineage.History` of a table as it was when this was made."""
+    """`lineage.SnapshotLineage` of a table as it was when this was made."""
 
     def __init__(self, table: Any) -> None:
-        self._table, self._known = table, dict[int, Snapshot | None]()
+        self._table, self._known = table, dict[int, LineageSnapshot | None]()
         current = table.currentSnapshot()
         self.main: int | None = current.snapshotId() if current is not None else None
 
-    def snapshot(self, number: int) -> Snapshot | None:
-        """See `History`."""
+    def snapshot(self, number: int) -> LineageSnapshot | None:
+        """See `SnapshotLineage`."""
         if number not in self._known:
             found = self._table.snapshot(number)
             self._known[number] = _read(found) if found is not None else None
         return self._known[number]
 
     def tags(self, consumer: str) -> Mapping[int, int]:
-        """See `History`."""
+        """See `SnapshotLineage`."""
         return {batch: self._refs[tag(consumer, batch)][0] for batch in self._marks(consumer)}
 
     def branch(self, consumer: str) -> int | None:
-        """See `History`."""
+        """See `SnapshotLineage`."""
         number, is_tag = self._refs.get(branch(consumer), (None, False))
         return None if is_tag else number
 
@@ -47,11 +47,11 @@ class TableHistory:
         return {str(name): (ref.snapshotId(), bool(ref.isTag())) for name, ref in self._table.refs().items()}
 
 
-def _read(found: Any) -> Snapshot:
+def _read(found: Any) -> LineageSnapshot:
     summary = found.summary()
     consumer, batch = summary.get(CONSUMER), summary.get(BATCH)
     number = int(batch) if batch and str(batch).isdigit() else None
-    return Snapshot(found.snapshotId(), found.parentId(), found.sequenceNumber(), consumer, number, summary.get(ATTEMPT) is not None)
+    return LineageSnapshot(found.snapshotId(), found.parentId(), found.sequenceNumber(), consumer, number, summary.get(ATTEMPT) is not None)
 
 
 def tag(consumer: str, batch: int | str) -> str:

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.sinks import lineage
-from sluice_consumer.sinks.conflicts import Conflict
+from sluice_consumer.sinks.conflicts import CommitConflict
 from sluice_consumer.sinks.edge import chain
 from sluice_consumer.sinks.iceberg_history import ATTEMPT, BATCH, CONSUMER, TableHistory, branch, tag, undone
 from sluice_consumer.sinks.lineage import Mark
@@ -83,12 +83,12 @@ class IcebergTable:
             with _conflicts(FASTER):
                 self._append(consumer, batch, attempt)
             staged = self._staged(consumer, attempt)
-        except Conflict:
+        except CommitConflict:
             staged = self._staged(consumer, attempt)  # the reply was lost
             if staged is None:
                 raise
         if staged is None:
-            raise Conflict("the rows that were just staged are gone")
+            raise CommitConflict("the rows that were just staged are gone")
         return lambda seen: self._publish(staged, (consumer, batch), seen)
 
     def _append(self, consumer: str, batch: int, attempt: str) -> None:
@@ -141,11 +141,11 @@ def _tag(refs: Any, name: str, snapshot: int) -> Any:
 
 @contextmanager
 def _conflicts(names: frozenset[str]) -> Iterator[None]:
-    """Makes a `Conflict` of Java's exceptions of these names."""
+    """Makes a `CommitConflict` of Java's exceptions of these names."""
     try:
         yield
     except (Py4JJavaError, PySparkException) as error:
         found = next((each for each in chain(error) if each.name in names), None)
         if found is None:
             raise
-        raise Conflict(f"{found.name}: {(found.message.splitlines() or [''])[0]}") from error
+        raise CommitConflict(f"{found.name}: {(found.message.splitlines() or [''])[0]}") from error

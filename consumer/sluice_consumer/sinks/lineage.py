@@ -15,7 +15,7 @@ UNKNOWN = -1
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class LineageSnapshot:
     """One of a table's snapshots.
 
     Attributes:
@@ -34,7 +34,7 @@ class Snapshot:
     staged: bool = False
 
 
-class History(Protocol):
+class SnapshotLineage(Protocol):
     """A table's snapshots, and the names that it has for them.
 
     Attributes:
@@ -43,7 +43,7 @@ class History(Protocol):
 
     main: int | None
 
-    def snapshot(self, number: int) -> Snapshot | None:
+    def snapshot(self, number: int) -> LineageSnapshot | None:
         """One of them; None: it has expired."""
         ...
 
@@ -71,7 +71,7 @@ class Mark:
     lost: int | None = None
 
 
-def mark(history: History, consumer: str) -> Mark | None:
+def mark(history: SnapshotLineage, consumer: str) -> Mark | None:
     """What the table shows of a consumer; None: nothing, so the consumer is new to it."""
     tags, head = history.tags(consumer), history.branch(consumer)
     last, shown = max(tags, default=None), _published(history, head, consumer)
@@ -92,17 +92,17 @@ def without_tag(found: Mark | None, batch: int) -> bool:
     return not shown.tagged and shown.lost is None and shown.batch == batch
 
 
-def _unknown(history: History, head: int | None) -> Mark | None:
+def _unknown(history: SnapshotLineage, head: int | None) -> Mark | None:
     """A branch without a publication: made before the first one, or what was published below it has expired."""
     complete = all(each is not None for each in _line(history, head))
     return None if complete else Mark(UNKNOWN, tagged=False, lost=head)
 
 
-def _lost(history: History, snapshot: int) -> int | None:
+def _lost(history: SnapshotLineage, snapshot: int) -> int | None:
     return snapshot if descends(history, snapshot) is False else None
 
 
-def descends(history: History, ancestor: int) -> bool | None:
+def descends(history: SnapshotLineage, ancestor: int) -> bool | None:
     """Whether `main` is a snapshot or was made from it; None: snapshots in between have expired, and nothing shows that it was not."""
     wanted = history.snapshot(ancestor)
     at = history.main
@@ -118,12 +118,12 @@ def descends(history: History, ancestor: int) -> bool | None:
     return False
 
 
-def _published(history: History, start: int | None, consumer: str) -> Snapshot | None:
+def _published(history: SnapshotLineage, start: int | None, consumer: str) -> LineageSnapshot | None:
     found = (each for each in _line(history, start) if each and each.consumer == consumer and each.batch is not None and not each.staged)
     return next(found, None)
 
 
-def _line(history: History, start: int | None) -> Iterator[Snapshot | None]:
+def _line(history: SnapshotLineage, start: int | None) -> Iterator[LineageSnapshot | None]:
     """A snapshot and those that it was made from; None, last, for one that has expired."""
     at = start
     while at is not None:
@@ -132,7 +132,7 @@ def _line(history: History, start: int | None) -> Iterator[Snapshot | None]:
         at = here.parent if here else None
 
 
-def _ids(history: History, start: int) -> set[int]:
+def _ids(history: SnapshotLineage, start: int) -> set[int]:
     """Those of a line, and of the first in it that has expired."""
     found, at = set[int](), start if history.snapshot(start) else None
     while at is not None:

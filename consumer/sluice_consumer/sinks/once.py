@@ -11,23 +11,23 @@ from collections.abc import Callable
 from typing import Protocol
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.sinks.conflicts import Conflict, Retries
+from sluice_consumer.sinks.conflicts import CommitConflict, Retries
 from sluice_consumer.sinks.lineage import NONE, Mark
 
 log = logging.getLogger(__name__)
 Publish = Callable[[int], None]
 
 
-class MarkMoved(Conflict):
+class MarkMoved(CommitConflict):
     """The mark is not where this attempt saw it: nothing was added."""
 
 
-class StagedLost(Conflict):
+class StagedLost(CommitConflict):
     """What was staged has expired: nothing was added."""
 
 
 class MarkedTable(Protocol):
-    """A table with marks. Every method may raise `Conflict`: another writer was faster, or the reply was lost."""
+    """A table with marks. Every method may raise `CommitConflict`: another writer was faster, or the reply was lost."""
 
     def look(self, consumer: str) -> Mark | None:
         """The last batch of this consumer that the table was given; None: it shows nothing of the consumer."""
@@ -69,7 +69,7 @@ def add_once(table: MarkedTable, consumer: str, batch: int, retries: Retries | N
                 return False
             publish = publish or table.stage(consumer, batch)
             publish(seen)
-        except Conflict as error:
+        except CommitConflict as error:
             log.info("batch %s of %s: %s; looking again", batch, consumer, error)
             publish = None if isinstance(error, StagedLost) else publish
             retries.pause(error)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from sluice_consumer.sinks.delta_lineage import Commit, History, adding, last_holding, undoing
+from sluice_consumer.sinks.delta_lineage import History, TableVersion, adding, last_holding, undoing
 
 
 def history(*told: str | int | tuple[str, int]) -> History:
     """Versions from 0: a batch, an operation, or a RESTORE to a version."""
-    made = dict[int, Commit]()
+    made = dict[int, TableVersion]()
     for version, each in enumerate(told):
         if isinstance(each, int):
-            made[version] = Commit(version, "WRITE", None, "c", each)
+            made[version] = TableVersion(version, "WRITE", None, "c", each)
         else:
-            made[version] = Commit(version, each) if isinstance(each, str) else Commit(version, *each)
+            made[version] = TableVersion(version, each) if isinstance(each, str) else TableVersion(version, *each)
     return made
 
 
@@ -56,9 +56,9 @@ def test_a_batch_that_is_older_than_the_history_is_in_doubt_after_any_undoing() 
     found = undoing(cleaned, None)
     assert found is not None
     assert found.version == 4
-    assert undoing({version: Commit(version, "WRITE") for version in range(7, 20)}, None) is None
+    assert undoing({version: TableVersion(version, "WRITE") for version in range(7, 20)}, None) is None
 
 
 def test_another_consumers_batch_of_that_number_is_another_one() -> None:
     """Each has its own."""
-    assert adding({3: Commit(3, "WRITE", None, "d", 2)}, "c", 2) is None
+    assert adding({3: TableVersion(3, "WRITE", None, "d", 2)}, "c", 2) is None

@@ -11,7 +11,7 @@ from stepping import SteppedAttempt
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.sinks import lineage
-from sluice_consumer.sinks.conflicts import LIMIT_SECONDS, Conflict, Retries
+from sluice_consumer.sinks.conflicts import LIMIT_SECONDS, CommitConflict, Retries
 from sluice_consumer.sinks.lineage import NONE, Mark
 from sluice_consumer.sinks.once import MarkMoved, StagedLost, add_once
 from sluice_consumer.sinks.verdicts import SinkUnavailable
@@ -104,7 +104,7 @@ class Attempt(SteppedAttempt):
         self._commit(base, lambda table: self.publication(table, batch))
         if self.lose_reply:
             self.lose_reply = False
-            raise Conflict("no reply")
+            raise CommitConflict("no reply")
 
     @staticmethod
     def unmoved(found: Mark | None, seen: int) -> bool:
@@ -125,7 +125,7 @@ class Attempt(SteppedAttempt):
     def _commit(self, base: int, change: Callable[[LakeTable], None]) -> None:
         self._pause()
         if not self._lake.commit(base, change):
-            raise Conflict("another writer was faster")
+            raise CommitConflict("another writer was faster")
 
 
 def lake(seed: int = 0) -> Lake:
@@ -270,7 +270,7 @@ def test_these_stories_notice_a_rule_taken_out(sabotaged: type[Attempt]) -> None
 @pytest.mark.parametrize("order", [0, 1], ids=["format 1", "format 2"])
 def test_expired_snapshots_between_the_mark_and_main_are_no_reason_to_refuse(order: int) -> None:
     """A consumer was suspended while others wrote and maintenance ran."""
-    snapshots = {1: lineage.Snapshot(1, None, order * 1), 5: lineage.Snapshot(5, 4, order * 5)}
+    snapshots = {1: lineage.LineageSnapshot(1, None, order * 1), 5: lineage.LineageSnapshot(5, 4, order * 5)}
     table = LakeTable(5, snapshots, {}, {3: 1}, None)
     assert lineage.descends(table, 1) is None
     assert lineage.mark(table, CONSUMER) == Mark(3, tagged=True)
@@ -279,29 +279,29 @@ def test_expired_snapshots_between_the_mark_and_main_are_no_reason_to_refuse(ord
 @pytest.mark.parametrize("order", [0, 1], ids=["format 1", "format 2"])
 def test_a_rollback_behind_expired_snapshots_is_seen(order: int) -> None:
     """Main was moved back to 2, which has expired; 3 was the mark's."""
-    snapshots = {3: lineage.Snapshot(3, 2, order * 3), 4: lineage.Snapshot(4, 2, order * 4)}
+    snapshots = {3: lineage.LineageSnapshot(3, 2, order * 3), 4: lineage.LineageSnapshot(4, 2, order * 4)}
     table = LakeTable(4, snapshots, {}, {7: 3}, None)
     assert lineage.mark(table, CONSUMER) == Mark(7, tagged=True, lost=3)
 
 
 def test_a_branch_without_a_trace_of_a_publication_is_refused() -> None:
     """The tag is gone, and what lies below the staged snapshot has expired: nobody can say how far the consumer came."""
-    staged = lineage.Snapshot(9, 8, 9, CONSUMER, 5, staged=True)
-    assert lineage.mark(LakeTable(4, {4: lineage.Snapshot(4, None, 4), 9: staged}, {}, {}, 9), CONSUMER) == Mark(
+    staged = lineage.LineageSnapshot(9, 8, 9, CONSUMER, 5, staged=True)
+    assert lineage.mark(LakeTable(4, {4: lineage.LineageSnapshot(4, None, 4), 9: staged}, {}, {}, 9), CONSUMER) == Mark(
         lineage.UNKNOWN, tagged=False, lost=9
     )
 
 
 def test_another_consumers_batches_are_no_witness() -> None:
     """It begins anew, as one does whose table of checkpoints was adopted."""
-    table = LakeTable(1, {1: lineage.Snapshot(1, None, 1, "another", 7)})
+    table = LakeTable(1, {1: lineage.LineageSnapshot(1, None, 1, "another", 7)})
     assert lineage.mark(table, CONSUMER) is None
 
 
 def for_ever(retries: Retries) -> None:
     """Another writer is always faster."""
     while True:
-        retries.pause(Conflict("CommitFailedException"))
+        retries.pause(CommitConflict("CommitFailedException"))
 
 
 def test_other_writers_that_are_always_faster_make_the_sink_unavailable_after_a_limit() -> None:

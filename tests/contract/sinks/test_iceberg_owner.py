@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.sinks import iceberg, iceberg_table
-from sluice_consumer.sinks.conflicts import Conflict
+from sluice_consumer.sinks.conflicts import CommitConflict
 from sluice_consumer.sinks.iceberg_table import IcebergTable
 from sluice_consumer.sinks.lineage import Mark
 
@@ -165,7 +165,7 @@ def test_a_publication_that_another_writer_preceded_is_tried_again(spark: SparkS
     found._move = slow  # type: ignore[method-assign]
     found.frame = batch([4]).selectExpr("CAST(sequenceNumber AS BIGINT) AS id", "partitionKey AS name")
     publish = found.stage("c", 4)
-    with pytest.raises(Conflict, match="CommitFailedException"):
+    with pytest.raises(CommitConflict, match="CommitFailedException"):
         publish(3)
     publish(3)
     assert ids(spark, table) == [1, 2, 3, 4, 100]
