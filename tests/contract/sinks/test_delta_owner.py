@@ -79,12 +79,12 @@ def test_a_batch_that_a_restore_took_out_is_found_when_the_owner_brings_it_back(
 
 def test_a_table_that_was_replaced_is_refused(three: SparkSession, place: str, batch: Batch) -> None:
     """Its log has the batches still."""
-    three.sql(f"CREATE OR REPLACE TABLE delta.`{place}` (id BIGINT, name STRING) USING delta")
+    three.sql(f"CREATE OR REPLACE TABLE delta.`{place}` USING delta AS SELECT 9L AS id, '' AS name")
     words = refusal(batch, place, 3)
-    assert "CREATE OR REPLACE TABLE (version 4)" in words
+    assert "CREATE OR REPLACE TABLE AS SELECT (version 4)" in words
     three.sql(statements(words)[0])
     delta(batch([3]), info(3), path=place, **JSON)
-    assert ids(three, place) == [3]
+    assert ids(three, place) == [3, 9]
 
 
 def test_a_table_that_forgets_batches_is_refused_with_the_statement_that_changes_it(spark: SparkSession, place: str, batch: Batch) -> None:
