@@ -18,7 +18,7 @@ from sluice_checkpoints.aws.credentials import REFUSED_KEY, Looks
 SIGNED_WITH = "sluice_credentials"  # in the context of a request
 
 
-class RereadCredentials(boto.Credentials):
+class RereadCredentials(boto.Credentials):  # type: ignore[misc]  # botocore has no types
     """Credentials that may be replaced by others of the same source."""
 
     def __init__(self, source: boto.Credentials, load: Callable[[], boto.Credentials | None]) -> None:
@@ -31,17 +31,17 @@ class RereadCredentials(boto.Credentials):
         return self._source.get_frozen_credentials()
 
     @property
-    def access_key(self) -> str:  # type: ignore[override]  # read only here
+    def access_key(self) -> str:
         """See `botocore.credentials.Credentials`."""
         return str(self.get_frozen_credentials().access_key)
 
     @property
-    def secret_key(self) -> str:  # type: ignore[override]
+    def secret_key(self) -> str:
         """See `botocore.credentials.Credentials`."""
         return str(self.get_frozen_credentials().secret_key)
 
     @property
-    def token(self) -> str | None:  # type: ignore[override]
+    def token(self) -> str | None:
         """See `botocore.credentials.Credentials`."""
         token = self.get_frozen_credentials().token
         return None if token is None else str(token)

@@ -20,7 +20,8 @@ SAY_SECONDS = 10.0  # from one line about a call that does not succeed to the ne
 NO_ANSWER = "NoAnswer"
 
 
-# Credentials that expired may be renewed before the next try, also by another program: a pod's agent, or the writer of a credentials file.
+# Credentials that expired may be renewed before the next try, also by another program: a pod's agent, or the writer of a credentials file, which is
+# read again when a service refuses a key (`credentials.REFUSED_KEY`).
 EXPIRED_TOKEN = "ExpiredTokenException"  # noqa: S105 - no secret
 EXPIRED_ADVICE = "the AWS credentials have expired and were not renewed; renew them, or use a role, whose credentials renew themselves"
 # API reference of Kinesis (GetRecords, GetShardIterator, ListShards, DescribeStreamSummary) and common errors: what may pass.

@@ -18,7 +18,7 @@ from sluice_checkpoints.formats.snapshot import Snapshot
 from sluice_checkpoints.formats.table_names import check_table, check_target
 from sluice_checkpoints.migrate import ways_on
 from sluice_checkpoints.migrate.claim import HeldClaim, holding
-from sluice_checkpoints.migrate.overrides import Source, check_chosen, understand
+from sluice_checkpoints.migrate.overrides import SourceScan, check_chosen, understand
 from sluice_checkpoints.migrate.placement import Choices
 from sluice_checkpoints.migrate.plan import MigrationPlan, PlanInput, digest_of, plan
 from sluice_checkpoints.migrate.ports import MigrationPorts, MigrationRequest
@@ -171,7 +171,7 @@ class Migrator:
     ) -> MigrationPlan:
         """The plan, if everything in the source is of this stream."""
         _check_time(choices.timestamp_millis, shards.date_millis)
-        found = understand(Source(seen.format, seen.snapshot, stream, shards), choices)
+        found = understand(SourceScan(seen.format, seen.snapshot, stream, shards), choices)
         refuse(found.reading.problems, ways_on.for_rows(found.reading.problems))
         compared = Compared(found.reading, found.snapshot, stream, shards)
         refuse_other_stream(stream, problems := compared.contradictions(), way_on=_if_others_agree(compared, problems))

@@ -19,7 +19,7 @@ from sluice_checkpoints.stream.model import ShardList, ShardPlace, StreamIdentit
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceScan:
     """A source as it was scanned, its format, and the stream that it is said to be of."""
 
     format: Format
@@ -36,7 +36,7 @@ class Understood:
     snapshot: Snapshot
 
 
-def understand(source: Source, choices: Choices) -> Understood:
+def understand(source: SourceScan, choices: Choices) -> Understood:
     """Reads a source. What it refuses are problems of the reading.
 
     Raises:
@@ -52,7 +52,7 @@ def understand(source: Source, choices: Choices) -> Understood:
     return Understood(replace(reading, notes=notes), snapshot.without(frozenset(), replaced))
 
 
-def _check_attributes(source: Source, ignored: AbstractSet[str]) -> None:
+def _check_attributes(source: SourceScan, ignored: AbstractSet[str]) -> None:
     if read := sorted(ignored & source.format.attributes):
         raise Refused(f"--ignore-attribute {read[0]}: format {source.format.name} reads it; only attributes that it does not know can be ignored")
 
@@ -63,7 +63,7 @@ def _left_out(snapshot: Snapshot, ignored: AbstractSet[str]) -> Iterator[str]:
         yield f"attribute {name} of {rows} rows was ignored (--ignore-attribute)" if rows else f"--ignore-attribute {name}: no row has it"
 
 
-def _placed(reading: Reading, source: Source, shard_id: str, place: Position) -> Reading:
+def _placed(reading: Reading, source: SourceScan, shard_id: str, place: Position) -> Reading:
     """The reading with one shard where the user says that it starts, whether its row was understood or not."""
     rows, labels = {row.id: row for row in reading.shards}, row_labels(shard_id, source.stream)
     refused = [problem for problem in reading.problems if problem.row in labels]
@@ -76,7 +76,7 @@ def _placed(reading: Reading, source: Source, shard_id: str, place: Position) ->
     return replace(reading, shards=tuple(rows[i] for i in sorted(rows)), problems=tuple(p for p in reading.problems if p not in refused))
 
 
-def _check_place(source: Source, shard_id: str, place: Position, *, known: bool) -> None:
+def _check_place(source: SourceScan, shard_id: str, place: Position, *, known: bool) -> None:
     option, shard = f"--place {shard_id}={place_text(place)}", source.shards.get(shard_id)
     if shard is None and not known:
         raise Refused(f"{option}: stream {source.stream.name} has no such shard, and the source has no row of it")
