@@ -244,7 +244,7 @@ def test_changes_are_cut_into_transactions_of_a_hundred() -> None:
 @pytest.mark.parametrize("kilobytes", [0, 45, 60, 380])
 def test_transactions_stay_below_the_size_that_dynamodb_takes(kilobytes: int) -> None:
     """Of 100 rows, and of 4 MB, conditions included: rows of KCL carry an application's state."""
-    state = {"pendingCheckpointState": {"B": bytes(kilobytes * 1024)}}
+    state: Any = {"pendingCheckpointState": {"B": bytes(kilobytes * 1024)}}
     befores = [lease("150", leaseKey={"S": f"shardId-{i:012d}"}, **(state if kilobytes else {})) for i in range(201)]
     known = frozenset(WRITERS["kcl"].types)
     changes = [RowChange(WRITERS["kcl"].keys, row, lease("160", leaseKey=row["leaseKey"]), known) for row in befores]
@@ -257,6 +257,7 @@ def test_transactions_stay_below_the_size_that_dynamodb_takes(kilobytes: int) ->
 
 def test_a_row_that_is_wanted_with_its_state_counts_twice() -> None:
     """It is in the condition and in the row."""
-    keys, state = WRITERS["kcl"].keys, {"pendingCheckpointState": {"B": bytes(300_000)}}
+    keys = WRITERS["kcl"].keys
+    state: Any = {"pendingCheckpointState": {"B": bytes(300_000)}}
     kept = [RowChange(keys, lease("150", **state), lease("160", **state), frozenset(WRITERS["kcl"].types)) for _ in range(8)]
     assert max(len(part) for part in in_transactions(kept)) <= 6
