@@ -10,7 +10,7 @@ from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from simulation.epochs import Orders, SimulatedEpoch
-from simulation.habits import NOTHING, PROCESSES, Habits
+from simulation.habits import LATE, NOTHING, PROCESSES, Habits
 from simulation.outages import PARTS, SECONDS, Outage
 from simulation.ports import FAULTS
 from simulation.spark import Attempt
@@ -39,7 +39,8 @@ habits = st.builds(
     overdue=st.booleans(),
     straggles=st.booleans(),
     rates=st.sampled_from([(1.0,), (0.99, 1.01), (1.01, 0.99), (1.01, 1.0, 0.99)]),
-).map(lambda drawn: replace(drawn, looks_first=drawn.looks_first or drawn.only_close))  # who marks what it has not read must look first
+).map(lambda drawn: replace(drawn, looks_first=drawn.looks_first or drawn.only_close or LATE in drawn.processes))
+# Who marks what it has not read must look first; so must who raises when its sink has the batch: else an outage hides that it has.
 
 
 class Protocol(RuleBasedStateMachine):
