@@ -103,7 +103,9 @@ class Loop:
         plan = self._isolator.restricted(plan)
         try:
             committed = self._consumer.run(plan, self._engine)
-        except Exception as error:  # noqa: BLE001 - raised again, unless it is one that `process` raised
+        except Exception as error:
+            if self._consumer.view.committed >= plan.number:
+                raise  # of what comes after the commit: the batch is not to be made smaller
             self._isolator.failed(plan, error)
             return None
         if not plan.is_empty_replay:

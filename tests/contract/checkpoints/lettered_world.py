@@ -50,24 +50,28 @@ class Overdue(BaseException):
 
 @dataclass
 class Crashes:
-    """Crashes at some of the writes, each once; counts them. `look` is called after each letter that became final."""
+    """Crashes at some of the writes, each once; counts them. `look` is called after each letter that became final.
+
+    `error`: what is raised; a ValueError counts as one of `process`.
+    """
 
     at: tuple[int, ...] = ()
     when: str = BEFORE
     seen: list[str] = field(default_factory=list)
     look: Callable[[], None] = lambda: None
+    error: type[BaseException] = Crash
 
     def around(self, name: str, write: Any) -> Any:
         """Makes the write, or crashes on its way."""
         self.seen.append(name)
         here = len(self.seen) - 1 in self.at
         if here and self.when == BEFORE:
-            raise Crash
+            raise self.error
         done = write()
         if name == "letter":
             self.look()
         if here:
-            raise Crash
+            raise self.error
         return done
 
 

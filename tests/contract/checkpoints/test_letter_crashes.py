@@ -80,6 +80,20 @@ def test_one_crash_at_any_write(tmp_path: Path, does: str, repaired: str | None,
         check(made)
 
 
+@each_kind
+@pytest.mark.parametrize("at", ["letter", "named", "drop"])
+def test_what_fails_after_the_commit_is_no_failure_of_process(tmp_path: Path, at: str, kind: str) -> None:
+    """Whatever the store of letters raises: a batch that is committed is not made smaller."""
+    calm = Crashes()
+    lived_through(world(tmp_path / "calm", REJECTS, None, kind), calm)
+    made = world(tmp_path / "made", REJECTS, None, kind, attempts=1)
+    crashes = Crashes((calm.seen.index(at),), error=ValueError)
+    lived_through(made, crashes)
+    check(made)
+    assert "shorten" not in crashes.seen
+    assert made.final() == ["poison 1", "poison 2"]
+
+
 @pytest.mark.slow
 @each_kind
 @pytest.mark.parametrize("when", [BEFORE, AFTER])
