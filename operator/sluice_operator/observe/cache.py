@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe import parse
 from sluice_operator.state.objects import Pod
+from sluice_operator.untrusted.values import named, part, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -85,12 +86,15 @@ class Cache:
         self._lock = threading.RLock()  # watches are fed on the event loop, live reads run on worker threads
 
     def see(self, kind: str, raw: Json, now: datetime, *, gone: bool = False) -> CacheChange | None:
-        """Take in one event. The change of the resource that it is about; None if it is about no resource."""
-        meta = raw["metadata"]
-        name = meta["name"] if kind == CONSUMER_KIND else (meta.get("labels") or {}).get(parse.CONSUMER)
+        """Take in one event. The change of the resource that it is about; None if it is about no resource.
+
+        Raises:
+            Unreadable: the object has no name, namespace or uid.
+        """
+        name = named(raw, "name") if kind == CONSUMER_KIND else text(part(raw, "metadata", "labels"), parse.CONSUMER)
         if not name:
             return None
-        key = ResourceKey(meta["namespace"], name)
+        key = ResourceKey(named(raw, "namespace"), name)
         with self._lock:
             return CacheChange(key, self._take_in(key, kind, raw, now, gone=gone))
 
@@ -98,6 +102,7 @@ class Cache:
         entry = self._entries.setdefault(key, CacheEntry())
         if kind == CONSUMER_KIND:
             matters = gone or version_of(entry.body) != version_of(raw)
+            named(raw, "uid")
             entry.body = _present(entry.body, raw) if gone else raw
         else:
             item = _stamped(entry, parse.pod(raw), now) if kind == "Pod" else parse.job(raw)
@@ -185,9 +190,9 @@ class Cache:
 
 
 def _driver(entry: CacheEntry, body: Json) -> Pod | None:
-    named = (body.get("status") or {}).get("driver") or {}
-    pod = entry.pods.get(named.get("pod") or "")
-    ours = pod is not None and (pod.owner == body["metadata"]["uid"] or pod.uid == named.get("uid"))
+    driver = part(body, "status", "driver")
+    pod = entry.pods.get(text(driver, "pod") or "")
+    ours = pod is not None and (pod.owner == body["metadata"]["uid"] or pod.uid == driver.get("uid"))
     return pod if ours else None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sluice_operator.spec.pod_template import objects
+from sluice_operator.untrusted.values import objects, part
 
 Json = dict[str, Any]
 
@@ -55,20 +55,15 @@ def _security(where: Json) -> Iterator[str]:
         "allowPrivilegeEscalation": bool(asked.get("allowPrivilegeEscalation")),
         "runAsUser": asked.get("runAsUser") == 0,
         "runAsNonRoot": asked.get("runAsNonRoot") is False,
-        "procMount": asked.get("procMount") not in {None, "Default"},
-        "seccompProfile": _part(asked, "seccompProfile").get("type") == "Unconfined",
-        "windowsOptions.hostProcess": bool(_part(asked, "windowsOptions").get("hostProcess")),
+        "procMount": asked.get("procMount") not in (None, "Default"),
+        "seccompProfile": part(asked, "seccompProfile").get("type") == "Unconfined",
+        "windowsOptions.hostProcess": bool(part(asked, "windowsOptions").get("hostProcess")),
     }
     yield from (f"securityContext.{name}: {asked.get(name, True)} is more than a pipeline may have" for name, is_wrong in wrong.items() if is_wrong)
-    added = _part(asked, "capabilities").get("add")
+    added = part(asked, "capabilities").get("add")
     if more := sorted({str(name) for name in added} - HARMLESS) if isinstance(added, list) else []:
         yield f"securityContext.capabilities.add: {', '.join(more)} is more than a pipeline may have"
 
 
 def _ports(container: Json) -> Iterator[str]:
     yield from (f"ports.hostPort: {port['hostPort']} is a port of the node" for port in objects(container, "ports") if port.get("hostPort"))
-
-
-def _part(where: Json, key: str) -> Json:
-    found = where.get(key)
-    return found if isinstance(found, dict) else {}

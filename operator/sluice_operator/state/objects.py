@@ -44,7 +44,7 @@ class Report(CamelCase):
 
     number: int
     phase: str
-    deadline: str | None = None
+    deadline: datetime | None = None
     generation: int | None = None
     batch: int = 0
     open_batch: int | None = None

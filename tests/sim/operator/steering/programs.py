@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from sluice_operator.cluster.memory import FINISHED, MemoryCluster, datetime_text
-from sluice_operator.observe.parse import CONSUMER, instant
+from sluice_operator.observe.parse import CONSUMER
+from sluice_operator.untrusted.values import moment
 
 if TYPE_CHECKING:
     from steering.ledger import Ledger
@@ -289,4 +290,4 @@ PROGRAMS: dict[str, Any] = {"driver": Driver, "executor": Executor, "migration":
 
 def gone_by(pod: Json) -> datetime | None:
     """When a pod that is being deleted must be gone."""
-    return instant(pod["metadata"].get("deletionTimestamp"))
+    return moment(pod["metadata"].get("deletionTimestamp"))
