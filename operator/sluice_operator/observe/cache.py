@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe import parse
+from sluice_operator.observe.tables import Tables
 from sluice_operator.state.objects import Pod
 from sluice_operator.untrusted.values import named, part, text
 
@@ -83,6 +84,7 @@ class Cache:
 
     def __init__(self) -> None:
         self._entries: dict[ResourceKey, CacheEntry] = {}
+        self._tables = Tables()
         self._lock = threading.RLock()  # watches are fed on the event loop, live reads run on worker threads
 
     def see(self, kind: str, raw: Json, now: datetime, *, gone: bool = False) -> CacheChange | None:
@@ -104,6 +106,7 @@ class Cache:
             matters = gone or version_of(entry.body) != version_of(raw)
             named(raw, "uid")
             entry.body = _present(entry.body, raw) if gone else raw
+            self._tables.note(key, entry.body)
         else:
             item = _stamped(entry, parse.pod(raw), now) if kind == "Pod" else parse.job(raw)
             if entry.newer is not None:
@@ -113,6 +116,17 @@ class Cache:
         if gone and entry.body is None and not entry.pods and not entry.jobs and entry.newer is None:
             del self._entries[key]
         return matters
+
+    def elder(self, key: ResourceKey) -> ResourceKey | None:
+        """The oldest resource with the same checkpoint table, if that is another one."""
+        with self._lock:
+            first = min(self._tables.sharing(key), default=None)
+            return first[1] if first is not None and first[1] != key else None
+
+    def sharing(self, key: ResourceKey) -> list[ResourceKey]:
+        """The other resources with the same checkpoint table."""
+        with self._lock:
+            return [other for _, other in self._tables.sharing(key) if other != key]
 
     def body(self, key: ResourceKey) -> Json | None:
         """The resource as last seen; None when it was deleted or has not been seen yet."""
@@ -171,11 +185,13 @@ class Cache:
             entry = self._entries.setdefault(key, CacheEntry())
             entry.newer = None
             entry.replace(before, None)
+            self._tables.note(key, entry.body)
 
     def forget(self, key: ResourceKey) -> None:
         """Drop the resource, its pods and its Jobs."""
         with self._lock:
             self._entries.pop(key, None)
+            self._tables.note(key, None)
 
     def forget_deleted(self, key: ResourceKey) -> None:
         """Drop what is left of a resource that is gone. A new resource of the same name stays."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
@@ -34,6 +34,10 @@ CONTAINERS = {"driver": "driver", "migration": "migrate", "executor": "executor"
 EXITS = {0: "Completed", 65: "Refused", 75: "Held", 76: "Fenced"}
 TENANTS = Policy()
 DIGITS = 9  # of an attempt
+TAKEN = (
+    "spec.checkpoints.table: is the table of KinesisConsumer {}, which is older, and a table has one consumer."
+    " Delete one of the two, or make this one again with another table"
+)
 SIGNALS = frozenset(signal.Signals)
 STUCK = {
     "ErrImagePull": "ImagePullBackOff",  # the two alternate; one reason keeps the condition stable
@@ -59,7 +63,7 @@ def resource(raw: Json) -> Resource:
         generation=whole(meta.get("generation")) or 0,
         deleting="deletionTimestamp" in meta,
         finalizers=tuple(name for name in finalizers if isinstance(name, str)) if isinstance(finalizers, list) else (),
-        paused=(text(notes, "sluice.dev/paused") or "false") != "false",
+        paused=notes.get("sluice.dev/paused", "false") != "false",
         retry=request(notes, "sluice.dev/retry"),
         restart=request(notes, "sluice.dev/restart"),
         force=request(notes, "sluice.dev/force"),
@@ -67,7 +71,14 @@ def resource(raw: Json) -> Resource:
     )
 
 
-def view(raw: Json, observed: Observed, now: datetime, policy: Policy = TENANTS) -> View:
+class Surroundings(NamedTuple):
+    """What a spec is held against: what the operator allows, and `elder`, the namespace and name of an older resource with the same table."""
+
+    policy: Policy = TENANTS
+    elder: tuple[str, str] | None = None
+
+
+def view(raw: Json, observed: Observed, now: datetime, around: Surroundings = Surroundings()) -> View:  # noqa: B008 - a frozen value
     """The view of a resource, with its own pods and Jobs only. An invalid spec is replaced by the last good one, if there is one.
 
     Raises:
@@ -75,7 +86,9 @@ def view(raw: Json, observed: Observed, now: datetime, policy: Policy = TENANTS)
     """
     about = resource(raw)
     status = _status(raw, about)
-    wanted, problem = accept(raw.get("spec") or {}, status, about.namespace, policy)
+    wanted, problem = accept(raw.get("spec") or {}, status, about.namespace, around.policy)
+    if around.elder is not None and not problem:
+        wanted, problem = None, TAKEN.format("/".join(around.elder))
     return View(resource=about, wanted=wanted, problem=problem, status=status, observed=own(about, status, observed), now=now)
 
 

@@ -59,6 +59,9 @@ class EventSink:
         self.freshness.shown(kind, meta["uid"], meta["resourceVersion"], gone=gone or (strange and kind == CONSUMER_KIND))
         if strange:
             return
+        if kind == CONSUMER_KIND and gone:
+            for other in self.cache.sharing(ResourceKey(meta["namespace"], meta["name"])):
+                self.loops.wake(other)  # the table is free for it
         change = self.cache.see(kind, body, datetime.now(UTC).replace(microsecond=0), gone=gone)
         self.metrics.saw(kind, meta["uid"], text(part(meta, "annotations"), REPORT, TEXT), gone=gone)
         if change is not None:

@@ -47,6 +47,9 @@ PROMPT = timedelta(seconds=45)  # a spec that the watches have shown; unsettled 
 BELIEVED = timedelta(seconds=130)  # without news a status is looked at again after 90 s; then the look, and the write
 
 
+UNMADE = 4  # attempts in a row: of two operators, or with edits to and fro, some
+
+
 class Broken(AssertionError):
     """An invariant does not hold."""
 
@@ -74,6 +77,7 @@ class Ledger:
         self.generations: dict[str, int] = {}
         self.told: dict[str, tuple[int, datetime]] = {}
         self.ran: dict[str, datetime] = {}
+        self.named: dict[tuple[str, str | None], tuple[int, int]] = {}
         self.asked: tuple[str, int] = "", 0
         self.asked_at: datetime
 
@@ -160,6 +164,8 @@ class Ledger:
 
     def _writes_status(self, line: Line, body: Json) -> tuple[str, str] | None:
         status, meta = body["status"], body["metadata"]
+        if problem := self._passes_over(meta["uid"], status["driver"]):
+            return problem
         seen, before = status["observedGeneration"], self.generations.get(meta["uid"], 0)
         if seen != meta["generation"] or seen < before:
             return "generation_is_honest", f"generation {meta['generation']}, observed {seen}, before {before}"
@@ -172,6 +178,15 @@ class Ledger:
         if line.stalled or condition_of(status, "Ready").get("status") != "True":
             return None  # who stood still writes what was true, onto what has not changed since, and looks again at once
         return self._at_rest(body) if _rests(status) else self._doubt(line, status)
+
+    def _passes_over(self, uid: str, driver: Json) -> tuple[str, str] | None:
+        """Whether attempts are named, one after another for the same spec, and none of them is made."""
+        key, named = (uid, driver.get("specHash")), driver["attempt"]
+        made = {name for pod in self.server.all("Pod") if (name := pod["metadata"]["name"])}
+        before, passed = self.named.get(key, (named, 0))
+        passed = 0 if driver.get("uid") or driver.get("pod") in made else passed + (named > before)
+        self.named[key] = named, passed
+        return ("no_hot_loop", f"{passed} attempts for one spec were named and not made, the last is {named}") if passed > UNMADE else None
 
     def _at_rest(self, body: Json) -> tuple[str, str] | None:
         """Why Ready may not be said of what shall not run."""
@@ -223,7 +238,7 @@ class Ledger:
 
     def _pods(self, meta: Json) -> Iterator[Json]:
         name = meta["labels"][CONSUMER]
-        named = (pod for pod in self.server.all("Pod") if pod["metadata"].get("labels", {}).get(CONSUMER) == name)
+        named = (pod for pod in self.server.all("Pod") if pod["metadata"].get("labels", {}).get(CONSUMER) == name or pod_is_of(pod, name))
         return (pod for pod in named if not self.is_foreign(pod))
 
     def is_foreign(self, body: Json) -> bool:
@@ -255,6 +270,11 @@ class Ledger:
         said_at = self.reports.get(uid, (self.calm_since, {}))[0]
         heard = self.now - self.ran.get(uid, self.calm_since) < SEEN and self.now - said_at < BELIEVED
         claim("status_is_true", heard, f"Ready for {self.now - self.calm_since}, and {driver} last reported at {said_at}")
+
+
+def pod_is_of(pod: Json, consumer: str) -> bool:
+    """Whether the consumer controls it, whatever its labels are."""
+    return any(ref["kind"] == KIND and ref["name"] == consumer for ref in pod["metadata"].get("ownerReferences") or ())
 
 
 def condition_of(status: Json, kind: str) -> Json:

@@ -115,6 +115,8 @@ class Driver:
         waited = self.place.now - self.since
         if self.config["migrateFrom"] and not self.table.migrated:
             self.ended = (65, {"message": "not migrated"})
+        elif not isinstance(self.config.get("acceptLossOfBatch", 0), int):
+            self.ended = (65, {"message": "acceptLossOfBatch: a number is wanted"})
         elif pod and "deletionTimestamp" in pod["metadata"]:
             self.ended = (0, {"reason": "Drained", "message": "nothing was begun"})
         elif (self.table.beat, self.table.generation) != self.watched and not self.config["force"] and self.table.taken is not None:
