@@ -118,7 +118,7 @@ def _text(node: Json) -> st.SearchStrategy[str]:
     if node.get("format") == "date-time":
         return st.sampled_from([*TIMES[:4], "2026-01-31T00:00:00Z"])
     if "pattern" in node:
-        return st.from_regex(node["pattern"]).filter(lambda text: len(text) <= node.get("maxLength", 300))
+        return st.from_regex(str(node["pattern"])).filter(lambda text: len(text) <= node.get("maxLength", 300))
     return st.text(min_size=node.get("minLength", 0), max_size=20)
 
 

@@ -21,7 +21,7 @@ from sluice_operator.state.objects import Job, Observed, Pod, Resource, Trouble
 from sluice_operator.state.serialization import TEXT, load_report, load_status
 from sluice_operator.state.status import Exit, Status
 from sluice_operator.state.view import View
-from sluice_operator.untrusted.values import EARLIEST, LATEST, Unreadable, moment, named, objects, part, request, text, whole
+from sluice_operator.untrusted.values import EARLIEST, LATEST, WORDS, Unreadable, moment, named, objects, part, request, text, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 CONSUMER, ROLE, ATTEMPT = "sluice.dev/consumer", "sluice.dev/role", "sluice.dev/attempt"
+UNLISTED = "(unlisted)"  # no label: `run.live_read` marks so what it reads by name
 SPEC_HASH, TARGET, REPORT = "sluice.dev/spec-hash", "sluice.dev/executors", "sluice.dev/report"
 CONTAINERS = {"driver": "driver", "migration": "migrate", "executor": "executor"}
 EXITS = {0: "Completed", 65: "Refused", 75: "Held", 76: "Fenced"}
@@ -71,14 +72,14 @@ def resource(raw: Json) -> Resource:
     )
 
 
-class Surroundings(NamedTuple):
+class Bounds(NamedTuple):
     """What a spec is held against: what the operator allows, and `elder`, the namespace and name of an older resource with the same table."""
 
     policy: Policy = TENANTS
     elder: tuple[str, str] | None = None
 
 
-def view(raw: Json, observed: Observed, now: datetime, around: Surroundings = Surroundings()) -> View:  # noqa: B008 - a frozen value
+def view(raw: Json, observed: Observed, now: datetime, around: Bounds = Bounds()) -> View:  # noqa: B008 - a frozen value
     """The view of a resource, with its own pods and Jobs only. An invalid spec is replaced by the last good one, if there is one.
 
     Raises:
@@ -126,8 +127,12 @@ def _last_good(status: Status) -> DesiredSpec | None:
 
 
 def observed(pods: Iterable[Pod], jobs: Iterable[Job]) -> Observed:
-    """Pods sorted into their roles, each by name."""
-    ordered = sorted(pods, key=lambda pod: (pod.attempt, pod.name))
+    """Pods sorted into their roles, each by name.
+
+    An executor whose containers have ended is gone, and so is such a driver that is being deleted, though another program's finalizer may keep
+    the objects: nothing runs in them any more.
+    """
+    ordered = sorted((pod for pod in pods if not _is_over(pod)), key=lambda pod: (pod.attempt, pod.name))
     by_role = {role: tuple(pod for pod in ordered if pod.role == role) for role in CONTAINERS}
     return Observed(
         drivers=by_role["driver"],
@@ -135,6 +140,10 @@ def observed(pods: Iterable[Pod], jobs: Iterable[Job]) -> Observed:
         migrators=by_role["migration"],
         jobs=tuple(sorted(jobs, key=lambda job: job.name)),
     )
+
+
+def _is_over(pod: Pod) -> bool:
+    return pod.finished and (pod.role == "executor" or (pod.role == "driver" and pod.deleting))
 
 
 def pod(raw: Json) -> Pod:
@@ -163,8 +172,10 @@ def pod(raw: Json) -> Pod:
         spec_hash=text(notes, SPEC_HASH),
         target=text(notes, TARGET),
         exit=_exit(raw, ended, result),
-        trouble=_trouble(status),
+        trouble=None if _runs(container) else _trouble(status),
+        beside=_trouble(status) if _runs(container) else None,
         report=load_report(text(notes, REPORT, TEXT + 1)),
+        unlisted=UNLISTED in labels,
         rows=whole(result.get("shards")),
         warnings=whole(result.get("warnings")),
     )
@@ -184,7 +195,7 @@ def job(raw: Json) -> Job:
         **_owner(meta),
         spec_hash=text(part(meta, "annotations"), SPEC_HASH),
         state=text(ended, "type") or "Active",
-        message=text(ended, "message", words_of.LONGEST) or "",
+        message=text(ended, "message", WORDS) or "",
         deleting="deletionTimestamp" in meta,
     )
 
@@ -204,6 +215,10 @@ def _attempt(label: str | None) -> int:
 
 def _container(status: Json, name: str) -> Json:
     return next((item for item in objects(status, "containerStatuses") if item.get("name") == name), {})
+
+
+def _runs(container: Json) -> bool:
+    return bool(part(container, "state", "running"))
 
 
 def _started(container: Json) -> datetime | None:
@@ -262,9 +277,9 @@ def _trouble(status: Json) -> Trouble | None:
     for item in (*objects(status, "initContainerStatuses"), *objects(status, "containerStatuses")):
         waiting = part(item, "state", "waiting")
         if stuck := STUCK.get(text(waiting, "reason") or ""):
-            return Trouble(stuck, text(waiting, "message", words_of.LONGEST) or stuck)
+            return Trouble(stuck, text(waiting, "message", WORDS) or stuck)
     unplaced = (c for c in objects(status, "conditions") if c.get("reason") == "Unschedulable" and c.get("status") == "False")
-    return next((Trouble("Unschedulable", text(c, "message", words_of.LONGEST) or "") for c in unplaced), None)
+    return next((Trouble("Unschedulable", text(c, "message", WORDS) or "") for c in unplaced), None)
 
 
 def _true(condition: Json) -> bool:

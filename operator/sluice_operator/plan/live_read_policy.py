@@ -34,6 +34,9 @@ def max_age(phase: Phase, resources: int) -> timedelta:
 
 def needs_live_read(view: View, intent: Plan) -> bool:
     """Whether a plan that was made from the cache has to be made again from a live read."""
+    pod = view.driver_pod
+    if pod is not None and pod.unlisted:
+        return True
     return _falls_silent(view.status, intent.status) or not (_only_figures(view.status, intent) or _only_driver_progress(view, intent))
 
 

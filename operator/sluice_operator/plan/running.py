@@ -38,7 +38,10 @@ def running(view: View) -> Step:
     if view.now - heard >= STALE:
         text = f"no report from {pod.name} since {heard:%H:%M:%S}Z"
         return progress(PHASES.get(pod.report.phase, Phase.STARTING), "ReportStale", text)
-    return replace(_reported(view, pod, pod.report), wake=heard + STALE, look_by=_look_by(view, pod.report))
+    step = _reported(view, pod, pod.report)
+    if pod.beside is not None:
+        step = replace(step, message=f"{step.message}; beside the driver a container is in {pod.beside.reason}: {pod.beside.message}")
+    return replace(step, wake=heard + STALE, look_by=_look_by(view, pod.report))
 
 
 def _look_by(view: View, report: Report) -> datetime | None:

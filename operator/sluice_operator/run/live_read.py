@@ -86,7 +86,7 @@ def _unlisted(context: ReconcileContext, key: ResourceKey, kind: str, objects: L
     for named in objects.named:
         found = context.cluster.get(kind, key.namespace, named.name) if named.name not in listed else None
         if found is not None and named.uid in {None, found["metadata"]["uid"]}:
-            labels = {**part(found, "metadata", "labels"), parse.CONSUMER: key.name, **named.labels}
+            labels = {**part(found, "metadata", "labels"), parse.CONSUMER: key.name, parse.UNLISTED: "", **named.labels}
             yield {**found, "metadata": {**found["metadata"], "labels": labels}}
 
 
@@ -123,4 +123,4 @@ def _view(context: ReconcileContext, key: ResourceKey, body: Json, observed: Obs
     refusal = context.refusals.get(key)
     if refusal and refusal.generation == body["metadata"].get("generation", 0):
         observed = replace(observed, refusal=refusal.trouble, refused_until=refusal.until)
-    return parse.view(body, observed, now, parse.Surroundings(context.settings.policy, context.cache.elder(key)))
+    return parse.view(body, observed, now, parse.Bounds(context.settings.policy, context.cache.elder(key)))

@@ -45,7 +45,7 @@ def shares(memory: str | int, least: Least) -> tuple[int, int]:
     return total - overhead, overhead
 
 
-def quantity(text: str | int) -> int:
+def quantity(text: object) -> int:
     """Whole units of a Kubernetes quantity such as 2Gi, 1500M, 500m or 2147483648.
 
     Raises:

@@ -158,9 +158,9 @@ def test_a_forged_report_stops_no_pass(admin: Admin, time: str) -> None:
     make(admin, "theirs", "forged", {})
     assert until(lambda: bool(pods(admin, "forged")))
     path = "api/v1/namespaces/theirs/pods/forged-driver-1"
-    for number, words in enumerate(
-        ({"phase": "Draining", "draining": [{"pod": "x", "deadline": time}]}, {"phase": "WaitingOutLease", "deadline": time})
-    ):
+    drain: Json = {"phase": "Draining", "draining": [{"pod": "x", "deadline": time}]}
+    wait: Json = {"phase": "WaitingOutLease", "deadline": time}
+    for number, words in enumerate((drain, wait)):
         admin.call("PATCH", path, {"metadata": {"annotations": {"sluice.dev/report": json.dumps({"number": number, **words})}}})
         admin.call("PATCH", f"{CONSUMERS.format('theirs')}/forged", {"spec": {"replicas": 8 + number}})
         assert seen(admin, "theirs", "forged")
@@ -177,3 +177,28 @@ def test_a_status_that_no_operator_wrote_is_said_to_be_so_and_the_deletion_goes_
     assert until(lambda: condition(admin, "theirs", "written", "Stalled").get("reason") == "ReconcileFailed")
     assert "status.driver.startedAt" in condition(admin, "theirs", "written", "Stalled")["message"]
     remove(admin, "theirs", "written")
+
+
+CORE = "api/v1/namespaces/{}"
+SIZED: Json = {
+    "pipeline": {**SPEC["pipeline"], "env": [{"name": "A", "value": "b"}]},
+    "driver": {"resources": {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"cpu": "1", "memory": "2Gi"}}},
+    "executor": {"resources": {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"cpu": "1", "memory": "2Gi"}}},
+}
+AMOUNTS = {"requests.cpu": "8", "requests.memory": "16Gi", "limits.cpu": "8", "limits.memory": "16Gi", "pods": "9"}
+
+
+@pytest.mark.parametrize(("namespace", "used"), [("roomy", {}), ("full", {"pods": "8", "limits.cpu": "7"})])
+def test_a_consumer_that_is_sized_starts_under_a_quota_and_a_limit_range(admin: Admin, namespace: str, used: Json) -> None:
+    """Its executors are sized as Spark sizes them; and that there is room for the driver only is no error of their template."""
+    admin.call("POST", "api/v1/namespaces", {"metadata": {"name": namespace}})
+    core = CORE.format(namespace)
+    limits = [{"type": "Container", "max": {"cpu": "2", "memory": "4Gi"}, "min": {"cpu": "10m", "memory": "16Mi"}}]
+    admin.call("POST", f"{core}/limitranges", {"metadata": {"name": "sizes"}, "spec": {"limits": limits}})
+    admin.call("POST", f"{core}/resourcequotas", {"metadata": {"name": "compute"}, "spec": {"hard": AMOUNTS}})
+    spent = dict.fromkeys(AMOUNTS, "0") | used
+    admin.call("PATCH", f"{core}/resourcequotas/compute/status", {"status": {"hard": AMOUNTS, "used": spent}})  # no controller does it here
+    make(admin, namespace, "sized", SIZED)
+    path = f"{core}/pods/sized-driver-1"
+    assert until(lambda: admin.call("GET", path) != {}), get(admin, namespace, "sized").get("status")
+    remove(admin, namespace, "sized")

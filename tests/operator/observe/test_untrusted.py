@@ -102,7 +102,7 @@ def test_a_field_with_an_odd_value_is_carried_out_or_refused_by_name(where: str)
     first, _, rest = where.partition(".")
     for odd in ODD:
         for value in (odd, {"x": odd}, [odd], {"cpu": odd}, {"memory": odd}, {"position": "AT_TIMESTAMP", "timestamp": odd}):
-            part = value
+            part: Any = value
             for name in reversed(rest.split(".") if rest else []):
                 part = {name: part}
             carried_out({**SPEC, first: {**SPEC.get(first, {}), **part} if rest else part})

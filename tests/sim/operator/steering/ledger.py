@@ -119,7 +119,7 @@ class Ledger:
         if line.stalled:
             self.late.add(meta["name"])
             return None
-        others = [pod["metadata"]["name"] for pod in self._pods(meta) if _role(pod) != "migration"]
+        others = [pod["metadata"]["name"] for pod in self._pods(meta) if _role(pod) != "migration" and not _only_held(pod)]
         if others:
             return "one_driver", f"{meta['name']} is made beside {others}"
         config = json.loads(meta["annotations"]["sluice.dev/config"])
@@ -294,6 +294,11 @@ def _has_ended(pod: Json) -> bool:
     own = {"driver": "driver", "migration": "migrate"}.get(_role(pod), "executor")
     over = any("terminated" in item["state"] for item in status.get("containerStatuses", ()) if item["name"] == own)
     return over or status.get("phase") in FINISHED
+
+
+def _only_held(pod: Json) -> bool:
+    """Its containers have ended for good. A driver is to be deleted, too: its exit has to be written before."""
+    return pod.get("status", {}).get("phase") in FINISHED and (_role(pod) == "executor" or "deletionTimestamp" in pod["metadata"])
 
 
 def _role(pod: Json) -> str:
