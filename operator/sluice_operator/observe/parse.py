@@ -127,12 +127,8 @@ def _last_good(status: Status) -> DesiredSpec | None:
 
 
 def observed(pods: Iterable[Pod], jobs: Iterable[Job]) -> Observed:
-    """Pods sorted into their roles, each by name.
-
-    An executor whose containers have ended is gone, and so is such a driver that is being deleted, though another program's finalizer may keep
-    the objects: nothing runs in them any more.
-    """
-    ordered = sorted((pod for pod in pods if not _is_over(pod)), key=lambda pod: (pod.attempt, pod.name))
+    """Pods sorted into their roles, each by name."""
+    ordered = sorted(pods, key=lambda pod: (pod.attempt, pod.name))
     by_role = {role: tuple(pod for pod in ordered if pod.role == role) for role in CONTAINERS}
     return Observed(
         drivers=by_role["driver"],
@@ -140,10 +136,6 @@ def observed(pods: Iterable[Pod], jobs: Iterable[Job]) -> Observed:
         migrators=by_role["migration"],
         jobs=tuple(sorted(jobs, key=lambda job: job.name)),
     )
-
-
-def _is_over(pod: Pod) -> bool:
-    return pod.finished and (pod.role == "executor" or (pod.role == "driver" and pod.deleting))
 
 
 def pod(raw: Json) -> Pod:
@@ -167,6 +159,7 @@ def pod(raw: Json) -> Pod:
         **_owner(meta),
         phase=text(status, "phase") or "Pending",
         gone_by=(moment(meta["deletionTimestamp"]) or LATEST) if meta.get("deletionTimestamp") else None,
+        held=bool(meta.get("finalizers")),
         forced=meta.get("deletionGracePeriodSeconds") == 0,
         started_at=_started(container),
         spec_hash=text(notes, SPEC_HASH),

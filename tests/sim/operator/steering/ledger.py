@@ -135,7 +135,8 @@ class Ledger:
         meta = body["metadata"]
         jobs = self.server.list("Job", meta["namespace"], {CONSUMER: meta["labels"][CONSUMER]})
         ours = (job for job in jobs if not self.is_foreign(job))
-        others = [item["metadata"]["name"] for item in (*ours, *self._pods(meta))]
+        pods = (pod for pod in self._pods(meta) if _role(pod) == "migration" or not _only_held(pod))
+        others = [item["metadata"]["name"] for item in (*ours, *pods)]
         return ("one_migration", f"{meta['name']} is made beside {others}") if others else None
 
     def _deletes_pod(self, _line: Line, body: Json) -> tuple[str, str] | None:
@@ -297,8 +298,8 @@ def _has_ended(pod: Json) -> bool:
 
 
 def _only_held(pod: Json) -> bool:
-    """Its containers have ended for good. A driver is to be deleted, too: its exit has to be written before."""
-    return pod.get("status", {}).get("phase") in FINISHED and (_role(pod) == "executor" or "deletionTimestamp" in pod["metadata"])
+    """Its containers have ended for good, and a finalizer keeps it, or the driver that it is an executor of."""
+    return pod.get("status", {}).get("phase") in FINISHED and (_role(pod) == "executor" or bool(pod["metadata"].get("finalizers")))
 
 
 def _role(pod: Json) -> str:
