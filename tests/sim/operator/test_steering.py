@@ -81,6 +81,21 @@ def test_a_driver_whose_account_comes_late_has_a_deadline_of_its_own() -> None:
     operating.teardown()
 
 
+@pytest.mark.parametrize("how", ["cut", "dead"])
+@pytest.mark.parametrize("nodes", ["a", "b", "ab"])
+def test_a_driver_that_is_silent_for_as_long_as_a_report_lasts_is_no_false_alarm(nodes: str, how: str) -> None:
+    """Found by fresh seeds: both nodes were cut off for 91 to 99 s. The operator says so after 90 s, and the observer heard the driver for 100 s."""
+    operating = Operating()
+    operating.begin(migrating=False, leaders=1, source="ok", run=20)
+    operating.wait(seconds=200)
+    for node in nodes:
+        operating.lose_node(how=how, node=node, seconds=0)
+    operating.wait(seconds=99)
+    assert nodes != "ab" or operating.world.condition("Ready")["reason"] == "ReportStale"
+    operating.end_of_outage(how="restore", seconds=1)
+    operating.teardown()
+
+
 def test_a_driver_without_its_label_is_read_before_anything_is_said_of_it() -> None:
     """Found by 60 examples: no watch shows it any more, and the cache would call it Ready while it drains."""
     operating = Operating()

@@ -41,7 +41,8 @@ INVARIANTS = (
     "told_is_done",
 )
 TAKEN = {"Evicted", "Drained", "Killed", "DriverLost", "Forced"}
-HEARD = timedelta(seconds=100)  # a report may be 90 s old; and some for the time of a pass
+SILENT = timedelta(seconds=90)  # without a report, after which the operator may call a driver silent
+HEARD = timedelta(seconds=100)  # a report may be so old while Ready is said: 90 s, and some for the time of a pass
 SEEN = timedelta(seconds=20)  # until an operator whose watch is 11 s late has written that a driver ended
 PROMPT = timedelta(seconds=45)  # a spec that the watches have shown; unsettled resources are read live every 30 s anyway
 BELIEVED = timedelta(seconds=130)  # without news a status is looked at again after 90 s; then the look, and the write
