@@ -81,6 +81,15 @@ def test_a_driver_whose_account_comes_late_has_a_deadline_of_its_own() -> None:
     operating.teardown()
 
 
+def test_a_driver_without_its_label_goes_on_with_its_executors() -> None:
+    """Found by 100 examples: Spark names them by the driver's configuration, not by the label of its pod."""
+    operating = Operating()
+    operating.begin(migrating=False, leaders=1, source="ok", run=30)
+    operating.unlabel(kind="Pod", seconds=1)
+    operating.pod_ends(how="evict", role="executor", seconds=20)
+    operating.teardown()
+
+
 @pytest.mark.parametrize("how", ["cut", "dead"])
 @pytest.mark.parametrize("nodes", ["a", "b", "ab"])
 def test_a_driver_that_is_silent_for_as_long_as_a_report_lasts_is_no_false_alarm(nodes: str, how: str) -> None:

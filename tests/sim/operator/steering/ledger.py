@@ -175,7 +175,7 @@ class Ledger:
         for condition in status["conditions"]:
             if condition["observedGeneration"] != seen:
                 return "generation_is_honest", f"{condition} at generation {seen}"
-        if problem := unfit(status) or self._dodges(meta, status["driver"]):
+        if problem := unfit(status) or self._dodges(meta, status["driver"]) or self._hurries(line, meta, status):
             return problem
         if line.stalled or condition_of(status, "Ready").get("status") != "True":
             return None  # who stood still writes what was true, onto what has not changed since, and looks again at once
@@ -196,6 +196,14 @@ class Ledger:
         running = [pod["metadata"]["name"] for pod in self._pods({"labels": {CONSUMER: meta["name"]}}) if self.runs(pod["metadata"]["uid"])]
         asked = spec.get("suspend") or spec.get("replicas") == 0
         return None if asked and not running else ("status_is_true", f"Ready at rest, and {running} runs; the spec: {spec}")
+
+    def _hurries(self, line: Line, meta: Json, status: Json) -> tuple[str, str] | None:
+        """Whether a person is told to give a pod up that has all the time it was given, by the API server's clock."""
+        if line.stalled or condition_of(status, "Stalled").get("reason") != "DriverOverdue":
+            return None
+        ends = [pod["metadata"].get("deletionTimestamp") for pod in self._pods({"labels": {CONSUMER: meta["name"]}})]
+        late = [end for end in ends if end and datetime.fromisoformat(end) <= self.now]
+        return None if late else ("status_is_true", f"DriverOverdue is said at {self.now}, and pods have until {ends}")
 
     def _dodges(self, meta: Json, driver: Json) -> tuple[str, str] | None:
         """Whether the status says that somebody took a pod away that stands there, and has ended by itself."""
