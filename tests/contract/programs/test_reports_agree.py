@@ -1,4 +1,4 @@
-"""What a driver reports is what the operator reads, though the two may be of different versions (docs/interfaces.md, "Report")."""
+"""What a driver reports is what the operator reads, in any two versions (docs/interfaces.md, "Report (JSON, driver → operator)")."""
 
 from __future__ import annotations
 

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
+from datetime import datetime
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -12,6 +15,9 @@ from steering.mutant import MUTANTS, OperatorMutant
 from steering.mutant_cache import never_lost
 from steering.mutant_health import no_deadline
 from steering.mutant_stranger import labels_are_believed
+
+from sluice_consumer.driver_report import DriverReport, ReportPhase
+from sluice_operator.names import camel
 
 assert no_deadline  # entered into the list by its import
 assert labels_are_believed
@@ -127,6 +133,25 @@ def test_the_story_catches_that(mutant: OperatorMutant, monkeypatch: pytest.Monk
     mutant.apply(monkeypatch)
     with pytest.raises(Broken, match=f"^{mutant.breaks}: "):
         told(mutant.story).teardown()
+
+
+def test_the_simulated_driver_reports_as_a_driver_does() -> None:
+    """Phases and fields are those of `sluice_consumer`: what the simulation shows of a report holds for a real one."""
+    operating, seen = Operating(), list[dict[str, Any]]()
+    operating.begin(migrating=False, leaders=1, source="ok", run=0)
+    heard = operating.world.ledger.hears
+
+    def hears(uid: str, report: dict[str, Any], now: datetime) -> None:
+        seen.append(report)
+        heard(uid, report, now)
+
+    operating.world.ledger.hears = hears  # type: ignore[method-assign]
+    operating.driver_ends(code=137, times=1, seconds=40)  # the next one waits out its lease
+    for replicas in (2, 1, 0):
+        operating.scale(replicas=replicas, seconds=60)
+    fields = {camel(field.name) for field in dataclasses.fields(DriverReport)}
+    assert {key for report in seen for key in report} <= {"number", *fields}
+    assert {report["phase"] for report in seen} == {str(phase) for phase in ReportPhase} - {ReportPhase.IDLE}
 
 
 def test_every_invariant_is_seen_to_break() -> None:
