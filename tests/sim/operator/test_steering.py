@@ -96,6 +96,21 @@ def test_a_driver_without_its_label_goes_on_with_its_executors() -> None:
     operating.teardown()
 
 
+def test_drivers_that_are_asked_to_end_before_they_are_seen_were_made() -> None:
+    """Found by 60 examples: the observer counted an attempt as passed over whose pod was the next one's predecessor."""
+    operating = Operating()
+    operating.begin(migrating=False, leaders=1, source="ok", run=13)
+    operating.slow_answer(calls=6, edit="no such image", lasts=30, seconds=1, who=1)
+    operating.leader_ends(down=47, seconds=35, who=1)
+    operating.impatient(seconds=12)
+    operating.wait(seconds=3)
+    operating.delete_pod(grace=None, role="executor", seconds=4)
+    operating.delete_pod(grace=None, role="driver", seconds=6)
+    operating.slow_answer(calls=11, edit="policy", lasts=30, seconds=16, who=0)
+    operating.impatient(seconds=9)
+    operating.teardown()
+
+
 @pytest.mark.parametrize("how", ["cut", "dead"])
 @pytest.mark.parametrize("nodes", ["a", "b", "ab"])
 def test_a_driver_that_is_silent_for_as_long_as_a_report_lasts_is_no_false_alarm(nodes: str, how: str) -> None:

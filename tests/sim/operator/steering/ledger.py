@@ -186,7 +186,8 @@ class Ledger:
         key, named = (uid, driver.get("specHash")), driver["attempt"]
         made = {name for pod in self.server.all("Pod") if (name := pod["metadata"]["name"])}
         before, passed = self.named.get(key, (named, 0))
-        passed = 0 if driver.get("uid") or driver.get("pod") in made else passed + (named > before)
+        there = driver.get("uid") or driver.get("pod") in made or (driver.get("leaving") or {}).get("attempt", 0) >= before
+        passed = 0 if there else passed + (named > before)
         self.named[key] = named, passed
         return ("no_hot_loop", f"{passed} attempts for one spec were named and not made, the last is {named}") if passed > UNMADE else None
 
