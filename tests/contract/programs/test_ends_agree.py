@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import sluice_checkpoints
-import sluice_consumer
 from sluice_checkpoints.errors import Fenced, LeaseHeld, Refused, SluiceError, SourceActive
 from sluice_operator.observe import parse
 from sluice_operator.plan import known_words
 
-PACKAGES = [Path(module.__file__).parent for module in (sluice_checkpoints, sluice_consumer)]
+ROOT = Path(__file__).parents[3] / "consumer"
+PACKAGES = [ROOT / "sluice_checkpoints", ROOT / "sluice_consumer"]
 NODES = [node for package in PACKAGES for path in sorted(package.rglob("*.py")) for node in ast.walk(ast.parse(path.read_text()))]
 
 
