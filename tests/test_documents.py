@@ -42,6 +42,15 @@ def test_a_heading_that_is_cited_exists(name: str, document: str, heading: str) 
     assert heading in headings(document), name
 
 
+@pytest.mark.parametrize(("page", "ledger"), [("protocol.md", "tests/sim/simulation"), ("architecture.md", "tests/sim/operator/steering")])
+def test_a_page_lists_the_invariants_of_its_ledger(page: str, ledger: str) -> None:
+    """All of them, once, and no other: what the simulation claims is what a reader is told."""
+    tree = ast.parse((ROOT / ledger / "ledger.py").read_text())
+    (judged,) = (ast.literal_eval(n.value) for n in tree.body if isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") == "INVARIANTS")
+    (table,) = re.findall(r"^\| name \| claim \|\n\|---\|---\|\n((?:\|.*\n)+)", (ROOT / "docs" / page).read_text(), re.MULTILINE)
+    assert sorted(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == sorted(judged)
+
+
 def mutated() -> list[str]:
     """The rules of docs/protocol.md and docs/migration.md that mutants of the simulation take out, each behind the heading of its section."""
     calls = [

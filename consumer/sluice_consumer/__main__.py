@@ -10,6 +10,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from sluice_consumer.checks import report
 from sluice_consumer.checks import run as checks
 from sluice_consumer.checks.facts import SECONDS, StartFacts
 from sluice_consumer.config import Config
+from sluice_consumer.driver_report import ReportPhase
 from sluice_consumer.process import child_process, pod, source, supervisor, wiring
 from sluice_consumer.process.ending import Interrupted, ending_of
 from sluice_consumer.process.supervisor import Stopped, Supervisor
@@ -31,21 +33,25 @@ def supervise(config: Config, arguments: list[str]) -> int:
     """Runs one epoch and returns its exit code."""
     here = pod.from_environment()
     reporter = pod.Reporter(pod.PodAnnotations(here) if here else None)
-    reporter.update(phase="Starting")
+    reporter.update(lambda report: replace(report, phase=ReportPhase.STARTING))
     store = supervisor.open_table(config, made=pod.table_made())
     keeper = Supervisor(config, store, wiring.beating_store(config))
     signal.signal(signal.SIGTERM, keeper.on_term)
     signal.signal(signal.SIGINT, keeper.on_term)
     with child_process.starting([sys.executable, "-m", "sluice_consumer.process.driver", *arguments]) as driver:
         taken = keeper.take(Watcher(notify=_announce(reporter)))
-        child_process.order(driver, taken, reporter.hand_over(phase="Starting", deadline=None, generation=taken.epoch.generation))
+        child_process.order(driver, taken, reporter.hand_over(_starting(taken.epoch.generation)))
         return supervisor.finish(keeper.watch(driver, taken))
+
+
+def _starting(generation: int) -> pod.ReportChange:
+    return lambda report: replace(report, phase=ReportPhase.STARTING, deadline=None, generation=generation)
 
 
 def _announce(reporter: pod.Reporter) -> Callable[[float], None]:
     def announce(seconds: float) -> None:
         logs.say(f"the lease was not released: watching it for {seconds:.0f} s before taking it")
-        reporter.update(phase="WaitingOutLease", deadline=logs.in_seconds(seconds))
+        reporter.update(lambda report: replace(report, phase=ReportPhase.WAITING_OUT_LEASE, deadline=logs.in_seconds(seconds)))
 
     return announce
 

@@ -252,10 +252,10 @@ def warned(warning: str) -> SimulatedCluster:
 def retention_near() -> SimulatedCluster:
     """A shard was not read for most of the retention."""
     told = (
-        "RetentionNear: shardId-000000000002 read up to 2026-11-20T14:02:11+00:00, 83% of the 24 h that the stream keeps "
+        "shardId-000000000002 read up to 2026-11-20T14:02:11+00:00, 83% of the 24 h that the stream keeps "
         "records have passed since: raise its retention or the number of executors, or unread records expire"
     )
-    return warned(quoted(retention, told))
+    return warned(f"RetentionNear: {quoted(retention, told)}")
 
 
 @trouble
@@ -282,8 +282,8 @@ def data_loss_suspected() -> SimulatedCluster:
 @trouble
 def source_moved() -> SimulatedCluster:
     """The old consumer was started again after the migration."""
-    told = "SourceMoved: table orders-kcl (KCL) was written after its migration; is the consumer it belongs to still running?"
-    return warned(quoted(source_watch, told))
+    told = "table orders-kcl (KCL) was written after its migration; is the consumer it belongs to still running?"
+    return warned(f"SourceMoved: {quoted(source_watch, told)}")
 
 
 @trouble

@@ -20,6 +20,7 @@ from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches import planner
 from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.batches.planner import BatchPlan, TableView
+from sluice_consumer.driver_report import DriverWarning, WarningReason
 from sluice_consumer.kinesis.client import KinesisClient, ShardNotFound
 from sluice_consumer.shards.collect import RecordColumnSet
 from sluice_consumer.shards.ranges import BoundRange, Fetched
@@ -92,7 +93,7 @@ class ServiceTime:
         return listed_millis + round((self.clock() - self._seen) * 1000)
 
 
-def near(view: TableView, retention_millis: int, now_millis: int, created_millis: int = 0) -> str | None:
+def near(view: TableView, retention_millis: int, now_millis: int, created_millis: int = 0) -> DriverWarning | None:
     """A warning (docs/interfaces.md) while any shard has used up most of the retention."""
     opened = [row for row in view.rows.values() if row.committed_position(view.committed) != END]
     found = [(used(row, retention_millis, now_millis, created_millis), row) for row in opened]
@@ -101,10 +102,11 @@ def near(view: TableView, retention_millis: int, now_millis: int, created_millis
         return None
     part, shard, read_to = late[-1]
     others = f" and {len(late) - 1} more" if len(late) > 1 else ""
-    return (
-        f"RetentionNear: {shard}{others} read up to {_time(read_to)}, {part:.0%} of the {retention_millis / 3_600_000:g} h that the stream keeps "
+    text = (
+        f"{shard}{others} read up to {_time(read_to)}, {part:.0%} of the {retention_millis / 3_600_000:g} h that the stream keeps "
         "records have passed since: raise its retention or the number of executors, or unread records expire"
     )
+    return DriverWarning(WarningReason.RETENTION_NEAR, text)
 
 
 def _time(millis: int) -> str:

@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from sluice_consumer import logs
 from sluice_consumer.batches.consumer import Committed
 from sluice_consumer.config import MetricsConfig
+from sluice_consumer.driver_report import DriverWarning
 
 PHASES = ("plan", "process", "close", "commit")
 BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)  # seconds
@@ -101,9 +102,9 @@ class DriverMetrics:
         """The lease was taken: `new`, `released`, `expired` or `forced`."""
         self._takes.labels(how).inc()
 
-    def warned(self, warning: str) -> None:
-        """A warning was given, `"<reason>: <text>"`."""
-        self._warnings.labels(warning.partition(":")[0]).inc()
+    def warned(self, warning: DriverWarning) -> None:
+        """A warning was given."""
+        self._warnings.labels(warning.reason).inc()
 
     def serve(self, server: MetricsConfig, everywhere: bool) -> int | None:  # noqa: FBT001 - in a pod, or not
         """Serves `/metrics` from a thread of its own; returns the port, or None if it could not be had."""

@@ -6,12 +6,12 @@ import datetime
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from sluice_checkpoints.position import END
 from sluice_consumer.batches import planner
 from sluice_consumer.batches.consumer import Committed, Consumer
+from sluice_consumer.driver_report import DriverReport, DriverWarning
 
 WINDOW = 30  # batches over which the rate is taken
 WARNINGS = 5  # the last ones are reported; all of them are in the log
@@ -32,10 +32,10 @@ class BatchProgress:
         self._records = 0
         self.behind: int | None = None
         self._recent: deque[tuple[float, int]] = deque([(clock(), 0)], maxlen=WINDOW)
-        self._warnings: deque[str] = deque(maxlen=WARNINGS)
-        self.near: str | None = None
-        self.isolating: str | None = None
-        self.lasting: str | None = None
+        self._warnings: deque[DriverWarning] = deque(maxlen=WARNINGS)
+        self.near: DriverWarning | None = None
+        self.isolating: DriverWarning | None = None
+        self.lasting: DriverWarning | None = None
         self.dead_letters: Callable[[], int | None] = lambda: None
 
     def add(self, committed: Committed, seconds: float) -> str:
@@ -48,26 +48,32 @@ class BatchProgress:
         what = f"{committed.records} records of {len(committed.rows)} shards{unread}{excluded}"
         return f"batch {committed.number}: {what} in {seconds:.3f} s, {self.behind} ms behind"
 
-    def warn(self, warning: str) -> None:
-        """Adds a warning, `"<reason>: <text>"`, to every further report."""
+    def warn(self, warning: DriverWarning) -> None:
+        """Adds a warning to every further report."""
         self._warnings.append(warning)
 
-    def report(self) -> dict[str, Any]:
-        """The fields of the report that follow from rows and batches."""
+    @property
+    def warnings(self) -> tuple[DriverWarning, ...]:
+        """The last ones, and those whose cause goes on."""
+        return *self._warnings, *filter(None, (self.near, self.isolating, self.lasting))
+
+    def onto(self, report: DriverReport) -> DriverReport:
+        """The report with the fields that follow from rows and batches."""
         view = self._consumer.view
         ended = sum(row.committed_position(view.committed) == END for row in view.rows.values())
-        return {
-            "generation": self._generation,
-            "batch": view.committed,
-            "openShards": len(view.rows) - ended,
-            "endedShards": ended,
-            "heldShards": planner.held(view, self._generation),
-            "millisBehindLatest": self.behind,
-            "records": self._records,
-            "recordsPerSecond": self._rate(),
-            "deadLetters": self.dead_letters(),
-            "warnings": [*self._warnings, *filter(None, (self.near, self.isolating, self.lasting))],
-        }
+        return replace(
+            report,
+            generation=self._generation,
+            batch=view.committed,
+            open_shards=len(view.rows) - ended,
+            ended_shards=ended,
+            held_shards=planner.held(view, self._generation),
+            millis_behind_latest=self.behind,
+            records=self._records,
+            records_per_second=self._rate(),
+            dead_letters=self.dead_letters(),
+            warnings=self.warnings,
+        )
 
     def _rate(self) -> float:
         seconds = self._clock() - self._recent[0][0]

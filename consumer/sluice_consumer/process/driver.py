@@ -25,6 +25,7 @@ from sluice_checkpoints.errors import Refused, ServiceUnavailable, SluiceError
 from sluice_checkpoints.protocol.store import Epoch
 from sluice_consumer import logs, sinks
 from sluice_consumer.config import Config, configuration
+from sluice_consumer.driver_report import DriverWarning, ReportPhase
 from sluice_consumer.pipelines import NotNow
 from sluice_consumer.process import pod, source
 from sluice_consumer.process.child_process import die_with_parent
@@ -141,7 +142,7 @@ class Driver:
 
     def stop(self) -> bool:
         """Stops Spark, and says whether it stopped in time. It asks executors and the cluster's API, and may wait for them for ever."""
-        self._reporter.update(phase="Draining")
+        self._reporter.update(lambda report: dataclasses.replace(report, phase=ReportPhase.DRAINING))
         if self._spark is None:
             return True
         thread = threading.Thread(target=self._spark.stop, name="stop", daemon=True)
@@ -180,11 +181,16 @@ class Driver:
             wanted = pod.wanted_executors(self._annotations) if self._annotations else None
             try:
                 target.apply(target.total if wanted is None else wanted)
-                draining = [described(d, prefix, time.monotonic(), datetime.datetime.now(datetime.UTC)) for d in target.draining.values()]
-                self._reporter.update(executors=target.live, draining=draining, **work.look())
+                self._reporter.update(_seen(target, prefix, work.look()))
             except Exception:  # the next step tries again; the batch loop must not die of it
                 log.exception("the executor target could not be applied")
             time.sleep(pod.POLL_SECONDS)
+
+
+def _seen(target: ExecutorTarget | OwnProcess, prefix: str, warnings: tuple[DriverWarning, ...]) -> pod.ReportChange:
+    now, wall = time.monotonic(), datetime.datetime.now(datetime.UTC)
+    draining = tuple(described(drain, prefix, now, wall) for drain in target.draining.values())
+    return lambda report: dataclasses.replace(report, executors=target.live, draining=draining, warnings=warnings)
 
 
 def attempt(driver: Driver) -> Ending:

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from sluice_consumer.batches.isolating import Isolator
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.config import MAX_SECONDS, MAX_SECONDS_MOVING, BatchConfig
+from sluice_consumer.driver_report import DriverWarning, WarningReason
 from sluice_consumer.process import ending, stacks
 from sluice_consumer.process.batch_watch import BatchLimits, BatchPhase, Progress, WatchedBatch, WatchPorts
 from sluice_consumer.process.ending import Ending, report
@@ -42,7 +43,7 @@ def limits(batch: BatchConfig) -> BatchLimits:
     return BatchLimits(batch.max_seconds, batch.max_seconds_moving or 4 * batch.max_seconds)
 
 
-def ports(engine: SparkEngine, isolator: Isolator | None, warn: Callable[[str], None]) -> WatchPorts:
+def ports(engine: SparkEngine, isolator: Isolator | None, warn: Callable[[DriverWarning], None]) -> WatchPorts:
     """What a watch needs of a driver."""
 
     def moved() -> Progress:
@@ -53,7 +54,7 @@ def ports(engine: SparkEngine, isolator: Isolator | None, warn: Callable[[str], 
 
     def slow(batch: WatchedBatch) -> None:
         seconds = f"{batch.seconds:.0f} s, longer than batch.maxSeconds"
-        warn(f"BatchSlow: batch {batch.plan.number} has taken {seconds}; its records still move")
+        warn(DriverWarning(WarningReason.BATCH_SLOW, f"batch {batch.plan.number} has taken {seconds}; its records still move"))
 
     return WatchPorts(called=lambda: engine.called, progress=moved, warn=slow, end=end)
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from sluice_consumer import logs
 from sluice_consumer.batches.isolating import BatchOverdue, Isolator
+from sluice_consumer.driver_report import DriverWarning
 from sluice_consumer.process import overdue, stacks
 from sluice_consumer.process.batch_watch import GRACE_SECONDS, WatchedBatch, WatchPorts
 from sluice_consumer.spark.engine import SparkEngine
@@ -59,7 +60,7 @@ class RunWatch:
         self._raised = self._given_up = False
         self.error: BatchOverdue | None = None
 
-    def ports(self, engine: SparkEngine, isolator: Isolator | None, warn: Callable[[str], None]) -> WatchPorts:
+    def ports(self, engine: SparkEngine, isolator: Isolator | None, warn: Callable[[DriverWarning], None]) -> WatchPorts:
         """What a watch needs of this run."""
         self._isolator = isolator
         ports = replace(overdue.ports(engine, isolator, warn), end=self.end, late=self.late)

@@ -5,17 +5,18 @@ Every patch carries the pod's uid, so that it can never touch a later pod of the
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
+from sluice_consumer.driver_report import DriverReport
 from sluice_consumer.spark.conf import PodAddress
 
+ReportChange = Callable[[DriverReport], DriverReport]
 TARGET = "sluice.dev/executors"
 REPORT = "sluice.dev/report"
 TABLE_MADE = "SLUICE_TABLE_MADE"
@@ -82,36 +83,36 @@ class ReportDraft:
 
     Attributes:
         number: of the last report that was begun. One whose answer is lost may have arrived, so its number is not used again.
-        state: the newest; what was held back goes with it.
+        state: the newest, None before there is one; what was held back goes with it.
     """
 
     number: int = 0
-    state: dict[str, Any] = field(default_factory=dict)
-    _begun: dict[str, Any] = field(default_factory=dict)
+    state: DriverReport | None = None
+    _begun: DriverReport | None = None
     _begun_at: float = float("-inf")
     _failed: bool = False
 
+    def change(self, change: ReportChange) -> None:
+        """The next state, from the last one or from a report that knows nothing."""
+        self.state = change(self.state or DriverReport())
+
     def wait(self, now: float) -> float:
         """Seconds until it is to be written."""
-        if not self.state:
+        if self.state is None:
             return ALIVE_SECONDS
         same = self.state == self._begun and not self._failed
-        urgent = _readiness(self.state) != _readiness(self._begun) and not self._failed
+        urgent = (self._begun is None or self.state.readiness != self._begun.readiness) and not self._failed
         return 0.0 if urgent else max(0.0, self._begun_at + (ALIVE_SECONDS if same else REPORT_SECONDS) - now)
 
     def begin(self, now: float) -> str:
         """The text to write now."""
         self.number += 1
-        self._begun, self._begun_at, self._failed = dict(self.state), now, False
-        return json.dumps({"number": self.number, **self._begun})
+        self._begun, self._begun_at, self._failed = self.state or DriverReport(), now, False
+        return self._begun.text(self.number)
 
     def fail(self) -> None:
         """The text may not have arrived: the same or a newer one is due in `REPORT_SECONDS`."""
         self._failed = True
-
-
-def _readiness(state: Mapping[str, Any]) -> tuple[Any, bool]:
-    return state.get("phase"), bool(state.get("executors"))
 
 
 class Reporter:
@@ -123,16 +124,16 @@ class Reporter:
         if annotations is not None:
             threading.Thread(target=self._run, args=(annotations,), name="report", daemon=True).start()
 
-    def update(self, **values: Any) -> None:
-        """Changes some fields of the report. It is written soon, and never waited for."""
+    def update(self, change: ReportChange) -> None:
+        """Changes the report. It is written soon, and never waited for."""
         with self._changed:
-            self._report.state |= values
+            self._report.change(change)
             self._changed.notify()
 
-    def hand_over(self, **values: Any) -> int:
-        """Changes some fields, writes one last report, and returns the number after which another process' reports go on."""
+    def hand_over(self, change: ReportChange) -> int:
+        """Changes the report, writes it one last time, and returns the number after which another process' reports go on."""
         with self._changed:
-            self._report.state |= values
+            self._report.change(change)
             self._last = True
             self._changed.notify()
             return self._report.number + 1

@@ -11,7 +11,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pyspark.sql import SparkSession
@@ -27,6 +27,7 @@ from sluice_consumer.batches.isolating import Isolator, SettlePatience
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.config import MAX_SECONDS, Config
+from sluice_consumer.driver_report import DriverWarning, ReportPhase, WarningReason
 from sluice_consumer.kinesis.http import HttpKinesis, StreamAddress, connect
 from sluice_consumer.metrics.driver import DriverMetrics
 from sluice_consumer.metrics.progress import Backfill, BatchProgress
@@ -44,7 +45,7 @@ from sluice_consumer.spark.engine import SparkEngine
 from sluice_consumer.spark.warmup import WarmUp
 
 log = logging.getLogger(__name__)
-Watching = Callable[[SparkEngine, Isolator | None, Callable[[str], None]], WatchPorts]
+Watching = Callable[[SparkEngine, Isolator | None, Callable[[DriverWarning], None]], WatchPorts]
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class Session:
         self._metrics.took(self._lease.how)
         if self._config.metrics:
             self._metrics.serve(self._config.metrics, in_pod)
-        self._reporter.update(phase="Starting", generation=self._lease.epoch.generation)
+        self._reporter.update(lambda report: replace(report, phase=ReportPhase.STARTING, generation=self._lease.epoch.generation))
         self.consumer.begin(logs.say)
         self._progress.behind = self._unread_for()
         self._suspect(self.consumer.notes)
@@ -118,7 +119,7 @@ class Session:
         """After a forced take, everybody before us may be working until the larger promise is over."""
         left = self._began + self._lease.wait_out_millis / 1000 * MARGIN - time.monotonic()
         if self._lease.wait_out_millis and left > 0:
-            self._reporter.update(phase="WaitingOutLease", deadline=logs.in_seconds(left))
+            self._reporter.update(lambda report: replace(report, phase=ReportPhase.WAITING_OUT_LEASE, deadline=logs.in_seconds(left)))
             self._drain.wait(left)
 
     def engine(self, spark: SparkSession, warm_up: WarmUp | None = None) -> SparkEngine:
@@ -146,7 +147,7 @@ class Session:
             rest=engine.rest,
             watched=self._watched,
         )
-        self._reporter.update(phase="Running", deadline=None, **self._progress.report())
+        self._report(ReportPhase.RUNNING)
         with self._watch.started():
             Loop(self.consumer, self._watch, rhythm, self._drain, isolator).run()
 
@@ -155,7 +156,7 @@ class Session:
         """A batch from its begin to its end: reported, and watched."""
         assert self._watch is not None  # noqa: S101 - loop() set it
         self._open = plan.number
-        self._reporter.update(openBatch=plan.number)
+        self._reporter.update(lambda report: replace(report, open_batch=plan.number))
         with self._watch.batch(plan):
             yield
 
@@ -183,7 +184,7 @@ class Session:
             self._rest,
             self._patience(),
             state=self._failing,
-            excluded=lambda told: self._warn(f"PoisonExcluded: {told}"),
+            excluded=lambda told: self._warn(WarningReason.POISON_EXCLUDED, told),
             lasting=self._lasting,
         )
         isolator = isolation.isolator(self.consumer, engine, self._config.on_error, here)
@@ -204,22 +205,23 @@ class Session:
 
     def _failing(self, told: str | None) -> None:
         """A batch comes again, or passed at last: said, and reported for as long as it is so."""
-        self._progress.isolating = f"Isolating: {told}" if told else None
-        if told:
-            logs.warn(f"Isolating: {told}")
-        self._reporter.update(**self._progress.report())
+        isolating = self._progress.isolating = DriverWarning(WarningReason.ISOLATING, told) if told else None
+        if isolating:
+            logs.warn(str(isolating))
+        self._reporter.update(self._progress.onto)
 
     def _lasting(self, told: str | None) -> None:
         """An outage lasts for so long that it may be none: said once, and reported for as long as it is so."""
-        if told and self._progress.lasting is None:
-            self._say(f"OutageLasts: {told}")
-        self._progress.lasting = f"OutageLasts: {told}" if told else None
+        lasting = DriverWarning(WarningReason.OUTAGE_LASTS, told) if told else None
+        if lasting and self._progress.lasting is None:
+            self._say(lasting)
+        self._progress.lasting = lasting
 
     def close(self) -> None:
         """Ends what a process would take with it."""
         self._metrics.close()
 
-    def look(self) -> dict[str, object]:
+    def look(self) -> tuple[DriverWarning, ...]:
         """What has to be looked at even while a batch takes its time: the warnings of the report."""
         assert self.consumer.identity is not None  # noqa: S101 - begin() set it
         now = self._service_time.now(self.consumer.listed_millis)
@@ -228,7 +230,7 @@ class Session:
         if near and not self._progress.near:
             self._say(near)
         self._progress.near = near
-        return {"warnings": self._progress.report()["warnings"]}
+        return self._progress.warnings
 
     def kinesis(self) -> HttpKinesis:
         """A client of the stream; its calls are counted."""
@@ -248,20 +250,26 @@ class Session:
             logs.say(self._progress.add(committed, seconds) + more)
             self._suspect(committed.notes)
         self.look()
-        phase = "Draining" if self._drain.is_set() else "Running" if committed else "Idle"
-        self._reporter.update(phase=phase, openBatch=None, **self._progress.report())
+        self._report(ReportPhase.DRAINING if self._drain.is_set() else ReportPhase.RUNNING if committed else ReportPhase.IDLE)
+
+    def _report(self, phase: ReportPhase) -> None:
+        """Between two batches."""
+        self._reporter.update(lambda report: self._progress.onto(replace(report, phase=phase, deadline=None, open_batch=None)))
 
     def _suspect(self, notes: Iterable[str]) -> None:
         for note in notes:
-            self._warn(f"DataLossSuspected: {note}")
+            self._warn(WarningReason.DATA_LOSS_SUSPECTED, note)
 
-    def _warn(self, warning: str) -> None:
+    def _warn(self, reason: WarningReason, text: str) -> None:
+        self._keep(DriverWarning(reason, text))
+
+    def _keep(self, warning: DriverWarning) -> None:
         self._progress.warn(warning)
         self._say(warning)
 
-    def _say(self, warning: str) -> None:
+    def _say(self, warning: DriverWarning) -> None:
         self._metrics.warned(warning)
-        logs.warn(warning)
+        logs.warn(str(warning))
 
     def _watch_source(self) -> None:
         """Once, minutes after the start: whether the consumer that was replaced still writes."""
@@ -274,7 +282,7 @@ class Session:
             log.exception("the source of the migration could not be compared")
             return
         if warning:
-            self._warn(warning)
+            self._keep(warning)
 
 
 def root_cause(consumer: Consumer, error: Exception) -> Exception:

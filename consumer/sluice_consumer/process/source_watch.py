@@ -9,11 +9,12 @@ from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.formats.detect import take_snapshot
 from sluice_checkpoints.formats.snapshot import SourceTables
 from sluice_checkpoints.protocol.rows import MigrationRow
+from sluice_consumer.driver_report import DriverWarning, WarningReason
 
 SECONDS = 180.0  # KCL's slowest writer, the worker metrics, writes every 30 s
 
 
-def moved(tables: SourceTables, row: MigrationRow) -> str | None:
+def moved(tables: SourceTables, row: MigrationRow) -> DriverWarning | None:
     """A warning if the source is no longer as it was migrated; None if it is, or is gone, as it may be later."""
     try:
         found, snapshot = take_snapshot(tables, row.source, row.format)
@@ -21,4 +22,5 @@ def moved(tables: SourceTables, row: MigrationRow) -> str | None:
         return None
     if snapshot.digest == row.source_digest:
         return None
-    return f"SourceMoved: table {row.source} ({found.name}) was written after its migration; is the consumer it belongs to still running?"
+    text = f"table {row.source} ({found.name}) was written after its migration; is the consumer it belongs to still running?"
+    return DriverWarning(WarningReason.SOURCE_MOVED, text)

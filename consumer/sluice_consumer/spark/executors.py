@@ -14,6 +14,8 @@ from typing import Any, Protocol
 
 from pyspark import SparkContext
 
+from sluice_consumer.driver_report import ExecutorDrain
+
 log = logging.getLogger(__name__)
 
 
@@ -131,8 +133,8 @@ def registered(scala: Any) -> list[str]:
     return str(scala.getExecutorIds().mkString(" ")).split()
 
 
-def described(draining: Draining, prefix: str, clock: float, wall: datetime.datetime) -> dict[str, str]:
+def described(draining: Draining, prefix: str, clock: float, wall: datetime.datetime) -> ExecutorDrain:
     """An entry of the report: pod, since and deadline as wall-clock times, for people."""
     since = wall - datetime.timedelta(seconds=clock - draining.since)
     deadline = wall + datetime.timedelta(seconds=draining.deadline - clock)
-    return {"pod": f"{prefix}-exec-{draining.executor}", "since": since.isoformat(), "deadline": deadline.isoformat()}
+    return ExecutorDrain(f"{prefix}-exec-{draining.executor}", since, deadline)

@@ -1,7 +1,7 @@
 """What the watches showed last, by resource. It says when a live read is needed; actions are planned from that read.
 
-A pod is kept as the few values that a plan needs, not as an object: 5,000 pods must fit into memory. Two facts are kept that a
-live read cannot show: when a report last changed, by this process's clock, and the exit of a pod that is gone.
+A pod is kept as the few values that a plan needs, not as an object: 5,000 pods must fit into memory. Three facts are kept that a
+live read cannot show: when a report last changed and when a deletion was seen first, by this process's clock, and the exit of a pod that is gone.
 
 A call takes time. What the watches show during it replaces what its answer says: they show each change once, and the last one last.
 Otherwise a pod whose deletion was shown during a read would stay in the cache, and a spec that was edited during it would be forgotten.
@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe import parse
 from sluice_operator.observe.tables import Tables
 from sluice_operator.state.objects import Pod
-from sluice_operator.untrusted.values import named, part, text
+from sluice_operator.untrusted.values import named, part, text, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,6 +50,7 @@ class ResourceSnapshot(NamedTuple):
     driver: Pod | None
 
 
+MOST_SECONDS = 10**9  # of a grace period: 31 years
 REMEMBERED = 8  # drivers of one resource: the present one, the last one, and strays
 
 
@@ -108,7 +110,7 @@ class Cache:
             entry.body = _present(entry.body, raw) if gone else raw
             self._tables.note(key, entry.body)
         else:
-            item = _stamped(entry, parse.pod(raw), now) if kind == "Pod" else parse.job(raw)
+            item = _pod(entry, raw, now) if kind == "Pod" else parse.job(raw)
             if entry.newer is not None:
                 entry.newer.append((item, gone))
             before = _put(entry.pods if isinstance(item, Pod) else entry.jobs, item, gone=gone)
@@ -165,7 +167,7 @@ class Cache:
         """Pods and Jobs of a live read. The cache keeps them, with what the watches have shown since the read began."""
         with self._lock:
             entry = self._entries.setdefault(key, CacheEntry())
-            entry.pods = {pod.name: pod for pod in (_stamped(entry, parse.pod(raw), now) for raw in pods)}
+            entry.pods = {pod.name: pod for pod in [_pod(entry, raw, now) for raw in pods]}
             entry.jobs = {job.name: job for job in map(parse.job, jobs)}
             found = self._of(entry)
             shown, entry.newer = entry.newer or [], None
@@ -237,6 +239,25 @@ def _without_figures(item: Pod | Job) -> Pod | Job:
     if not isinstance(item, Pod) or item.report is None:
         return item
     return replace(item, reported_at=None, report=item.report.without_figures)
+
+
+def _pod(entry: CacheEntry, raw: Json, now: datetime) -> Pod:
+    pod = parse.pod(raw)
+    return _stamped(entry, _ending_here(entry.pods.get(pod.name), pod, raw, now), now)
+
+
+def _ending_here(before: Pod | None, pod: Pod, raw: Json, now: datetime) -> Pod:
+    """The pod with the end of its grace period by this process's clock: the API server's may be minutes off.
+
+    The period counts from when this process saw that end first; after a restart of the operator, anew.
+    """
+    if pod.gone_by is None:
+        return pod
+    pod = replace(pod, told_gone_by=pod.gone_by)
+    if before is not None and (before.uid, before.told_gone_by) == (pod.uid, pod.told_gone_by):
+        return replace(pod, gone_by=before.gone_by)
+    grace = whole(part(raw, "metadata").get("deletionGracePeriodSeconds")) or 0
+    return replace(pod, gone_by=now + timedelta(seconds=min(grace, MOST_SECONDS)))
 
 
 def _stamped(entry: CacheEntry, pod: Pod, now: datetime) -> Pod:

@@ -16,8 +16,8 @@ from sluice_operator.untrusted.values import WORDS as LONGEST
 
 WORD = re.compile(r"[A-Za-z][A-Za-z0-9]{0,63}")
 OF_PROGRAMS = frozenset({
-    "BatchOverdue", "Completed", "DataLost", "DrainTimeout", "DriverExited", "Failed", "Fenced", "Held", "JobsNotDone", "LeaseHeld", "LostRace",
-    "NotNow", "ProcessExited", "ProtocolViolation", "Refused", "ServiceUnavailable", "SourceActive", "StartOverdue", "StreamNotFound",
+    "BatchOverdue", "Completed", "DataLost", "DrainTimeout", "DriverExited", "DriverKilled", "Failed", "Fenced", "Held", "JobsNotDone", "LeaseHeld",
+    "LostRace", "NotNow", "ProcessExited", "ProtocolViolation", "Refused", "ServiceUnavailable", "SourceActive", "StartOverdue", "StreamNotFound",
     "TooMuchPoison",
 })  # fmt: skip
 """The reasons that drivers and migrations of Sluice give; a pipeline may give others."""

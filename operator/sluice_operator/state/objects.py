@@ -74,8 +74,9 @@ class Report(CamelCase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pod:
-    """A driver, executor or migration pod. `owner` is the uid of its controller, `gone_by` the end of its grace period.
+    """A driver, executor or migration pod. `owner` is the uid of its controller.
 
+    `gone_by` is the end of its grace period; in the cache by this process's clock, and `told_gone_by` is the same by the API server's.
     `forced`: its deletion waits for no node any more. `held`: another program's finalizer keeps it. `rows` and `warnings` are a migration's result.
     `trouble` keeps its own container from starting; `beside` is that of another container while its own one runs, such as a sidecar that crashes.
     `unlisted`: it was read by name, for its label is gone, and no watch shows it.
@@ -90,6 +91,7 @@ class Pod:
     owner_name: str = ""
     phase: str = "Pending"
     gone_by: datetime | None = None
+    told_gone_by: datetime | None = None
     forced: bool = False
     held: bool = False
     started_at: datetime | None = None

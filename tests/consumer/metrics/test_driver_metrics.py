@@ -23,6 +23,7 @@ from sluice_checkpoints.protocol.store import Epoch
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.planner import TableView
 from sluice_consumer.config import MetricsConfig
+from sluice_consumer.driver_report import DriverWarning, WarningReason
 from sluice_consumer.metrics.driver import FAMILIES, DriverMetrics, Family
 from sluice_consumer.metrics.requests import RequestFigures
 from sluice_consumer.metrics.rows import RowFigures
@@ -79,7 +80,7 @@ def everything() -> Bench:
     bench = Bench(*ROWS)
     bench.batch(Committed(1, ROWS), plan=0.5, process=2.0, close=0.25, commit=0.125)
     bench.metrics.took("released")
-    bench.metrics.warned("DataLossSuspected: a: …")
+    bench.metrics.warned(DriverWarning(WarningReason.DATA_LOSS_SUSPECTED, "a: …"))
     table = bench.calls.tally.listener("dynamodb")
     table.called("GetItem")
     table.again("GetItem", "ThrottlingException")

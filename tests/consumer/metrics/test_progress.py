@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -7,6 +8,7 @@ from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.planner import TableView
+from sluice_consumer.driver_report import DriverReport, DriverWarning, WarningReason
 from sluice_consumer.metrics.progress import WARNINGS, Backfill, BatchProgress
 
 
@@ -21,8 +23,8 @@ class Bench:
 
     def report(self, *names: str) -> tuple[Any, ...]:
         """Some fields of the report."""
-        report = self.progress.report()
-        return tuple(report[name] for name in names)
+        report = json.loads(self.progress.onto(DriverReport()).text(1))
+        return tuple(report.get(name) for name in names)
 
 
 def row(name: str, **values: Any) -> ShardRow:
@@ -58,15 +60,15 @@ def test_the_last_few_warnings_are_reported() -> None:
     """All of them are in the log."""
     bench = Bench()
     for n in range(WARNINGS + 2):
-        bench.progress.warn(f"DataLossSuspected: lost {n}")
+        bench.progress.warn(DriverWarning(WarningReason.DATA_LOSS_SUSPECTED, f"lost {n}"))
     assert bench.report("warnings") == ([f"DataLossSuspected: lost {n}" for n in range(2, WARNINGS + 2)],)
 
 
 def test_a_retention_that_is_near_is_reported_for_as_long_as_it_is() -> None:
     """Beside the warnings that stay."""
     bench = Bench()
-    bench.progress.warn("SourceMoved: t")
-    bench.progress.near = "RetentionNear: s"
+    bench.progress.warn(DriverWarning(WarningReason.SOURCE_MOVED, "t"))
+    bench.progress.near = DriverWarning(WarningReason.RETENTION_NEAR, "s")
     assert bench.report("warnings") == (["SourceMoved: t", "RetentionNear: s"],)
     bench.progress.near = None
     assert bench.report("warnings") == (["SourceMoved: t"],)

@@ -6,7 +6,7 @@ import queue
 import socket
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,11 +17,18 @@ from kubernetes.client import ApiException
 from kubernetes.config import incluster_config
 from urllib3.exceptions import HTTPError
 
+from sluice_consumer.driver_report import ReportPhase
 from sluice_consumer.process import pod
 from sluice_consumer.process.pod import PodAnnotations, ReportDraft, Reporter
 from sluice_consumer.spark.conf import PodAddress
 
 HERE = PodAddress("driver-1", "space", "10.0.0.7", "uid-1")
+STARTING, RUNNING, IDLE = ReportPhase.STARTING, ReportPhase.RUNNING, ReportPhase.IDLE
+
+
+def said(**values: Any) -> pod.ReportChange:
+    """A change of some fields."""
+    return lambda report: replace(report, **values)
 
 
 @dataclass
@@ -120,9 +127,9 @@ class Bench:
     def __init__(self, number: int = 0) -> None:
         self.report, self.texts = ReportDraft(number), list[dict[str, Any]]()
 
-    def at(self, now: float, **values: object) -> int:
+    def at(self, now: float, **values: Any) -> int:
         """How many reports were written after an update at a time."""
-        self.report.state |= values
+        self.report.change(said(**values))
         if not self.report.wait(now):
             self.texts.append(json.loads(self.report.begin(now)))
         return len(self.texts)
@@ -131,20 +138,20 @@ class Bench:
 def test_a_report_is_written_on_change_and_not_more_often_than_every_five_seconds() -> None:
     """Held back changes travel with the next one."""
     bench = Bench()
-    assert [bench.at(t, phase="Running", batch=b) for t, b in [(0, 1), (0, 1), (4.9, 2), (5, 3), (10, 3)]] == [1, 1, 1, 2, 2]
+    assert [bench.at(t, phase=RUNNING, batch=b) for t, b in [(0, 1), (0, 1), (4.9, 2), (5, 3), (10, 3)]] == [1, 1, 1, 2, 2]
     assert [report["batch"] for report in bench.texts] == [1, 3]
 
 
 def test_a_report_says_now_and_then_that_the_driver_lives() -> None:
     """Even when nothing changed."""
     bench = Bench()
-    assert [bench.at(t, phase="Idle") for t in (0, pod.ALIVE_SECONDS - 1, pod.ALIVE_SECONDS)] == [1, 1, 2]
+    assert [bench.at(t, phase=IDLE) for t in (0, pod.ALIVE_SECONDS - 1, pod.ALIVE_SECONDS)] == [1, 1, 2]
 
 
 def test_a_change_of_phase_is_written_at_once() -> None:
     """The operator waits for it."""
     bench = Bench()
-    assert [bench.at(0, phase="Starting"), bench.at(0.1, phase="Running"), bench.at(0.2, batch=1)] == [1, 2, 2]
+    assert [bench.at(0, phase=STARTING), bench.at(0.1, phase=RUNNING), bench.at(0.2, batch=1)] == [1, 2, 2]
 
 
 def test_the_first_executor_and_none_any_more_are_written_at_once() -> None:
@@ -156,7 +163,7 @@ def test_the_first_executor_and_none_any_more_are_written_at_once() -> None:
 def test_what_was_held_back_is_written_when_it_is_time() -> None:
     """Nobody has to change anything for it."""
     bench = Bench()
-    bench.at(0, phase="Running")
+    bench.at(0, phase=RUNNING)
     bench.at(1, batch=1)
     assert bench.report.wait(1) == 4
     bench.at(5)
@@ -171,16 +178,16 @@ def test_before_anything_was_said_nothing_is_written() -> None:
 def test_the_number_of_a_report_goes_on_where_the_supervisor_stopped() -> None:
     """The operator sees that a report is newer."""
     bench = Bench(number=7)
-    bench.at(0, phase="Running")
+    bench.at(0, phase=RUNNING)
     assert bench.texts[0]["number"] == 8
 
 
 def test_a_report_that_fails_is_tried_again_under_another_number() -> None:
     """Five seconds later, also if the phase had changed. It may have arrived although the answer was lost."""
     bench = Bench()
-    bench.at(0, phase="Running")
+    bench.at(0, phase=RUNNING)
     bench.report.fail()
-    assert [bench.at(t, phase="Idle") for t in (0, 4.9, 5)] == [1, 1, 2]
+    assert [bench.at(t, phase=IDLE) for t in (0, 4.9, 5)] == [1, 1, 2]
     assert bench.texts[1] == {"number": 2, "phase": "Idle"}
 
 
@@ -207,10 +214,10 @@ def test_an_api_server_that_does_not_answer_holds_nobody_up() -> None:
     """What happened meanwhile is one report, the newest."""
     server = Silent()
     reporter = Reporter(server)
-    reporter.update(phase="Starting")
+    reporter.update(said(phase=STARTING))
     assert server.asked.get(timeout=60) == {"number": 1, "phase": "Starting"}
     for batch in range(100):
-        reporter.update(phase="Running", batch=batch)
+        reporter.update(said(phase=RUNNING, batch=batch))
     server.answer.release()
     assert server.asked.get(timeout=60) == {"number": 2, "phase": "Running", "batch": 99}
     server.answer.release()
@@ -221,12 +228,12 @@ def test_a_report_that_fails_stops_nothing() -> None:
     annotations, failed = Annotations(broken=True), threading.Event()
     reporter = Reporter(annotations)
     reporter._report.fail = failed.set  # type: ignore[method-assign]  # so that the next one is written at once
-    reporter.update(phase="Starting")
+    reporter.update(said(phase=STARTING))
     assert failed.wait(60)
     annotations.broken = False
     written = threading.Event()
     annotations.reports = cast("Any", type("Seen", (list,), {"append": lambda self, value: (list.append(self, value), written.set())})())
-    reporter.update(phase="Running")
+    reporter.update(said(phase=RUNNING))
     assert written.wait(60)
     assert annotations.reports == [{"number": 2, "phase": "Running"}]
 
@@ -235,9 +242,9 @@ def test_a_supervisor_that_hands_over_reports_once_more_and_under_the_number_tha
     """Its driver reports from then on, and the operator takes no number twice. The taking of a lease does not wait for that report."""
     server = Silent()
     reporter = Reporter(server)
-    reporter.update(phase="WaitingOutLease")
+    reporter.update(said(phase=ReportPhase.WAITING_OUT_LEASE))
     assert server.asked.get(timeout=60)["number"] == 1
-    number = reporter.hand_over(phase="Starting", generation=4)
+    number = reporter.hand_over(said(phase=STARTING, generation=4))
     server.answer.release()
     assert server.asked.get(timeout=60) == {"number": number, "phase": "Starting", "generation": 4}
     server.answer.release()
@@ -247,7 +254,7 @@ def test_a_supervisor_that_hands_over_reports_once_more_and_under_the_number_tha
 
 def test_without_a_pod_nothing_is_reported() -> None:
     """A laptop has a log."""
-    Reporter(None).update(phase="Running")
+    Reporter(None).update(said(phase=RUNNING))
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,11 @@ from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.batches.retention import DataLost
 from sluice_consumer.config import BatchConfig, CheckpointsConfig, Config, PipelineConfig, StartConfig, StreamConfig
+from sluice_consumer.driver_report import DriverReport, ReportPhase, WarningReason
 from sluice_consumer.kinesis.memory import MemoryKinesis
 from sluice_consumer.process import session, wiring
 from sluice_consumer.process.ending import ending_of
-from sluice_consumer.process.pod import Reporter
+from sluice_consumer.process.pod import ReportChange, Reporter
 from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.shards.bind import Task, read_shard
 from sluice_consumer.shards.ranges import Limits
@@ -134,7 +135,7 @@ class World:
         start = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=hours_ago)
         config = StartConfig("AT_TIMESTAMP", start.isoformat()) if hours_ago else StartConfig()
         bootstrap.prepare(self.store, bootstrap.Seed("p", "id", self.stream.describe(), self.stream.list_shards()), config)
-        self.reports: list[dict[str, Any]] = []
+        self.reports: list[DriverReport] = []
 
     def put(self, shard: int, *data: bytes) -> None:
         """Puts records into a shard."""
@@ -148,7 +149,11 @@ class World:
         after = self.store.take(before, replace(before, token=f"t{before.generation}", lease_millis=1))
         assert after is not None
         reporter = Reporter(None)
-        reporter.update = lambda **values: self.reports.append(values)  # type: ignore[method-assign]  # what the operator would read
+
+        def update(change: ReportChange) -> None:
+            self.reports.append(change(self.reports[-1] if self.reports else DriverReport()))
+
+        reporter.update = update  # type: ignore[method-assign]  # what the operator would read
         whole = Config(StreamConfig("s", "r"), CheckpointsConfig("t"), PipelineConfig("m:f"), batch=BatchConfig(interval_seconds=0), **config)
         return Session(whole, WorkLease(Epoch(after.generation, after.token), "released"), reporter, threading.Event())
 
@@ -253,7 +258,7 @@ def test_an_accepted_loss_is_reported_and_counted(world: World) -> None:
     engine = world.engine(heir)
     heir.loop(cast("SparkEngine", engine), until_tip=True)
     assert engine.read == [b"c"]
-    assert "DataLossSuspected: shardId-000000000000: accepted as lost" in world.reports[-1]["warnings"][0]
+    assert "DataLossSuspected: shardId-000000000000: accepted as lost" in str((world.reports[-1].warnings or ())[0])
     assert 'sluice_warnings_total{reason="DataLossSuspected"} 1.0' in generate_latest(heir._metrics.registry).decode()
 
 
@@ -267,15 +272,51 @@ def test_retention_that_is_near_is_reported_until_it_is_over(world: World, caplo
     def take_long() -> None:
         world.ago = 0
         one.consumer.audit()
-        seen.append(one.look()["warnings"])
+        seen.append(one.look())
 
     one.loop(cast("SparkEngine", world.engine(one, take_long)), until_tip=True)
-    assert seen[0] == []  # nothing was committed yet
+    assert seen[0] == ()  # nothing was committed yet
     (warning,) = seen[1]
-    assert warning.startswith("RetentionNear: shardId-000000000001 and 1 more read up to ")
-    assert [warning] in [report.get("warnings") for report in world.reports]
+    assert str(warning).startswith("RetentionNear: shardId-000000000001 and 1 more read up to ")
+    assert (warning,) in [report.warnings for report in world.reports]
     assert caplog.text.count("RetentionNear") == 1
-    assert world.reports[-1]["warnings"] == []
+    assert world.reports[-1].warnings == ()
+
+
+@pytest.mark.parametrize(("told", "reason"), [("_failing", WarningReason.ISOLATING), ("_lasting", WarningReason.OUTAGE_LASTS)])
+def test_a_batch_that_comes_again_and_an_outage_that_lasts_are_reported_until_they_are_over(world: World, told: str, reason: WarningReason) -> None:
+    """Each under a reason of its own, which is a condition of the resource."""
+    one = world.epoch()
+    one.begin(in_pod=False)
+    getattr(one, told)("why")
+    assert [str(warning) for warning in one.look()] == [f"{reason}: why"]
+    getattr(one, told)(None)
+    assert one.look() == ()
+
+
+def test_a_driver_reports_where_it_is(world: World) -> None:
+    """It starts, then runs while it reads, with its batch, and is idle when nothing is left."""
+    world.put(0, b"a")
+    one = world.epoch()
+    one.begin(in_pod=False)
+    one.loop(cast("SparkEngine", world.engine(one)), until_tip=True)
+    seen = [(report.phase, report.open_batch) for report in world.reports]
+    assert seen[:4] == [(ReportPhase.STARTING, None), (ReportPhase.RUNNING, None), (ReportPhase.RUNNING, 1), (ReportPhase.RUNNING, None)]
+    one.report_progress(cast("SparkEngine", world.engine(one)), None, 0.0)
+    assert world.reports[-1].phase is ReportPhase.IDLE
+    one._drain.set()
+    one.report_progress(cast("SparkEngine", world.engine(one)), None, 0.0)
+    assert world.reports[-1].phase is ReportPhase.DRAINING
+
+
+def test_a_driver_that_waits_out_a_lease_says_until_when(world: World) -> None:
+    """The one before it may be working until then."""
+    one = world.epoch()
+    one._lease = replace(one._lease, wait_out_millis=60_000)
+    one._drain.set()
+    one.begin(in_pod=False)
+    one.wait_out()
+    assert (world.reports[-1].phase, bool(world.reports[-1].deadline)) == (ReportPhase.WAITING_OUT_LEASE, True)
 
 
 def lived(world: World, hours_later: float = 0) -> list[str]:
@@ -284,7 +325,7 @@ def lived(world: World, hours_later: float = 0) -> list[str]:
     one = world.epoch()
     one.begin(in_pod=False)
     one.loop(cast("SparkEngine", world.engine(one)), until_tip=True)
-    return [warning for report in world.reports for warning in report.get("warnings", ())]
+    return [str(warning) for report in world.reports for warning in report.warnings or ()]
 
 
 @pytest.mark.parametrize("age_hours", [1, 100], ids=["of a stream that is younger", "of a stream that is older"])
@@ -309,7 +350,7 @@ def test_a_driver_that_starts_tells_no_batch_before_it_has_read_the_table(world:
     committed = world.store.consumer().committed  # type: ignore[union-attr]  # it is there
     world.epoch().begin(in_pod=False)
     assert committed > 0
-    assert [report.get("batch") for report in world.reports] == [None]
+    assert [report.batch for report in world.reports] == [None]
 
 
 def test_a_driver_that_was_away_is_behind_before_its_first_batch(world: World) -> None:
@@ -317,7 +358,7 @@ def test_a_driver_that_was_away_is_behind_before_its_first_batch(world: World) -
     lived(world)
     world.reports.clear()
     lived(world, hours_later=10)
-    behind = [report["millisBehindLatest"] for report in world.reports if "millisBehindLatest" in report]
+    behind = [report.millis_behind_latest for report in world.reports if report.batch is not None]
     assert behind[0] == pytest.approx(10 * HOUR_MILLIS, rel=0.01)
     assert behind[-1] == 0
 
@@ -325,7 +366,7 @@ def test_a_driver_that_was_away_is_behind_before_its_first_batch(world: World) -
 def test_how_far_a_driver_is_behind_is_unknown_if_no_shard_was_ever_read(world: World) -> None:
     """Not 0: there may be a day's records."""
     lived(world)
-    assert next(report["millisBehindLatest"] for report in world.reports if "millisBehindLatest" in report) is None
+    assert next(report.millis_behind_latest for report in world.reports if report.batch is not None) is None
 
 
 def test_a_driver_whose_clock_is_wrong_warns_of_no_retention(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -335,7 +376,7 @@ def test_a_driver_whose_clock_is_wrong_warns_of_no_retention(world: World, monke
     one.loop(cast("SparkEngine", world.engine(one)), until_tip=True)
     wrong = time.time() + 0.9 * DAY_MILLIS / 1000
     monkeypatch.setattr(time, "time", lambda: wrong)
-    assert one.look() == {"warnings": []}
+    assert one.look() == ()
 
 
 def test_a_retention_that_was_changed_reaches_the_tasks(world: World) -> None:
@@ -365,4 +406,4 @@ def test_a_loss_that_the_epoch_before_committed_and_did_not_report_is_reported(w
     heir.consumer.run(plan, world.engine(heir))
     last = world.epoch()
     last.begin(in_pod=False)
-    assert "DataLossSuspected: shardId-000000000000: accepted as lost" in last._progress.report()["warnings"][0]
+    assert "DataLossSuspected: shardId-000000000000: accepted as lost" in str(last._progress.warnings[0])

@@ -35,7 +35,9 @@ def test_a_source_at_rest_says_nothing() -> None:
 
 def test_a_moved_source_is_named() -> None:
     """A renewed lease is enough."""
-    assert moved(Tables(2), ROW) == ("SourceMoved: table old (kcl) was written after its migration; is the consumer it belongs to still running?")
+    assert str(moved(Tables(2), ROW)) == (
+        "SourceMoved: table old (kcl) was written after its migration; is the consumer it belongs to still running?"
+    )
 
 
 def test_a_source_that_was_removed_says_nothing() -> None:

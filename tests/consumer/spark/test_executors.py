@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import datetime
+import json
 from dataclasses import dataclass, field
 
 import pytest
 
+from sluice_consumer.driver_report import DriverReport
 from sluice_consumer.spark.executors import Draining, ExecutorTarget, described
 
 DRAIN = 60.0
@@ -123,8 +125,7 @@ def test_the_live_executors_are_counted_in_every_step() -> None:
 def test_a_draining_executor_is_reported_by_its_pod_and_wall_clock() -> None:
     """For people: since when, and until when it may take."""
     wall = datetime.datetime(2026, 1, 1, 12, 0, 30, tzinfo=datetime.UTC)
-    assert described(Draining("7", since=100.0, deadline=160.0), "demo", clock=130.0, wall=wall) == {
-        "pod": "demo-exec-7",
-        "since": "2026-01-01T12:00:00+00:00",
-        "deadline": "2026-01-01T12:01:00+00:00",
-    }
+    drain = described(Draining("7", since=100.0, deadline=160.0), "demo", clock=130.0, wall=wall)
+    assert json.loads(DriverReport(draining=(drain,)).text(1))["draining"] == [
+        {"pod": "demo-exec-7", "since": "2026-01-01T12:00:00+00:00", "deadline": "2026-01-01T12:01:00+00:00"}
+    ]

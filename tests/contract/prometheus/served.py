@@ -15,6 +15,7 @@ from simulated_cluster import BEGIN, KEY, MIGRATING, SPEC, ready
 from sluice_checkpoints.position import Position
 from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.config import MetricsConfig
+from sluice_consumer.driver_report import DriverWarning, WarningReason
 from sluice_consumer.metrics.driver import DriverMetrics
 from sluice_consumer.metrics.requests import RequestFigures
 from sluice_consumer.metrics.rows import RowFigures
@@ -81,7 +82,7 @@ class Driver:
         committed = self._consumer.run(plan, Engine(read))
         self._metrics.batch(committed)
         self._calls.carried(committed.rows)
-        self._metrics.warned("BatchSlow: it is")
+        self._metrics.warned(DriverWarning(WarningReason.BATCH_SLOW, "it is"))
         table = self._calls.tally.listener("dynamodb")
         table.called("GetItem")
         table.again("GetItem", "ThrottlingException")

@@ -78,7 +78,7 @@ def consume(spark: SparkSession, config: Config) -> Consumed:
     work.begin(in_pod=False)
     work.loop(work.engine(spark), until_tip=True)
     drain.set()  # threads that would look at something later are told that it is over
-    return _consumed(store.shards(), str(work.look()["warnings"]))
+    return _consumed(store.shards(), "; ".join(map(str, work.look())))
 
 
 def _consumed(rows: Mapping[str, ShardRow], warnings: str) -> Consumed:

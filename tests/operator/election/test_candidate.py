@@ -149,6 +149,20 @@ def test_a_longer_term_of_another_version_is_respected(town: Town) -> None:
     assert town.leaders() == [follower]
 
 
+@pytest.mark.parametrize("seconds", [2**31 - 1, 10**12, -1, 0, "15", 15.5, None])
+@pytest.mark.parametrize("deleted", [True, False], ids=["which is deleted then", "which stays"])
+def test_an_absurd_term_keeps_nobody_from_leading_for_long(town: Town, seconds: object, deleted: bool) -> None:  # noqa: FBT001
+    """A restore, a slip or a thief may write any duration into the Lease: it counts for a minute at most, also after the Lease was deleted."""
+    leader, follower = pair(town)
+    leader.alive = False
+    town.twin.patch(*WHERE, {"spec": {"holderIdentity": "theirs", "leaseDurationSeconds": seconds}})
+    town.wait(5)
+    if deleted:
+        town.unship()
+    town.wait(75)
+    assert town.leaders() == [follower]
+
+
 def test_without_a_lease_the_first_one_waits_as_long_as_a_leader_may_last(town: Town) -> None:
     """That there is none may be a mistake of somebody's; then it is made."""
     town.unship()

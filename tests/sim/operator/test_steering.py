@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
+from datetime import datetime
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -12,6 +15,9 @@ from steering.mutant import MUTANTS, OperatorMutant
 from steering.mutant_cache import never_lost
 from steering.mutant_health import no_deadline
 from steering.mutant_stranger import labels_are_believed
+
+from sluice_consumer.driver_report import DriverReport, ReportPhase
+from sluice_operator.names import camel
 
 assert no_deadline  # entered into the list by its import
 assert labels_are_believed
@@ -81,6 +87,45 @@ def test_a_driver_whose_account_comes_late_has_a_deadline_of_its_own() -> None:
     operating.teardown()
 
 
+def test_a_driver_without_its_label_goes_on_with_its_executors() -> None:
+    """Found by 100 examples: Spark names them by the driver's configuration, not by the label of its pod."""
+    operating = Operating()
+    operating.begin(migrating=False, leaders=1, source="ok", run=30)
+    operating.unlabel(kind="Pod", seconds=1)
+    operating.pod_ends(how="evict", role="executor", seconds=20)
+    operating.teardown()
+
+
+def test_drivers_that_are_asked_to_end_before_they_are_seen_were_made() -> None:
+    """Found by 60 examples: the observer counted an attempt as passed over whose pod was the next one's predecessor."""
+    operating = Operating()
+    operating.begin(migrating=False, leaders=1, source="ok", run=13)
+    operating.slow_answer(calls=6, edit="no such image", lasts=30, seconds=1, who=1)
+    operating.leader_ends(down=47, seconds=35, who=1)
+    operating.impatient(seconds=12)
+    operating.wait(seconds=3)
+    operating.delete_pod(grace=None, role="executor", seconds=4)
+    operating.delete_pod(grace=None, role="driver", seconds=6)
+    operating.slow_answer(calls=11, edit="policy", lasts=30, seconds=16, who=0)
+    operating.impatient(seconds=9)
+    operating.teardown()
+
+
+@pytest.mark.parametrize("how", ["cut", "dead"])
+@pytest.mark.parametrize("nodes", ["a", "b", "ab"])
+def test_a_driver_that_is_silent_for_as_long_as_a_report_lasts_is_no_false_alarm(nodes: str, how: str) -> None:
+    """Found by fresh seeds: both nodes were cut off for 91 to 99 s. The operator says so after 90 s, and the observer heard the driver for 100 s."""
+    operating = Operating()
+    operating.begin(migrating=False, leaders=1, source="ok", run=20)
+    operating.wait(seconds=200)
+    for node in nodes:
+        operating.lose_node(how=how, node=node, seconds=0)
+    operating.wait(seconds=99)
+    assert nodes != "ab" or operating.world.condition("Ready")["reason"] == "ReportStale"
+    operating.end_of_outage(how="restore", seconds=1)
+    operating.teardown()
+
+
 def test_a_driver_without_its_label_is_read_before_anything_is_said_of_it() -> None:
     """Found by 60 examples: no watch shows it any more, and the cache would call it Ready while it drains."""
     operating = Operating()
@@ -103,6 +148,25 @@ def test_the_story_catches_that(mutant: OperatorMutant, monkeypatch: pytest.Monk
     mutant.apply(monkeypatch)
     with pytest.raises(Broken, match=f"^{mutant.breaks}: "):
         told(mutant.story).teardown()
+
+
+def test_the_simulated_driver_reports_as_a_driver_does() -> None:
+    """Phases and fields are those of `sluice_consumer`: what the simulation shows of a report holds for a real one."""
+    operating, seen = Operating(), list[dict[str, Any]]()
+    operating.begin(migrating=False, leaders=1, source="ok", run=0)
+    heard = operating.world.ledger.hears
+
+    def hears(uid: str, report: dict[str, Any], now: datetime) -> None:
+        seen.append(report)
+        heard(uid, report, now)
+
+    operating.world.ledger.hears = hears  # type: ignore[method-assign]
+    operating.driver_ends(code=137, times=1, seconds=40)  # the next one waits out its lease
+    for replicas in (2, 1, 0):
+        operating.scale(replicas=replicas, seconds=60)
+    fields = {camel(field.name) for field in dataclasses.fields(DriverReport)}
+    assert {key for report in seen for key in report} <= {"number", *fields}
+    assert {report["phase"] for report in seen} == {str(phase) for phase in ReportPhase} - {ReportPhase.IDLE}
 
 
 def test_every_invariant_is_seen_to_break() -> None:

@@ -39,7 +39,7 @@ class Leader:
 
     def restart(self) -> None:
         """A new process: an empty cache, three watches that begin with a list each, one after another."""
-        self.line = Line(self.server, self.faults, self._guards, self._now())
+        self.line = Line(self.server, self.faults, self._guards, self._guards.time())
         self.context = self._equip(ReconcileContext(self.line, Cache(), Settings(image="sluice-consumer:test")))
         self.cursors: dict[str, int] = {}
         self.shown: dict[str, Json] = {}

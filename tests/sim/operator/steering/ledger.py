@@ -41,7 +41,8 @@ INVARIANTS = (
     "told_is_done",
 )
 TAKEN = {"Evicted", "Drained", "Killed", "DriverLost", "Forced"}
-HEARD = timedelta(seconds=100)  # a report may be 90 s old; and some for the time of a pass
+SILENT = timedelta(seconds=90)  # without a report, after which the operator may call a driver silent
+HEARD = timedelta(seconds=100)  # a report may be so old while Ready is said: 90 s, and some for the time of a pass
 SEEN = timedelta(seconds=20)  # until an operator whose watch is 11 s late has written that a driver ended
 PROMPT = timedelta(seconds=45)  # a spec that the watches have shown; unsettled resources are read live every 30 s anyway
 BELIEVED = timedelta(seconds=130)  # without news a status is looked at again after 90 s; then the look, and the write
@@ -174,7 +175,7 @@ class Ledger:
         for condition in status["conditions"]:
             if condition["observedGeneration"] != seen:
                 return "generation_is_honest", f"{condition} at generation {seen}"
-        if problem := unfit(status) or self._dodges(meta, status["driver"]):
+        if problem := unfit(status) or self._dodges(meta, status["driver"]) or self._hurries(line, meta, status):
             return problem
         if line.stalled or condition_of(status, "Ready").get("status") != "True":
             return None  # who stood still writes what was true, onto what has not changed since, and looks again at once
@@ -185,7 +186,8 @@ class Ledger:
         key, named = (uid, driver.get("specHash")), driver["attempt"]
         made = {name for pod in self.server.all("Pod") if (name := pod["metadata"]["name"])}
         before, passed = self.named.get(key, (named, 0))
-        passed = 0 if driver.get("uid") or driver.get("pod") in made else passed + (named > before)
+        there = driver.get("uid") or driver.get("pod") in made or (driver.get("leaving") or {}).get("attempt", 0) >= before
+        passed = 0 if there else passed + (named > before)
         self.named[key] = named, passed
         return ("no_hot_loop", f"{passed} attempts for one spec were named and not made, the last is {named}") if passed > UNMADE else None
 
@@ -195,6 +197,14 @@ class Ledger:
         running = [pod["metadata"]["name"] for pod in self._pods({"labels": {CONSUMER: meta["name"]}}) if self.runs(pod["metadata"]["uid"])]
         asked = spec.get("suspend") or spec.get("replicas") == 0
         return None if asked and not running else ("status_is_true", f"Ready at rest, and {running} runs; the spec: {spec}")
+
+    def _hurries(self, line: Line, meta: Json, status: Json) -> tuple[str, str] | None:
+        """Whether a person is told to give a pod up that has all the time it was given, by the API server's clock."""
+        if line.stalled or condition_of(status, "Stalled").get("reason") != "DriverOverdue":
+            return None
+        ends = [pod["metadata"].get("deletionTimestamp") for pod in self._pods({"labels": {CONSUMER: meta["name"]}})]
+        late = [end for end in ends if end and datetime.fromisoformat(end) <= self.now]
+        return None if late else ("status_is_true", f"DriverOverdue is said at {self.now}, and pods have until {ends}")
 
     def _dodges(self, meta: Json, driver: Json) -> tuple[str, str] | None:
         """Whether the status says that somebody took a pod away that stands there, and has ended by itself."""

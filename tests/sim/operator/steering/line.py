@@ -21,10 +21,11 @@ Judge = Callable[["Line", str, Json], Callable[[], None]]
 
 @dataclass(frozen=True)
 class Guards:
-    """What stands between an operator and the server: an observer, and an admission policy."""
+    """What stands between an operator and the server: an observer with the true time, and an admission policy."""
 
     judge: Judge
     admission: Admission
+    time: Callable[[], datetime]
 
 
 class Crash(BaseException):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
 
 from hypothesis import strategies as st
@@ -224,6 +225,15 @@ class Operating(Stranger, RuleBasedStateMachine):
         """A process is killed, and started again after a while."""
         self.world.disturb()
         self._leader(who).stop(down)
+        self.world.run(seconds)
+
+    @rule(ahead=st.sampled_from([-300, 0, 300]), seconds=seconds)
+    def clock(self, ahead: int, seconds: int) -> None:
+        """New processes run where the clock is so many seconds ahead of the API server's and the nodes'."""
+        self.world.disturb()
+        self.world.ahead = timedelta(seconds=ahead)
+        for leader in self.world.leaders:
+            leader.stop(1)
         self.world.run(seconds)
 
     @rule(who=which, lag=st.sampled_from([0, 3, 11]), seconds=seconds)

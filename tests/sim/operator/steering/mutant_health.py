@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from steering.mutant import Patch, do, mutant
 
+from sluice_operator.observe import cache
 from sluice_operator.plan import rules, running
 from sluice_operator.state.view import Rule, Step, View
 
@@ -63,3 +64,15 @@ def pause_hides(patch: Patch) -> None:
         return replace(running.running(view), reason="Paused", progressing=False) if view.resource.paused else None
 
     _instead(patch, rules.paused, silent)
+
+
+@mutant(
+    "a grace period ends by the API server's clock",
+    "status_is_true",
+    do("clock", ahead=300, seconds=20),
+    do("drain", drain=30),
+    do("edit", edit="batch 9", seconds=20),
+)
+def grace_of_the_server(patch: Patch) -> None:
+    """The operator's clock is ahead: a person is told to give up a driver that drains as it should."""
+    patch.setattr(cache, "_ending_here", lambda _before, pod, _raw, _now: pod)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from argo_lua import argo_health
 from kstatus import CURRENT, FAILED, IN_PROGRESS, kstatus
-from steering.ledger import BELIEVED, HEARD, claim
+from steering.ledger import BELIEVED, SILENT, claim
 
 from sluice_operator.spec.changes import DesiredSpec
 from sluice_operator.spec.fields import InvalidSpec, parse
@@ -92,7 +92,7 @@ def _working(world: World, driver: Json, wanted: DesiredSpec) -> str | None:
         return "the driver has another spec"
     if world.restart_asked_at and datetime.fromisoformat(meta["creationTimestamp"]) < world.restart_asked_at:
         return "the driver is older than the restart that was asked for"
-    if said_at is None or world.now - said_at > HEARD or not world.ledger.runs(meta["uid"]):
+    if said_at is None or world.now - said_at >= SILENT or not world.ledger.runs(meta["uid"]):
         return "the driver is silent"
     if report["phase"] not in {"Running", "Idle"} or report["heldShards"] < report["openShards"] or report["draining"]:
         return f"the driver is {report['phase']}"

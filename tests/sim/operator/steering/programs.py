@@ -180,15 +180,15 @@ class Driver:
     def _executor(self, pod: Json) -> None:
         meta = pod["metadata"]
         self.number += 1
-        epoch = f"{meta['labels'][CONSUMER]}-{meta['labels']['sluice.dev/attempt']}"
-        labels = {"app.kubernetes.io/managed-by": "sluice", CONSUMER: meta["labels"][CONSUMER], "sluice.dev/role": "executor"}
+        name = self.config["name"]  # its pod may have lost the label
+        epoch = f"{name}-{meta['labels']['sluice.dev/attempt']}"
+        labels = {"app.kubernetes.io/managed-by": "sluice", CONSUMER: name, "sluice.dev/role": "executor"}
         refs = [{"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": self.uid, "controller": True}]
         head: Json = {"namespace": meta["namespace"], "ownerReferences": refs}
         if self.number == 1:
             self._create({"kind": "ConfigMap", "metadata": {**head, "name": f"{epoch}-{self.uid}-conf-map"}})
         spec = {"containers": [{"name": "executor", "image": pod["spec"]["containers"][0]["image"]}], "terminationGracePeriodSeconds": 30}
-        name = f"{epoch}-{self.uid}-exec-{self.number}"
-        self._create({"kind": "Pod", "metadata": {**head, "name": name, "labels": labels}, "spec": spec})
+        self._create({"kind": "Pod", "metadata": {**head, "name": f"{epoch}-{self.uid}-exec-{self.number}", "labels": labels}, "spec": spec})
 
     def _create(self, body: Json) -> None:
         self.place.server.create(body)

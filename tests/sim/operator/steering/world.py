@@ -39,6 +39,7 @@ class World:
 
     def __init__(self, leaders: int = 1) -> None:
         self.now = BEGIN
+        self.ahead = timedelta(0)
         self.twin = MemoryCluster(lambda: self.now)
         self.tables: dict[str, Table] = {}
         self.ledger = Ledger(self.twin, self.tables)
@@ -51,8 +52,8 @@ class World:
         self.twin.admission = self._admit
         self.person = Person(self)
         self.admission = Admission(self.twin, lambda: self.now)
-        guards = Guards(self.ledger.judge, self.admission)
-        self.leaders = [Leader(self.twin, KEY, lambda: self.now, guards, self.equipped) for _ in range(leaders)]
+        guards = Guards(self.ledger.judge, self.admission, lambda: self.now)
+        self.leaders = [Leader(self.twin, KEY, self.here, guards, self.equipped) for _ in range(leaders)]
         self.stalled: Leader | None = None
         self.listens = False  # the stalled one only waits for an answer; its watches go on
         self.restart_asked_at: datetime | None = None
@@ -70,6 +71,10 @@ class World:
         role = (body["metadata"].get("labels") or {}).get("sluice.dev/role")
         if self.habits.no_account and body["kind"] == "Pod" and role in {"driver", "migration"} and "serviceAccountName" in body["spec"]:
             raise Rejected("Forbidden", "error looking up service account: serviceaccount 'sluice-consumer' not found")
+
+    def here(self) -> datetime:
+        """The time by the clock of the operator's machine."""
+        return self.now + self.ahead
 
     def equipped(self, context: ReconcileContext) -> ReconcileContext:
         """What a process of the operator begins with; a test may give it other settings, or another client."""

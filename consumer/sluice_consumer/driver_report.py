@@ -1,0 +1,107 @@
+"""What a driver tells the operator: one frozen value, and its text (docs/interfaces.md, "Report (JSON, driver → operator)").
+
+The operator has its own words for the same. `tests/contract/programs` holds the two together.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+
+class ReportPhase(StrEnum):
+    """What the driver does."""
+
+    WAITING_OUT_LEASE = "WaitingOutLease"
+    STARTING = "Starting"
+    RUNNING = "Running"
+    IDLE = "Idle"
+    DRAINING = "Draining"
+
+
+class WarningReason(StrEnum):
+    """What a warning is about. Each is a condition of the resource, but `BATCH_SLOW`: that is said in the log and counted, and not reported.
+
+    The report leaves `RETENTION_NEAR`, `ISOLATING` and `OUTAGE_LASTS` out again when their cause ends.
+    """
+
+    DATA_LOSS_SUSPECTED = "DataLossSuspected"
+    SOURCE_MOVED = "SourceMoved"
+    POISON_EXCLUDED = "PoisonExcluded"
+    RETENTION_NEAR = "RetentionNear"
+    ISOLATING = "Isolating"
+    OUTAGE_LASTS = "OutageLasts"
+    BATCH_SLOW = "BatchSlow"
+
+
+@dataclass(frozen=True, slots=True)
+class DriverWarning:
+    """One warning; its text, as everybody reads it, is `"<reason>: <text>"`."""
+
+    reason: WarningReason
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorDrain:
+    """An executor on its way out, by its pod's name."""
+
+    pod: str
+    since: datetime
+    deadline: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverReport:
+    """All fields of a report but its number. None: not known, or there is none; the text leaves it out.
+
+    Attributes:
+        deadline: when the lease is waited out, ISO 8601.
+        batch: the last one that is committed. open_batch: the one that `process` has.
+        held_shards: those whose rows carry this epoch's generation or are at END.
+        executors: those that Spark knows.
+        dead_letters: how many records were ever excluded.
+    """
+
+    phase: ReportPhase = ReportPhase.STARTING
+    deadline: str | None = None
+    generation: int | None = None
+    batch: int | None = None
+    open_batch: int | None = None
+    open_shards: int | None = None
+    ended_shards: int | None = None
+    held_shards: int | None = None
+    executors: int | None = None
+    draining: tuple[ExecutorDrain, ...] | None = None
+    millis_behind_latest: int | None = None
+    records_per_second: float | None = None
+    records: int | None = None
+    dead_letters: int | None = None
+    warnings: tuple[DriverWarning, ...] | None = None
+
+    def text(self, number: int) -> str:
+        """The JSON of the annotation."""
+        known = {_camel(field.name): value for field in fields(self) if (value := getattr(self, field.name)) is not None}
+        return json.dumps({"number": number, **known}, default=_plain)
+
+    @property
+    def readiness(self) -> tuple[ReportPhase, bool]:
+        """What the operator waits for: a change of it is written at once."""
+        return self.phase, bool(self.executors)
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return asdict(value) if isinstance(value, ExecutorDrain) else str(value)
