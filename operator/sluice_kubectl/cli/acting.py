@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from rich.text import Text
 
 from sluice_kubectl.api.person import Person
 from sluice_kubectl.cli.edge import NAME, Terminal, command
+from sluice_kubectl.screens.words import Hanging
 from sluice_kubectl.views import actions
 from sluice_kubectl.views.documents import stamp
 from sluice_kubectl.views.objects import PodView, pods
@@ -27,7 +29,7 @@ def _command(name: str) -> click.Command:
 
     def run(at: Terminal, person: Person, name: str) -> None:
         now = stamp(at.now())
-        at.out.print(person.act(name, lambda body: action(body, now)), markup=False, soft_wrap=True)
+        at.say(person.act(name, lambda body: action(body, now)))
 
     run.__doc__ = HELP[name]
     found = command(NAME(run))
@@ -45,10 +47,10 @@ def force(at: Terminal, person: Person, name: str, *, yes: bool) -> None:
     """
     late = actions.late_driver(person.consumer(name))
     seen = next((pod for pod in pods(person.pods(name)) if pod.uid == late.uid), None)
-    at.log.print(_warning(late, seen), markup=False)
+    at.log.print(Hanging(Text(_warning(late, seen))))
     if not (yes or _agreed(at, late)):
         raise actions.NotOffered("not done: nobody agreed; nothing was written")
-    at.out.print(person.act(name, lambda body: actions.force(body, late)), markup=False, soft_wrap=True)
+    at.say(person.act(name, lambda body: actions.force(body, late)))
 
 
 def _warning(late: actions.GivenUp, seen: PodView | None) -> str:

@@ -123,9 +123,9 @@ def report(at: Terminal, person: Person, name: str, file: Path | None) -> None:
     path = file or Path(f"{folder}.tar.gz")
     parts = gather(at, person, name)
     pack(parts, path, folder)
-    at.out.print(f"{path}: {counted(len(parts.files), 'file')}; look through it before you send it", markup=False, soft_wrap=True)
+    at.say(f"{path}: {counted(len(parts.files), 'file')}; look through it before you send it")
     for one in parts.missing:
-        at.log.print(f"missing {one}", markup=False, soft_wrap=True)
+        at.tell(f"missing {one}")
 
 
 COMMANDS = {"report": report}
