@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
+from sluice_operator.names import printable
 from sluice_operator.state.objects import Report
 from sluice_operator.state.status import DrainStatus, Status
 
@@ -77,16 +78,16 @@ def _bounded(report: Report) -> Report | None:
     rate = report.records_per_second
     return replace(
         report,
-        phase=report.phase[:WORD],
+        phase=printable(report.phase[:WORD]),
         deadline=report.deadline and report.deadline[:WORD],
         records_per_second=rate if rate is not None and math.isfinite(rate) else None,
         draining=tuple(_drain(drain) for drain in report.draining[:DRAINS]),
-        warnings=tuple(text[:WORDS] for text in report.warnings[:WARNINGS]),
+        warnings=tuple(printable(text[:WORDS]) for text in report.warnings[:WARNINGS]),
     )
 
 
 def _drain(drain: DrainStatus) -> DrainStatus:
-    return replace(drain, pod=drain.pod[:NAME], since=_zoned(drain.since), deadline=_zoned(drain.deadline))
+    return replace(drain, pod=printable(drain.pod[:NAME]), since=_zoned(drain.since), deadline=_zoned(drain.deadline))
 
 
 def _zoned(moment: datetime | None) -> datetime | None:
