@@ -16,7 +16,8 @@ from sluice_operator.names import counted, lasting
 def fleet(consumers: Sequence[ConsumerView], now: datetime, *, namespaces: bool) -> RenderableType:
     """One line each, in the given order, and a sum."""
     if not consumers:
-        return Text("no KinesisConsumers here; next: try --all-namespaces, or apply one (docs: examples/README.md)")
+        where = "in any namespace; next:" if namespaces else "here; next: try --all-namespaces, or"
+        return Text(f"no KinesisConsumers {where} apply one (docs: examples/README.md)")
     table = grid(*(["namespace"] if namespaces else []), "name", "phase", "ready", "lag", "rec/s", "executors", "shards", "why", wraps="why")
     for one in consumers:
         cells: list[str | Text] = [one.name, phase(one), ready(one), lag(one.figures, now), number(one.figures.records_per_second)]
