@@ -49,7 +49,10 @@ PLACES: dict[str, dict[str, Place]] = {  # by page, and by the beginning of a bl
     "docs/testing.md": {
         "# my_pipeline.py": Run(PLUGIN),
         "# test_my_pipeline.py": Run(PLUGIN),
-        "not each record once": Like("what it says of a file of another name", PLUGIN),
+        "not each record once after 2 of 3 kills, ": Like("what it says of a file of another name", PLUGIN),
+        "not each record once after 3 of 9 kills and": Run(
+            "tests/contract/sinks/test_replays.py::test_a_key_made_of_the_batch_doubles_what_a_shortened_batch_brings_again"
+        ),
         "pip install": Like(
             "the first line is that of docs/start/local.md; lines are typed into the second",
             "tests/contract/dev/test_dev.py::test_lines_reach_the_code_a_saved_file_runs_anew_and_an_interrupt_ends_all",

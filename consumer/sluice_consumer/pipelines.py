@@ -52,7 +52,8 @@ class BatchInfo:
         """Keeps rows of the batch that cannot be dealt with as dead letters (docs/dead-letters.md).
 
         To be called in the driver, before `process` returns. The letters are pending until the batch is committed. If the function raises, it has
-        rejected nothing. If the driver dies, the batch comes again without the rows. The function leaves the rows out of its sink itself.
+        rejected nothing, unless it had begun `foreach`, which stores in parts. Then, and if the driver dies, the batch comes again without the rows.
+        The function leaves the rows out of its sink itself, and rejects them before it calls the sink.
 
         Args:
             rows: with the columns of a batch; others are left out of the letters.
@@ -99,18 +100,20 @@ class DriverLetters:
 
     Attributes:
         owner: whose store it is; None: of whoever asks.
+        in_parts: in this issue of the batch a sink began that stores in parts (`sinks.foreach`).
     """
 
     store: Rejections | None = None
     owner: str | None = None
+    in_parts: bool = False
 
     def of(self, consumer: str) -> Rejections | None:
         """The store of a consumer. None: it has none, or another one was begun in this process."""
         return self.store if self.owner in {None, consumer} else None
 
     def raised(self, consumer: str) -> None:
-        """`process` raised."""
-        if (store := self.of(consumer)) is not None:
+        """`process` raised: it has rejected nothing, unless a sink stores in parts: one behind a rejected row would make it skip that row later."""
+        if (store := self.of(consumer)) is not None and not self.in_parts:
             store.raised()
 
 

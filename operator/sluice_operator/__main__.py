@@ -66,7 +66,7 @@ def assembled(settings: Settings) -> kopf.OperatorRegistry:
         LeaderService(loops, port, partial(Election, candidate) if candidate else None),
         event_writer,
     )
-    return registry(sink, services)
+    return registry(services)
 
 
 def candidate_for(settings: Settings) -> Candidate | None:

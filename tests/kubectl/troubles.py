@@ -21,7 +21,7 @@ sys.path.append(str(Path(__file__).parents[1] / "sim" / "operator"))
 from botocore.exceptions import ClientError
 from scenarios import started
 from scene import Scene
-from simulated_cluster import MIGRATING, SPEC, SimulatedCluster
+from simulated_cluster import KEY, MIGRATING, SPEC, SimulatedCluster
 
 from sluice_checkpoints.dynamodb import table
 from sluice_checkpoints.errors import LeaseHeld, Refused
@@ -33,6 +33,10 @@ from sluice_consumer.checks import stream
 from sluice_consumer.kinesis import failures
 from sluice_consumer.process import source_watch, supervisor
 from sluice_consumer.shards import losses
+from sluice_operator.cluster.port import CONSUMER_KIND
+from sluice_operator.observe import parse
+from sluice_operator.run.refusals import report_failing
+from sluice_operator.untrusted.values import Unreadable
 
 DEADLINE = {**SPEC, "progressDeadlineSeconds": 60}
 COLUMNS = 110  # of a screen that is read beside a table of contents
@@ -100,6 +104,19 @@ def spec_invalid() -> SimulatedCluster:
     world = started()
     world.apply({**SPEC, "sparkConf": {"spark.master": "local[2]"}})
     return until(world, "SpecInvalid")
+
+
+@trouble
+def reconcile_failed() -> SimulatedCluster:
+    """Somebody wrote into the status, which is the operator's; its loop tells it when it has failed for a minute."""
+    world = started()
+    world.twin.set_status(CONSUMER_KIND, *KEY, {"driver": {**world.status["driver"], "startedAt": "9999-12-31T23:59:59Z"}})
+    body = world.must()
+    try:
+        parse.view(body, world.context.cache.observed(KEY), world.now)
+    except Unreadable as error:
+        report_failing(world.context, KEY, str(error), world.now)
+    return world
 
 
 @trouble

@@ -13,8 +13,9 @@ from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe.cache import Cache
 from sluice_operator.observe.watch_health import Freshness
+from sluice_operator.observe.watch_state import WatchEvent
 from sluice_operator.run import loops as loops_module
-from sluice_operator.run.handlers import EventSink, watcher
+from sluice_operator.run.handlers import EventSink
 from sluice_operator.run.loops import Loops
 from sluice_operator.run.schedule import ReconcileResult
 from sluice_operator.run.shared import ReconcileContext
@@ -39,7 +40,7 @@ async def tell(context: ReconcileContext, loops: Loops, kind: str = "ADDED") -> 
     body = context.cluster.get(CONSUMER_KIND, *KEY) or {
         "metadata": {"namespace": KEY.namespace, "name": KEY.name, "uid": "uid-1", "resourceVersion": "1"}
     }
-    await watcher(sink(context, loops))(event={"type": kind, "object": body})
+    sink(context, loops).see(CONSUMER_KIND, WatchEvent(body, gone=kind == "DELETED"))
 
 
 async def until(done: Any) -> None:

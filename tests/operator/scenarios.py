@@ -18,22 +18,22 @@ def started(spec: Json = SPEC) -> SimulatedCluster:
     return world
 
 
-def live(world: SimulatedCluster) -> SimulatedCluster:
+def live(world: SimulatedCluster, spec: Json = MIGRATING) -> SimulatedCluster:
     """Create, migrate (the source is active at first), start, scale, restart, fail, suspend, resume, delete."""
     world.habits.job_exits = [75]
-    world.apply(MIGRATING)
+    world.apply(spec)
     reach(world)
-    world.apply({**MIGRATING, "replicas": 3})
+    world.apply({**spec, "replicas": 3})
     reach(world)
     assert len(world.executors()) == 3
-    world.apply({**MIGRATING, "batch": {"intervalSeconds": 9}})
+    world.apply({**spec, "batch": {"intervalSeconds": 9}})
     reach(world)
     world.habits.exits = [1]
     assert world.run(60, until=lambda: not world.habits.exits)
     reach(world)
-    world.apply({**MIGRATING, "suspend": True})
+    world.apply({**spec, "suspend": True})
     assert world.run(120, until=lambda: world.status["phase"] == "Suspended"), world.status
-    world.apply(MIGRATING)
+    world.apply(spec)
     reach(world)
     world.delete()
     world.run(60, until=lambda: not left(world))

@@ -176,11 +176,11 @@ def run(spark: SparkSession, config: Config, letters: ConsumerLetters, one: Redr
     prepare(process, spark, config.pipeline.args)
     shards = tuple(sorted({letter.shard for letter in found}))
     info = BatchInfo(f"{letters.consumer}-redrive", one.number, replay, config.stream.name, shards, config.pipeline.args)
-    pipelines.LETTERS.store, pipelines.LETTERS.owner = rejected, info.consumer
+    pipelines.LETTERS.store, pipelines.LETTERS.owner, pipelines.LETTERS.in_parts = rejected, info.consumer, False
     try:
         process(frame(spark, found), info)
     except Exception:
-        rejected.raised()
+        pipelines.LETTERS.raised(info.consumer)
         raise
     jobs.check()
     return replace(one, ended=PROCESSED, rejected=rejected.names)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice_checkpoints.errors import Refused
+from sluice_consumer import pipelines
 from sluice_consumer.batches import worker_errors
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.sinks import options
@@ -94,6 +95,7 @@ class Foreach:
             Refused: see `prepare`; or the rows of a shard were not neighbours. Else what the function raises, as Spark tells it; parts that were
                 stored stay stored.
         """
+        pipelines.LETTERS.in_parts = True
         called = function or options.function(options.text(dict(info.args), "function", EXAMPLE), "pipeline.args.function")
         counted = batch.mapInArrow(calls(called, (identity(info), info.batch), dict(info.args)), COUNTED).collect()
         twice = [shard for shard, parts in Counter(str(row.shardId) for row in counted).items() if parts > 1]

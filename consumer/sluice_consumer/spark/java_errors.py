@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from sluice_consumer.batches import worker_errors
@@ -102,7 +102,7 @@ def _number(value: Any) -> str:
     return str(value) if int(value) >= 500 or int(value) in {401, 403, 429} else ""
 
 
-FIELDS = (
+FIELDS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
     ("sql", lambda java: java.getSQLState()),
     ("sqlstate", lambda java: java.getSqlState()),  # Spark's: each condition has one
     ("aws", lambda java: java.awsErrorDetails().errorCode()),

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from sluice_operator.settings import Settings
     from sluice_operator.state.view import View
 
+FULL = "exceeded quota"  # the API server's words for an amount; a quota that asks for a size says "must specify"
+
 
 @dataclass(frozen=True, slots=True)
 class ActionContext:
@@ -68,8 +70,17 @@ def _create_driver(context: ActionContext, _action: CreateDriver) -> None:
     if view.wanted is None:
         raise ValueError("no driver without a spec")
     if view.wanted.spec.executor_template and not view.wanted.spec.executor.in_driver:
-        context.cluster.check(manifests.executor_sample(view.resource, view.wanted, context.settings))
+        _check_executor(context.cluster, manifests.executor_sample(view.resource, view.wanted, context.settings))
     _create(context.cluster, manifests.driver_pod(view.resource, view.wanted, view.driver, context.settings))
+
+
+def _check_executor(cluster: Cluster, sample: Json) -> None:
+    """A dry run of one more executor. That there is no room for it now is no error of the template: Spark asks again until there is."""
+    try:
+        cluster.check(sample)
+    except Rejected as refused:
+        if FULL not in refused.message:
+            raise
 
 
 def _create_job(context: ActionContext, _action: CreateJob) -> None:

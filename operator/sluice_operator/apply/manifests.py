@@ -26,6 +26,8 @@ from sluice_operator.names import ARGO, CONFIG, EXECUTOR_TEMPLATE
 from sluice_operator.observe.parse import ATTEMPT, SPEC_HASH, TARGET
 from sluice_operator.spec.changes import DesiredSpec, table_name
 from sluice_operator.spec.pod_template import lay_under
+from sluice_operator.spec.sizes import executor_resources
+from sluice_operator.untrusted.values import part
 
 if TYPE_CHECKING:
     from sluice_operator.settings import Settings
@@ -157,13 +159,24 @@ def executor_template(resource: Resource, wanted: DesiredSpec, settings: Setting
 
 
 def executor_sample(resource: Resource, wanted: DesiredSpec, settings: Settings) -> Json:
-    """A pod as Spark will create it, for a dry run. Without it only the driver would learn of an error in the user's template."""
+    """A pod as Spark will create it, for a dry run. Without it only the driver would learn of an error in the user's template.
+
+    It has the sizes that Spark will give it: a quota or a limit range of the namespace may ask for them.
+    """
     pod = executor_template(resource, wanted, settings)
+    spark = spark_settings(f"{resource.name}-1", resource.namespace, wanted.spec, settings)
     meta = {**pod["metadata"], "namespace": resource.namespace, "name": f"{resource.name}-executor-check", "ownerReferences": [owner(resource)]}
     own = [one for one in pod["spec"]["containers"] if one["name"] == "executor"]
     others = [one for one in pod["spec"]["containers"] if one["name"] != "executor"]
     image = {"image": wanted.spec.pipeline.image or settings.image}
-    return {**pod, "metadata": meta, "spec": {**pod["spec"], "containers": [*({**one, **image} for one in own), *others]}}
+    sized = [{**one, **image, "resources": _sized(one, executor_resources(spark))} for one in own]
+    return {**pod, "metadata": meta, "spec": {**pod["spec"], "containers": [*sized, *others]}}
+
+
+def _sized(container: Json, sizes: dict[str, dict[str, str]]) -> Json:
+    """The template's resources with Spark's sizes over them."""
+    theirs = part(container, "resources")
+    return {**theirs, **{kind: {**part(theirs, kind), **given} for kind, given in sizes.items()}}
 
 
 def _field(name: str, path: str) -> Json:

@@ -56,9 +56,9 @@ def migration_job(resource: Resource, wanted: DesiredSpec, migration: MigrationS
 
 
 def pod_of(job: Json) -> Json:
-    """A pod as the Job would make it."""
+    """A pod as the Job would make it, for a dry run by the operator. The Job's owner is its owner: no Job exists yet."""
     template, meta = job["spec"]["template"], job["metadata"]
-    head = {**template["metadata"], "name": meta["name"], "namespace": meta["namespace"]}
+    head = {**template["metadata"], **{key: meta[key] for key in ("name", "namespace", "ownerReferences")}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": head, "spec": template["spec"]}
 
 

@@ -20,6 +20,7 @@ from kubernetes.client.configuration import Configuration
 from kubernetes.client.exceptions import ApiException
 
 from sluice_operator.cluster.port import PATHS, ApiError, Conflict, Exists, Rejected, Unavailable
+from sluice_operator.untrusted.decoding import decoded
 
 if TYPE_CHECKING:
     from sluice_operator.cluster.port import Json
@@ -166,7 +167,10 @@ class ApiServer:
             raise Unavailable(f"{method} {path}: {error}") from error
         if not 200 <= reply.status < 300:
             raise ApiException(status=reply.status, reason=data.decode(errors="replace"))
-        result: Json = orjson.loads(data)
+        try:
+            result: Json = decoded(data)
+        except ValueError as error:
+            raise Unavailable(f"{method} {path}: the answer is no JSON: {error}") from error
         return result
 
 

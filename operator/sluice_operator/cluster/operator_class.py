@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sluice_operator.untrusted.values import part, text
+
 CLASS = "sluice.dev/class"
 
 Json = dict[str, Any]
@@ -14,7 +16,7 @@ Json = dict[str, Any]
 
 def belongs(body: Json, own: str) -> bool:
     """Whether the resource belongs to an operator of this class."""
-    return ((body["metadata"].get("labels") or {}).get(CLASS) or "") == own
+    return (text(part(body, "metadata", "labels"), CLASS) or "") == own
 
 
 def selector(own: str) -> str:

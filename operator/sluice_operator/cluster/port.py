@@ -60,7 +60,7 @@ class Cluster(Protocol):
         """A dry run of `create`: nothing is created. Raises Rejected."""
 
     def replace_status(self, body: Json) -> Json:
-        """Write `.status` if `metadata.resourceVersion` is still the present one. Raises Conflict."""
+        """Write `.status` if `metadata.resourceVersion` is still the present one; the rest of the body is ignored. Raises Conflict."""
 
     def patch(self, kind: str, namespace: str, name: str, changes: Json) -> Json:
         """Merge patch; `metadata.uid` or `metadata.resourceVersion` in it are conditions. Raises Conflict."""

@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from sluice_operator.cluster.port import ApiError
+from sluice_operator.untrusted.values import named, part, text, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 LOG = logging.getLogger("sluice")
+LONGEST = 60.0  # seconds of a Lease's duration that count: anybody who may write the Lease could stop all operators for years
+TRANSITIONS = 2**31 - 1  # the API's number has 32 bits
 NO_HOLDER, UNKNOWN_HOLDER, ABSENT = "", "somebody", ""
 CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # it goes on while the machine is suspended, as the clocks of others do
 
@@ -120,10 +123,11 @@ class Candidate:
         if there is None:
             self._miss()
             return
-        spec, version = there.get("spec") or {}, there["metadata"]["resourceVersion"]
+        spec, version = part(there, "spec"), named(there, "resourceVersion")
         if self._lease is None or self._lease.version != version:
-            duration, holder = float(spec.get("leaseDurationSeconds") or 0), spec.get("holderIdentity") or NO_HOLDER
-            self._lease = ObservedLease(version, holder, duration, spec.get("leaseTransitions") or 0, self._clock())
+            duration = min(float(whole(spec.get("leaseDurationSeconds")) or 0), LONGEST)
+            holder = text(spec, "holderIdentity") or NO_HOLDER
+            self._lease = ObservedLease(version, holder, duration, (whole(spec.get("leaseTransitions")) or 0) % TRANSITIONS, self._clock())
         if self._until is not None and self._lease.holder != self._ref.identity:
             self._until = float("-inf")
             raise LostLeadership(f"{self._lease.holder or 'nobody'} holds the Lease now")

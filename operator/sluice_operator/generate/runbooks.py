@@ -19,6 +19,7 @@ RUNBOOKS: dict[str, tuple[str, ...]] = {
     "Records are about to expire": ("RetentionNear",),
     "Records may be lost": ("DataLost", "DataLossSuspected"),
     "The spec is refused": ("SpecInvalid",),
+    "The operator cannot reconcile a resource": ("ReconcileFailed",),
     "The API server refuses a call": ("ApiRefused",),
     "A consumer does not start": ("Refused", "StreamNotFound", "DriverStarting", "SpecChanged", "RestartRequested", "WaitingOutLease"),
     "AWS denies a right": ("Refused",),

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe import parse
+from sluice_operator.observe.tables import Tables
 from sluice_operator.state.objects import Pod
+from sluice_operator.untrusted.values import named, part, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -82,15 +84,19 @@ class Cache:
 
     def __init__(self) -> None:
         self._entries: dict[ResourceKey, CacheEntry] = {}
+        self._tables = Tables()
         self._lock = threading.RLock()  # watches are fed on the event loop, live reads run on worker threads
 
     def see(self, kind: str, raw: Json, now: datetime, *, gone: bool = False) -> CacheChange | None:
-        """Take in one event. The change of the resource that it is about; None if it is about no resource."""
-        meta = raw["metadata"]
-        name = meta["name"] if kind == CONSUMER_KIND else (meta.get("labels") or {}).get(parse.CONSUMER)
+        """Take in one event. The change of the resource that it is about; None if it is about no resource.
+
+        Raises:
+            Unreadable: the object has no name, namespace or uid.
+        """
+        name = named(raw, "name") if kind == CONSUMER_KIND else text(part(raw, "metadata", "labels"), parse.CONSUMER)
         if not name:
             return None
-        key = ResourceKey(meta["namespace"], name)
+        key = ResourceKey(named(raw, "namespace"), name)
         with self._lock:
             return CacheChange(key, self._take_in(key, kind, raw, now, gone=gone))
 
@@ -98,7 +104,9 @@ class Cache:
         entry = self._entries.setdefault(key, CacheEntry())
         if kind == CONSUMER_KIND:
             matters = gone or version_of(entry.body) != version_of(raw)
+            named(raw, "uid")
             entry.body = _present(entry.body, raw) if gone else raw
+            self._tables.note(key, entry.body)
         else:
             item = _stamped(entry, parse.pod(raw), now) if kind == "Pod" else parse.job(raw)
             if entry.newer is not None:
@@ -108,6 +116,17 @@ class Cache:
         if gone and entry.body is None and not entry.pods and not entry.jobs and entry.newer is None:
             del self._entries[key]
         return matters
+
+    def elder(self, key: ResourceKey) -> ResourceKey | None:
+        """The oldest resource with the same checkpoint table, if that is another one."""
+        with self._lock:
+            first = min(self._tables.sharing(key), default=None)
+            return first[1] if first is not None and first[1] != key else None
+
+    def sharing(self, key: ResourceKey) -> list[ResourceKey]:
+        """The other resources with the same checkpoint table."""
+        with self._lock:
+            return [other for _, other in self._tables.sharing(key) if other != key]
 
     def body(self, key: ResourceKey) -> Json | None:
         """The resource as last seen; None when it was deleted or has not been seen yet."""
@@ -166,11 +185,13 @@ class Cache:
             entry = self._entries.setdefault(key, CacheEntry())
             entry.newer = None
             entry.replace(before, None)
+            self._tables.note(key, entry.body)
 
     def forget(self, key: ResourceKey) -> None:
         """Drop the resource, its pods and its Jobs."""
         with self._lock:
             self._entries.pop(key, None)
+            self._tables.note(key, None)
 
     def forget_deleted(self, key: ResourceKey) -> None:
         """Drop what is left of a resource that is gone. A new resource of the same name stays."""
@@ -185,9 +206,9 @@ class Cache:
 
 
 def _driver(entry: CacheEntry, body: Json) -> Pod | None:
-    named = (body.get("status") or {}).get("driver") or {}
-    pod = entry.pods.get(named.get("pod") or "")
-    ours = pod is not None and (pod.owner == body["metadata"]["uid"] or pod.uid == named.get("uid"))
+    driver = part(body, "status", "driver")
+    pod = entry.pods.get(text(driver, "pod") or "")
+    ours = pod is not None and (pod.owner == body["metadata"]["uid"] or pod.uid == driver.get("uid"))
     return pod if ours else None
 
 

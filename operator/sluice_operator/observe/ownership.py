@@ -23,14 +23,23 @@ Item = TypeVar("Item", Pod, Job)
 
 
 def own(resource: Resource, status: Status, seen: Observed) -> Observed:
-    """What was seen, without what is not the resource's own. Its own objects that lost their owner have it again."""
+    """What was seen, without what is not the resource's own. Its own objects that lost their owner have it again.
+
+    A driver whose containers have ended and that another program's finalizer keeps from being deleted is gone, and so are its executors that have
+    ended: nothing runs in them any more.
+    """
+    over = {pod.uid for pod in seen.drivers if pod.finished and pod.deleting and pod.held}
+    left = tuple(pod for pod in seen.executors if not (pod.finished and (pod.held or pod.owner in over)))
     drivers = tuple(_adopted(resource, pod) for pod in seen.drivers if _is_driver(resource, status, pod))
     jobs = tuple(_adopted(resource, job) for job in seen.jobs if _is_job(resource, status, job))
     return replace(
         seen,
-        drivers=drivers,
+        drivers=tuple(pod for pod in drivers if pod.uid not in over),
         jobs=jobs,
-        executors=_children(seen.executors, Parents("Pod", rf"{re.escape(resource.name)}-driver-\d+", seen.drivers, drivers)),
+        executors=_children(
+            left,
+            Parents("Pod", rf"{re.escape(resource.name)}-driver-\d+", seen.drivers, drivers),
+        ),
         migrators=_children(seen.migrators, Parents("Job", _job_names(resource), seen.jobs, jobs)),
     )
 

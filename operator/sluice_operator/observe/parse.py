@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import signal
 import sys
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
@@ -18,25 +18,27 @@ from sluice_operator.spec.changes import DesiredSpec
 from sluice_operator.spec.fields import InvalidSpec, parse
 from sluice_operator.spec.policy import Policy
 from sluice_operator.state.objects import Job, Observed, Pod, Resource, Trouble
-from sluice_operator.state.serialization import load_report, load_status
-from sluice_operator.state.status import Exit
+from sluice_operator.state.serialization import TEXT, load_report, load_status
+from sluice_operator.state.status import Exit, Status
 from sluice_operator.state.view import View
+from sluice_operator.untrusted.values import EARLIEST, LATEST, WORDS, Unreadable, moment, named, objects, part, request, text, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sluice_operator.state.status import Status
-
 Json = dict[str, Any]
 
 CONSUMER, ROLE, ATTEMPT = "sluice.dev/consumer", "sluice.dev/role", "sluice.dev/attempt"
+UNLISTED = "(unlisted)"  # no label: `run.live_read` marks so what it reads by name
 SPEC_HASH, TARGET, REPORT = "sluice.dev/spec-hash", "sluice.dev/executors", "sluice.dev/report"
 CONTAINERS = {"driver": "driver", "migration": "migrate", "executor": "executor"}
 EXITS = {0: "Completed", 65: "Refused", 75: "Held", 76: "Fenced"}
 TENANTS = Policy()
 DIGITS = 9  # of an attempt
-NOTE = 253  # characters of an annotation of the resource
-MOST = 2**53  # of a number: greater whole numbers are not exact in every JSON parser
+TAKEN = (
+    "spec.checkpoints.table: is the table of KinesisConsumer {}, which is older, and a table has one consumer."
+    " Delete one of the two, or make this one again with another table"
+)
 SIGNALS = frozenset(signal.Signals)
 STUCK = {
     "ErrImagePull": "ImagePullBackOff",  # the two alternate; one reason keeps the condition stable
@@ -52,34 +54,52 @@ STUCK = {
 
 def resource(raw: Json) -> Resource:
     """Metadata and annotations of a KinesisConsumer."""
-    meta = raw["metadata"]
-    notes = meta.get("annotations") or {}
+    meta = part(raw, "metadata")
+    notes, finalizers = part(meta, "annotations"), meta.get("finalizers")
     return Resource(
-        namespace=meta["namespace"],
-        name=meta["name"],
-        uid=meta["uid"],
-        version=meta["resourceVersion"],
-        generation=meta.get("generation", 0),
+        namespace=named(raw, "namespace"),
+        name=named(raw, "name"),
+        uid=named(raw, "uid"),
+        version=named(raw, "resourceVersion"),
+        generation=whole(meta.get("generation")) or 0,
         deleting="deletionTimestamp" in meta,
-        finalizers=tuple(meta.get("finalizers") or ()),
+        finalizers=tuple(name for name in finalizers if isinstance(name, str)) if isinstance(finalizers, list) else (),
         paused=notes.get("sluice.dev/paused", "false") != "false",
-        retry=_note(notes, "sluice.dev/retry"),
-        restart=_note(notes, "sluice.dev/restart"),
-        force=_note(notes, "sluice.dev/force"),
-        accept_loss=_note(notes, "sluice.dev/accept-loss"),
+        retry=request(notes, "sluice.dev/retry"),
+        restart=request(notes, "sluice.dev/restart"),
+        force=request(notes, "sluice.dev/force"),
+        accept_loss=request(notes, "sluice.dev/accept-loss"),
     )
 
 
-def _note(notes: Json, key: str) -> str | None:
-    """The annotation's value, cut to 253 characters: it may have 256 KiB."""
-    return notes[key][:NOTE] if key in notes else None
+class Bounds(NamedTuple):
+    """What a spec is held against: what the operator allows, and `elder`, the namespace and name of an older resource with the same table."""
+
+    policy: Policy = TENANTS
+    elder: tuple[str, str] | None = None
 
 
-def view(raw: Json, observed: Observed, now: datetime, policy: Policy = TENANTS) -> View:
-    """The view of a resource, with its own pods and Jobs only. An invalid spec is replaced by the last good one, if there is one."""
-    status, about = load_status(raw.get("status")), resource(raw)
-    wanted, problem = accept(raw.get("spec") or {}, status, about.namespace, policy)
+def view(raw: Json, observed: Observed, now: datetime, around: Bounds = Bounds()) -> View:  # noqa: B008 - a frozen value
+    """The view of a resource, with its own pods and Jobs only. An invalid spec is replaced by the last good one, if there is one.
+
+    Raises:
+        Unreadable: this operator did not write the stored status. Not for a resource that is being deleted: its pods are found by their owner.
+    """
+    about = resource(raw)
+    status = _status(raw, about)
+    wanted, problem = accept(raw.get("spec") or {}, status, about.namespace, around.policy)
+    if around.elder is not None and not problem:
+        wanted, problem = None, TAKEN.format("/".join(around.elder))
     return View(resource=about, wanted=wanted, problem=problem, status=status, observed=own(about, status, observed), now=now)
+
+
+def _status(raw: Json, about: Resource) -> Status:
+    try:
+        return load_status(raw.get("status"))
+    except Unreadable:
+        if not about.deleting:
+            raise
+        return Status()
 
 
 def accept(raw: Json, status: Status, namespace: str, policy: Policy) -> tuple[DesiredSpec | None, str | None]:
@@ -119,59 +139,66 @@ def observed(pods: Iterable[Pod], jobs: Iterable[Job]) -> Observed:
 
 
 def pod(raw: Json) -> Pod:
-    """A pod with the operator's labels. They do not prove whose it is (`ownership`)."""
-    meta, status = raw["metadata"], raw.get("status") or {}
-    labels, notes = meta.get("labels") or {}, meta.get("annotations") or {}
-    role = labels.get(ROLE, "")
+    """A pod with the operator's labels. They do not prove whose it is (`ownership`).
+
+    Raises:
+        Unreadable: it has no name or no uid.
+    """
+    meta, status = part(raw, "metadata"), part(raw, "status")
+    labels, notes = part(meta, "labels"), part(meta, "annotations")
+    role = text(labels, ROLE) or ""
     container = _container(status, CONTAINERS.get(role, ""))
-    ended: Json | None = (container.get("state") or {}).get("terminated")
+    ended = part(container, "state").get("terminated")
+    ended = ended if isinstance(ended, dict) else None
     result = _words(ended)
     return Pod(
-        name=meta["name"],
-        uid=meta["uid"],
+        name=named(raw, "name"),
+        uid=named(raw, "uid"),
         role=role,
-        attempt=_attempt(labels.get(ATTEMPT)),
+        attempt=_attempt(text(labels, ATTEMPT)),
         **_owner(meta),
-        phase=status.get("phase", "Pending"),
-        gone_by=instant(meta.get("deletionTimestamp")),
+        phase=text(status, "phase") or "Pending",
+        gone_by=(moment(meta["deletionTimestamp"]) or LATEST) if meta.get("deletionTimestamp") else None,
+        held=bool(meta.get("finalizers")),
         forced=meta.get("deletionGracePeriodSeconds") == 0,
         started_at=_started(container),
-        spec_hash=notes.get(SPEC_HASH),
-        target=notes.get(TARGET),
+        spec_hash=text(notes, SPEC_HASH),
+        target=text(notes, TARGET),
         exit=_exit(raw, ended, result),
-        trouble=_trouble(status),
-        report=load_report(notes.get(REPORT)),
-        rows=_number(result.get("shards")),
-        warnings=_number(result.get("warnings")),
+        trouble=None if _runs(container) else _trouble(status),
+        beside=_trouble(status) if _runs(container) else None,
+        report=load_report(text(notes, REPORT, TEXT + 1)),
+        unlisted=UNLISTED in labels,
+        rows=whole(result.get("shards")),
+        warnings=whole(result.get("warnings")),
     )
 
 
 def job(raw: Json) -> Job:
-    """A migration Job."""
-    meta, status = raw["metadata"], raw.get("status") or {}
-    ended: Json = next((c for c in status.get("conditions") or () if _true(c) and c["type"] in {"Complete", "Failed"}), {})
+    """A migration Job.
+
+    Raises:
+        Unreadable: it has no name or no uid.
+    """
+    meta = part(raw, "metadata")
+    ended: Json = next((c for c in objects(part(raw, "status"), "conditions") if _true(c) and c.get("type") in ("Complete", "Failed")), {})
     return Job(
-        name=meta["name"],
-        uid=meta["uid"],
+        name=named(raw, "name"),
+        uid=named(raw, "uid"),
         **_owner(meta),
-        spec_hash=(meta.get("annotations") or {}).get(SPEC_HASH),
-        state=ended.get("type", "Active"),
-        message=ended.get("message", "")[: words_of.LONGEST],
+        spec_hash=text(part(meta, "annotations"), SPEC_HASH),
+        state=text(ended, "type") or "Active",
+        message=text(ended, "message", WORDS) or "",
         deleting="deletionTimestamp" in meta,
     )
 
 
-def instant(text: str | None) -> datetime | None:
-    """RFC 3339 to a time in UTC."""
-    return datetime.fromisoformat(text).astimezone(UTC) if text else None
-
-
 def _owner(meta: Json) -> Json:
     """Uid, kind and name of the controller. A kind of the same name in another API group is another kind."""
-    ref: Json = next((ref for ref in meta.get("ownerReferences") or () if ref.get("controller")), {})
-    kind, group = ref.get("kind", ""), ref.get("apiVersion", "").partition("/")[0]
-    named = kind if (kind == CONSUMER_KIND) == (group == GROUP) else f"{kind}.{group}"
-    return {"owner": ref.get("uid"), "owner_kind": sys.intern(named), "owner_name": ref.get("name", "")}
+    ref: Json = next((ref for ref in objects(meta, "ownerReferences") if ref.get("controller")), {})
+    kind, group = text(ref, "kind") or "", (text(ref, "apiVersion") or "").partition("/")[0]
+    kind_of_group = kind if (kind == CONSUMER_KIND) == (group == GROUP) else f"{kind}.{group}"
+    return {"owner": text(ref, "uid"), "owner_kind": sys.intern(kind_of_group), "owner_name": text(ref, "name") or ""}
 
 
 def _attempt(label: str | None) -> int:
@@ -180,35 +207,45 @@ def _attempt(label: str | None) -> int:
 
 
 def _container(status: Json, name: str) -> Json:
-    return next((item for item in status.get("containerStatuses") or () if item.get("name") == name), {})
+    return next((item for item in objects(status, "containerStatuses") if item.get("name") == name), {})
+
+
+def _runs(container: Json) -> bool:
+    return bool(part(container, "state", "running"))
 
 
 def _started(container: Json) -> datetime | None:
-    state = container.get("state") or {}
-    return instant((state.get("running") or state.get("terminated") or {}).get("startedAt"))
+    state = part(container, "state")
+    return moment((part(state, "running") or part(state, "terminated")).get("startedAt"))
 
 
 def _exit(raw: Json, ended: Json | None, words: Json) -> Exit | None:
-    status = raw.get("status") or {}
-    if ended is None and status.get("phase") not in {"Failed", "Succeeded"}:
+    status = part(raw, "status")
+    if ended is None and status.get("phase") not in ("Failed", "Succeeded"):
         return None
-    code = ended.get("exitCode") if ended else None
-    changes = [c["lastTransitionTime"] for c in status.get("conditions") or () if c.get("lastTransitionTime")]  # an evicted pod has no other time
-    at = instant((ended or {}).get("finishedAt") or max(changes, default=raw["metadata"]["creationTimestamp"]))
-    if at is None:
-        raise ValueError("a pod without creationTimestamp")
+    code = _code(ended)
     message = words_of.message(words.get("reason"), words.get("message") or status.get("message"))
-    return Exit(code=code, reason=_why(raw, ended or {}, words, code), message=message, at=at)
+    return Exit(code=code, reason=_why(raw, ended or {}, words, code), message=message, at=_ended_at(raw, ended))
+
+
+def _code(ended: Json | None) -> int | None:
+    return None if ended is None else whole(ended.get("exitCode"))
+
+
+def _ended_at(raw: Json, ended: Json | None) -> datetime:
+    """When it ended. An evicted pod has no other time than that of its conditions; a pod without any time ended long ago."""
+    changes = [changed for c in objects(part(raw, "status"), "conditions") if (changed := moment(c.get("lastTransitionTime")))]
+    told, made = moment((ended or {}).get("finishedAt")), moment(part(raw, "metadata").get("creationTimestamp"))
+    return told or max(changes, default=made or EARLIEST)
 
 
 def _why(raw: Json, ended: Json, words: Json, code: int | None) -> str:
     """Why it ended: the driver's own reason for 65, 75 and 76, then an eviction or deletion, then the kernel's."""
     if code in EXITS and code != 0:
         return words_of.reason(words.get("reason"), EXITS[code])
-    status = raw.get("status") or {}
-    if code is None or any(_true(c) and c["type"] == "DisruptionTarget" for c in status.get("conditions") or ()):
+    if code is None or any(_true(c) and c.get("type") == "DisruptionTarget" for c in objects(part(raw, "status"), "conditions")):
         return "Evicted"
-    if "deletionTimestamp" in raw["metadata"]:
+    if "deletionTimestamp" in part(raw, "metadata"):
         return "Drained" if code == 0 else "Killed"
     if ended.get("reason") == "OOMKilled":
         return "OOMKilled"
@@ -218,29 +255,24 @@ def _why(raw: Json, ended: Json, words: Json, code: int | None) -> str:
 def _words(ended: Json | None) -> Json:
     if ended is None:
         return {}
-    text = ended.get("message") or ""
+    said = text(ended, "message", TEXT) or ""
     try:
-        words = orjson.loads(text)
+        words = orjson.loads(said)
     except ValueError:
-        words = {"message": (text.strip().splitlines() or [""])[-1]}  # the end of the log: of a traceback, what it was
-    killer = ended.get("exitCode", 0) - 128
+        words = {"message": (said.strip().splitlines() or [""])[-1]}  # the end of the log: of a traceback, what it was
+    killer = (_code(ended) or 0) - 128
     if killer in SIGNALS and not (isinstance(words, dict) and words.get("reason")):
         return {"message": f"killed by {signal.Signals(killer).name}"}  # the end of the log is no reason then
-    return words if isinstance(words, dict) else {"message": text}
+    return words if isinstance(words, dict) else {"message": said}
 
 
 def _trouble(status: Json) -> Trouble | None:
-    every = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
-    waiting = [(item.get("state") or {}).get("waiting") or {} for item in every]
-    for state in waiting:
-        if state.get("reason") in STUCK:
-            return Trouble(STUCK[state["reason"]], state.get("message") or state["reason"])
-    stuck = (c for c in status.get("conditions") or () if c.get("reason") == "Unschedulable" and c.get("status") == "False")
-    return next((Trouble("Unschedulable", c.get("message", "")) for c in stuck), None)
-
-
-def _number(value: Any) -> int | None:
-    return value if type(value) is int and 0 <= value < MOST else None
+    for item in (*objects(status, "initContainerStatuses"), *objects(status, "containerStatuses")):
+        waiting = part(item, "state", "waiting")
+        if stuck := STUCK.get(text(waiting, "reason") or ""):
+            return Trouble(stuck, text(waiting, "message", WORDS) or stuck)
+    unplaced = (c for c in objects(status, "conditions") if c.get("reason") == "Unschedulable" and c.get("status") == "False")
+    return next((Trouble("Unschedulable", text(c, "message", WORDS) or "") for c in unplaced), None)
 
 
 def _true(condition: Json) -> bool:

@@ -1,7 +1,8 @@
-"""Watches of pods and Jobs: list, watch, resume at the last version, list again after 410.
+"""Watches of KinesisConsumers, pods and Jobs: list, watch, resume at the last version, list again after 410.
 
 An error ends no watch, and no other watch. A namespace that may not be read is tried again: its rights may come back.
-kopf watches the resources themselves. For pods and Jobs its queue and task for each object would cost two thirds of an event's CPU.
+An object that cannot be read hides no other one. kopf's watch would end the process with it, and its queue and task for each object would cost
+two thirds of an event's CPU.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import aiohttp
-import orjson
 
-from sluice_operator.cluster.port import PATHS
+from sluice_operator.cluster.port import CONSUMER_KIND, PATHS
 from sluice_operator.observe.watch_health import OURS
 from sluice_operator.observe.watch_state import GONE, Lines, WatchBroken, WatchExpired, WatchState
+from sluice_operator.untrusted.decoding import decoded
+from sluice_operator.untrusted.values import part, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -32,8 +34,10 @@ if TYPE_CHECKING:
     Tell = Callable[[str, WatchEvent], None]
 
 LOG = logging.getLogger("sluice")
-KINDS = ("Pod", "Job")
+KINDS = (CONSUMER_KIND, "Pod", "Job")
+SELECTED = {"Pod": {"labelSelector": OURS}, "Job": {"labelSelector": OURS}}  # of resources all: one whose class changes has to be seen
 PAGE = 500
+TOKEN = 65_536  # characters of what asks for the next page
 LASTS = (240, 300)  # seconds that a watch is asked to last, chosen at random: not all watches end together
 GATHER = 0.2  # seconds: what arrives meanwhile is read at once; waking up costs as much as an event
 MUCH = 2**15  # bytes read at once: more is on its way, so there is no pause
@@ -95,33 +99,44 @@ class Watch:
 
     async def _list(self) -> None:
         self._track.begin()
-        query, more = {"labelSelector": OURS, "limit": PAGE}, True
-        while more:
+        query: Json = {**SELECTED.get(self._kind, {}), "limit": PAGE}
+        more: str | None = ""
+        while more is not None:
             async with self._server.get(self._path, query, SILENT) as reply:
                 await _checked(reply)
-                page = orjson.loads(await reply.read())
+                page = decoded(await reply.read())
             self._take(self._track.page(page))
-            query["continue"] = more = page["metadata"].get("continue")
-        self._take(self._track.end(page["metadata"]["resourceVersion"]))
+            meta = part(page, "metadata")
+            query["continue"] = more = text(meta, "continue", TOKEN) or None
+        self._take(self._track.end(text(meta, "resourceVersion") or ""))
 
     async def _follow(self, version: str | None) -> None:
         seconds = random.randint(*LASTS)  # noqa: S311 - to spread them, not to hide them
-        query = {"watch": "true", "allowWatchBookmarks": "true", "labelSelector": OURS, "resourceVersion": version, "timeoutSeconds": seconds}
+        asked = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version, "timeoutSeconds": seconds}
+        query = {**asked, **SELECTED.get(self._kind, {})}
         lines = Lines()
         async with self._server.get(self._path, query, SILENT) as reply:
             await _checked(reply)
             async for piece in reply.content.iter_any():
-                self._take(event for line in lines.feed(piece) if (event := self._track.line(line)))
+                self._take(event for line in lines.feed(piece) if (event := self._event(line)))
                 self._failures = 0
                 if len(piece) < MUCH:
                     await _pause(reply)
+
+    def _event(self, line: bytes) -> WatchEvent | None:
+        """The event of this line; None for a bookmark, and for a line that cannot be read: the lines after it can."""
+        try:
+            return self._track.line(line)
+        except ValueError as error:
+            LOG.error("an event of %ss in namespace %s cannot be read: %s", self._kind, self._namespace or "*", error)  # noqa: TRY400
+            return None
 
     def _take(self, events: Iterable[WatchEvent]) -> None:
         for event in events:
             try:
                 self._tell(self._kind, event)
             except Exception:  # one object that cannot be parsed does not hide the others
-                LOG.exception("%s %s cannot be parsed", self._kind, event.body["metadata"].get("name"))
+                LOG.exception("%s %s cannot be parsed", self._kind, text(part(event.body, "metadata"), "name"))
 
 
 class Watches:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("sluice")
 AUDIT_EVERY = 30.0  # seconds
-STUCK_AFTER = 90.0  # seconds in which a watch did not show what a list showed; kopf renews a silent one after 70
+STUCK_AFTER = 90.0  # seconds in which a watch did not show what a list showed; a silent one is renewed after 70
 LATE_AFTER = 15.0
 UNHEARD_AFTER = 120.0  # seconds without an audit that worked
 OURS = "app.kubernetes.io/managed-by=sluice,sluice.dev/consumer"

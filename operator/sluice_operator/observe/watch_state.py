@@ -6,16 +6,19 @@ Only the names of objects are kept: 5,000 pods must fit into memory.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import orjson
-
+from sluice_operator.cluster.operator_class import CLASS
 from sluice_operator.observe.parse import CONSUMER
+from sluice_operator.untrusted.decoding import decoded
+from sluice_operator.untrusted.values import Unreadable, named, objects, part, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Json = dict[str, Any]
+LOG = logging.getLogger("sluice")
 GONE = 410
 
 
@@ -39,7 +42,7 @@ class KnownObject(NamedTuple):
 
     namespace: str
     name: str
-    consumer: str
+    labels: tuple[tuple[str, str], ...]
 
 
 class WatchState:
@@ -56,16 +59,21 @@ class WatchState:
 
     def page(self, page: Json) -> Iterator[WatchEvent]:
         """One page of the list."""
-        for body in page["items"] or ():
-            self._listed.add(body["metadata"]["uid"])
-            yield self._shown(WatchEvent(body))
+        for body in objects(page, "items"):
+            try:
+                self._listed.add(named(body, "uid"))
+                event = self._shown(WatchEvent(body))
+            except Unreadable as error:
+                LOG.warning("an object of a list cannot be read: %s", error)
+            else:
+                yield event
 
     def end(self, version: str) -> Iterator[WatchEvent]:
         """The list is complete: what was known and is not in it was deleted. The watch goes on from this version."""
         for uid in self._known.keys() - self._listed:
             known = self._known.pop(uid)
             where = {"namespace": known.namespace, "name": known.name, "uid": uid, "resourceVersion": version}
-            yield WatchEvent({"metadata": {**where, "labels": {CONSUMER: known.consumer}}}, gone=True)
+            yield WatchEvent({"metadata": {**where, "labels": dict(known.labels)}}, gone=True)
         self.version, self._listed = version, set()
 
     def line(self, line: bytes) -> WatchEvent | None:
@@ -76,20 +84,26 @@ class WatchState:
             WatchBroken: the server reports any other error.
             ValueError: the line is not an event.
         """
-        event = orjson.loads(line)
-        body = event["object"]
-        if event["type"] == "ERROR":
-            raise (WatchExpired if body.get("code") == GONE else WatchBroken)(body.get("message"))
-        self.version = body["metadata"]["resourceVersion"]
-        return None if event["type"] == "BOOKMARK" else self._shown(WatchEvent(body, gone=event["type"] == "DELETED"))
+        event = decoded(line)
+        what, body = text(event, "type"), part(event, "object")
+        if what == "ERROR":
+            raise (WatchExpired if body.get("code") == GONE else WatchBroken)(text(body, "message"))
+        self.version = named(body, "resourceVersion")
+        return None if what == "BOOKMARK" else self._shown(WatchEvent(body, gone=what == "DELETED"))
 
     def _shown(self, event: WatchEvent) -> WatchEvent:
-        meta = event.body["metadata"]
+        uid, body = named(event.body, "uid"), event.body
         if event.gone:
-            self._known.pop(meta["uid"], None)
-        elif meta["uid"] not in self._known:
-            self._known[meta["uid"]] = KnownObject(meta["namespace"], meta["name"], (meta.get("labels") or {}).get(CONSUMER, ""))
+            self._known.pop(uid, None)
+        else:
+            self._known[uid] = KnownObject(named(body, "namespace"), named(body, "name"), _labels(body))
         return event
+
+
+def _labels(body: Json) -> tuple[tuple[str, str], ...]:
+    """The labels that say to which resource, and to which operator, an object belongs."""
+    labels = part(body, "metadata", "labels")
+    return tuple((key, value) for key in (CONSUMER, CLASS) if (value := text(labels, key)) is not None)
 
 
 class Lines:

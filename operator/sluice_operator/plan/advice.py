@@ -25,6 +25,10 @@ IMAGE = "Correct spec.pipeline.image, or give the nodes access to it"
 
 FAILURES: dict[str, Advice] = {
     "SpecInvalid": Advice("goes on with the last good spec; starts nothing if there is none", "Correct the field that is named"),
+    "ReconcileFailed": Advice(
+        "tries again every minute, and changes nothing; a deletion goes through",
+        "Correct the field that is named; if none is, open an issue with the archive of `kubectl sluice report`",
+    ),
     "ApiRefused": Advice("repeats the call every 30 s", "Grant or free what the API server names: a right, a quota, a name, an admission policy"),
     "SourceActive": Advice("starts nothing; tries again with backoff", "Stop the consumer that still writes to the source table"),
     "MigrationFailed": Advice("starts nothing and waits", f"Repair what is named, {RETRY}"),

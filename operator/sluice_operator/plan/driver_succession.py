@@ -41,7 +41,7 @@ def await_leaving(view: View) -> Step | None:
     step = replace(leaving(view, (pod,), left.why), actions=ends(view, (pod,)))
     if view.wanted is None or view.wanted.spec.suspend or not view.wanted.spec.replicas:
         return step
-    return _restarting(view, replace(step, driver=replace(following(view), leaving=left) if view.outdated else None))
+    return _restarting(view, replace(step, driver=replace(renewed(view), leaving=left) if view.outdated else None))
 
 
 def redeploy(view: View) -> Step | None:
@@ -76,10 +76,18 @@ def confirm(view: View) -> Step | None:
     """The status names a driver that was not seen: create it. If the spec changed meanwhile, name and create another one."""
     if view.wanted is None or view.driver.pod is None or view.driver_pod is not None:
         return None
-    if view.outdated:
+    if view.outdated == "SpecChanged":
         return make(following(view))
-    driver = replace(view.driver, forced=view.driver.forced or _given_up(view))
-    return _restarting(view, make(driver))
+    driver = renewed(view)
+    return _restarting(view, make(replace(driver, forced=driver.forced or _given_up(view))))
+
+
+def renewed(view: View) -> DriverStatus:
+    """The named driver, whose pod was not seen, as it is wanted now. A changed spec needs another name: the old pod may still be created.
+
+    A restart does not: a driver that is yet to be made honours every request so far. So however often it is asked for, an attempt is made.
+    """
+    return following(view) if view.outdated == "SpecChanged" else replace(view.driver, restart=view.restart)
 
 
 def start(view: View) -> Step | None:
@@ -96,7 +104,7 @@ def following(view: View) -> DriverStatus:
         attempt=attempt,
         pod=f"{view.resource.name}-driver-{attempt}",
         spec_hash=view.wanted.driver_hash if view.wanted else None,
-        restart=view.resource.restart or view.driver.restart,
+        restart=view.restart,
         forced=_given_up(view),
         generation=view.driver.generation,
     )

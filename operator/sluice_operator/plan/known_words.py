@@ -12,9 +12,10 @@ from sluice_operator.names import printable
 from sluice_operator.plan.advice import FAILURES
 from sluice_operator.plan.events import Reason
 from sluice_operator.plan.record import DISRUPTIONS
+from sluice_operator.untrusted import bounds
+from sluice_operator.untrusted.values import WORDS as LONGEST
 
 WORD = re.compile(r"[A-Za-z][A-Za-z0-9]{0,63}")
-LONGEST = 1024  # characters of a message
 OF_PROGRAMS = frozenset({
     "BatchOverdue", "Completed", "DataLost", "DrainTimeout", "DriverExited", "Failed", "Fenced", "Held", "JobsNotDone", "LeaseHeld", "LostRace",
     "NotNow", "ProcessExited", "ProtocolViolation", "Refused", "ServiceUnavailable", "SourceActive", "StartOverdue", "StreamNotFound",
@@ -45,9 +46,14 @@ def reason(said: object, otherwise: str) -> str:
 
 def message(said: object, text: object) -> str:
     """The program's message as one printable line. A reason that was not accepted comes before it."""
-    words = "" if text is None else str(text)
+    words, word = _text(text), _text(said)
     kept = not said or reason(said, "") == said
-    return printable((words if kept else f"{said}: {words}")[:LONGEST])
+    return printable((words if kept else f"{word}: {words}")[:LONGEST])
+
+
+def _text(said: object) -> str:
+    """As text, if it is not nested too deeply for that."""
+    return "" if said is None or bounds.problem(said, "") else str(said)
 
 
 def cause(word: str) -> str:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sluice_operator.state.status import Status
     from sluice_operator.state.view import View
 
+SILENT = "ReportStale"
 UNSETTLED = timedelta(seconds=30)  # while something is under way: a watch may have missed its end
 RESYNC = timedelta(minutes=5)
 RESYNC_RATE = 1  # live reads a second, of all settled resources together: from 301 on, each is read less often than every 5 min
@@ -33,7 +34,16 @@ def max_age(phase: Phase, resources: int) -> timedelta:
 
 def needs_live_read(view: View, intent: Plan) -> bool:
     """Whether a plan that was made from the cache has to be made again from a live read."""
-    return not (_only_figures(view.status, intent) or _only_driver_progress(view, intent))
+    pod = view.driver_pod
+    if pod is not None and pod.unlisted:
+        return True
+    return _falls_silent(view.status, intent.status) or not (_only_figures(view.status, intent) or _only_driver_progress(view, intent))
+
+
+def _falls_silent(old: Status, new: Status) -> bool:
+    """Whether a driver counts as silent from now on. The watches may not show its pod any more: somebody took its label off."""
+    before, after = (status.condition("DriverHealthy") for status in (old, new))
+    return after is not None and after.reason == SILENT and (before is None or before.reason != SILENT)
 
 
 def _only_figures(old: Status, intent: Plan) -> bool:

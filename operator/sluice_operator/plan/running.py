@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from sluice_operator.names import counted
@@ -12,6 +12,8 @@ from sluice_operator.state.status import Phase
 from sluice_operator.state.view import Step, progress
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from sluice_operator.state.objects import Pod, Report
     from sluice_operator.state.view import View
 
@@ -36,7 +38,10 @@ def running(view: View) -> Step:
     if view.now - heard >= STALE:
         text = f"no report from {pod.name} since {heard:%H:%M:%S}Z"
         return progress(PHASES.get(pod.report.phase, Phase.STARTING), "ReportStale", text)
-    return replace(_reported(view, pod, pod.report), wake=heard + STALE, look_by=_look_by(view, pod.report))
+    step = _reported(view, pod, pod.report)
+    if pod.beside is not None:
+        step = replace(step, message=f"{step.message}; beside the driver a container is in {pod.beside.reason}: {pod.beside.message}")
+    return replace(step, wake=heard + STALE, look_by=_look_by(view, pod.report))
 
 
 def _look_by(view: View, report: Report) -> datetime | None:
@@ -53,24 +58,15 @@ def _nobody(view: View) -> Step:
 
 def _reported(view: View, pod: Pod, report: Report) -> Step:
     if report.phase == "WaitingOutLease":
-        until = f" until {report.deadline}" if report.deadline else ""
+        until = f" until {report.deadline:%Y-%m-%dT%H:%M:%SZ}" if report.deadline else ""
         text = f"{pod.name} waits{until}: the driver before it did not release its lease"
-        return replace(progress(Phase.STARTING, "WaitingOutLease", text), due=_instant(report.deadline))
+        return replace(progress(Phase.STARTING, "WaitingOutLease", text), due=report.deadline and report.deadline + SLACK)
     if report.phase == "Starting":
         return progress(Phase.STARTING, "DriverStarting", f"{pod.name} starts Spark")
     if not report.holds_all:
         text = f"{pod.name} is {report.phase}, {report.held_shards} of {report.open_shards + report.ended_shards} shards held"
         return progress(PHASES.get(report.phase, Phase.STARTING), "TakingOver", text)
     return _without_executors(view, report) or _with_one_batch(view, pod, report) or _consuming(view, report)
-
-
-def _instant(text: str | None) -> datetime | None:
-    """The time that a driver reports; None if it is not one."""
-    try:
-        found = datetime.fromisoformat(text or "")
-    except ValueError:
-        return None
-    return found.astimezone(UTC) + SLACK if found.tzinfo else None
 
 
 def _target(view: View, report: Report) -> int:

@@ -1,4 +1,4 @@
-"""kopf's handlers. kopf watches the resources, `observe.watch` pods and Jobs. Events fill the cache and wake loops; nothing is decided here."""
+"""kopf's handlers, and where the events of the watches go. They fill the cache and wake loops; nothing is decided here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from sluice_operator.cluster.operator_class import belongs
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe.cache import ResourceKey
 from sluice_operator.observe.parse import CONSUMER, REPORT
-from sluice_operator.observe.watch_state import WatchEvent
+from sluice_operator.state.serialization import TEXT
+from sluice_operator.untrusted.values import part, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -22,11 +23,11 @@ if TYPE_CHECKING:
     from sluice_operator.cluster.port import Json
     from sluice_operator.observe.cache import Cache
     from sluice_operator.observe.watch_health import Freshness
+    from sluice_operator.observe.watch_state import WatchEvent
     from sluice_operator.run.loops import Loops
     from sluice_operator.telemetry.metrics import OperatorMetrics
 
 LOG = logging.getLogger("sluice")
-RESOURCE = ("sluice.dev", "v1alpha1", "kinesisconsumers")
 
 
 class BackgroundService(Protocol):
@@ -58,19 +59,22 @@ class EventSink:
         self.freshness.shown(kind, meta["uid"], meta["resourceVersion"], gone=gone or (strange and kind == CONSUMER_KIND))
         if strange:
             return
+        if kind == CONSUMER_KIND and gone:
+            for other in self.cache.sharing(ResourceKey(meta["namespace"], meta["name"])):
+                self.loops.wake(other)  # the table is free for it
         change = self.cache.see(kind, body, datetime.now(UTC).replace(microsecond=0), gone=gone)
-        self.metrics.saw(kind, meta["uid"], (meta.get("annotations") or {}).get(REPORT), gone=gone)
+        self.metrics.saw(kind, meta["uid"], text(part(meta, "annotations"), REPORT, TEXT), gone=gone)
         if change is not None:
             self.loops.wake(change.key, matters=change.matters)
 
     def _strange(self, kind: str, body: Json, *, gone: bool) -> bool:
         """Whether it belongs to another operator. A resource whose class changed leaves the cache, and its loop ends.
 
-        kopf keeps the order of one uid's events only: the deletion of a resource may come after the creation of one of the same name.
+        After a list, the deletion of a resource may come after the creation of one of the same name.
         """
         meta = body["metadata"]
         if kind != CONSUMER_KIND:
-            return ResourceKey(meta["namespace"], (meta.get("labels") or {}).get(CONSUMER, "")) in self.strangers
+            return ResourceKey(meta["namespace"], text(part(meta, "labels"), CONSUMER) or "") in self.strangers
         key = ResourceKey(meta["namespace"], meta["name"])
         if belongs(body, self.resource_class):
             if not gone:
@@ -91,38 +95,18 @@ class EventSink:
 
 
 class LoginPauses:
-    """Seconds between the tries of a call that kopf makes for a watch, without end.
-
-    With an end, kopf would end the process when one namespace may not be watched any more, and so stop the work in all others.
-    A namespace that is deleted loses its RoleBinding first.
-    """
+    """Seconds between the tries of a call of kopf, without end. With an end, kopf would end the process."""
 
     def __iter__(self) -> Iterator[float]:
         """Doubled up to half a minute."""
         return itertools.chain((1.0, 2.0, 4.0, 8.0, 16.0), itertools.repeat(30.0))
 
 
-class NoDiffStore(kopf.DiffBaseStorage):
-    """kopf's memory of objects, for diffs, turned off. No handler needs diffs, and kopf would copy the object of every event."""
-
-    def build(self, **_: Any) -> Any:
-        """See DiffBaseStorage."""
-        return {}
-
-    def fetch(self, **_: Any) -> Any:
-        """See DiffBaseStorage."""
-        return None
-
-    def store(self, **_: Any) -> None:
-        """See DiffBaseStorage."""
-
-
 def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
-    """Watch KinesisConsumers only, post no events, and scan neither CRDs nor namespaces nor peers."""
+    """Post no events, and scan neither CRDs nor namespaces nor peers. The watches are ours."""
     settings.posting.enabled = False
     settings.peering.standalone = True
     settings.scanning.disabled = True
-    settings.persistence.diffbase_storage = NoDiffStore()
     settings.networking.error_backoffs = LoginPauses()
 
 
@@ -131,7 +115,7 @@ def login(**given: Any) -> kopf.ConnectionInfo | None:
     return kopf.login_with_kubeconfig(**given) or kopf.login_with_service_account(**given)
 
 
-def registry(sink: EventSink, services: Sequence[BackgroundService]) -> kopf.OperatorRegistry:
+def registry(services: Sequence[BackgroundService]) -> kopf.OperatorRegistry:
     """All handlers. Services start in this order and stop in the reverse one."""
     handlers = kopf.OperatorRegistry()
     kopf.on.startup(registry=handlers)(configure)
@@ -139,7 +123,6 @@ def registry(sink: EventSink, services: Sequence[BackgroundService]) -> kopf.Ope
     for number, service in enumerate(services):
         kopf.on.startup(id=f"start-{number}", registry=handlers, errors=kopf.ErrorsMode.PERMANENT)(starter(service))
     kopf.on.cleanup(id="clean", registry=handlers)(cleaner(services))
-    kopf.on.event(*RESOURCE, id=RESOURCE[-1], registry=handlers)(watcher(sink))
     return handlers
 
 
@@ -160,12 +143,3 @@ def cleaner(services: Sequence[BackgroundService]) -> Callable[..., Any]:
             await service.stop()
 
     return clean
-
-
-def watcher(sink: EventSink) -> Callable[..., Any]:
-    """The handler of every event of a KinesisConsumer."""
-
-    async def seen(event: kopf.RawEvent, **_: Any) -> None:
-        sink.see(CONSUMER_KIND, WatchEvent(dict(event["object"]), gone=event["type"] == "DELETED"))
-
-    return seen

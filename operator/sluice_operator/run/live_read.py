@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sluice_operator.cluster.operator_class import belongs
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe import parse
 from sluice_operator.observe.cache import version_of
 from sluice_operator.plan import live_read_policy
+from sluice_operator.state.status import MigrationState
+from sluice_operator.untrusted.values import part, text, whole
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
 
     from sluice_operator.cluster.port import Cluster, Json
@@ -34,7 +37,8 @@ def cached_view(context: ReconcileContext, key: ResourceKey, body: Json, now: da
 def live_read(context: ReconcileContext, key: ResourceKey, now: datetime, cached: Json, body: Json | None = None) -> tuple[Json, View] | None:
     """Read the resource, its Jobs and its pods from the API server, in this order.
 
-    Pods come last, so that the pod of an ended Job is seen with its exit. Of a deleted resource the namespace is read first: if that is
+    Pods come last, so that the pod of an ended Job is seen with its exit. What the status names and no list shows is read by name.
+    Of a deleted resource the namespace is read first: if that is
     being deleted, the rest is not read.
 
     Args:
@@ -62,8 +66,52 @@ def _observed(context: ReconcileContext, key: ResourceKey, body: Json, now: date
         return replace(context.cache.live(key, (), (), now), doomed=True)
     labels = {parse.CONSUMER: key.name}
     jobs = context.cluster.list("Job", key.namespace, labels)
+    jobs += _unlisted(context, key, "Job", Listed(jobs, _named_jobs(body)))
     pods = context.cluster.list("Pod", key.namespace, labels)
+    pods += _unlisted(context, key, "Pod", Listed(pods, _named_drivers(body)))
     return context.cache.live(key, pods, jobs, now)
+
+
+class NamedObject(NamedTuple):
+    """An object that the status names, and the labels that it was made with. `uid` is None until it was seen."""
+
+    name: str
+    uid: str | None
+    labels: dict[str, str]
+
+
+def _unlisted(context: ReconcileContext, key: ResourceKey, kind: str, objects: Listed) -> Iterator[Json]:
+    """What the status names and the list lacks, read by name: it may be there without the label. It is the resource's all the same."""
+    listed = {text(part(item, "metadata"), "name") for item in objects.items}
+    for named in objects.named:
+        found = context.cluster.get(kind, key.namespace, named.name) if named.name not in listed else None
+        if found is not None and named.uid in {None, found["metadata"]["uid"]}:
+            labels = {**part(found, "metadata", "labels"), parse.CONSUMER: key.name, parse.UNLISTED: "", **named.labels}
+            yield {**found, "metadata": {**found["metadata"], "labels": labels}}
+
+
+class Listed(NamedTuple):
+    """What a list showed, and what has to be in it."""
+
+    items: list[Json]
+    named: list[NamedObject]
+
+
+def _named_drivers(body: Json) -> list[NamedObject]:
+    """The driver, or the one before it while that leaves: the driver is not made before it is gone."""
+    driver = part(body, "status", "driver")
+    named = [one for one in (part(driver, "leaving"), driver) if text(one, "pod")]
+    return [
+        NamedObject(text(one, "pod") or "", text(one, "uid"), {parse.ROLE: "driver", parse.ATTEMPT: str(whole(one.get("attempt")) or 0)})
+        for one in named[:1]
+    ]
+
+
+def _named_jobs(body: Json) -> list[NamedObject]:
+    """The Job of a migration that is not over."""
+    migration = part(body, "status", "migration")
+    name, is_open = text(migration, "job"), migration.get("state") == MigrationState.RUNNING
+    return [NamedObject(name, text(migration, "uid"), {parse.ROLE: "migration"})] if name and is_open else []
 
 
 def _namespace_deleted(cluster: Cluster, namespace: str) -> bool:
@@ -75,4 +123,4 @@ def _view(context: ReconcileContext, key: ResourceKey, body: Json, observed: Obs
     refusal = context.refusals.get(key)
     if refusal and refusal.generation == body["metadata"].get("generation", 0):
         observed = replace(observed, refusal=refusal.trouble, refused_until=refusal.until)
-    return parse.view(body, observed, now, context.settings.policy)
+    return parse.view(body, observed, now, parse.Bounds(context.settings.policy, context.cache.elder(key)))

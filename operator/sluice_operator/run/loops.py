@@ -80,7 +80,7 @@ class Loops:
         return bool(done)
 
     async def _loop(self, key: ResourceKey) -> None:
-        failures, force_refresh = 0, False
+        failures, told, force_refresh = 0, "", False
         try:
             while True:
                 self._bells[key].clear()
@@ -88,7 +88,8 @@ class Loops:
                 outcome = await self._pass(key, force_refresh=force_refresh)
                 if isinstance(outcome, str):
                     failures += 1
-                    if failures == TOLD_AFTER:
+                    if failures >= TOLD_AFTER and outcome != told:
+                        told = outcome
                         await asyncio.get_running_loop().run_in_executor(
                             self._threads, report_failing, self._context, key, outcome, datetime.now(UTC)
                         )
@@ -97,7 +98,7 @@ class Loops:
                     if not self._bells[key].is_set():
                         return
                 else:
-                    failures = 0
+                    failures, told = 0, ""
                     self._figures[key] = outcome.figures or outcome.wake
                     force_refresh = await self._sleep(key, outcome.wake, outcome.latest) and not outcome.acted
         finally:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from sluice_operator.apply.events import announce, body, post
 from sluice_operator.cluster.port import CONSUMER_KIND, ApiError
+from sluice_operator.plan.advice import advised
 from sluice_operator.plan.events import Reason
 from sluice_operator.run.schedule import ReconcileResult, soon
 from sluice_operator.run.shared import Refusal, key_of
+from sluice_operator.run.status_write import with_status
 from sluice_operator.state.actions import EventToSend
 from sluice_operator.state.objects import Trouble
+from sluice_operator.state.serialization import dump_status, load_status
+from sluice_operator.untrusted.values import WORDS, Unreadable, objects, part, text, whole
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from sluice_operator.cluster.port import Conflict, Rejected
+    from sluice_operator.cluster.port import Conflict, Json, Rejected
     from sluice_operator.observe.cache import ResourceKey
     from sluice_operator.run.shared import ReconcileContext
     from sluice_operator.state.view import View
@@ -48,12 +53,28 @@ def conflict(view: View, error: Conflict) -> ReconcileResult:
 
 
 def report_failing(context: ReconcileContext, key: ResourceKey, why: str, now: datetime) -> None:
-    """Send an event: a reconcile that fails writes no status. If the resource cannot be read either, write a log line."""
+    """Send an event and set the condition Stalled, for a reconcile that fails writes no status. What cannot be written becomes a log line."""
     try:
         resource = context.cluster.get(CONSUMER_KIND, *key)
-    except ApiError as error:
-        LOG.warning("%s/%s: %s", *key, error)
-        return
-    if resource is not None:
+        if resource is None:
+            return
         event = EventToSend(Reason.RECONCILE_FAILED, f"the operator cannot reconcile this resource: {why}", warning=True)
         post(context.cluster, body(resource["metadata"], event, now, context.settings.identity))
+        context.cluster.replace_status(with_status(resource, _stalled(resource, why, now)))
+    except ApiError as error:
+        LOG.warning("%s/%s: %s", *key, error)
+    except Exception:  # the loop goes on, whatever is in the resource
+        LOG.exception("%s/%s: that its reconciles fail cannot be said in its status", *key)
+
+
+def _stalled(resource: Json, why: str, now: datetime) -> Json:
+    """The status as it is stored, with conditions that say what fails. The next reconcile that succeeds writes all of them anew."""
+    stored = part(resource, "status")
+    with contextlib.suppress(Unreadable):
+        stored = dump_status(load_status(stored))
+    kept = [item for item in objects(stored, "conditions") if text(item, "type") not in ("Ready", "Reconciling", "Stalled")]
+    generation = whole(part(resource, "metadata").get("generation")) or 0
+    said = {"reason": str(Reason.RECONCILE_FAILED), "lastTransitionTime": f"{now:%Y-%m-%dT%H:%M:%SZ}", "observedGeneration": generation}
+    words = advised(Reason.RECONCILE_FAILED, why, stalled=True)[:WORDS]
+    new = [{**said, "type": kind, "status": status, "message": words} for kind, status in (("Ready", "Unknown"), ("Stalled", "True"))]
+    return {**stored, "conditions": [*new, *kept]}

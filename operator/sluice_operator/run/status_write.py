@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sluice_operator.apply.events import announce
-from sluice_operator.cluster.port import Rejected
+from sluice_operator.cluster.port import CONSUMER_KIND, Rejected
 from sluice_operator.observe import parse
 from sluice_operator.observe.cache import version_of
 from sluice_operator.run.shared import key_of
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sluice_operator.state.view import View
 
 LOG = logging.getLogger("sluice")
+API = "sluice.dev/v1alpha1"
 
 
 def write_status(context: ReconcileContext, body: Json, view: View, intent: Plan) -> View:
@@ -36,7 +37,7 @@ def write_status(context: ReconcileContext, body: Json, view: View, intent: Plan
     """
     status, key = intent.status, key_of(view)
     document = dump_status(status)
-    written = context.cluster.replace_status({**body, "status": document})
+    written = context.cluster.replace_status(with_status(body, document))
     context.cache.answered(written, version_of(body))
     if lost := dropped(document, written.get("status")):
         raise Rejected("CrdOutdated", f"the CRD does not know {lost}; install the CRD of this operator's version")
@@ -46,6 +47,12 @@ def write_status(context: ReconcileContext, body: Json, view: View, intent: Plan
         LOG.info("%s/%s: %s", *key, _line(status))
     context.on_status_written(view, intent)
     return replace(view, resource=parse.resource(written))
+
+
+def with_status(body: Json, status: Json) -> Json:
+    """What replaces the status of a resource. Its spec stays as it is stored, also where it is nested too deeply to be read."""
+    meta = {key: value for key, value in body["metadata"].items() if key != "managedFields"}  # as deep as the spec
+    return {"apiVersion": body.get("apiVersion") or API, "kind": CONSUMER_KIND, "metadata": meta, "status": status}
 
 
 def send_events(context: ReconcileContext, view: View, intent: Plan) -> None:

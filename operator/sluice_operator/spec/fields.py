@@ -17,6 +17,7 @@ from sluice_operator.spec.part import Account, AttributeName, Seconds, ShardPlac
 from sluice_operator.spec.pipeline import PipelineSpec
 from sluice_operator.spec.pod_template import with_shared
 from sluice_operator.spec.pods import DriverSpec, ExecutorSpec
+from sluice_operator.untrusted import bounds
 
 DEAD_LETTER_STREAM = r"^([a-zA-Z0-9_.-]{1,128}|arn:aws[a-z-]*:kinesis:[a-z0-9-]+:[0-9]{12}:stream/[a-zA-Z0-9_.-]{1,128})$"
 MAX_BYTES = 64 * 1024  # the driver's whole configuration travels in annotations, which hold 256 KiB together
@@ -232,6 +233,8 @@ def parse(raw: dict[str, Any]) -> Spec:
     Raises:
         InvalidSpec: with one sentence per field, at most five.
     """
+    if unusable := bounds.problem(raw, "spec"):
+        raise InvalidSpec(unusable)
     if len(json.dumps(raw)) > MAX_BYTES:
         raise InvalidSpec(f"spec: larger than {MAX_BYTES} bytes; move code and data into the image")
     try:

@@ -8,20 +8,20 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from sluice_operator.names import camel
-from sluice_operator.spec.quantities import quantity
+from sluice_operator.spec.quantities import FORM, LONGEST, quantity
+from sluice_operator.untrusted.values import moment
 
 
 def _zoned(text: str) -> str:
     if datetime.fromisoformat(text).tzinfo is None:
         raise ValueError("needs a time zone, such as 2026-01-31T00:00:00Z")
+    if moment(text) is None:
+        raise ValueError("is not between the years 2000 and 2200")
     return text
 
 
 def _quantity(value: str | int) -> str | int:
-    try:
-        quantity(value)
-    except ValueError:
-        raise ValueError(f"{value!r} is no quantity such as 500m or 2Gi") from None
+    quantity(value)
     return value
 
 
@@ -34,7 +34,7 @@ ShardPlace = Annotated[str, Field(max_length=151, pattern=r"^shardId-[0-9]{12}=(
 Url = Annotated[str, Field(max_length=512, pattern=r"^https?://[^\s/]+\S*$")]
 Quantity = Annotated[
     str | int,
-    Field(json_schema_extra={"x-kubernetes-int-or-string": True}, union_mode="left_to_right"),
+    Field(json_schema_extra={"x-kubernetes-int-or-string": True, "pattern": FORM, "maxLength": LONGEST, "minimum": 0}, union_mode="left_to_right"),
     AfterValidator(_quantity),
 ]
 

@@ -8,10 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from sluice_operator.untrusted.values import objects
+
 OURS = {"serviceAccountName", "serviceAccount", "restartPolicy", "terminationGracePeriodSeconds"}
 OURS_IN_CONTAINER = {"image", "command", "args", "terminationMessagePath", "terminationMessagePolicy", "ports"}
 OUR_KEYS = ("sluice.dev/", "app.kubernetes.io/managed-by", "argocd.argoproj.io/")
 RESERVED_ENV = "SLUICE_"
+LISTS_OF_POD = ("volumes", "initContainers", "containers", "ephemeralContainers", "imagePullSecrets", "tolerations")
+LISTS_OF_CONTAINER = ("env", "envFrom", "volumeMounts", "volumeDevices")
+OBJECTS_OF_POD = ("securityContext",)
+OBJECTS_OF_CONTAINER = ("resources", "securityContext")
 THEIRS = {"SLUICE_LOG_LEVEL"}  # may be set all the same
 SCRATCH = {"sluice-tmp": "/tmp", "sluice-work": "/opt/sluice/work"}  # noqa: S108 - the pods' own
 """Volumes that the containers write to, by name, and their folders: the root file system is read-only."""
@@ -37,6 +43,8 @@ def _metadata_problem(template: Json, _container: str) -> str | None:
             return f"metadata.{part}: only objects labels and annotations are taken over"
         if taken := next((key for key in entries if key.startswith(OUR_KEYS)), None):
             return f"metadata.{part}.{taken}: belongs to the operator"
+        if odd := next((key for key, value in entries.items() if not isinstance(value, str)), None):
+            return f"metadata.{part}.{odd}: a text is wanted"
     return None
 
 
@@ -46,22 +54,38 @@ def _pod_problem(template: Json, container: str) -> str | None:
         return "spec: an object is wanted"
     if taken := next((key for key in spec if key in OURS), None):
         return f"spec.{taken}: is set by the operator"
-    containers = spec.get("containers") or []
-    if not isinstance(containers, list):
-        return "spec.containers: a list is wanted"
-    for each in containers:
-        name = each.get("name") if isinstance(each, dict) else None
-        if name != container:
-            return f"spec.containers: only '{container}' is allowed here, not '{name}'; sidecars go into initContainers"
+    if why := _list_problem(spec, LISTS_OF_POD) or _object_problem(spec, OBJECTS_OF_POD):
+        return f"spec.{why}"
+    for each in objects(spec, "containers"):
+        if (name := each.get("name")) != container:
+            return f"spec.containers: only '{container}' is allowed here, not '{str(name)[:63]}'; sidecars go into initContainers"
         if why := _container_problem(each):
             return f"spec.containers.{container}.{why}"
     return None
 
 
+def _list_problem(where: Json, keys: tuple[str, ...]) -> str | None:
+    """Why the first of these keys that is no list of objects is refused. One that is absent or null is none."""
+    for key in keys:
+        items = where.get(key)
+        if items is not None and not isinstance(items, list):
+            return f"{key}: a list is wanted"
+        if not all(isinstance(item, dict) for item in items or ()):
+            return f"{key}: a list of objects is wanted"
+    return None
+
+
+def _object_problem(where: Json, keys: tuple[str, ...]) -> str | None:
+    odd = next((key for key in keys if not isinstance(where.get(key), dict | None)), None)
+    return f"{odd}: an object is wanted" if odd else None
+
+
 def _container_problem(container: Json) -> str | None:
     if taken := next((key for key in container if key in OURS_IN_CONTAINER), None):
         return f"{taken}: is set by the operator"
-    names = (str(item.get("name", "")) for item in container.get("env") or [] if isinstance(item, dict))
+    if why := _list_problem(container, LISTS_OF_CONTAINER) or _object_problem(container, OBJECTS_OF_CONTAINER):
+        return why
+    names = (str(item.get("name", "")) for item in objects(container, "env"))
     taken = next((name for name in names if name.startswith(RESERVED_ENV) and name not in THEIRS), None)
     return f"env.{taken}: names starting with {RESERVED_ENV} belong to the operator" if taken else None
 
@@ -112,14 +136,8 @@ def _left(mounts: list[Json], theirs: Json) -> list[Json]:
 def _needed(volumes: list[Json], mounts: list[Json], under: Json) -> list[Json]:
     """Our volumes but for scratch space that is not mounted, or that the template defines itself (a size, a medium)."""
     mounted = {mount["name"] for mount in mounts}
-    theirs = {item.get("name") for item in objects(under, "volumes")}
+    theirs = {str(item.get("name")) for item in objects(under, "volumes")}
     return [volume for volume in volumes if volume["name"] not in SCRATCH or (volume["name"] in mounted and volume["name"] not in theirs)]
-
-
-def objects(where: Json, key: str) -> list[Json]:
-    """The objects of a list that a user wrote, whatever that is; the API server will have its say on the rest."""
-    found = where.get(key)
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
 def _their_own(theirs: Json, ours: Json) -> Json:

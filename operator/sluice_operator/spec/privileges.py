@@ -1,27 +1,36 @@
 """What in a pod template exceeds a tenant's rights: access to the node, root, rights of others. Pure.
 
-The list is that of Kubernetes' Pod Security Standards, as far as a template can set it. What a pod must have is in `manifests`.
+The list has every control of the level baseline of Kubernetes' Pod Security Standards (1.34) that a template can set, and what the level restricted
+forbids to ask for. What a pod must have is in `manifests`.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from sluice_operator.spec.pod_template import objects
+from sluice_operator.untrusted.values import objects, part
 
 Json = dict[str, Any]
 
 HOST = ("hostPID", "hostNetwork", "hostIPC")
 CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
+SELINUX = ("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t")
+APPARMOR = "container.apparmor.security.beta.kubernetes.io/"  # the annotation of before 1.30
+SYSCTLS = {
+    "kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.ip_local_reserved_ports", "net.ipv4.ip_unprivileged_port_start",
+    "net.ipv4.ping_group_range", "net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes",
+    "net.ipv4.tcp_keepalive_time", "net.ipv4.tcp_rmem", "net.ipv4.tcp_syncookies", "net.ipv4.tcp_wmem",
+}  # fmt: skip
+PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 HARMLESS = {"NET_BIND_SERVICE"}  # the one capability that the level restricted lets a container add
 SYSTEM = "system-"  # priority classes of the cluster's own pods
 
 
 def privilege_problem(template: Json) -> str | None:
     """The first privilege that the template asks for, naming the place in it; None if it asks for none."""
-    spec = template.get("spec")
-    return next(_problems(spec), None) if isinstance(spec, dict) else None
+    return next(itertools.chain(_annotations(template), _problems(part(template, "spec"))), None)
 
 
 def automount_problem(template: Json) -> str | None:
@@ -29,6 +38,12 @@ def automount_problem(template: Json) -> str | None:
     spec = template.get("spec")
     asked = isinstance(spec, dict) and "automountServiceAccountToken" in spec
     return "spec.automountServiceAccountToken: is set by the operator" if asked else None
+
+
+def _annotations(template: Json) -> Iterator[str]:
+    for key, value in part(template, "metadata", "annotations").items():
+        if key.startswith(APPARMOR) and not str(value).startswith(("runtime/default", "localhost/")):
+            yield f"metadata.annotations.{key}: {str(value)[:64]} is more than a pipeline may have"
 
 
 def _problems(spec: Json) -> Iterator[str]:
@@ -43,7 +58,7 @@ def _problems(spec: Json) -> Iterator[str]:
     yield from (f"spec.{why}" for why in _security(spec))
     for kind in CONTAINERS:
         for container in objects(spec, kind):
-            yield from (f"spec.{kind}.{container.get('name')}.{why}" for why in (*_security(container), *_ports(container)))
+            yield from (f"spec.{kind}.{container.get('name')}.{why}" for why in (*_security(container), *_ports(container), *_hosts(container)))
 
 
 def _security(where: Json) -> Iterator[str]:
@@ -55,20 +70,30 @@ def _security(where: Json) -> Iterator[str]:
         "allowPrivilegeEscalation": bool(asked.get("allowPrivilegeEscalation")),
         "runAsUser": asked.get("runAsUser") == 0,
         "runAsNonRoot": asked.get("runAsNonRoot") is False,
-        "procMount": asked.get("procMount") not in {None, "Default"},
-        "seccompProfile": _part(asked, "seccompProfile").get("type") == "Unconfined",
-        "windowsOptions.hostProcess": bool(_part(asked, "windowsOptions").get("hostProcess")),
+        "procMount": asked.get("procMount") not in (None, "Default"),
+        "seccompProfile": part(asked, "seccompProfile").get("type") == "Unconfined",
+        "seLinuxOptions.type": part(asked, "seLinuxOptions").get("type", "") not in SELINUX,
+        "seLinuxOptions.user": bool(part(asked, "seLinuxOptions").get("user")),
+        "seLinuxOptions.role": bool(part(asked, "seLinuxOptions").get("role")),
+        "appArmorProfile": part(asked, "appArmorProfile").get("type", "RuntimeDefault") not in ("RuntimeDefault", "Localhost"),
+        "sysctls": any(str(item.get("name")) not in SYSCTLS for item in objects(asked, "sysctls")),
+        "windowsOptions.hostProcess": bool(part(asked, "windowsOptions").get("hostProcess")),
     }
     yield from (f"securityContext.{name}: {asked.get(name, True)} is more than a pipeline may have" for name, is_wrong in wrong.items() if is_wrong)
-    added = _part(asked, "capabilities").get("add")
+    added = part(asked, "capabilities").get("add")
     if more := sorted({str(name) for name in added} - HARMLESS) if isinstance(added, list) else []:
         yield f"securityContext.capabilities.add: {', '.join(more)} is more than a pipeline may have"
 
 
+def _hosts(container: Json) -> Iterator[str]:
+    """A probe or a hook of another host than the pod: the kubelet would call it from the node."""
+    handlers = [(name, part(container, name)) for name in PROBES]
+    handlers += [(f"lifecycle.{name}", part(container, "lifecycle", name)) for name in ("postStart", "preStop")]
+    for name, handler in handlers:
+        for way in ("httpGet", "tcpSocket"):
+            if part(handler, way).get("host"):
+                yield f"{name}.{way}.host: the node would call another host than the pod"
+
+
 def _ports(container: Json) -> Iterator[str]:
     yield from (f"ports.hostPort: {port['hostPort']} is a port of the node" for port in objects(container, "ports") if port.get("hostPort"))
-
-
-def _part(where: Json, key: str) -> Json:
-    found = where.get(key)
-    return found if isinstance(found, dict) else {}

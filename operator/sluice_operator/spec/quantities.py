@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 
-from kubernetes.utils.quantity import parse_quantity
-
-FORM = re.compile(r"[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+|[numkMGTPE]|[KMGTPE]i)?")  # API reference, Quantity; without a sign
+FORM = r"^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]{1,2})?$"
+"""Kubernetes' own pattern (API reference, Quantity), without a minus sign, and with an exponent that can be computed."""
+LONGEST = 64  # characters
+MOST = 2**63 - 1  # as in Kubernetes
+PARTS = re.compile(r"\+?([0-9.]+)(.*)")
+POWERS = {suffix: Decimal(10) ** power for suffix, power in zip("numkMGTPE", (-9, -6, -3, 3, 6, 9, 12, 15, 18), strict=True)}
+POWERS |= {f"{prefix}i": Decimal(2) ** (10 * power) for power, prefix in enumerate("KMGTPE", 1)}
 MEBI = 2**20
 PYTHON_SHARE = 0.4  # of the pod, for Python workers and Arrow; Spark's default for non-JVM jobs
 
@@ -40,12 +45,23 @@ def shares(memory: str | int, least: Least) -> tuple[int, int]:
     return total - overhead, overhead
 
 
-def quantity(text: str | int) -> int:
+def quantity(text: object) -> int:
     """Whole units of a Kubernetes quantity such as 2Gi, 1500M, 500m or 2147483648.
 
     Raises:
-        ValueError: it is none, or it is negative.
+        ValueError: it is none, it is negative, or it is greater than 2^63 - 1.
     """
-    if not FORM.fullmatch(str(text)):
-        raise ValueError(f"{text!r} is no quantity such as 500m or 2Gi, from 0 on")
-    return int(parse_quantity(str(text)))
+    written = str(text) if isinstance(text, str | int) and not isinstance(text, bool) else ""
+    if len(written) > LONGEST or not re.fullmatch(FORM, written):
+        raise ValueError(f"{repr(text)[:LONGEST]} is no quantity; write for example 500m or 2Gi")
+    amount = _amount(written)
+    if amount > MOST:
+        raise ValueError(f"{written!r} is more than 2^63 - 1, the most that Kubernetes counts")
+    return int(amount)
+
+
+def _amount(written: str) -> Decimal:
+    digits, suffix = PARTS.fullmatch(written).groups()  # type: ignore[union-attr]  # it has the form
+    if suffix[:1] in {"e", "E"} and suffix[1:]:
+        return Decimal(f"{digits}{suffix}")
+    return Decimal(digits) * POWERS.get(suffix, Decimal(1))

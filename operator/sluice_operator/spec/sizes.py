@@ -5,6 +5,7 @@ Spark takes a heap and adds an overhead; users write what the whole pod may take
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from sluice_operator.spec.pod_template import their_container
@@ -12,6 +13,10 @@ from sluice_operator.spec.quantities import DRIVER, EXECUTOR, shares
 
 if TYPE_CHECKING:
     from sluice_operator.spec.pods import DriverSpec, ExecutorSpec
+
+DEFAULT_HEAP, LEAST_OVERHEAD, FACTOR, MOST_FACTOR = "1g", 384, 0.1, 1000.0  # Spark's defaults for executors, MiB
+SIZE = re.compile(r"(\d{1,15})(?:([kmgtp])b?|(b))?")
+UNITS = {"b": 2**-20, "k": 2**-10, "m": 1, "g": 2**10, "t": 2**20, "p": 2**30}
 
 
 def executor_settings(executor: ExecutorSpec) -> dict[str, str]:
@@ -27,6 +32,33 @@ def executor_settings(executor: ExecutorSpec) -> dict[str, str]:
         settings["spark.executor.memory"] = f"{heap}m"
         settings["spark.executor.memoryOverhead"] = f"{overhead}m"
     return settings
+
+
+def executor_resources(settings: dict[str, str]) -> dict[str, dict[str, str]]:
+    """Requests and limits of an executor's container as Spark derives them from its settings. A size that Spark cannot read is left out."""
+    memory = _mebi(settings.get("spark.executor.memory", DEFAULT_HEAP))
+    overhead = settings.get("spark.executor.memoryOverhead")
+    factor = settings.get("spark.executor.memoryOverheadFactor") or settings.get("spark.kubernetes.memoryOverheadFactor")
+    least = _mebi(settings.get("spark.executor.minMemoryOverhead", f"{LEAST_OVERHEAD}m")) or LEAST_OVERHEAD
+    beside = _mebi(overhead) if overhead else memory and max(least, int(memory * _factor(factor)))
+    cores = settings.get("spark.kubernetes.executor.request.cores") or settings.get("spark.executor.cores", "1")
+    limit = settings.get("spark.kubernetes.executor.limit.cores")
+    total = {"memory": f"{memory + beside}Mi"} if memory is not None and beside is not None else {}
+    return {"requests": {"cpu": cores, **total}, "limits": {**({"cpu": limit} if limit else {}), **total}}
+
+
+def _mebi(text: str) -> int | None:
+    """MiB of one of Spark's sizes such as 2g or 512m; without a unit it is MiB."""
+    found = SIZE.fullmatch(text.strip().lower())
+    return int(int(found[1]) * UNITS[found[2] or found[3] or "m"]) if found else None
+
+
+def _factor(text: str | None) -> float:
+    try:
+        found = float(text or FACTOR)
+    except ValueError:
+        return FACTOR
+    return found if 0 < found < MOST_FACTOR else FACTOR
 
 
 def driver_settings(driver: DriverSpec) -> dict[str, str]:

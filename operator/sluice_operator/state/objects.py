@@ -44,7 +44,7 @@ class Report(CamelCase):
 
     number: int
     phase: str
-    deadline: str | None = None
+    deadline: datetime | None = None
     generation: int | None = None
     batch: int | None = None
     open_batch: int | None = None
@@ -76,7 +76,9 @@ class Report(CamelCase):
 class Pod:
     """A driver, executor or migration pod. `owner` is the uid of its controller, `gone_by` the end of its grace period.
 
-    `forced`: its deletion waits for no node any more. `rows` and `warnings` are a migration's result.
+    `forced`: its deletion waits for no node any more. `held`: another program's finalizer keeps it. `rows` and `warnings` are a migration's result.
+    `trouble` keeps its own container from starting; `beside` is that of another container while its own one runs, such as a sidecar that crashes.
+    `unlisted`: it was read by name, for its label is gone, and no watch shows it.
     """
 
     name: str
@@ -89,13 +91,16 @@ class Pod:
     phase: str = "Pending"
     gone_by: datetime | None = None
     forced: bool = False
+    held: bool = False
     started_at: datetime | None = None
     spec_hash: str | None = None
     target: str | None = None
     exit: Exit | None = None
     trouble: Trouble | None = None
+    beside: Trouble | None = None
     report: Report | None = None
     reported_at: datetime | None = None
+    unlisted: bool = False
     rows: int | None = None
     warnings: int | None = None
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields, replace
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
-from sluice_operator.names import printable
+from sluice_operator.names import camel, printable
 from sluice_operator.state.objects import Report
 from sluice_operator.state.status import DrainStatus, Status
+from sluice_operator.untrusted import bounds
+from sluice_operator.untrusted.values import EARLIEST, LATEST, MOST, Unreadable, moment
 
 STATUS = TypeAdapter(Status)
 _REPORT = TypeAdapter(Report)
 TEXT = 131_072  # characters of a report: half of what all annotations of a pod may have
-MOST = 2**53  # of a number
 WORD, WORDS, NAME = 64, 1024, 253  # characters of a word, of a warning, and of a pod's name
 DRAINS, WARNINGS = 1000, 16
 
@@ -28,9 +30,31 @@ def load_status(raw: Json | None) -> Status:
     """The status as stored; a new resource has none.
 
     Raises:
-        ValueError: the status has content that the operator never writes.
+        Unreadable: the status has content that the operator never writes; the message names the first such field.
     """
-    return STATUS.validate_python(raw or {})
+    if unusable := bounds.problem(raw or {}, "status"):
+        raise Unreadable(unusable)
+    try:
+        status = STATUS.validate_python(raw or {})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise Unreadable(f"{'.'.join(['status', *map(str, first['loc'])])}: {first['msg']}") from None
+    if (found := next(_impossible_times(status, "status"), None)) is not None:
+        raise Unreadable(f"{found}: is no time between the years 2000 and 2200, with a zone")
+    return status
+
+
+def _impossible_times(value: Any, path: str) -> Iterator[str]:
+    """The fields whose time cannot be computed with."""
+    if isinstance(value, datetime):
+        if value.tzinfo is None or not EARLIEST.year <= value.year < LATEST.year:
+            yield path
+    elif isinstance(value, tuple):
+        for at, item in enumerate(value):
+            yield from _impossible_times(item, f"{path}[{at}]")
+    elif is_dataclass(value):
+        for item in fields(value):
+            yield from _impossible_times(getattr(value, item.name), f"{path}.{camel(item.name)}")
 
 
 def dump_status(status: Status) -> Json:
@@ -65,9 +89,9 @@ def load_report(text: str | None) -> Report | None:
         return None
     try:
         raw = orjson.loads(text)
-        known = {key: value for key, value in raw.items() if value is not None}
+        known = {key: value for key, value in raw.items() if value is not None} | {"deadline": moment(raw.get("deadline"))}
         return _bounded(_REPORT.validate_python(known))
-    except (ValueError, AttributeError, ValidationError, OverflowError):
+    except (ValueError, AttributeError, OverflowError):
         return None
 
 
@@ -79,7 +103,6 @@ def _bounded(report: Report) -> Report | None:
     return replace(
         report,
         phase=printable(report.phase[:WORD]),
-        deadline=report.deadline and report.deadline[:WORD],
         records_per_second=rate if rate is not None and math.isfinite(rate) else None,
         draining=tuple(_drain(drain) for drain in report.draining[:DRAINS]),
         warnings=tuple(printable(text[:WORDS]) for text in report.warnings[:WARNINGS]),
@@ -87,8 +110,8 @@ def _bounded(report: Report) -> Report | None:
 
 
 def _drain(drain: DrainStatus) -> DrainStatus:
-    return replace(drain, pod=printable(drain.pod[:NAME]), since=_zoned(drain.since), deadline=_zoned(drain.deadline))
+    return replace(drain, pod=printable(drain.pod[:NAME]), since=_sound(drain.since), deadline=_sound(drain.deadline))
 
 
-def _zoned(moment: datetime | None) -> datetime | None:
-    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
+def _sound(time: datetime | None) -> datetime | None:
+    return None if time is None else moment(time.isoformat())

@@ -74,7 +74,12 @@ class View:
             return None
         if not self.wanted.is_hash(self.driver.spec_hash):
             return "SpecChanged"
-        return "RestartRequested" if self.resource.restart not in {None, self.driver.restart} else None
+        return "RestartRequested" if self.driver.restart != self.restart else None
+
+    @property
+    def restart(self) -> str | None:
+        """The request for a restart that a driver which is made now honours: the newest one. Taking it away asks for nothing."""
+        return self.resource.restart or self.driver.restart
 
     @property
     def migrated(self) -> bool:

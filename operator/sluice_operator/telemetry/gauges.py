@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from sluice_operator.observe.parse import instant
 from sluice_operator.state.status import Phase
+from sluice_operator.untrusted.values import moment, objects, part, text, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -81,11 +81,11 @@ def _families() -> list[GaugeMetricFamily]:
 
 
 def _resources(snapshots: list[ResourceSnapshot], consumers: GaugeMetricFamily, by_resource: list[GaugeMetricFamily]) -> Iterator[GaugeMetricFamily]:
-    phases = Counter((one.body.get("status") or {}).get("phase", Phase.PENDING) for one in snapshots)
+    phases = Counter(text(part(one.body, "status"), "phase") or Phase.PENDING for one in snapshots)
     for phase in Phase:
         consumers.add_metric([phase], phases[phase])
     for one in snapshots:
-        meta, figures = one.body["metadata"], _figures(one.body.get("status") or {}, one.driver)
+        meta, figures = one.body["metadata"], _figures(part(one.body, "status"), one.driver)
         for family in by_resource:
             if (value := figures[family.name]) is not None:
                 family.add_metric([meta["namespace"], meta["name"]], value)
@@ -94,12 +94,12 @@ def _resources(snapshots: list[ResourceSnapshot], consumers: GaugeMetricFamily, 
 
 def _figures(status: Json, driver: Pod | None) -> dict[str, float | None]:
     report = driver.report if driver is not None else None
-    true = {c["type"] for c in status.get("conditions") or () if c["status"] == "True"}
+    true = {text(c, "type") for c in objects(status, "conditions") if c.get("status") == "True"}
     return {
         "sluice_consumer_lag_seconds": _lag(report, status) if report else None,
         "sluice_consumer_records_per_second": report.records_per_second if report else None,
         "sluice_consumer_open_shards": report.open_shards if report else None,
-        "sluice_consumer_executors": status.get("replicas"),
+        "sluice_consumer_executors": whole(status.get("replicas")),
         "sluice_consumer_draining_executors": len(report.draining if report else ()),
         "sluice_consumer_report_age_seconds": _age(driver, status),
         "sluice_consumer_ready": float("Ready" in true),
@@ -114,8 +114,8 @@ def _lag(report: Report, status: Json) -> float | None:
     """
     if report.millis_behind_latest is None:
         return None
-    stream = status.get("stream") or {}
-    since = instant(stream.get("batchAt")) if report.open_batch is not None and stream.get("openBatch") == report.open_batch else None
+    stream = part(status, "stream")
+    since = moment(stream.get("batchAt")) if report.open_batch is not None and stream.get("openBatch") == report.open_batch else None
     return report.millis_behind_latest / 1000 + ((datetime.now(UTC) - since).total_seconds() if since else 0)
 
 
@@ -123,8 +123,8 @@ def _age(driver: Pod | None, status: Json) -> float | None:
     """Seconds since the report's number was seen first. An operator that has just started takes that time from the status of the same report."""
     if driver is None or driver.report is None or driver.reported_at is None:
         return None
-    stream = status.get("stream") or {}
-    known = instant(stream.get("reportedAt")) if stream.get("number") == driver.report.number else None
+    stream = part(status, "stream")
+    known = moment(stream.get("reportedAt")) if stream.get("number") == driver.report.number else None
     return (datetime.now(UTC) - min(driver.reported_at, known or driver.reported_at)).total_seconds()
 
 

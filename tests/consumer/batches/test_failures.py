@@ -209,7 +209,7 @@ def test_whatever_is_raised_while_a_batch_is_read_is_an_error_of_ours() -> None:
 
     def reads() -> None:
         with named():
-            {}["no such shard"]
+            dict[str, int]()["no such shard"]
 
     with pytest.raises(Exception, match="no such shard") as found:
         reads()
@@ -243,7 +243,7 @@ CLASSES = [ValueError, KeyError, RuntimeError, OSError, user_class("ExpiredVouch
 
 def verdict(failure: BatchFailure | None) -> tuple[Any, ...] | None:
     """All that something follows from."""
-    return failure and (failure.error, failure.transient, failure.kind)
+    return (failure.error, failure.transient, failure.kind) if failure else None
 
 
 @given(st.sampled_from(CLASSES), TEXT, st.sampled_from(["driver", "cause", "worker", "stock"]))

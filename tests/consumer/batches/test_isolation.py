@@ -97,7 +97,7 @@ class Sink:
 
     def until_it_is_over(self, longest: float = 7200.0) -> float | None:
         """When the record is excluded; None: it passes."""
-        search, content = Search(3), ONE
+        search, content = Search(3), dict(ONE)
         others = [*self.shards, *self.idle]
         while self.now < longest:
             self.runs += 1
@@ -116,11 +116,11 @@ class Sink:
             self.now += 0.1
         raise AssertionError("it is not over")
 
-    def _next(self, search: Search) -> tuple[Search, Content]:
+    def _next(self, search: Search) -> tuple[Search, dict[str, int]]:
         wanted = search.wanted() or ONE
         if set(wanted) & set(self.idle):
             return self._next(search.passed({}))
-        return search, wanted
+        return search, dict(wanted)
 
 
 @pytest.mark.parametrize("part", ["its shard", "its key", "most calls", "everything"])

@@ -41,7 +41,8 @@ class Attempt(SteppedAttempt):
 
     def __init__(self, lake: Lake, batch: int, add: Callable[..., bool] = add_once) -> None:
         self._lake, self._batch, self._add = lake, batch, add
-        self.lose_reply, self.added = False, None
+        self.lose_reply = False
+        self.added: bool | None = None
         self.refused: Mark | None = None
         self.looked: tuple[tuple[int, ...], bool] = ((), True)
         super().__init__()

@@ -162,7 +162,7 @@ def test_a_publication_that_another_writer_preceded_is_tried_again(spark: SparkS
             raced.append(1)
             spark.sql("SELECT 100L AS id, '' AS name").writeTo(table).append()
 
-    found._move = slow  # type: ignore[method-assign]
+    found._move = slow  # type: ignore[method-assign, assignment]
     found.frame = batch([4]).selectExpr("CAST(sequenceNumber AS BIGINT) AS id", "partitionKey AS name")
     publish = found.stage("c", 4)
     with pytest.raises(CommitConflict, match="CommitFailedException"):

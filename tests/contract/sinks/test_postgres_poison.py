@@ -47,7 +47,7 @@ def consumer(consuming: Consuming, folder: Path, database: str, poison: int, **a
 def check(folder: Path, database: str, left_out: set[int]) -> None:
     """Every record is stored once, or has one letter."""
     with psycopg.connect(database) as reader:
-        stored = dict(reader.execute("SELECT id, changes FROM orders").fetchall())
+        stored: dict[str, int] = dict(reader.execute("SELECT id, changes FROM orders").fetchall())
     assert stored == {f"k{number}": 1 for number in RECORDS if number not in left_out}
     letters = [json.loads(path.read_text()) for path in (folder / "letters").glob("*/*/*.json")]
     assert sorted(json.loads(base64.b64decode(letter["data"]))["id"] for letter in letters) == sorted(left_out)

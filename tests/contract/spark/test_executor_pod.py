@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from rendered_executor import HERE, Renderer
+from rendered_executor import HERE, RESOURCE, SPEC, Renderer
 
+from sluice_operator.apply import manifests
 from sluice_operator.settings import Settings
+from sluice_operator.spec.changes import DesiredSpec
+from sluice_operator.spec.fields import parse
 from sluice_operator.spec.pod_template import SCRATCH
 
 pytestmark = pytest.mark.spark
@@ -55,6 +58,28 @@ def test_an_executor_has_its_account_and_no_token(spark_builds: Renderer, defaul
     assert (pod["serviceAccountName"], pod["serviceAccount"]) == (account, account)
     assert pod["automountServiceAccountToken"] is False
     assert not [volume for volume in pod["volumes"] if set(volume) & {"projected", "secret", "hostPath"}]
+
+
+SIZES: dict[str, Json] = {
+    "nothing is said": {},
+    "cores": {"executor": {"cores": 4}},
+    "a whole pod": {"executor": {"cores": 2, "resources": {"requests": {"cpu": "500m", "memory": "3Gi"}, "limits": {"cpu": "2", "memory": "3Gi"}}}},
+    "a request": {"executor": {"resources": {"requests": {"cpu": "100m", "memory": "1500M"}}}},
+    "Spark's own settings": {"sparkConf": {"spark.executor.memory": "2g", "spark.executor.memoryOverheadFactor": "0.25"}},
+    "an overhead": {"sparkConf": {"spark.executor.memory": "3072m", "spark.executor.memoryOverhead": "1g", "spark.executor.pyspark.memory": "256m"}},
+    "the cluster's factor": {"sparkConf": {"spark.executor.memory": "8g", "spark.kubernetes.memoryOverheadFactor": "0.4"}},
+    "a template": {
+        "executor": {"podTemplate": {"spec": {"containers": [{"name": "executor", "resources": {"limits": {"example.com/gpu": "1"}}}]}}},
+    },
+}
+
+
+@pytest.mark.parametrize("change", SIZES.values(), ids=SIZES)
+def test_the_sample_for_a_dry_run_has_the_sizes_that_spark_gives(spark_builds: Renderer, change: Json) -> None:
+    """A quota or a limit range of the namespace refuses a pod without sizes, and so the sample; Spark's executors have them."""
+    raw = {**SPEC, **change}
+    sample = manifests.executor_sample(RESOURCE, DesiredSpec(parse(raw), raw), Settings())
+    assert container(sample)["resources"] == container(spark_builds.pod(**change))["resources"]
 
 
 def test_an_executor_is_restricted(spark_builds: Renderer) -> None:

@@ -13,7 +13,7 @@ from sluice_operator.apply import manifests, spark_settings
 from sluice_operator.apply.migration_job import migration_job
 from sluice_operator.settings import Settings
 from sluice_operator.spec.changes import DesiredSpec
-from sluice_operator.spec.fields import parse
+from sluice_operator.spec.fields import InvalidSpec, parse
 from sluice_operator.state.status import MigrationStatus
 
 # what all three pods have in common
@@ -103,9 +103,12 @@ def test_what_a_template_mounts_over_scratch_space_takes_its_place(role: str) ->
 
 
 @pytest.mark.parametrize("nonsense", [5, "x", [7], {"a": 1}])
-def test_mounts_that_are_none_go_to_the_api_server_as_they_are(nonsense: object) -> None:
-    """It says what is wrong with them."""
-    assert pods(driver={"podTemplate": {"spec": {"volumes": nonsense, "containers": [{"name": "driver", "volumeMounts": nonsense}]}}})
+@pytest.mark.parametrize("place", ["volumes", "volumeMounts"])
+def test_mounts_that_are_none_are_refused_by_their_field(nonsense: object, place: str) -> None:
+    """Before a driver that runs is ended for them."""
+    container = {"name": "driver"} | ({place: nonsense} if place == "volumeMounts" else {})
+    with pytest.raises(InvalidSpec, match=rf"spec\.driver\.podTemplate: spec\.(containers\.driver\.)?{place}: a list"):
+        pods(driver={"podTemplate": {"spec": {"containers": [container]} | ({place: nonsense} if place == "volumes" else {})}})
 
 
 def test_the_job_asks_for_what_the_driver_asks_for() -> None:

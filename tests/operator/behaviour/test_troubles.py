@@ -195,3 +195,23 @@ def test_a_driver_that_ends_while_hands_are_off_is_not_called_ready() -> None:
     assert world.drivers()
     world.annotate(paused="false")
     assert world.run(90, until=lambda: ready(world))
+
+
+@pytest.mark.parametrize("how", ["edit", "fail", "delete"])
+def test_a_finished_pod_that_a_foreign_finalizer_holds_is_not_waited_for(how: str) -> None:
+    """A mesh, a batch queue or a backup keeps the object; nothing runs in it any more, and no annotation of ours could take it away."""
+    world = started()
+    held = [*world.drivers(), *world.executors()]
+    for pod in held:
+        world.twin.edit(pod, {"metadata": {"finalizers": ["theirs.example.com/hold"]}})
+    if how == "edit":
+        world.apply({**SPEC, "batch": {"intervalSeconds": 9}})
+    elif how == "fail":
+        world.habits.exits = [1]
+    else:
+        world.delete()
+        assert world.run(120, until=lambda: world.resource() is None), world.status
+        return
+    assert world.run(120, until=lambda: world.status["driver"]["attempt"] == 2 and ready(world)), world.status
+    assert world.twin.get("Pod", "default", "orders-driver-1") is not None
+    assert world.status["restarts"].get("reason") == ("Failed" if how == "fail" else None)  # it is not taken for lost

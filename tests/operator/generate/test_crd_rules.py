@@ -100,6 +100,20 @@ def test_a_new_resource_is_judged_too(admin: Caller, spec: Json) -> None:
         admin.call("POST", CONSUMERS, consumer("orders", spec))
 
 
+@pytest.mark.parametrize("amount", ["abc", "-1", "", "1Zi", "1e9999999", "9" * 65, "1 Gi", -1])
+@pytest.mark.parametrize("place", ["driver", "executor"])
+def test_a_quantity_that_is_none_is_refused_at_once(admin: Caller, place: str, amount: str | int) -> None:
+    """By Kubernetes' own pattern, without a sign; one of such a size that nobody could compute it, too."""
+    with pytest.raises(AssertionError, match=r" 422 .*spec\.\w+\.resources\.requests\.cpu"):
+        admin.call("POST", CONSUMERS, consumer("orders", {place: {"resources": {"requests": {"cpu": amount}}}}))
+
+
+@pytest.mark.parametrize("amount", ["500m", "2Gi", "1.5", "+1", ".5", "1e3", "1E-3", 2, "2147483648", "12345678901234567890"])
+def test_a_quantity_is_taken_as_kubernetes_takes_it(admin: Caller, amount: str | int) -> None:
+    """In every form."""
+    change(admin, "orders", Change({"driver": {"resources": {"limits": {"cpu": amount}}}}, {"replicas": 3}))
+
+
 @pytest.mark.parametrize(("name", "taken"), NAMES.items())
 def test_a_name_leaves_room_for_the_suffixes_of_pods(admin: Caller, name: str, taken: bool) -> None:  # noqa: FBT001 - a table
     """At most 45 characters, and a label of DNS that begins with a letter."""

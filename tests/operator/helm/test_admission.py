@@ -6,7 +6,8 @@ import copy
 import json
 import subprocess
 from collections.abc import Callable, Iterator
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pytest
@@ -25,10 +26,16 @@ from admission_scene import (
     job,
 )
 from chart import RELEASE, of, one, rendered
+from scenarios import live
+from simulated_cluster import MIGRATING, SPEC, SimulatedCluster
 
 from sluice_lab import places
 from sluice_lab.machine import apiserver
 from sluice_lab.machine.processes import poll
+from sluice_operator.run.shared import ReconcileContext
+
+if TYPE_CHECKING:
+    from sluice_operator.cluster.port import Cluster
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +96,52 @@ def test_all_that_operator_and_drivers_do_is_let_through(scene: Scene) -> None:
     scene.driver.call(
         "DELETE", f"api/v1/namespaces/{HERE}/pods?labelSelector={quote('sluice.dev/role=executor,sluice.dev/consumer=orders')}&dryRun=All"
     )
+
+
+class Recorded(SimulatedCluster):
+    """The world whose operator's objects are written down, as it sends them."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, Json]] = []
+        super().__init__()
+
+    def equipped(self, context: ReconcileContext) -> ReconcileContext:
+        """A new process."""
+        return replace(context, cluster=Recorder(context.cluster, self.sent))  # type: ignore[arg-type]  # it hands the rest on
+
+
+class Recorder:
+    """`Cluster` that writes down what is to be created, dry runs too."""
+
+    def __init__(self, cluster: Cluster, sent: list[tuple[str, Json]]) -> None:
+        self._cluster, self._sent = cluster, sent
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    def create(self, body: Json) -> Json:
+        """See Cluster."""
+        self._sent.append(("create", copy.deepcopy(body)))
+        return self._cluster.create(body)
+
+    def check(self, body: Json) -> None:
+        """See Cluster."""
+        self._sent.append(("check", copy.deepcopy(body)))
+        self._cluster.check(body)
+
+
+@cluster
+def test_every_object_of_a_whole_life_with_a_migration_is_let_through(scene: Scene) -> None:
+    """What the operator really sends, dry runs among them: one that is refused keeps the consumer from ever starting."""
+    world = live(Recorded(), {**MIGRATING, "pipeline": {**SPEC["pipeline"], "env": [{"name": "A", "value": "b"}]}})
+    assert isinstance(world, Recorded)
+    sent = [(how, body) for how, body in world.sent if body["kind"] in {"Pod", "Job"}]
+    roles = {(how, body["kind"], body["metadata"]["labels"]["sluice.dev/role"]) for how, body in sent}
+    made = {("create", "Pod", "driver"), ("create", "Job", "migration")}
+    assert roles == {*made, ("check", "Pod", "executor"), ("check", "Pod", "migration")}
+    for number, (_, body) in enumerate(sent):
+        meta = {**body["metadata"], "namespace": HERE, "name": f"{body['metadata']['name'][:40]}-{number}"}
+        scene.operator.create({**body, "metadata": meta}, dry=True)
 
 
 FORBIDDEN = {

@@ -80,6 +80,16 @@ def test_a_missing_image_is_named_by_one_word(reason: str) -> None:
     assert pod.trouble.reason == "ImagePullBackOff"
 
 
+@pytest.mark.parametrize("state", [{"running": {"startedAt": STAMP}}, {"waiting": {"reason": "PodInitializing"}}])
+def test_a_sidecar_that_crashes_is_a_trouble_only_until_the_driver_runs(state: Json) -> None:
+    """Afterwards it is one beside the driver, which is ready all the same, and whose own troubles are looked at."""
+    crashing = {"name": "shipper", "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s"}}}
+    pod = parse.pod(raw(state, phase="Running", initContainerStatuses=[crashing]))
+    found, other = (pod.beside, pod.trouble) if "running" in state else (pod.trouble, pod.beside)
+    assert found is not None
+    assert (found.reason, other) == ("CrashLoopBackOff", None)
+
+
 def test_an_unschedulable_pod_says_what_the_scheduler_said() -> None:
     """Its condition's message."""
     told = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes: Insufficient cpu"}

@@ -13,10 +13,12 @@ from simulated_cluster import KEY, SPEC
 
 from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND, Unavailable
+from sluice_operator.observe.watch_state import WatchEvent
 from sluice_operator.run import loops as loops_module
-from sluice_operator.run.handlers import configure, registry, watcher
+from sluice_operator.run.handlers import configure, registry
 from sluice_operator.run.loops import Loops
 from sluice_operator.run.schedule import ReconcileResult
+from sluice_operator.state.serialization import dump_status, load_status
 
 if TYPE_CHECKING:
     from sluice_operator.cluster.port import Json
@@ -35,7 +37,7 @@ def test_an_event_wakes_the_loop_and_the_deletion_ends_it() -> None:
         assert gone is not None
         assert isinstance(place.cluster, MemoryCluster)
         place.cluster.finish_deletion(gone)
-        await watcher(sink(place, loops))(event={"type": "DELETED", "object": gone})
+        sink(place, loops).see(CONSUMER_KIND, WatchEvent(gone, gone=True))
         await until(lambda: not loops._tasks)
         await loops.stop()
 
@@ -89,7 +91,7 @@ def test_a_failing_pass_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_passes_that_fail_for_a_minute_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As an event of the resource, for no status can be written; the deletion of one is stuck without a word otherwise."""
+    """As an event of the resource, and in its conditions: the last ones stand otherwise, and say that all is well."""
     monkeypatch.setattr(loops_module, "LONGEST_PAUSE", 0.001)
     place, passes = context(), itertools.count()
 
@@ -109,6 +111,10 @@ def test_passes_that_fail_for_a_minute_are_told_once(monkeypatch: pytest.MonkeyP
     (told,) = [event for event in place.cluster.all("Event") if event["reason"] == "ReconcileFailed"]
     assert "a pod that nobody understands" in told["message"]
     assert told["type"] == "Warning"
+    status = (place.cluster.get(CONSUMER_KIND, *KEY) or {})["status"]
+    conditions = {item["type"]: (item["status"], item["reason"], "a pod that nobody understands" in item["message"]) for item in status["conditions"]}
+    assert conditions == {"Ready": ("Unknown", "ReconcileFailed", True), "Stalled": ("True", "ReconcileFailed", True)}
+    assert dump_status(load_status(status)) == status
 
 
 def test_a_pass_that_hangs_is_noticed() -> None:
@@ -162,7 +168,7 @@ def test_a_pass_under_way_is_waited_for_but_not_for_ever(monkeypatch: pytest.Mon
     async def scene() -> None:
         loops = Loops(place)
         body = {"metadata": {"namespace": KEY.namespace, "name": KEY.name, "uid": "u", "resourceVersion": "1"}, "spec": SPEC}
-        await watcher(sink(place, loops))(event={"type": "ADDED", "object": body})
+        sink(place, loops).see(CONSUMER_KIND, WatchEvent(body))
         await until(begun.is_set)  # one that has not begun is not waited for
         assert not await loops.stop()
         ended.set()
@@ -171,10 +177,9 @@ def test_a_pass_under_way_is_waited_for_but_not_for_ever(monkeypatch: pytest.Mon
 
 
 def test_everything_kopf_has_to_call_is_registered() -> None:
-    """One watch, and nothing edge-triggered."""
-    place = context()
-    handlers = registry(sink(place, Loops(place)), [])
-    assert {handler.id for handler in handlers._watching.get_all_handlers()} == {"kinesisconsumers"}
+    """No watch, for one object that kopf cannot decode would end the process; and nothing edge-triggered."""
+    handlers = registry([])
+    assert not list(handlers._watching.get_all_handlers())
     assert not list(handlers._changing.get_all_handlers())
     assert not list(handlers._spawning.get_all_handlers())
 

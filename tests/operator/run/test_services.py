@@ -156,7 +156,7 @@ def test_the_process_is_complete() -> None:
 def test_events_that_wait_are_written_while_the_process_still_leads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once its duty ends, no write is sent any more."""
     made: list[BackgroundService] = []
-    monkeypatch.setattr(main_module, "registry", lambda _eyes, services: made.extend(services))
+    monkeypatch.setattr(main_module, "registry", made.extend)
     assembled(Settings())
     assert [type(service) for service in made[-2:]] == [LeaderService, EventWriter]
 

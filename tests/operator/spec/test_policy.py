@@ -68,9 +68,7 @@ HARMLESS: dict[str, Json] = {
     "volumes": template(volumes=[{"name": "code", "configMap": {"name": "code"}}, {"name": "x", "emptyDir": {}}]),
     "a sidecar": template(initContainers=[{"name": "proxy", "restartPolicy": "Always", "ports": [{"containerPort": 80}]}]),
     "volumes that Spark claims": {"sparkConf": {"spark.kubernetes.executor.volumes.persistentVolumeClaim.a.options.claimName": "b"}},
-    "nonsense": {
-        "driver": {"podTemplate": {"spec": {"volumes": 5, "securityContext": "x", "initContainers": ["x", {"ports": 7, "securityContext": []}]}}}
-    },
+    "nonsense": {"driver": {"podTemplate": {"spec": {"nodeSelector": 5, "initContainers": [{"ports": 7, "securityContext": []}]}}}},
     "a driver that has enough": {"driver": {"resources": {"limits": {"memory": "1Gi"}}}},
     "a driver that asks for little": {"driver": {"resources": {"requests": {"memory": "64Mi"}}}},
 }
@@ -96,6 +94,50 @@ NEVER: dict[str, tuple[Json, str]] = {
 }
 
 
+CONTROLS: dict[str, Json] = {
+    "SELinux type": security(seLinuxOptions={"type": "spc_t"}),
+    "SELinux user": security(seLinuxOptions={"user": "root"}),
+    "SELinux role": security(seLinuxOptions={"role": "sysadm_r"}),
+    "AppArmor": security(appArmorProfile={"type": "Unconfined"}),
+    "AppArmor, the old way": {
+        "driver": {"podTemplate": {"metadata": {"annotations": {"container.apparmor.security.beta.kubernetes.io/driver": "unconfined"}}}}
+    },
+    "sysctls": security(sysctls=[{"name": "kernel.msgmax", "value": "65536"}]),
+    "a probe of another host": template(initContainers=[{"name": "i", "livenessProbe": {"httpGet": {"host": "10.0.0.1"}}}]),
+    "a hook of another host": template(initContainers=[{"name": "i", "lifecycle": {"preStop": {"tcpSocket": {"host": "10.0.0.1"}}}}]),
+    "host process": security(windowsOptions={"hostProcess": True}),
+    "host namespaces": template(hostPID=True),
+    "privileged": security(privileged=True),
+    "capabilities": security(capabilities={"add": ["SYS_ADMIN"]}),
+    "hostPath": template(volumes=[{"name": "x", "hostPath": {"path": "/"}}]),
+    "host ports": template(initContainers=[{"name": "i", "ports": [{"hostPort": 80}]}]),
+    "proc mount": security(procMount="Unmasked"),
+    "seccomp": security(seccompProfile={"type": "Unconfined"}),
+}
+"""Every control of the level baseline, https://kubernetes.io/docs/concepts/security/pod-security-standards/ (1.34)."""
+
+
+@pytest.mark.parametrize("change", CONTROLS.values(), ids=CONTROLS)
+def test_every_control_of_the_level_baseline_is_held(change: Json) -> None:
+    """Each is refused by its place, and let through where the administrator allows privileges."""
+    assert said(change).endswith("(Helm: policy.privilegedPods)")
+    assert said(change, Policy(privileged_pods=True)) == ""
+
+
+SAFE = [
+    security(seLinuxOptions={"type": "container_t", "level": "s0:c1,c2"}),
+    security(appArmorProfile={"type": "Localhost", "localhostProfile": "x"}),
+    security(sysctls=[{"name": "net.ipv4.tcp_syncookies", "value": "1"}]),
+    template(initContainers=[{"name": "i", "livenessProbe": {"httpGet": {"port": 80}}}]),
+]
+
+
+@pytest.mark.parametrize("change", SAFE)
+def test_what_the_level_baseline_allows_is_accepted(change: Json) -> None:
+    """By the values that the table names."""
+    assert said(change) == ""
+
+
 def said(change: Json, policy: Policy = TENANTS, namespace: str = "default") -> str:
     """What is said of a spec with that change, "" if it is accepted."""
     return bounds.problem(parse({**SPEC, **change}), namespace, policy) or ""
@@ -111,7 +153,7 @@ def test_a_privilege_is_refused_by_its_place_unless_the_administrator_allows_it(
 
 @pytest.mark.parametrize("change", HARMLESS.values(), ids=HARMLESS)
 def test_what_stays_in_bounds_is_accepted(change: Json) -> None:
-    """What makes no sense at all is left to the API server."""
+    """What makes no sense is left to the API server, where the operator does nothing with it."""
     assert said(change, OWN) == ""
 
 

@@ -81,6 +81,16 @@ def test_a_driver_whose_account_comes_late_has_a_deadline_of_its_own() -> None:
     operating.teardown()
 
 
+def test_a_driver_without_its_label_is_read_before_anything_is_said_of_it() -> None:
+    """Found by 60 examples: no watch shows it any more, and the cache would call it Ready while it drains."""
+    operating = Operating()
+    operating.begin(migrating=False, leaders=2, source="ok", run=60)
+    operating.delete_pod(grace=None, role="executor", seconds=34)
+    operating.unlabel(kind="Pod", seconds=21)
+    operating.delete_pod(grace=None, role="driver", seconds=7)
+    operating.teardown()
+
+
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
 def test_the_story_ends_well(mutant: OperatorMutant) -> None:
     """So that it is the mutant, and not the story, that breaks something."""

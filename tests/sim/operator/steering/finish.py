@@ -56,6 +56,8 @@ def _heal(world: World) -> None:
 
 def _mend_spec(world: World) -> None:
     world.annotate(paused=None, retry="in the end")
+    if not ((loss := world.noted("accept-loss") or "").isdecimal() or not loss.strip()):
+        world.annotate(**{"accept-loss": None})
     spec = dict(world.must()["spec"])
     spec.pop("pipelin", None)
     spec["pipeline"] = {key: value for key, value in spec["pipeline"].items() if value != "missing"}

@@ -12,6 +12,7 @@ from steering.line import Crash, Faults, Guards, Line
 from sluice_operator.cluster.memory import JournalExpired, MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND, ApiError
 from sluice_operator.observe.cache import Cache, ResourceKey
+from sluice_operator.observe.parse import CONSUMER
 from sluice_operator.run.reconcile import reconcile
 from sluice_operator.run.shared import ReconcileContext
 from sluice_operator.settings import Settings
@@ -41,6 +42,7 @@ class Leader:
         self.line = Line(self.server, self.faults, self._guards, self._now())
         self.context = self._equip(ReconcileContext(self.line, Cache(), Settings(image="sluice-consumer:test")))
         self.cursors: dict[str, int] = {}
+        self.shown: dict[str, Json] = {}
         self.wake: datetime | None = None
         self.figures: datetime | None = None
         self.alive = self.acted = self.rung = False
@@ -116,7 +118,13 @@ class Leader:
         return sum(self._see(kind, change.body, gone=change.verb == "DELETED") for change in changes) > 0
 
     def _see(self, kind: str, body: Json, *, gone: bool = False) -> bool:
-        """Whether it rings, as in `Loops.wake`."""
+        """Whether it rings, as in `Loops.wake`. To a watch that selects by labels, an object that lost them is gone."""
+        uid, labels = body["metadata"]["uid"], body["metadata"].get("labels") or {}
+        if kind != CONSUMER_KIND and CONSUMER not in labels:
+            last = self.shown.pop(uid, None)
+            return last is not None and self._see(kind, last, gone=True)
+        if not gone:
+            self.shown[uid] = body
         try:
             sight = self.context.cache.see(kind, body, self._now(), gone=gone)
         except Exception as error:

@@ -47,6 +47,9 @@ PROMPT = timedelta(seconds=45)  # a spec that the watches have shown; unsettled 
 BELIEVED = timedelta(seconds=130)  # without news a status is looked at again after 90 s; then the look, and the write
 
 
+UNMADE = 4  # attempts in a row: of two operators, or with edits to and fro, some
+
+
 class Broken(AssertionError):
     """An invariant does not hold."""
 
@@ -74,6 +77,7 @@ class Ledger:
         self.generations: dict[str, int] = {}
         self.told: dict[str, tuple[int, datetime]] = {}
         self.ran: dict[str, datetime] = {}
+        self.named: dict[tuple[str, str | None], tuple[int, int]] = {}
         self.asked: tuple[str, int] = "", 0
         self.asked_at: datetime
 
@@ -115,7 +119,7 @@ class Ledger:
         if line.stalled:
             self.late.add(meta["name"])
             return None
-        others = [pod["metadata"]["name"] for pod in self._pods(meta) if _role(pod) != "migration"]
+        others = [pod["metadata"]["name"] for pod in self._pods(meta) if _role(pod) != "migration" and not _only_held(pod)]
         if others:
             return "one_driver", f"{meta['name']} is made beside {others}"
         config = json.loads(meta["annotations"]["sluice.dev/config"])
@@ -131,7 +135,8 @@ class Ledger:
         meta = body["metadata"]
         jobs = self.server.list("Job", meta["namespace"], {CONSUMER: meta["labels"][CONSUMER]})
         ours = (job for job in jobs if not self.is_foreign(job))
-        others = [item["metadata"]["name"] for item in (*ours, *self._pods(meta))]
+        pods = (pod for pod in self._pods(meta) if _role(pod) == "migration" or not _only_held(pod))
+        others = [item["metadata"]["name"] for item in (*ours, *pods)]
         return ("one_migration", f"{meta['name']} is made beside {others}") if others else None
 
     def _deletes_pod(self, _line: Line, body: Json) -> tuple[str, str] | None:
@@ -160,6 +165,8 @@ class Ledger:
 
     def _writes_status(self, line: Line, body: Json) -> tuple[str, str] | None:
         status, meta = body["status"], body["metadata"]
+        if problem := self._passes_over(meta["uid"], status["driver"]):
+            return problem
         seen, before = status["observedGeneration"], self.generations.get(meta["uid"], 0)
         if seen != meta["generation"] or seen < before:
             return "generation_is_honest", f"generation {meta['generation']}, observed {seen}, before {before}"
@@ -172,6 +179,15 @@ class Ledger:
         if line.stalled or condition_of(status, "Ready").get("status") != "True":
             return None  # who stood still writes what was true, onto what has not changed since, and looks again at once
         return self._at_rest(body) if _rests(status) else self._doubt(line, status)
+
+    def _passes_over(self, uid: str, driver: Json) -> tuple[str, str] | None:
+        """Whether attempts are named, one after another for the same spec, and none of them is made."""
+        key, named = (uid, driver.get("specHash")), driver["attempt"]
+        made = {name for pod in self.server.all("Pod") if (name := pod["metadata"]["name"])}
+        before, passed = self.named.get(key, (named, 0))
+        passed = 0 if driver.get("uid") or driver.get("pod") in made else passed + (named > before)
+        self.named[key] = named, passed
+        return ("no_hot_loop", f"{passed} attempts for one spec were named and not made, the last is {named}") if passed > UNMADE else None
 
     def _at_rest(self, body: Json) -> tuple[str, str] | None:
         """Why Ready may not be said of what shall not run."""
@@ -223,7 +239,7 @@ class Ledger:
 
     def _pods(self, meta: Json) -> Iterator[Json]:
         name = meta["labels"][CONSUMER]
-        named = (pod for pod in self.server.all("Pod") if pod["metadata"].get("labels", {}).get(CONSUMER) == name)
+        named = (pod for pod in self.server.all("Pod") if pod["metadata"].get("labels", {}).get(CONSUMER) == name or pod_is_of(pod, name))
         return (pod for pod in named if not self.is_foreign(pod))
 
     def is_foreign(self, body: Json) -> bool:
@@ -257,6 +273,11 @@ class Ledger:
         claim("status_is_true", heard, f"Ready for {self.now - self.calm_since}, and {driver} last reported at {said_at}")
 
 
+def pod_is_of(pod: Json, consumer: str) -> bool:
+    """Whether the consumer controls it, whatever its labels are."""
+    return any(ref["kind"] == KIND and ref["name"] == consumer for ref in pod["metadata"].get("ownerReferences") or ())
+
+
 def condition_of(status: Json, kind: str) -> Json:
     """A condition, or {}."""
     found: Json = next((item for item in status.get("conditions", ()) if item["type"] == kind), {})
@@ -274,6 +295,11 @@ def _has_ended(pod: Json) -> bool:
     own = {"driver": "driver", "migration": "migrate"}.get(_role(pod), "executor")
     over = any("terminated" in item["state"] for item in status.get("containerStatuses", ()) if item["name"] == own)
     return over or status.get("phase") in FINISHED
+
+
+def _only_held(pod: Json) -> bool:
+    """Its containers have ended for good, and a finalizer keeps it, or the driver that it is an executor of."""
+    return pod.get("status", {}).get("phase") in FINISHED and (_role(pod) == "executor" or bool(pod["metadata"].get("finalizers")))
 
 
 def _role(pod: Json) -> str:

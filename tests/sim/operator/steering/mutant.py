@@ -186,8 +186,12 @@ def no_restart(patch: Patch) -> None:
 @mutant("a restart that was made is not remembered", "no_hot_loop", do("ask", what="restart", number=0))
 def restart_forgotten(patch: Patch) -> None:
     """The next driver is asked to end, too, and so on."""
-    real = driver_succession.following
-    patch.setattr(driver_succession, "following", lambda view: replace(real(view), restart=None))
+    patch.setattr(driver_succession, "following", _forgets(driver_succession.following))
+    patch.setattr(driver_succession, "renewed", _forgets(driver_succession.renewed))
+
+
+def _forgets(real: Callable[[View], Any]) -> Callable[[View], Any]:
+    return lambda view: replace(real(view), restart=None)
 
 
 @mutant("a driver that is named is made beside the one before it", "one_driver", do("edit", edit="batch 9", seconds=5), run=2)

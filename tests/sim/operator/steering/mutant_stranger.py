@@ -11,10 +11,10 @@ from steering.mutant import do, mutant
 from sluice_operator.apply import execute as apply
 from sluice_operator.cluster import client
 from sluice_operator.observe import ownership, parse
+from sluice_operator.plan import driver_succession, migration, record
 from sluice_operator.plan import known_words as words_of
-from sluice_operator.plan import migration, record
 from sluice_operator.plan import rules as plan
-from sluice_operator.run import reconcile
+from sluice_operator.run import live_read, reconcile
 from sluice_operator.state import serialization
 from sluice_operator.state.status import Phase
 from sluice_operator.state.view import View, progress
@@ -139,6 +139,7 @@ def any_claim(patch: Patch) -> None:
 def all_drains(patch: Patch) -> None:
     """5,000 of them in the status."""
     patch.setattr(serialization, "TEXT", 10**7)
+    patch.setattr(parse, "TEXT", 10**7)
     patch.setattr(serialization, "DRAINS", 10**7)
     patch.setattr(record, "DRAINS", 10**7)
 
@@ -152,10 +153,55 @@ def all_numbers(patch: Patch) -> None:
 @mutant("the annotation is read without a bound", "no_faults", do("annotate_rubbish", note="accept-loss", text="digits", seconds=20), run=0)
 def all_digits(patch: Patch) -> None:
     """Python converts no number of 5,000 digits: no driver is ever made."""
-    patch.setattr(parse, "NOTE", 10**6)
+    patch.setattr(parse, "request", lambda notes, key: parse.text(notes, key, 10**6))
 
 
 @mutant("a migration ends with its Job alone", "spec_reached", do("inject", sidecar=True), do("wait", seconds=30), migrating=True, run=0)
 def jobs_end_alone(patch: Patch) -> None:
     """An injected container keeps the pod: it migrates for ever."""
     patch.setattr(migration, "_outlived", lambda _view, _job: None)
+
+
+@mutant("a driver that no list shows is gone", "health_is_true", do("unlabel", kind="Pod", seconds=30))
+def lists_are_believed(patch: Patch) -> None:
+    """Its label was taken off, and it consumes on; the next one is made beside it."""
+    patch.setattr(live_read, "_named_drivers", lambda _body: [])
+
+
+@mutant("a Job that no list shows is gone", "spec_reached", do("unlabel", kind="Job", seconds=60), migrating=True, run=3)
+def jobs_are_listed(patch: Patch) -> None:
+    """Its label was taken off, and it writes on."""
+    patch.setattr(live_read, "_named_jobs", lambda _body: [])
+
+
+# -- annotations ---------------------------------------------------------------------------------------------------------------------
+
+
+@mutant("blank text is a request", "spec_reached", do("note", name="accept-loss", value=" ", seconds=1), do("edit", edit="batch 9", seconds=9))
+def blanks_ask(patch: Patch) -> None:
+    """A template renders an empty value, and the driver refuses it."""
+    patch.setattr(parse, "request", parse.text)
+
+
+@mutant(
+    "an empty request for a restart is one that no driver honours",
+    "no_hot_loop",
+    do("note", name="restart", value="", seconds=40),
+)
+def never_honoured(patch: Patch) -> None:
+    """Each driver is asked to end as soon as it is seen, for ever."""
+    patch.setattr(parse, "request", parse.text)
+    real = vars(View)["outdated"].fget
+    asks = property(lambda view: real(view) or ("RestartRequested" if view.resource.restart not in {None, view.driver.restart} else None))
+    patch.setattr(View, "outdated", asks)
+
+
+@mutant(
+    "a driver that is yet to be made is replaced when a restart is asked for",
+    "no_hot_loop",
+    do("drain", drain=30),
+    do("impatient", seconds=12),
+)
+def replaced_unseen(patch: Patch) -> None:
+    """Attempts are named and never made."""
+    patch.setattr(driver_succession, "renewed", driver_succession.following)

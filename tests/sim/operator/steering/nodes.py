@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from sluice_operator.cluster.memory import FINISHED, MemoryCluster, datetime_text
-from sluice_operator.observe.parse import instant
+from sluice_operator.untrusted.values import moment
 
 Json = dict[str, Any]
 MISSING = "missing"  # an image that no registry has
@@ -78,7 +78,7 @@ class Nodes:
             self._gone(pod) if deleting else self._run(pod)
         elif running[1].ended is not None:
             self._ended(pod, *running[1].ended)
-        elif deleting and self._now() >= (instant(pod["metadata"]["deletionTimestamp"]) or self._now()):
+        elif deleting and self._now() >= (moment(pod["metadata"]["deletionTimestamp"]) or self._now()):
             running[1].ended = (137, {})
 
     def _run(self, pod: Json) -> None:

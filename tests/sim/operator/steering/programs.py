@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from sluice_operator.cluster.memory import FINISHED, MemoryCluster, datetime_text
-from sluice_operator.observe.parse import CONSUMER, instant
+from sluice_operator.observe.parse import CONSUMER
+from sluice_operator.untrusted.values import moment
 
 if TYPE_CHECKING:
     from steering.ledger import Ledger
@@ -114,6 +115,8 @@ class Driver:
         waited = self.place.now - self.since
         if self.config["migrateFrom"] and not self.table.migrated:
             self.ended = (65, {"message": "not migrated"})
+        elif not isinstance(self.config.get("acceptLossOfBatch", 0), int):
+            self.ended = (65, {"message": "acceptLossOfBatch: a number is wanted"})
         elif pod and "deletionTimestamp" in pod["metadata"]:
             self.ended = (0, {"reason": "Drained", "message": "nothing was begun"})
         elif (self.table.beat, self.table.generation) != self.watched and not self.config["force"] and self.table.taken is not None:
@@ -289,4 +292,4 @@ PROGRAMS: dict[str, Any] = {"driver": Driver, "executor": Executor, "migration":
 
 def gone_by(pod: Json) -> datetime | None:
     """When a pod that is being deleted must be gone."""
-    return instant(pod["metadata"].get("deletionTimestamp"))
+    return moment(pod["metadata"].get("deletionTimestamp"))

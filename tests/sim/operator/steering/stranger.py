@@ -29,6 +29,8 @@ OWNERS: dict[str, Json] = {
 REFUSED = [("patch", "Pod"), ("patch", "KinesisConsumer"), ("create", "Pod"), ("create", "Job"), ("delete", "Pod"), ("status", "KinesisConsumer")]
 WORDS = "words of no use " * 250  # 4 kB with blanks
 RUBBISH = {"digits": "9" * 5000, "words": WORDS, "nothing": "", "less than nothing": "-1"}
+NOTES = ["retry", "restart", "force", "accept-loss"]
+VALUES = ["", " ", "\t\n ", "x" * 300, "again", "again"]
 HELD: Json = {"openShards": 4, "heldShards": 3}
 REPORTS: dict[str, str] = {
     "malformed": "{",
@@ -65,6 +67,13 @@ class Stranger:
         """A pod of somebody else gets labels of ours."""
         labels = {"app.kubernetes.io/managed-by": "sluice", "sluice.dev/consumer": KEY.name, "sluice.dev/role": role, "sluice.dev/attempt": attempt}
         self._make("Pod", f"theirs-{role}", {"containers": [{"name": "theirs", "image": "theirs"}]}, {"labels": labels}, owner)
+        self.world.run(seconds)
+
+    @rule(kind=st.sampled_from(["Pod", "Pod", "Job"]), seconds=seconds)
+    def unlabel(self, kind: str, seconds: int) -> None:
+        """A driver or a Job is set aside, as one does with a pod of a ReplicaSet: its label is taken off."""
+        for body in [body for body in self.world.ours(kind) if kind == "Job" or body["metadata"]["labels"]["sluice.dev/role"] == "driver"]:
+            self.world.twin.edit(body, {"metadata": {"labels": {"sluice.dev/consumer": None}}})
         self.world.run(seconds)
 
     @rule(seconds=seconds)
@@ -110,6 +119,21 @@ class Stranger:
         """What means nothing."""
         self.world.annotate(**{note: RUBBISH[text]})
         self.world.run(seconds)
+
+    @rule(name=st.sampled_from(NOTES), value=st.sampled_from(VALUES), seconds=seconds)
+    def note(self, name: str, value: str, seconds: int) -> None:
+        """What a template renders: nothing, blanks, too much, or what it rendered before."""
+        if name == "restart" and value.strip() and self.world.noted(name) != value:
+            self.world.restart_asked_at = self.world.now
+        self.world.annotate(**{name: value})
+        self.world.run(seconds)
+
+    @rule(seconds=st.integers(1, 12))
+    def impatient(self, seconds: int) -> None:
+        """A restart is asked for every second."""
+        for _ in range(seconds):
+            self.world.ask_restart()
+            self.world.run(1)
 
     @rule(seconds=seconds)
     def give_up_held(self, seconds: int) -> None:

@@ -93,6 +93,11 @@ class World:
             self.twin.edit(present, {"metadata": {"annotations": {f"sluice.dev/{key}": value for key, value in notes.items()}}})
             self.ledger.given_up |= {notes["force"] or ""} if "force" in notes else set()
 
+    def noted(self, name: str) -> str | None:
+        """The value of an annotation of the resource, name without its prefix."""
+        found: str | None = ((self.resource() or {"metadata": {}})["metadata"].get("annotations") or {}).get(f"sluice.dev/{name}")
+        return found
+
     def ask_restart(self) -> None:
         """`kubectl sluice restart`: a value that was never there before."""
         self.restart_asked_at = self.now

@@ -1,0 +1,57 @@
+"""Whether a JSON value of any form may be handed on to code that recurses, encodes and hashes. Pure."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DEPTH = 64  # levels: a pod template has 12
+VALUES = 65_536  # values and keys: as many as fit into what a driver's configuration may have
+INTEGER = 2**64  # no JSON encoder of ours writes more
+SHOWN = 4  # names of a path that a message shows
+
+
+def problem(value: object, path: str) -> str | None:
+    """Why the value cannot be used, naming the place in it; None if it can. It does not recurse, and stops at 65,536 values."""
+    open_, seen = [(path, 0, value)], 0
+    while open_:
+        where, depth, item = open_.pop()
+        seen += 1
+        if why := _refusal(item, depth):
+            return f"{where}: {why}"
+        if seen > VALUES:
+            return f"{path}: has more than {VALUES} values; move data out of the resource"
+        open_ += _inside(where, depth, item)
+    return None
+
+
+def _refusal(item: object, depth: int) -> str | None:
+    if depth > DEPTH:
+        return f"is nested more than {DEPTH} levels deep; flatten it, or pass it as text"
+    if isinstance(item, float):
+        return None if math.isfinite(item) else "is no finite number"
+    if isinstance(item, int):
+        return None if abs(item) < INTEGER else "is a greater number than any program of Sluice can write"
+    return None if not isinstance(item, str) or _is_unicode(item) else "has characters that are not Unicode"
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _inside(where: str, depth: int, item: object) -> Iterator[tuple[str, int, object]]:
+    shown = depth < SHOWN
+    if isinstance(item, dict):
+        for key, value in item.items():
+            yield (where, depth, key)
+            yield (f"{where}.{key[:64]}" if shown else where, depth + 1, value)
+    elif isinstance(item, list):
+        for at, value in enumerate(item):
+            yield (f"{where}[{at}]" if shown else where, depth + 1, value)

@@ -1,0 +1,71 @@
+"""Parts of an object whose form nobody guarantees: a value within bounds, or its absence. Pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+Json = dict[str, Any]
+
+NAME = 253  # characters of a name, a word or an annotation
+WORDS = 1024  # characters of a message
+MOST = 2**53  # of a number: greater whole numbers are not exact in every JSON parser
+EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)  # of a time, so that one may add to it
+TIME = 64  # characters of a time
+
+
+class Unreadable(ValueError):
+    """An object without what every object has, or a status that no operator wrote. The message names the field."""
+
+
+def part(where: object, *path: str) -> Json:
+    """The object at this path; {} if there is none, or something else."""
+    for key in path:
+        where = where.get(key) if isinstance(where, dict) else None
+    return where if isinstance(where, dict) else {}
+
+
+def objects(where: object, key: str) -> list[Json]:
+    """The objects of the list under this key; whatever else it holds is left out."""
+    found = where.get(key) if isinstance(where, dict) else None
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+
+
+def text(where: object, key: str, most: int = NAME) -> str | None:
+    """The text under this key, cut to `most` characters; None if there is none."""
+    found = where.get(key) if isinstance(where, dict) else None
+    return found[:most] if isinstance(found, str) else None
+
+
+def request(where: object, key: str) -> str | None:
+    """The text under this key as something that is asked for. Empty or blank text asks for nothing: None."""
+    found = text(where, key)
+    return found if found and not found.isspace() else None
+
+
+def named(where: object, key: str) -> str:
+    """The text under this key of an object's metadata.
+
+    Raises:
+        Unreadable: there is none.
+    """
+    if found := text(part(where, "metadata"), key):
+        return found
+    raise Unreadable(f"metadata.{key}: the object has none")
+
+
+def whole(value: object) -> int | None:
+    """A whole number from 0 to 2^53 - 1; None for anything else."""
+    return value if type(value) is int and 0 <= value < MOST else None
+
+
+def moment(value: object) -> datetime | None:
+    """RFC 3339 to a time in UTC. None if it is none, or not between the years 2000 and 2200. A time without a zone counts as UTC."""
+    if not isinstance(value, str) or len(value) > TIME:
+        return None
+    try:
+        found = datetime.fromisoformat(value)
+        found = found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return None
+    return found if EARLIEST <= found <= LATEST else None

@@ -1,0 +1,204 @@
+"""One input stops nobody else: objects of strangers on a real API server, and the real process of the operator, which sees to all others."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from crd_server import install
+from executors_kubelet import Admin
+from odd_values import deep
+from simulated_cluster import SPEC
+
+from sluice_lab import places
+from sluice_lab.machine import apiserver, processes
+from sluice_lab.machine.listening import LOOPBACK, free_port
+
+pytestmark = pytest.mark.cluster
+
+Json = dict[str, Any]
+CONSUMERS = "apis/sluice.dev/v1alpha1/namespaces/{}/kinesisconsumers"
+PATIENCE = 120.0
+SPECS: dict[str, Json] = {
+    "args": {"pipeline": {**SPEC["pipeline"], "args": deep(1_200)}},
+    "template": {"driver": {"podTemplate": {"spec": {"affinity": deep(2_000)}}}},
+    "shallow": {"pipeline": {**SPEC["pipeline"], "args": deep(990)}},
+    "amount": {"driver": {"resources": {"requests": {"cpu": "1e99"}}}},
+    "types": {"driver": {"podTemplate": {"spec": {"containers": [{"name": "driver", "env": 5}]}}}},
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def stack() -> Iterator[None]:
+    """Of this process, which is no operator: json gives up at 1,000 levels otherwise."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(50_000)
+    yield
+    sys.setrecursionlimit(limit)
+
+
+@pytest.fixture(scope="module")
+def server(stack: None) -> Iterator[apiserver.LocalApiServer]:  # noqa: ARG001 - it comes first
+    """With the CRD, a namespace of strangers, and what they have applied before any operator began."""
+    with apiserver.running(places.work(), ("admin", "operator")) as server:
+        admin = Admin(server)
+        install(admin.call)
+        admin.call("POST", "api/v1/namespaces", {"metadata": {"name": "theirs"}})
+        make(admin, "theirs", "before", SPECS["args"])
+        yield server
+
+
+@pytest.fixture(scope="module")
+def operator(server: apiserver.LocalApiServer) -> Iterator[processes.Running]:
+    """The real process."""
+    environment = {"KUBECONFIG": str(server.kubeconfig("operator")), "SLUICE_PORT": str(free_port(LOOPBACK))}
+    running = processes.start(places.work(), processes.Program("operator-strangers", (sys.executable, "-m", "sluice_operator"), environment))
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def admin(server: apiserver.LocalApiServer, operator: processes.Running) -> Iterator[Admin]:
+    """Whatever a test did, the process runs, and sees to somebody else's resource."""
+    found = Admin(server)
+    yield found
+    make(found, "default", "bystander", {"suspend": True})
+    assert seen(found, "default", "bystander"), processes.tail(operator.log.read_text(errors="replace"), 20)
+    assert operator.alive()
+    remove(found, "default", "bystander")
+
+
+def make(admin: Admin, namespace: str, name: str, change: Json) -> None:
+    """A resource."""
+    body = {"apiVersion": "sluice.dev/v1alpha1", "kind": "KinesisConsumer", "metadata": {"name": name}, "spec": {**SPEC, **change}}
+    admin.call("POST", CONSUMERS.format(namespace), body)
+
+
+def get(admin: Admin, namespace: str, name: str) -> Json:
+    """The resource; {} if it is gone."""
+    return admin.call("GET", f"{CONSUMERS.format(namespace)}/{name}")
+
+
+def until(holds: Callable[[], bool]) -> bool:
+    """Within two minutes: after six failures a pass is a minute away."""
+    return bool(processes.poll(holds, PATIENCE))
+
+
+def seen(admin: Admin, namespace: str, name: str) -> bool:
+    """Whether the operator has taken the present spec in."""
+
+    def taken_in() -> bool:
+        body = get(admin, namespace, name)
+        return bool(body) and body.get("status", {}).get("observedGeneration") == body["metadata"]["generation"]
+
+    return until(taken_in)
+
+
+def condition(admin: Admin, namespace: str, name: str, kind: str) -> Json:
+    """One condition, or {}."""
+    conditions = get(admin, namespace, name).get("status", {}).get("conditions", ())
+    return next((item for item in conditions if item["type"] == kind), {})
+
+
+def remove(admin: Admin, namespace: str, name: str) -> None:
+    """It is deleted, and goes."""
+    admin.call("DELETE", f"{CONSUMERS.format(namespace)}/{name}")
+    assert until(lambda: get(admin, namespace, name) == {})
+
+
+def test_an_object_that_was_there_before_the_operator_is_refused_by_its_field(admin: Admin) -> None:
+    """1,200 levels: no JSON parser of the process takes them, neither in the list, nor in the watch, nor in a read."""
+    assert seen(admin, "theirs", "before")
+    refused = condition(admin, "theirs", "before", "SpecValid")
+    assert (refused["status"], refused["message"].partition(":")[0]) == ("False", "spec.pipeline.args.a.a")
+    admin.call("PATCH", f"{CONSUMERS.format('theirs')}/before", {"spec": {"pipeline": {"args": None}, "suspend": True}})
+    assert until(lambda: condition(admin, "theirs", "before", "SpecValid").get("status") == "True")
+    remove(admin, "theirs", "before")
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_a_spec_that_cannot_be_carried_out_is_refused_by_its_field_and_goes_when_it_is_deleted(admin: Admin, name: str) -> None:
+    """Stalled, with the field; the good spec before it goes on, and its driver's pod with it."""
+    make(admin, "theirs", name, {})
+    assert until(lambda: bool(pods(admin, name)))
+    admin.call("PATCH", f"{CONSUMERS.format('theirs')}/{name}", {"spec": SPECS[name]})
+    assert until(lambda: condition(admin, "theirs", name, "Stalled").get("reason") == "SpecInvalid")
+    assert "spec." in condition(admin, "theirs", name, "Stalled")["message"]
+    assert [pod["metadata"]["name"] for pod in pods(admin, name)] == [f"{name}-driver-1"]
+    remove(admin, "theirs", name)
+    assert pods(admin, name) == []
+
+
+def pods(admin: Admin, name: str) -> list[Json]:
+    """Of that resource."""
+    return list(admin.call("GET", f"api/v1/namespaces/theirs/pods?labelSelector=sluice.dev%2Fconsumer%3D{name}")["items"])
+
+
+def test_a_person_sees_an_object_that_is_nested_too_deeply(admin: Admin, server: apiserver.LocalApiServer) -> None:
+    """`kubectl sluice status` lists it with what is wrong, beside all others."""
+    make(admin, "theirs", "nested", SPECS["args"])
+    assert until(lambda: condition(admin, "theirs", "nested", "Stalled") != {})
+    command = (sys.executable, "-m", "sluice_kubectl", "status", "-n", "theirs")
+    shown = subprocess.run(
+        command, env=os.environ | {"KUBECONFIG": str(server.kubeconfig("admin")), "COLUMNS": "200"}, capture_output=True, text=True, check=False
+    )
+    assert "nested" in shown.stdout, shown
+    assert "SpecInvalid" in shown.stdout
+    remove(admin, "theirs", "nested")
+
+
+@pytest.mark.parametrize("time", ["9999-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00"])
+def test_a_forged_report_stops_no_pass(admin: Admin, time: str) -> None:
+    """Whoever may annotate the driver's pod may write any time into it; the next spec is carried out all the same."""
+    make(admin, "theirs", "forged", {})
+    assert until(lambda: bool(pods(admin, "forged")))
+    path = "api/v1/namespaces/theirs/pods/forged-driver-1"
+    drain: Json = {"phase": "Draining", "draining": [{"pod": "x", "deadline": time}]}
+    wait: Json = {"phase": "WaitingOutLease", "deadline": time}
+    for number, words in enumerate((drain, wait)):
+        admin.call("PATCH", path, {"metadata": {"annotations": {"sluice.dev/report": json.dumps({"number": number, **words})}}})
+        admin.call("PATCH", f"{CONSUMERS.format('theirs')}/forged", {"spec": {"replicas": 8 + number}})
+        assert seen(admin, "theirs", "forged")
+    assert until(lambda: admin.call("GET", path)["metadata"]["annotations"]["sluice.dev/executors"] == "9")
+    remove(admin, "theirs", "forged")
+
+
+def test_a_status_that_no_operator_wrote_is_said_to_be_so_and_the_deletion_goes_through(admin: Admin) -> None:
+    """Stalled names the field; until it is corrected, nothing else is done."""
+    make(admin, "theirs", "written", {})
+    assert until(lambda: bool(pods(admin, "written")))
+    path = f"{CONSUMERS.format('theirs')}/written"
+    admin.call("PATCH", f"{path}/status", {"status": {"driver": {"startedAt": "9999-12-31T23:59:59Z"}}})
+    assert until(lambda: condition(admin, "theirs", "written", "Stalled").get("reason") == "ReconcileFailed")
+    assert "status.driver.startedAt" in condition(admin, "theirs", "written", "Stalled")["message"]
+    remove(admin, "theirs", "written")
+
+
+CORE = "api/v1/namespaces/{}"
+SIZED: Json = {
+    "pipeline": {**SPEC["pipeline"], "env": [{"name": "A", "value": "b"}]},
+    "driver": {"resources": {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"cpu": "1", "memory": "2Gi"}}},
+    "executor": {"resources": {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"cpu": "1", "memory": "2Gi"}}},
+}
+AMOUNTS = {"requests.cpu": "8", "requests.memory": "16Gi", "limits.cpu": "8", "limits.memory": "16Gi", "pods": "9"}
+
+
+@pytest.mark.parametrize(("namespace", "used"), [("roomy", {}), ("full", {"pods": "8", "limits.cpu": "7"})])
+def test_a_consumer_that_is_sized_starts_under_a_quota_and_a_limit_range(admin: Admin, namespace: str, used: Json) -> None:
+    """Its executors are sized as Spark sizes them; and that there is room for the driver only is no error of their template."""
+    admin.call("POST", "api/v1/namespaces", {"metadata": {"name": namespace}})
+    core = CORE.format(namespace)
+    limits = [{"type": "Container", "max": {"cpu": "2", "memory": "4Gi"}, "min": {"cpu": "10m", "memory": "16Mi"}}]
+    admin.call("POST", f"{core}/limitranges", {"metadata": {"name": "sizes"}, "spec": {"limits": limits}})
+    admin.call("POST", f"{core}/resourcequotas", {"metadata": {"name": "compute"}, "spec": {"hard": AMOUNTS}})
+    spent = dict.fromkeys(AMOUNTS, "0") | used
+    admin.call("PATCH", f"{core}/resourcequotas/compute/status", {"status": {"hard": AMOUNTS, "used": spent}})  # no controller does it here
+    make(admin, namespace, "sized", SIZED)
+    path = f"{core}/pods/sized-driver-1"
+    assert until(lambda: admin.call("GET", path) != {}), get(admin, namespace, "sized").get("status")
+    remove(admin, namespace, "sized")

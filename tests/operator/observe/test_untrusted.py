@@ -1,0 +1,288 @@
+"""Whatever a stranger writes: a value within bounds, or a refusal that names the field. Never an exception, and never work without end."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from odd_values import KINDS, NUMBERS, ODD, TEMPLATE, anything, deep, places, put, specs
+from simulated_cluster import BEGIN, SPEC
+
+from sluice_operator.apply import manifests, migration_job
+from sluice_operator.cluster.memory import MemoryCluster
+from sluice_operator.cluster.port import CONSUMER_KIND
+from sluice_operator.election.candidate import Candidate, ElectionTimings, LeaseRef
+from sluice_operator.observe import parse
+from sluice_operator.observe.cache import Cache, ResourceSnapshot
+from sluice_operator.observe.watch_state import WatchBroken, WatchExpired, WatchState
+from sluice_operator.plan.rules import plan
+from sluice_operator.settings import Settings
+from sluice_operator.state.actions import RemoveFinalizer
+from sluice_operator.state.objects import Observed
+from sluice_operator.state.serialization import dump_status, load_report, load_status
+from sluice_operator.state.status import DriverStatus, MigrationStatus
+from sluice_operator.telemetry.gauges import Gauges, Sources
+from sluice_operator.untrusted.decoding import DEEPEST, decoded
+from sluice_operator.untrusted.values import Unreadable
+
+Json = dict[str, Any]
+META: Json = {"namespace": "default", "name": "orders", "uid": "u", "resourceVersion": "7", "finalizers": ["sluice.dev/operator"]}
+STATUS: Json = dump_status(
+    plan(parse.view({"metadata": META | {"generation": 3}, "spec": {**SPEC, "migrateFrom": {"table": "old-table"}}}, Observed(), BEGIN)).status
+)
+POD: Json = {
+    "metadata": META
+    | {
+        "labels": {parse.CONSUMER: "orders", parse.ROLE: "driver", parse.ATTEMPT: "2"},
+        "annotations": {parse.REPORT: '{"number": 1, "phase": "Running"}', parse.SPEC_HASH: "h", parse.TARGET: "2"},
+        "ownerReferences": [{"apiVersion": "sluice.dev/v1alpha1", "kind": CONSUMER_KIND, "name": "orders", "uid": "o", "controller": True}],
+        "creationTimestamp": "2026-11-21T10:00:00Z",
+        "deletionTimestamp": "2026-11-21T10:00:00Z",
+        "deletionGracePeriodSeconds": 30,
+    },
+    "status": {
+        "phase": "Failed",
+        "reason": "Evicted",
+        "message": "m",
+        "conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "Unschedulable", "lastTransitionTime": "2026-11-21T10:00:00Z"}],
+        "initContainerStatuses": [{"name": "i", "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "m"}}}],
+        "containerStatuses": [
+            {"name": "driver", "state": {"terminated": {"exitCode": 65, "message": '{"reason": "Refused"}', "finishedAt": "2026-11-21T10:00:00Z"}}}
+        ],
+    },
+}
+REPORT: Json = {
+    "number": 7, "phase": "WaitingOutLease", "deadline": "2026-11-21T10:00:00Z", "generation": 3, "batch": 1, "openBatch": 2, "openShards": 4,
+    "endedShards": 0, "heldShards": 4, "executors": 2, "millisBehindLatest": 5, "recordsPerSecond": 1.5, "records": 9, "deadLetters": 0,
+    "draining": [{"pod": "p", "since": "2026-11-21T10:00:00Z", "deadline": "2026-11-21T10:01:00Z"}], "warnings": ["SourceMoved: x"],
+}  # fmt: skip
+EACH = settings(max_examples=60)
+
+
+def carried_out(spec: Any, status: Any = None, **meta: Any) -> None:
+    """All that an operator makes of a spec: a plan, and if it is accepted, every object that it would send."""
+    body = {"metadata": {**META, "generation": 4, **meta}, "spec": spec, "status": status}
+    view = parse.view(body, Observed(), BEGIN)
+    document = dump_status(plan(view).status)
+    assert len(orjson.dumps({key: value for key, value in document.items() if key != "lastGoodSpec"})) < 100_000
+    if view.wanted is None or view.problem:
+        assert view.problem
+        assert view.problem.startswith("spec")
+        return
+    settings_, driver = Settings(), DriverStatus(attempt=1, pod="orders-driver-1", spec_hash=view.wanted.driver_hash)
+    made = [manifests.driver_pod(view.resource, view.wanted, driver, settings_), manifests.executor_sample(view.resource, view.wanted, settings_)]
+    if view.wanted.spec.migrate_from is not None:
+        migration = MigrationStatus(job="j", hash="h", spec_hash=view.wanted.job_hash, tries=1)
+        made.append(migration_job.migration_job(view.resource, view.wanted, migration, settings_))
+    for body in made:
+        orjson.dumps(body)
+
+
+@pytest.mark.parametrize("field", ["driver", "executor"])
+def test_a_pod_template_with_an_odd_value_anywhere_is_made_or_refused_by_its_field(field: str) -> None:
+    """Every place of a full template, every odd value in it."""
+    container = {**TEMPLATE["spec"]["containers"][0], "name": field}
+    full = {**TEMPLATE, "spec": {**TEMPLATE["spec"], "containers": [container]}}
+    pipeline = {**SPEC["pipeline"], "env": [{"name": "X", "value": "y"}], "volumes": [{"name": "v", "emptyDir": {}}]}
+    for path in places(full):
+        for odd in KINDS:
+            carried_out({**SPEC, "pipeline": pipeline, field: {"podTemplate": put(full, path, odd)}})
+
+
+@pytest.mark.parametrize("where", ["pipeline.args", "pipeline.env", "driver.resources.requests", "start", "sparkConf", "migrateFrom", "stream"])
+def test_a_field_with_an_odd_value_is_carried_out_or_refused_by_name(where: str) -> None:
+    """Also where the CRD would refuse it: another version's may not."""
+    first, _, rest = where.partition(".")
+    for odd in ODD:
+        for value in (odd, {"x": odd}, [odd], {"cpu": odd}, {"memory": odd}, {"position": "AT_TIMESTAMP", "timestamp": odd}):
+            part: Any = value
+            for name in reversed(rest.split(".") if rest else []):
+                part = {name: part}
+            carried_out({**SPEC, first: {**SPEC.get(first, {}), **part} if rest else part})
+
+
+@EACH
+@given(specs())
+def test_a_spec_that_the_schema_lets_through_is_carried_out_or_refused_by_name(spec: Json) -> None:
+    """Drawn from the CRD itself."""
+    carried_out(spec)
+
+
+@EACH
+@given(anything())
+def test_a_spec_of_any_form_is_refused_by_name(spec: Any) -> None:
+    """An operator does not know which CRD is installed."""
+    carried_out(spec)
+
+
+@pytest.mark.parametrize("amount", ["1e9999999", "1e-9999999", "9" * 64, "1e99", "9" * 400_000, "0." + "0" * 400_000 + "1"])
+def test_a_quantity_costs_no_more_than_its_length(amount: str) -> None:
+    """An integer of 10 million digits would hold the interpreter, and with it probes, election and every other resource."""
+    began = time.perf_counter()
+    for resources in ({"requests": {"cpu": amount}}, {"limits": {"memory": amount}}):
+        carried_out({**SPEC, "driver": {"resources": resources}, "executor": {"resources": resources}})
+    assert time.perf_counter() - began < 1
+
+
+def test_objects_that_are_nested_are_refused_by_the_field_they_are_in() -> None:
+    """The message says where, and what to do."""
+    view = parse.view({"metadata": META, "spec": {**SPEC, "pipeline": {**SPEC["pipeline"], "args": deep(5000)}}}, Observed(), BEGIN)
+    assert view.problem == "spec.pipeline.args.a.a: is nested more than 64 levels deep; flatten it, or pass it as text"
+
+
+@pytest.mark.parametrize("path", list(places(STATUS)), ids=str)
+def test_a_status_with_an_odd_value_is_read_or_refused_by_its_field_and_a_deletion_goes_through(path: tuple[Any, ...]) -> None:
+    """Whoever may write the status may write anything into it."""
+    for odd in ODD:
+        status = put(STATUS, path, odd)
+        body = {"metadata": META, "spec": SPEC, "status": status}
+        try:
+            plan(parse.view(body, Observed(), BEGIN + timedelta(days=3)))
+        except Unreadable as refusal:
+            assert str(refusal).startswith("status")  # noqa: PT017 - either way is right
+        gone = parse.view({**body, "metadata": META | {"deletionTimestamp": "2026-11-21T10:00:00Z"}}, Observed(), BEGIN)
+        assert RemoveFinalizer() in (plan(gone).actions or plan(gone.with_status(plan(gone).status)).actions)
+        shown = [ResourceSnapshot(body, replace(parse.pod(POD), reported_at=BEGIN))]
+        list(Gauges(Sources(lambda shown=shown: shown, lambda: True, dict)).collect())  # type: ignore[misc]  # a default that binds it
+
+
+def taken_in(kind: str, body: Any) -> None:
+    """By the cache, as the watch hands it on."""
+    cache = Cache()
+    try:
+        change = cache.see(kind, body, BEGIN)
+    except Unreadable as refusal:
+        assert str(refusal).startswith("metadata.")  # noqa: PT017 - either way is right
+        return
+    if change is not None:
+        cache.observed(change.key)
+        cache.snapshots()
+        cache.see(kind, body, BEGIN, gone=True)
+
+
+@pytest.mark.parametrize("kind", ["Pod", "Job", CONSUMER_KIND])
+def test_an_object_with_an_odd_value_anywhere_is_taken_in_or_refused_by_its_field(kind: str) -> None:
+    """Every place that is read, every odd value in it."""
+    for path in places(POD):
+        for odd in ODD:
+            taken_in(kind, put(POD, path, odd))
+
+
+@EACH
+@given(st.sampled_from(["Pod", "Job", CONSUMER_KIND]), anything())
+def test_an_object_of_any_form_is_taken_in_or_refused_by_its_field(kind: str, body: Any) -> None:
+    """And nothing of it ends a watch."""
+    taken_in(kind, body)
+
+
+@EACH
+@given(st.one_of(st.text(), anything().map(json.dumps), st.binary().map(lambda data: data.decode("latin-1"))))
+def test_words_of_any_form_become_an_exit_and_a_report_or_none(text: str) -> None:
+    """A pipeline writes both."""
+    pod = put(POD, ("status", "containerStatuses", 0, "state", "terminated", "message"), text)
+    pod = put(pod, ("metadata", "annotations", parse.REPORT), text)
+    end = parse.pod(pod).exit
+    assert end is not None
+    assert len(end.message) <= 1024
+    assert len(end.reason) <= 64
+
+
+@pytest.mark.parametrize("path", list(places(REPORT)), ids=str)
+def test_a_report_with_an_odd_value_ends_no_pass(path: tuple[Any, ...]) -> None:
+    """Whatever is in it, the plan is made, and a status that can be stored."""
+    for odd in [*ODD, 10**400]:
+        text = json.dumps(put(REPORT, path, odd))
+        for phase in ("WaitingOutLease", "Running"):
+            running(text if path == ("phase",) else text.replace("WaitingOutLease", phase))
+
+
+def running(report: str) -> None:
+    """A plan for a consumer whose driver says that."""
+    body: Json = {"metadata": META | {"generation": 3}, "spec": SPEC}
+    view = parse.view(body, Observed(), BEGIN)
+    driver = DriverStatus(attempt=2, pod="orders-driver-2", uid="p", spec_hash=view.wanted.driver_hash if view.wanted else None)
+    pod = parse.pod(
+        {
+            "metadata": {**META, "name": "orders-driver-2", "uid": "p", "annotations": {parse.REPORT: report, parse.TARGET: "2"}}
+            | {"labels": {parse.ROLE: "driver", parse.ATTEMPT: "2"}, "ownerReferences": [{"uid": "u", "controller": True}]},
+            "status": {"phase": "Running"},
+        }
+    )
+    status = plan(view).status
+    status = plan(parse.view({**body, "status": {**dump_status(status), "driver": {"attempt": 2}}}, Observed(), BEGIN)).status
+    made = plan(
+        parse.view({**body, "status": dump_status(status) | {"driver": {"attempt": 2, "pod": driver.pod, "specHash": driver.spec_hash}}},
+                   Observed(drivers=(pod,)), BEGIN)
+    )  # fmt: skip
+    assert load_status(dump_status(made.status)) == made.status
+
+
+@pytest.mark.parametrize("odd", [*KINDS[:-1], *NUMBERS, 10**30], ids=lambda odd: repr(odd)[:20])
+def test_a_lease_with_odd_values_ends_no_election(odd: Any) -> None:
+    """Whoever may write the Lease cannot keep every operator from acting for longer than a minute."""
+    for field in ("leaseDurationSeconds", "leaseTransitions", "holderIdentity", "renewTime"):
+        now, cluster = [0.0], MemoryCluster(lambda: BEGIN)
+        spec = {"holderIdentity": "theirs", "leaseDurationSeconds": 15, "leaseTransitions": 1, field: odd}
+        cluster.create({"kind": "Lease", "metadata": {"namespace": "a", "name": "l"}, "spec": spec})
+        candidate = Candidate(cluster, LeaseRef("a", "l", "me"), ElectionTimings(), lambda now=now: now[0])
+        for _ in range(70):
+            now[0] += candidate.turn()
+        assert candidate.leads() or now[0] < 61
+        lease = cluster.get("Lease", "a", "l")
+        assert lease is not None
+        assert 0 <= lease["spec"]["leaseTransitions"] < 2**31 or not candidate.leads()
+
+
+def line(body: str) -> bytes:
+    """Of a watch."""
+    return f'{{"type":"ADDED","object":{{"metadata":{{"uid":"u","namespace":"a","name":"x","resourceVersion":"7"}},"spec":{body}}}}}'.encode()
+
+
+@pytest.mark.parametrize("levels", [900, 1_200, 10_000, 200_000])
+@pytest.mark.parametrize("brackets", [('{"a":', "}"), ("[", "]"), ('{"}]": ["\\"]{", ', "]}")])
+def test_a_value_that_is_nested_too_deeply_is_cut_and_what_is_beside_it_stays(levels: int, brackets: tuple[str, str]) -> None:
+    """A parser would give up, with the list or the watch that the value is in."""
+    begin, end = brackets
+    event = WatchState().line(line('{"before": "x\\\\", "args": ' + begin * levels + "1" + end * levels + ', "after": [7, "]"]}'))
+    assert event is not None
+    spec = event.body["spec"]
+    assert (spec["before"], spec["after"], event.body["metadata"]["name"]) == ("x\\", [7, "]"], "x")
+    if levels > 1_024:
+        assert "nested too deeply" in orjson.dumps(event.body).decode()
+        assert parse.view(event.body | {"spec": {**SPEC, "pipeline": {**SPEC["pipeline"], "args": spec}}}, Observed(), BEGIN).problem
+
+
+@EACH
+@given(anything())
+def test_what_is_not_nested_too_deeply_is_decoded_as_it_is(value: Any) -> None:
+    """To the letter."""
+    try:
+        data = orjson.dumps(value)
+    except TypeError:
+        return
+    assert decoded(data) == orjson.loads(data)
+    assert DEEPEST > 64
+
+
+@EACH
+@given(st.one_of(st.binary(), anything().map(lambda value: json.dumps(value).encode())))
+def test_a_line_of_a_watch_of_any_form_is_an_event_or_refused(data: bytes) -> None:
+    """The watch goes on with the next line."""
+    try:
+        WatchState().line(data)
+    except (ValueError, WatchBroken, WatchExpired):
+        return
+
+
+@EACH
+@given(st.one_of(st.text(), anything().map(json.dumps)))
+def test_a_report_of_any_form_is_one_or_none(text: str) -> None:
+    """Never an error."""
+    load_report(text)
