@@ -11,6 +11,19 @@ ARGO = {"argocd.argoproj.io/ignore-restart-policy": "true"}
 """The annotation that has Argo CD ignore the restart policy of a pod."""
 
 
+UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
+
+
+def printable(text: str) -> str:
+    """The text as one line that moves no cursor: a space for each line break and tab, U+FFFD for each control, escape or bidi override.
+
+    As long as before. For words of strangers, wherever they enter a status, an event or a screen.
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else " " if char.isspace() else UNPRINTABLE for char in text)
+
+
 def camel(name: str) -> str:
     """`last_good_spec` → `lastGoodSpec`: names on the wire are camelCase."""
     head, *rest = name.split("_")

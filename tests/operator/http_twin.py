@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from kubernetes.client.configuration import Configuration
 
@@ -68,7 +68,7 @@ class Target:
 
 def target(path: str) -> Target:
     """`/apis/<group>/<version>/namespaces/<namespace>/<plural>/<name>/<part>`, or without namespace, or with the group's old short form."""
-    parts = path.strip("/").split("/")
+    parts = [unquote(part) for part in path.strip("/").split("/")]
     base = 2 if parts[0] == "api" else 3
     rest, namespace = parts[base:], ""
     if rest[0] == "namespaces":

@@ -36,7 +36,8 @@ def list_(where: LetterFolder, consumer: str | None, output: Output) -> None:
         state = "pending" if name in waiting else _told(logs, letter)
         arrived = datetime.fromtimestamp(letter.arrival_millis / 1000, UTC).isoformat(" ", "seconds")
         record = f"{short(letter.sequence)}/{letter.sub}"
-        grid.add_row(arrived, letter.shard, record, str(letter.batch), f"{letter.attempts} times", state, escape(letter.cause), name)
+        cells = (arrived, letter.shard, record, str(letter.batch), f"{letter.attempts} times", state, letter.cause, name)
+        grid.add_row(*(escape(_line(cell)) for cell in cells))
     output.out.print(grid if found else "no dead letters")
     if found:
         more = f"; {len(waiting)} of them pending: their batches are not known to be committed" if waiting else ""
@@ -59,11 +60,20 @@ def show(where: LetterFolder, name: str, output: Output) -> None:
         output.out.print(f"pending: no letter yet, for batch {letter.batch} is not known to be committed; it is not redriven", highlight=False)
     for key, value in letter.document().items():
         if key not in {"data", "error", "format"}:
-            output.out.print(f"[bold]{key}[/]  {escape(str(value))}", soft_wrap=True)
+            output.out.print(f"[bold]{key}[/]  {escape(_line(str(value)))}", soft_wrap=True)
     output.out.print("[bold]data[/]")
-    output.out.print(escape(letter.data.decode(errors="backslashreplace")), soft_wrap=True)
+    output.out.print(escape(_shown(letter.data.decode(errors="backslashreplace"))), soft_wrap=True)
     output.out.print("[bold]error[/]")
-    output.out.print(escape(letter.error.strip()), soft_wrap=True)
+    output.out.print(escape(_shown(letter.error.strip())), soft_wrap=True)
+
+
+def _shown(text: str) -> str:
+    r"""For a terminal: a control, an escape or a bidi override is written as its number, `\x1b`. Line breaks stay."""
+    return "".join(char if char.isprintable() or char == "\n" else char.encode("unicode_escape").decode() for char in text)
+
+
+def _line(text: str) -> str:
+    return _shown(text).replace("\n", "\\n")
 
 
 def redrive(arguments: Sequence[str], output: Output) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
@@ -10,10 +11,11 @@ from typing import Any
 from sluice_kubectl.api.errors import ChangedMeanwhile, CommandError, NothingThere
 from sluice_kubectl.api.streams import LogRequest, PodTexts
 from sluice_kubectl.views.actions import Intent
-from sluice_operator.cluster.port import CONSUMER_KIND, Cluster, Conflict, Exists, Rejected, Unavailable
+from sluice_operator.cluster.port import CONSUMER_KIND, ApiError, Cluster, Conflict, Exists, Rejected, Unavailable
 from sluice_operator.names import GROUP
 
 Json = dict[str, Any]
+PLAIN = re.compile(r"[a-z0-9][a-z0-9.-]*")
 TRIES = 3  # of a write whose resource changed in between: a driver reports every few seconds
 UNSURE = ". The change may have been made: look before you repeat it"
 NO_CRD = f"the cluster knows no {CONSUMER_KIND}; next: is it the right context (kubectl config current-context)? Else install Sluice's chart or CRD"
@@ -52,8 +54,17 @@ class Person:
     def _unknown(self, name: str) -> str:
         names = sorted(body["metadata"]["name"] for body in self.consumers())
         similar = get_close_matches(name, names, n=1)
-        next_step = f"did you mean {similar[0]}?" if similar else f"next: one of {', '.join(names)}" if names else "next: try --all-namespaces"
-        return f"there is no {CONSUMER_KIND} {name} in namespace {self.namespace}; {next_step}"
+        step = f"did you mean {similar[0]}?" if similar else f"next: one of {', '.join(names)}" if names else "next: status --all-namespaces"
+        told = name if PLAIN.fullmatch(name) else repr(name)
+        missing = "" if names or self._has_namespace() else ", for there is no such namespace"
+        return f"there is no {CONSUMER_KIND} {told} in namespace {self.namespace}{missing}; {step}"
+
+    def _has_namespace(self) -> bool:
+        """Whether it is there, as far as the person may know."""
+        try:
+            return self._cluster.get("Namespace", self.namespace, "") is not None
+        except ApiError:
+            return True
 
     def pods(self, name: str) -> list[Json]:
         """Driver, executors and migration of a consumer."""

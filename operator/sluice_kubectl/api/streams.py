@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import urllib3
 
@@ -52,7 +52,7 @@ class HttpPodTexts:
     def log(self, namespace: str, pod: str, request: LogRequest) -> Iterator[str]:
         """See PodTexts."""
         rest = b""
-        for part in self._get(f"api/v1/namespaces/{namespace}/pods/{pod}/log?{request.query()}", endless=request.follow):
+        for part in self._get(f"{_pod(namespace, pod)}/log?{request.query()}", endless=request.follow):
             *lines, rest = (rest + part).split(b"\n")
             yield from (line.decode(errors="replace") for line in lines)
         if rest:
@@ -60,7 +60,7 @@ class HttpPodTexts:
 
     def metrics(self, namespace: str, pod: str, port: int) -> str:
         """See PodTexts."""
-        return b"".join(self._get(f"api/v1/namespaces/{namespace}/pods/{pod}:{port}/proxy/metrics")).decode(errors="replace")
+        return b"".join(self._get(f"{_pod(namespace, pod)}:{port}/proxy/metrics")).decode(errors="replace")
 
     def _get(self, path: str, *, endless: bool = False) -> Iterator[bytes]:
         headers = {"Accept": "*/*", "User-Agent": AGENT}
@@ -76,6 +76,10 @@ class HttpPodTexts:
             yield from reply.stream(2**14, decode_content=True) if not endless else _as_it_comes(reply)
         except urllib3.exceptions.HTTPError as error:
             raise CommandError(f"{host} gave no whole answer: {error}; next: try again") from error
+
+
+def _pod(namespace: str, name: str) -> str:
+    return f"api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
 
 
 def _as_it_comes(reply: urllib3.BaseHTTPResponse) -> Iterator[bytes]:

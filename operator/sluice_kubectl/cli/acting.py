@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from rich.text import Text
 
 from sluice_kubectl.api.person import Person
 from sluice_kubectl.cli.edge import NAME, Terminal, command
+from sluice_kubectl.screens.words import Hanging
 from sluice_kubectl.views import actions
 from sluice_kubectl.views.documents import stamp
 from sluice_kubectl.views.objects import PodView, pods
@@ -27,7 +29,7 @@ def _command(name: str) -> click.Command:
 
     def run(at: Terminal, person: Person, name: str) -> None:
         now = stamp(at.now())
-        at.out.print(person.act(name, lambda body: action(body, now)), markup=False, soft_wrap=True)
+        at.say(person.act(name, lambda body: action(body, now)))
 
     run.__doc__ = HELP[name]
     found = command(NAME(run))
@@ -44,16 +46,29 @@ def force(at: Terminal, person: Person, name: str, *, yes: bool) -> None:
     A pod that still works is cut off. No record is lost: the next driver waits out the lease, and reads the open batch again.
     """
     late = actions.late_driver(person.consumer(name))
-    seen = next((pod for pod in pods(person.pods(name)) if pod.uid == late.uid), None)
-    at.log.print(_warning(late, seen), markup=False)
+    seen = _seen(person, name, late)
+    at.log.print(Hanging(Text(_warning(late, seen))))
     if not (yes or _agreed(at, late)):
         raise actions.NotOffered("not done: nobody agreed; nothing was written")
-    at.out.print(person.act(name, lambda body: actions.force(body, late)), markup=False, soft_wrap=True)
+    at.say(person.act(name, lambda body: actions.force(body, late)))
 
 
-def _warning(late: actions.GivenUp, seen: PodView | None) -> str:
-    if seen is None:
-        return f"{late.pod} (uid {late.uid}) is not listed any more; forcing it may do nothing."
+def _seen(person: Person, name: str, late: actions.GivenUp) -> PodView:
+    """The pod, though somebody took its label away.
+
+    Raises:
+        NotOffered: it is gone.
+    """
+    listed = (pod for pod in pods(person.pods(name)) if pod.uid == late.uid)
+    if (found := next(listed, None)) is not None:
+        return found
+    body = person.pod(late.pod)
+    if body is None or body["metadata"]["uid"] != late.uid:
+        raise actions.NotOffered(f"{late.pod} is gone already: there is nothing to give up; nothing was written; next: status {name}")
+    return pods([body])[0]
+
+
+def _warning(late: actions.GivenUp, seen: PodView) -> str:
     place = f"on node {seen.node}" if seen.node else "on no node"
     state = f"{seen.state}, leaving" if seen.leaving else seen.state
     doubt = "" if seen.leaving else " Nobody asked it to end yet: restart does that without force."

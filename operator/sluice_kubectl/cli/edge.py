@@ -12,13 +12,14 @@ from typing import Any
 
 import click
 from rich.console import Console, RenderableType
-from rich.markup import escape
+from rich.text import Text
 
 from sluice_kubectl.api import kubeconfig
 from sluice_kubectl.api.errors import REFUSED, CommandError
 from sluice_kubectl.api.person import Person
 from sluice_kubectl.api.streams import HttpPodTexts
 from sluice_kubectl.views.actions import NotOffered
+from sluice_operator.names import printable
 
 Command = Callable[..., Any]
 WIDTH = 150  # of a file or a pipe; a terminal says its own
@@ -41,6 +42,14 @@ class Terminal:
     def show(self, screen: RenderableType) -> None:
         """A screen on stdout."""
         self.out.print(screen)
+
+    def say(self, text: str) -> None:
+        """One line on stdout."""
+        self.out.print(Text(printable(text)), soft_wrap=True)
+
+    def tell(self, text: str | Text) -> None:
+        """One line on stderr."""
+        self.log.print(Text(printable(text)) if isinstance(text, str) else text, soft_wrap=True)
 
 
 def _console(*, stderr: bool = False) -> Console:
@@ -81,7 +90,7 @@ def command(function: Command) -> click.Command:
             function(at, at.connect(target), **options)
         except (CommandError, NotOffered) as error:
             code = error.code if isinstance(error, CommandError) else REFUSED
-            at.log.print(f"[red]{type(error).__name__}[/] (exit {code}) {escape(str(error))}", soft_wrap=True)
+            at.tell(Text.assemble((type(error).__name__, "red"), f" (exit {code}) {printable(str(error))}"))
             sys.exit(code)
 
     for option in _CLUSTER:

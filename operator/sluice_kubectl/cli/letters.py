@@ -75,11 +75,11 @@ def redrive(at: Terminal, person: Person, name: str, how: str | None, letter: tu
     driver = _driver(person, name)
     pod = f"{name}-redrive-{at.now():%Y%m%d%H%M%S}"
     made = person.create_pod(letters.redrive_pod(body, driver, pod, (*([how] if how else []), "--", *letter)))
-    at.log.print(f"{pod} has image, configuration and rights of {driver['metadata']['name']}; its log:", markup=False, soft_wrap=True)
+    at.tell(f"{pod} has image, configuration and rights of {driver['metadata']['name']}; its log:")
     try:
         code = _followed(at, person, pod, ticks())
     except (KeyboardInterrupt, CommandError):
-        at.log.print(f"{pod} goes on without this command; next: logs {name} --role redrive -f, then kubectl delete pod {pod}", markup=False)
+        at.tell(f"{pod} goes on without this command; next: logs {name} --role redrive -f, then kubectl delete pod {pod}")
         raise
     person.delete_pod(pod, made["metadata"]["uid"])
     if code:
@@ -129,7 +129,7 @@ def _until(at: Terminal, person: Person, pod: str, due: Iterator[None], reached:
             return state
         if not state.started and state.waits != said:
             said = state.waits
-            at.log.print(f"{pod} waits: {said}", markup=False, soft_wrap=True)
+            at.tell(f"{pod} waits: {said}")
     raise CommandError(f"{pod} has not ended")
 
 

@@ -20,10 +20,12 @@ from sluice_kubectl.cli.edge import NAME, NAMESPACES, OUTPUT, Terminal, command
 from sluice_kubectl.screens.fleet import fleet, lags
 from sluice_kubectl.screens.one import event_table, one_consumer
 from sluice_kubectl.screens.shards import shard_screen
+from sluice_kubectl.screens.words import Hanging
 from sluice_kubectl.views.consumer import ConsumerView, by_need, consumer
 from sluice_kubectl.views.documents import document
 from sluice_kubectl.views.objects import PodView, events, pods
 from sluice_kubectl.views.shards import ShardFigures, figures, shards
+from sluice_operator.names import printable
 
 Json = dict[str, Any]
 EVERY = 2.0  # seconds between two looks of -w
@@ -67,7 +69,7 @@ def live(at: Terminal, look: Any, due: Iterator[None]) -> None:
                 except NothingThere:
                     raise
                 except CommandError as error:
-                    view.update(Group(shown, Text(f"\n{at.now():%H:%M:%S}Z {error}", style="red")), refresh=True)
+                    view.update(Group(shown, Text(), Hanging(Text(f"{at.now():%H:%M:%S}Z {printable(str(error))}", style="red"))), refresh=True)
         except KeyboardInterrupt:
             return
 
@@ -146,7 +148,7 @@ def events_(at: Terminal, person: Person, name: str, output: str | None) -> None
     elif found:
         at.show(event_table(found, at.now()))
     else:
-        at.log.print(f"no events about {name}: the API server forgets them after an hour")
+        at.tell(f"no events about {name}: the API server forgets them after an hour")
 
 
 @command

@@ -39,14 +39,15 @@ class Parts:
     missing: list[str] = field(default_factory=list)
 
     def add(self, name: str, read: Callable[[], Any]) -> Any:
-        """Text or JSON under this name; a part that may not be read is missing, and the rest goes on. Returns what was read."""
+        """Text or JSON under this name; a part that may not be read is missing, and the rest goes on. Returns what is in the report."""
         try:
             found = read()
         except CommandError as error:
             self.missing.append(f"{name}: {error}")
             return []
-        self.files[name] = secrets.text(found) if isinstance(found, str) else json.dumps(secrets.body(found), indent=1) + "\n"
-        return found
+        kept = secrets.text(found) if isinstance(found, str) else secrets.body(found)
+        self.files[name] = kept if isinstance(kept, str) else json.dumps(kept, indent=1) + "\n"
+        return kept
 
 
 def gather(at: Terminal, person: Person, name: str) -> Parts:
@@ -56,12 +57,12 @@ def gather(at: Terminal, person: Person, name: str) -> Parts:
         NothingThere: there is no such consumer.
     """
     body, parts = person.consumer(name), Parts()
-    parts.add("consumer.json", lambda: body)
+    kept = parts.add("consumer.json", lambda: body)
     listed = parts.add("pods.json", lambda: person.pods(name))
     happened = parts.add("events.json", lambda: person.events(body["metadata"]["uid"]))
     parts.add("jobs.json", lambda: person.jobs(name))
     found = pods(listed)
-    parts.add("status.txt", lambda: _drawn(one_consumer(consumer(body), found, events(happened), at.now())))
+    parts.add("status.txt", lambda: _drawn(one_consumer(consumer(kept), found, events(happened), at.now())))
     for pod in found:
         _logs(parts, person, pod)
     parts.files["report.txt"] = f"Made by sluice {_version()} at {stamp(at.now())}\n" + secrets.text(
@@ -116,16 +117,16 @@ def pack(parts: Parts, path: Path, folder: str) -> None:
 def report(at: Terminal, person: Person, name: str, file: Path | None) -> None:
     """One archive for support: resource, pods, Jobs, events and logs, without what looks like a secret.
 
-    Hidden are values of environment variables and keys that are named like credentials, and tokens, keys and passwords in text.
-    Look through it before you send it: what `process` itself logs of records is not known to be secret.
+    Hidden are the values of environment variables (but of a list), everything below a key that is named like a credential, and tokens, keys and
+    passwords in text. Look through it before you send it: what `process` itself logs of records is not known to be secret.
     """
     folder = f"sluice-{name}-{at.now():%Y%m%dT%H%M%SZ}"
     path = file or Path(f"{folder}.tar.gz")
     parts = gather(at, person, name)
     pack(parts, path, folder)
-    at.out.print(f"{path}: {counted(len(parts.files), 'file')}; look through it before you send it", markup=False, soft_wrap=True)
+    at.say(f"{path}: {counted(len(parts.files), 'file')}; look through it before you send it")
     for one in parts.missing:
-        at.log.print(f"missing {one}", markup=False, soft_wrap=True)
+        at.tell(f"missing {one}")
 
 
 COMMANDS = {"report": report}

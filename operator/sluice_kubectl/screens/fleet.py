@@ -8,7 +8,7 @@ from datetime import datetime
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from sluice_kubectl.screens.words import age, grid, lag, number, phase, ready, why
+from sluice_kubectl.screens.words import Hanging, age, grid, lag, number, phase, ready, row, why
 from sluice_kubectl.views.consumer import ConsumerView
 from sluice_operator.names import counted, lasting
 
@@ -16,13 +16,14 @@ from sluice_operator.names import counted, lasting
 def fleet(consumers: Sequence[ConsumerView], now: datetime, *, namespaces: bool) -> RenderableType:
     """One line each, in the given order, and a sum."""
     if not consumers:
-        return Text("no KinesisConsumers here; next: try --all-namespaces, or apply one (docs: examples/README.md)")
+        where = "in any namespace; next:" if namespaces else "here; next: try --all-namespaces, or"
+        return Text(f"no KinesisConsumers {where} apply one (docs: examples/README.md)")
     table = grid(*(["namespace"] if namespaces else []), "name", "phase", "ready", "lag", "rec/s", "executors", "shards", "why", wraps="why")
     for one in consumers:
-        cells = [one.name, phase(one), ready(one), lag(one.figures, now), number(one.figures.records_per_second)]
+        cells: list[str | Text] = [one.name, phase(one), ready(one), lag(one.figures, now), number(one.figures.records_per_second)]
         cells += [f"{one.executors}/{one.desired}", number(one.figures.open_shards), why(one)]
-        table.add_row(*([one.namespace] if namespaces else []), *cells)
-    return Group(summary(consumers), Text(), table)
+        row(table, *([one.namespace] if namespaces else []), *cells)
+    return Group(Hanging(summary(consumers)), Text(), table)
 
 
 def summary(consumers: Sequence[ConsumerView]) -> Text:
@@ -44,5 +45,5 @@ def lags(consumers: Sequence[ConsumerView], now: datetime, *, namespaces: bool) 
         figures = one.figures
         cells = [one.name, lag(figures, now), number(figures.records_per_second), age(figures.reported, now), number(figures.batch)]
         cells += [number(figures.open_batch), age(figures.batch_at, now), f"{one.executors}/{one.desired}"]
-        table.add_row(*([one.namespace] if namespaces else []), *cells)
+        row(table, *([one.namespace] if namespaces else []), *cells)
     return table

@@ -6,28 +6,27 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from sluice_kubectl.screens.words import age, grid, lag, number, phase, ready, why
+from sluice_kubectl.screens.words import Hanging, age, grid, lag, number, phase, ready, row, why
 from sluice_kubectl.views.consumer import ConsumerView
 from sluice_kubectl.views.next_steps import next_step
 from sluice_kubectl.views.objects import EventView, PodView
 from sluice_operator.names import counted
 
 LAST_EVENTS = 5
+LABEL = 11  # columns of a fact's name
 
 
 def one_consumer(one: ConsumerView, pods: Sequence[PodView], events: Sequence[EventView], now: datetime) -> RenderableType:
     """Headline, facts, what conditions say, pods, and the last events."""
-    head = f"[bold]{escape(one.namespace)}/{escape(one.name)}[/]  {phase(one)}  ready {ready(one)}  age {age(one.created, now)}"
-    said = why(one)
-    parts: list[RenderableType] = [Text.from_markup(head)]
-    if said:
-        parts.append(Text.from_markup(f"[{'red' if one.stalled else 'yellow'}]{said}[/]"))
-    parts += [Text(), Text("\n".join(_facts(one, pods, now)))]
+    name = Text(f"{one.namespace}/{one.name}", style="bold")
+    parts: list[RenderableType] = [Hanging(Text.assemble(name, "  ", phase(one), "  ready ", ready(one), f"  age {age(one.created, now)}"))]
+    if said := why(one):
+        parts.append(Padding(Text(said, style="red" if one.stalled else "yellow"), (0, 0, 0, 2)))
+    parts += [Text(), *(Hanging(Text(fact), LABEL) for fact in _facts(one, pods, now))]
     for title, table in (
         ("Conditions", _conditions(one, now)),
         ("Pods", pod_table(pods, now)),
@@ -69,7 +68,7 @@ def _facts(one: ConsumerView, pods: Sequence[PodView], now: datetime) -> list[st
 def _letters(one: ConsumerView) -> str:
     if one.letters is None:
         return ""
-    kind, place = one.letters.split(maxsplit=1)
+    kind, _, place = one.letters.partition(" ")
     return f", to {place}; next: dead-letters list {one.name}" if kind == "path" else f", to {one.letters}"
 
 
@@ -83,7 +82,7 @@ def _conditions(one: ConsumerView, now: datetime) -> Table:
     table = grid("condition", "status", "since", "reason", "message", wraps="message")
     for each in one.conditions:
         if each.speaks and each.type != "Ready":
-            table.add_row(each.type, each.status, age(each.since, now), escape(each.reason), escape(each.message))
+            row(table, each.type, each.status, age(each.since, now), each.reason, each.message)
     return table
 
 
@@ -92,7 +91,7 @@ def pod_table(pods: Sequence[PodView], now: datetime) -> Table:
     table = grid("pod", "role", "state", "ready", "restarts", "node", "age")
     for pod in pods:
         state = f"{pod.state}, leaving" if pod.leaving else pod.state
-        table.add_row(pod.name, pod.role, escape(state), "yes" if pod.ready else "no", str(pod.restarts), pod.node, age(pod.created, now))
+        row(table, pod.name, pod.role, state, "yes" if pod.ready else "no", str(pod.restarts), pod.node, age(pod.created, now))
     return table
 
 
@@ -100,7 +99,7 @@ def event_table(events: Sequence[EventView], now: datetime) -> Table:
     """One line an event, the youngest last, where the eye is."""
     table = grid("ago", "type", "reason", "message", wraps="message")
     for event in events:
-        kind = "[yellow]Warning[/]" if event.warning else "Normal"
+        kind = Text("Warning", style="yellow") if event.warning else Text("Normal")
         times = f" (x{event.count})" if event.count > 1 else ""
-        table.add_row(age(event.at, now), kind, escape(event.reason), escape(event.message) + times)
+        row(table, age(event.at, now), kind, event.reason, event.message + times)
     return table

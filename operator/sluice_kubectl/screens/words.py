@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 
-from rich.markup import escape
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from sluice_kubectl.views.consumer import ConsumerView, FiguresView
 from sluice_operator.names import lasting
@@ -22,6 +24,26 @@ def grid(*columns: str, wraps: str = "") -> Table:
     for column in columns:
         table.add_column(column.upper(), no_wrap=column != wraps, overflow="fold")
     return table
+
+
+def row(table: Table, *cells: str | Text) -> None:
+    """Adds a row; text is no markup."""
+    table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells))
+
+
+class Hanging:
+    """Text whose second line and those after it are indented: none of them can be taken for a line of ours."""
+
+    def __init__(self, text: Text, indent: int = 2) -> None:
+        self._text, self._indent = text, indent
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """See rich."""
+        indent = min(self._indent, options.max_width - 1)
+        first, *others = self._text.wrap(console, max(1, options.max_width - indent), overflow="fold") or [Text()]
+        yield first
+        for line in others:
+            yield Text(" " * indent).append_text(line)
 
 
 def age(since: datetime | None, now: datetime) -> str:
@@ -47,16 +69,14 @@ def number(value: float | None) -> str:
     return NONE if value is None else f"{value:.12g}"
 
 
-def phase(one: ConsumerView) -> str:
+def phase(one: ConsumerView) -> Text:
     """The phase, in its colour; red where a person has to act."""
-    colour = "red" if one.stalled else PHASES.get(one.phase, "cyan")
-    return f"[{colour}]{escape(one.phase)}[/]"
+    return Text(one.phase, style="red" if one.stalled else PHASES.get(one.phase, "cyan"))
 
 
-def ready(one: ConsumerView) -> str:
+def ready(one: ConsumerView) -> Text:
     """True, False or Unknown, in its colour."""
-    colour = "green" if one.ready == "True" else "red" if one.stalled else "yellow"
-    return f"[{colour}]{escape(one.ready)}[/]"
+    return Text(one.ready, style="green" if one.ready == "True" else "red" if one.stalled else "yellow")
 
 
 def why(one: ConsumerView) -> str:
@@ -66,4 +86,4 @@ def why(one: ConsumerView) -> str:
         marks.append(f"{one.reason}: {one.message}")
     speaking = (condition for condition in one.conditions if condition.speaks and condition.type not in SAID_BY_READY)
     marks += [each.type if each.status == "True" else f"{each.type} is {each.status}" for each in speaking]
-    return escape("; ".join(marks))
+    return "; ".join(marks)

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from sluice_kubectl.views.documents import moment
+from sluice_kubectl.views.words import shown
 from sluice_operator.names import GROUP
 
 Json = dict[str, Any]
@@ -93,7 +94,11 @@ class ConsumerView:
 
 
 def consumer(body: Json) -> ConsumerView:
-    """The resource as the API server has it; a status that is not there yet is Pending."""
+    """The resource as the API server has it; a status that is not there yet is Pending. Each text is one printable line."""
+    return shown(_consumer(body))
+
+
+def _consumer(body: Json) -> ConsumerView:
     meta, spec, status = body["metadata"], body["spec"], body.get("status") or {}
     conditions = tuple(_condition(one) for one in status.get("conditions") or ())
     by_type = {one.type: one for one in conditions}

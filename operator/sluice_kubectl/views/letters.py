@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sluice_kubectl.views.actions import NotOffered
+from sluice_kubectl.views.words import shown
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.names import ARGO, CONFIG, EXECUTOR_TEMPLATE, GROUP
 
@@ -121,4 +122,4 @@ def redrive_state(body: Json) -> RedriveState:
     code = ended.get("exitCode", 1) if ended else 1 if status.get("phase") == "Failed" else None
     unplaced = (one.get("message") for one in status.get("conditions") or () if one["type"] == "PodScheduled" and one["status"] == "False")
     waits = (state.get("waiting") or {}).get("reason") or next(unplaced, None) or status.get("phase") or "Pending"
-    return RedriveState("running" in state or code is not None, waits, code)
+    return shown(RedriveState("running" in state or code is not None, waits, code))

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sluice_kubectl.views.documents import moment
+from sluice_kubectl.views.words import shown
 from sluice_operator.names import GROUP
 
 Json = dict[str, Any]
@@ -44,12 +45,13 @@ class EventView:
 
 def pods(bodies: Iterable[Json]) -> tuple[PodView, ...]:
     """Driver, executors, migration, redrive; the youngest of each first."""
-    return tuple(sorted(map(_pod, bodies), key=lambda pod: (ROLES.get(pod.role, len(ROLES)), -(pod.created or EARLIEST).timestamp(), pod.name)))
+    found = (shown(_pod(body)) for body in bodies)
+    return tuple(sorted(found, key=lambda pod: (ROLES.get(pod.role, len(ROLES)), -(pod.created or EARLIEST).timestamp(), pod.name)))
 
 
 def events(bodies: Iterable[Json]) -> tuple[EventView, ...]:
     """The oldest first."""
-    return tuple(sorted(map(_event, bodies), key=lambda event: event.at or EARLIEST))
+    return tuple(sorted((shown(_event(body)) for body in bodies), key=lambda event: event.at or EARLIEST))
 
 
 def _pod(body: Json) -> PodView:

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
+
+from sluice_kubectl.views.words import shown
 
 Json = dict[str, Any]
 LAG, USED = "sluice_shard_millis_behind_latest", "sluice_shard_retention_used_ratio"
@@ -34,10 +37,12 @@ class ShardView:
 
 
 def figures(samples: Iterable[tuple[str, Mapping[str, str], float]]) -> dict[str, ShardFigures]:
-    """By shard, of all samples (name, labels, value) of a scrape."""
+    """By shard, of all samples (name, labels, value) of a scrape. A sample without a shard, or without a finite value, says nothing."""
     lag: dict[str, int] = {}
     used: dict[str, float] = {}
     for name, labels, value in samples:
+        if "shard" not in labels or not isfinite(value):
+            continue
         if name == LAG:
             lag[labels["shard"]] = round(value)
         elif name == USED:
@@ -56,4 +61,4 @@ def shards(scraped: Mapping[str, ShardFigures], table: Json | None, driver: str 
 def _shard(name: str, scraped: ShardFigures, row: Json | None, holder: str | None) -> ShardView:
     position = {key: value for key, value in row.items() if key != "lineage"} if row else None
     parents = tuple(row["lineage"]["parents"]) if row else ()
-    return ShardView(name, scraped.lag_millis, scraped.retention_used, position, holder, parents)
+    return shown(ShardView(name, scraped.lag_millis, scraped.retention_used, position, holder, parents))

@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from sluice_operator.cluster.port import CONSUMER_KIND, ApiError
+from sluice_operator.names import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +24,7 @@ LONGEST = 1024  # the API's own limit for a message
 def announce(cluster: Cluster, view: View, events: Iterable[EventToSend], reporter: str) -> None:
     """Write each event. Its name depends on message and time, so a repeated reconcile does not write it twice."""
     for event in events:
-        LOG.info("%s/%s: event %s: %s", view.resource.namespace, view.resource.name, event.reason, event.message)
+        LOG.info("%s/%s: event %s: %s", view.resource.namespace, view.resource.name, event.reason, printable(event.message))
         resource = view.resource
         meta = {"namespace": resource.namespace, "name": resource.name, "uid": resource.uid, "resourceVersion": resource.version}
         post(cluster, body(meta, event, view.now, reporter))
@@ -52,7 +53,7 @@ def body(meta: Json, event: EventToSend, now: datetime, reporter: str) -> Json:
         },
         "type": "Warning" if event.warning else "Normal",
         "reason": event.reason,
-        "message": event.message[:LONGEST],
+        "message": printable(event.message[:LONGEST]),
         "firstTimestamp": stamp,
         "lastTimestamp": stamp,
         "count": 1,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from sluice_operator.names import printable
 from sluice_operator.plan.advice import advised
 from sluice_operator.state.status import Condition, MigrationState
 
@@ -56,7 +57,7 @@ def _stamped(view: View, kind: str, verdict: ConditionValue) -> Condition:
         type=kind,
         status=verdict.status,
         reason=verdict.reason,
-        message=verdict.message[:LONGEST],
+        message=printable(verdict.message[:LONGEST]),
         last_transition_time=view.now if before is None or changed else before.last_transition_time,
         observed_generation=view.resource.generation,
     )

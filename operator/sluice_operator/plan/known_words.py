@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from sluice_operator.names import printable
 from sluice_operator.plan.advice import FAILURES
 from sluice_operator.plan.events import Reason
 from sluice_operator.plan.record import DISRUPTIONS
@@ -44,10 +45,10 @@ def reason(said: object, otherwise: str) -> str:
 
 
 def message(said: object, text: object) -> str:
-    """The program's message. A reason that was not accepted comes before it."""
+    """The program's message as one printable line. A reason that was not accepted comes before it."""
     words, word = _text(text), _text(said)
     kept = not said or reason(said, "") == said
-    return (words if kept else f"{word}: {words}")[:LONGEST]
+    return printable((words if kept else f"{word}: {words}")[:LONGEST])
 
 
 def _text(said: object) -> str:

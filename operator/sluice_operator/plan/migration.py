@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from sluice_operator.names import printable
 from sluice_operator.spec.changes import migration_hash
 from sluice_operator.state.actions import Action, CreateJob, DeleteJob
 from sluice_operator.state.objects import Job, Pod
@@ -83,7 +84,7 @@ def _ended(view: View, migration: MigrationStatus, job: Job) -> MigrationStatus:
     return replace(
         migration,
         state=state,
-        message=said or job.message,
+        message=said or printable(job.message),
         rows=pod.rows if pod else None,
         warnings=pod.warnings if pod else None,
         finished_at=view.now,

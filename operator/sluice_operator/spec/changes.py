@@ -56,6 +56,9 @@ DEFAULTS: Json = {
     "migrateFrom": {"format": "Auto", "unstarted": "TrimHorizon"},
 }
 """The schema's defaults of the fields that a hash covers. If one changes, it stays here as it was: stored resources have the old one written out."""
+RESTARTING = [key for key, change in CHANGES.items() if change is ChangeCost.RESTART]
+TO_THE_LETTER = {"args", "podTemplate"}
+"""Fields in which an empty map may mean something: an `emptyDir`, a selector of everything, an argument of the pipeline."""
 MIGRATION_FIELDS = ("stream", "checkpoints", "migrateFrom", "pipeline", "serviceAccountName", "driver")
 
 
@@ -68,8 +71,12 @@ class DesiredSpec:
 
     @property
     def driver_hash(self) -> str:
-        """12 hex digits over the RESTART fields."""
-        return digest(_chosen(self.raw, [key for key, change in CHANGES.items() if change is ChangeCost.RESTART]), 12)
+        """12 hex digits over the RESTART fields. A map or list that is empty counts as absent."""
+        return digest(_stated(_chosen(self.raw, RESTARTING)), 12)
+
+    def is_hash(self, found: str | None) -> bool:
+        """Whether a driver with this hash carries the spec out, also one that an operator up to 0.1 started: it told an empty map from none."""
+        return found in {self.driver_hash, digest(_chosen(self.raw, RESTARTING), 12)}
 
     @property
     def job_hash(self) -> str:
@@ -80,6 +87,14 @@ class DesiredSpec:
 def _chosen(raw: Json, keys: Iterable[str]) -> Json:
     """These fields, without what is as the schema's defaults have it."""
     return {key: kept for key in keys if (kept := _without_default(raw.get(key), DEFAULTS.get(key))) is not None}
+
+
+def _stated(value: Any) -> Any:
+    """Without null, and without maps and lists that are empty, but in fields that are kept to the letter."""
+    if not isinstance(value, dict):
+        return value
+    stated = {key: each if key in TO_THE_LETTER else _stated(each) for key, each in value.items()}
+    return {key: each for key, each in stated.items() if each is not None and each not in ({}, [])}
 
 
 def _without_default(value: Any, default: Any) -> Any:

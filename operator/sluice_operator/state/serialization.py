@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
-from sluice_operator.names import camel
+from sluice_operator.names import camel, printable
 from sluice_operator.state.objects import Report
 from sluice_operator.state.status import DrainStatus, Status
 from sluice_operator.untrusted import bounds
@@ -102,15 +102,15 @@ def _bounded(report: Report) -> Report | None:
     rate = report.records_per_second
     return replace(
         report,
-        phase=report.phase[:WORD],
+        phase=printable(report.phase[:WORD]),
         records_per_second=rate if rate is not None and math.isfinite(rate) else None,
         draining=tuple(_drain(drain) for drain in report.draining[:DRAINS]),
-        warnings=tuple(text[:WORDS] for text in report.warnings[:WARNINGS]),
+        warnings=tuple(printable(text[:WORDS]) for text in report.warnings[:WARNINGS]),
     )
 
 
 def _drain(drain: DrainStatus) -> DrainStatus:
-    return replace(drain, pod=drain.pod[:NAME], since=_sound(drain.since), deadline=_sound(drain.deadline))
+    return replace(drain, pod=printable(drain.pod[:NAME]), since=_sound(drain.since), deadline=_sound(drain.deadline))
 
 
 def _sound(time: datetime | None) -> datetime | None:

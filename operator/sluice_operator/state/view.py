@@ -72,7 +72,7 @@ class View:
         """Why another driver is wanted than the one that the status names: the spec changed, or a restart is asked for. None if it is the same."""
         if self.wanted is None:
             return None
-        if self.driver.spec_hash != self.wanted.driver_hash:
+        if not self.wanted.is_hash(self.driver.spec_hash):
             return "SpecChanged"
         return "RestartRequested" if self.driver.restart != self.restart else None
 
@@ -110,7 +110,7 @@ class View:
     @property
     def refused(self) -> bool:
         """A driver refused the wanted spec, and none has worked since."""
-        return self.wanted is not None and self.status.restarts.refused == self.wanted.driver_hash
+        return self.wanted is not None and self.wanted.is_hash(self.status.restarts.refused)
 
     def with_status(self, status: Status) -> View:
         """The same view with another status."""

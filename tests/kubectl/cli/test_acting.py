@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from http_twin import HttpTwin
 from scene import Elsewhere, Scene, resource
 
+from sluice_operator.cluster.client import ApiServer
 from sluice_operator.cluster.port import Rejected, Unavailable
 
 
@@ -124,6 +126,37 @@ def test_force_gives_up_no_driver_that_came_while_it_asked(orders: Scene) -> Non
     orders.ask = answered
     answer = orders.run("force", "orders")
     assert answer.exit_code == 65
+    assert notes(orders) == {}
+
+
+def test_force_of_a_pod_that_is_gone_says_so_and_writes_nothing(orders: Scene) -> None:
+    """Nobody waits for it: the next look at the status has another pod, or none."""
+    pod = orders.cluster.get("Pod", "default", "orders-driver-1")
+    assert pod is not None
+    orders.cluster.finish_deletion(pod)
+    answer = orders.run("force", "orders", "--yes")
+    assert answer.exit_code == 65
+    assert "orders-driver-1 is gone already" in answer.told
+    assert "nothing was written; next: status orders" in answer.told
+    assert notes(orders) == {}
+
+
+def test_force_of_a_pod_that_lost_its_label_is_done(orders: Scene) -> None:
+    """It is not listed, and still there: it is read by its name."""
+    pod = orders.cluster.get("Pod", "default", "orders-driver-1")
+    assert pod is not None
+    orders.cluster.edit(pod, {"metadata": {"labels": {"sluice.dev/consumer": None}}})
+    assert orders.run("force", "orders", "--yes").exit_code == 0
+    assert notes(orders) == {"sluice.dev/force": pod["metadata"]["uid"]}
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "orders?x=1", "orders/status", "orders%2Fstatus", "../../pods/x"])
+def test_a_name_that_no_resource_may_have_is_told(orders: Scene, name: str) -> None:
+    """An empty shell variable, say. Nothing else is read or written in its place."""
+    through = ApiServer(HttpTwin(orders.cluster))  # type: ignore[arg-type]  # it stands where ApiClient stands
+    answer = orders.run("restart", name, cluster=through)
+    assert answer.exit_code == 65
+    assert f"there is no KinesisConsumer {name!r}" in answer.told
     assert notes(orders) == {}
 
 

@@ -90,6 +90,25 @@ def test_show_has_record_and_exception(stored: tuple[Scene, list[str]]) -> None:
     assert "c-1/nowhere.json" in refused.told
 
 
+def test_a_letter_moves_no_cursor(stored: tuple[Scene, list[str]], endpoint: str) -> None:
+    """Its record, its key and its exception are anybody's; as JSON they are complete."""
+    scene, endpoints = stored
+    said = "\x1b[2J\x1b[31m\u202e\x9b\rerror\x07"
+    strange = replace(LETTER, sequence="50", partition_key=f"{said}\nerror", data=said.encode(), error=f"Traceback\n{said}")
+    boto3.client("s3", region_name=REGION, endpoint_url=endpoint).put_object(
+        Bucket="lake", Key=f"dead-letters/{strange.path}", Body=strange.to_json()
+    )
+    listed = scene.run("dead-letters", "list", "orders", *endpoints)
+    shown = scene.run("dead-letters", "show", "orders", strange.path, *endpoints[:2])
+    for answer in (listed, shown):
+        assert answer.exit_code == 0, answer.told
+        assert [char for char in answer.said if not char.isprintable() and char != "\n"] == []
+    assert shown.said.splitlines().count("error") == 1
+    assert "\\x1b[2J" in shown.said
+    found = json.loads(scene.run("dead-letters", "show", "orders", strange.path, "-o", "json", *endpoints[:2]).said)
+    assert found["error"] == strange.error
+
+
 @pytest.mark.parametrize("command", [("list", "orders"), ("show", "orders", "x"), ("redrive", "orders")])
 @pytest.mark.parametrize(
     ("place", "words"),

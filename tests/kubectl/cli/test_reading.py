@@ -89,6 +89,24 @@ def test_status_of_an_empty_namespace_says_where_to_look(scene: Scene) -> None:
     assert "next: try --all-namespaces" in scene.run("status").said
 
 
+def test_status_of_an_empty_cluster_does_not_send_where_one_is(scene: Scene) -> None:
+    """With -A there is nowhere else to look."""
+    said = scene.run("status", "-A").said
+    assert said == "no KinesisConsumers in any namespace; next: apply one (docs: examples/README.md)\n"
+
+
+def test_a_namespace_that_is_not_there_is_told(scene: Scene) -> None:
+    """If the person may know; else the sentence says what is sure."""
+    assert "in namespace absent, for there is no such namespace; next: status --all-namespaces" in scene.run("status", "orders", "-n", "absent").told
+
+    def refused(kind: str, *_arguments: Any) -> None:
+        if kind == "Namespace":
+            raise Rejected("Forbidden", "cannot get namespaces")
+
+    told = scene.run("status", "orders", "-n", "absent", cluster=Elsewhere(scene.cluster, get=refused)).told
+    assert "in namespace absent; next: status --all-namespaces" in told
+
+
 def test_status_of_one_has_its_pods_and_the_last_five_events(orders: Scene) -> None:
     """The youngest event last."""
     for minute in range(7):

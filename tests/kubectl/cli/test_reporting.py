@@ -41,6 +41,15 @@ def test_a_report_has_all_that_is_known_and_no_secret(told: Scene, tmp_path: Pat
     assert "DriverFailed" in found["status.txt"]
 
 
+def test_a_secret_is_hidden_before_a_screen_breaks_its_line(told: Scene, tmp_path: Path) -> None:
+    """The name would end one line, and the value begin the next."""
+    for width in range(60, 160, 5):
+        told.event("Strange", f"{'x' * width} the driver said password=hunter2hunter2 and ended", "2026-11-21T10:00:04Z")
+        told.run("report", "orders", "--file", str(tmp_path / f"{width}.tar.gz"))
+        assert "hunter2" not in "".join(contents(tmp_path / f"{width}.tar.gz").values())
+        told.cluster.finish_deletion(next(one for one in told.cluster.all("Event") if one["reason"] == "Strange"))
+
+
 def test_only_its_owner_may_read_a_report(told: Scene, tmp_path: Path) -> None:
     """Its mode says so from the start."""
     told.run("report", "orders", "--file", str(tmp_path / "r.tar.gz"))

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from sluice_kubectl.views.secrets import HIDDEN, body, text
+from sluice_kubectl.views.credentials import HIDDEN
+from sluice_kubectl.views.secrets import body, text
 
 JWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJtZSJ9.c2lnbmF0dXJl"
 

@@ -91,6 +91,19 @@ def test_what_is_not_there_is_none(place: Place) -> None:
     place.cluster.delete("Pod", place.namespace, "p", "uid")
 
 
+@pytest.mark.parametrize("name", ["", ".", "..", "p/status", "p?x=1", "p#x", "p%2Fstatus", "p/../p", "../pods/p", "p x", "p\n"])
+def test_a_name_that_no_object_may_have_is_nobodys(place: Place, name: str) -> None:
+    """It is not read as a path: `p?x=1` is not p, and the empty name is not all of a kind."""
+    made = place.pod()
+    assert place.get("Pod", name) is None
+    with pytest.raises((Conflict, Rejected)):
+        place.cluster.patch(
+            "Pod", place.namespace, name, {"metadata": {"resourceVersion": made["metadata"]["resourceVersion"], "labels": {"a": "b"}}}
+        )
+    place.cluster.delete("Pod", place.namespace, name, made["metadata"]["uid"])
+    assert place.get("Pod", "p") == made
+
+
 def test_a_name_is_given_once(place: Place) -> None:
     """Create refuses the second."""
     place.pod()

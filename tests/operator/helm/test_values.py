@@ -216,6 +216,14 @@ UNKNOWN: tuple[Json, ...] = (
     {"grafanaDashboards": {"labels": {"grafana_dashboard": 1}}},
     {"hostUsers": "no"},
     {"global": {"imageRegistry": 5}},
+    {"global": {"imageRegistry": "https://registry.example/"}},
+    {"nameOverride": 'a"b'},
+    {"nameOverride": "A"},
+    {"fullnameOverride": "a: b"},
+    {"consumer": {"image": "a b"}},
+    {"consumer": {"image": "https://registry.example/sluice-consumer:1"}},
+    {"image": {"repository": "registry.example/sluice operator"}},
+    {"image": {"tag": "v1 "}},
     {"commonLabels": {"a": 1}},
 )
 

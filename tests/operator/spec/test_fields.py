@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simulated_cluster import SPEC
 
-from sluice_operator.spec.changes import CHANGES, DesiredSpec, migration_hash
+from sluice_operator.spec.changes import CHANGES, ChangeCost, DesiredSpec, digest, migration_hash
 from sluice_operator.spec.fields import ExecutorSpec, InvalidSpec, Spec, parse
 from sluice_operator.spec.quantities import quantity
 from sluice_operator.spec.sizes import executor_settings
@@ -156,6 +157,55 @@ def hashed(**change: Any) -> str:
 def test_what_the_driver_does_not_read_restarts_nothing(change: Json) -> None:
     """Nor does a null where nothing was, or a default that the API server or the user writes out."""
     assert hashed(**change) == hashed()
+
+
+EMPTY: tuple[Json, ...] = (
+    {"sparkConf": {}},
+    {"driver": {}},
+    {"driver": {"resources": {}}},
+    {"driver": {"resources": {"requests": {}, "limits": {}}, "podTemplate": {}}},
+    {"executor": {"podTemplate": {}}},
+    {"executor": {"cores": 1, "resources": {"limits": {}}}},
+    {"batch": {}},
+    {"pipeline": {**SPEC["pipeline"], "args": {}}},
+    {"pipeline": {**SPEC["pipeline"], "env": [], "envFrom": [], "volumes": [], "volumeMounts": [], "imagePullSecrets": []}},
+)
+
+
+@pytest.mark.parametrize("change", EMPTY, ids=json.dumps)
+def test_an_empty_map_or_list_restarts_nothing(change: Json) -> None:
+    """A new version of the user's own chart writes one out: the driver would get the very same."""
+    assert hashed(**change) == hashed()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"pipeline": {**SPEC["pipeline"], "args": {"columns": {}}}},
+        {"pipeline": {**SPEC["pipeline"], "args": {"columns": []}}},
+        {"executor": {"podTemplate": {"spec": {"volumes": [{"name": "a", "emptyDir": {}}]}}}},
+        {"executor": {"podTemplate": {"spec": {"tolerations": []}}}},
+    ],
+    ids=json.dumps,
+)
+def test_an_empty_map_that_may_mean_something_restarts(change: Json) -> None:
+    """An argument of the pipeline, or what Kubernetes reads."""
+    assert hashed(**change) != hashed()
+
+
+@pytest.mark.parametrize("change", EMPTY, ids=json.dumps)
+def test_a_driver_of_an_operator_that_told_empty_from_absent_is_not_restarted(change: Json) -> None:
+    """Its hash is still one of this spec; that of another spec is not."""
+    raw = {**SPEC, **change}
+    restarting = {key: value for key, value in raw.items() if CHANGES[key] is ChangeCost.RESTART}
+    cut = {key: value for key, value in restarting.items() if key != "batch"}  # it was dropped as a default
+    if cut.get("executor", {}).get("cores") == 1:
+        cut["executor"] = {key: value for key, value in cut["executor"].items() if key != "cores"}
+    wanted = DesiredSpec(parse(raw), raw)
+    assert wanted.is_hash(digest(cut, 12))
+    assert wanted.is_hash(wanted.driver_hash)
+    assert not wanted.is_hash(hashed(batch={"intervalSeconds": 6}))
+    assert not wanted.is_hash(None)
 
 
 def test_what_the_driver_reads_restarts_it() -> None:

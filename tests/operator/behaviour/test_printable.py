@@ -1,0 +1,108 @@
+"""Words of strangers in a status and in events: what `kubectl get -w`, Argo CD and a log show is one printable line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scenarios import started
+from simulated_cluster import MIGRATING, SPEC, SimulatedCluster
+from steering.programs import Migrator
+
+from sluice_operator.cluster.port import Rejected
+from sluice_operator.names import printable
+from sluice_operator.state.serialization import load_report
+
+Json = dict[str, Any]
+SAID = "\x1b[2J\x1b[31mdone\r\nnext   force orders\u2028\u202egnp.exe \x9b2J\x07\x00"
+
+
+def texts(value: Any) -> Iterator[str]:
+    """Every text in it, but what is kept to the letter."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            if key != "lastGoodSpec":
+                yield from texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from texts(each)
+    elif isinstance(value, str):
+        yield value
+
+
+def assert_printable(world: SimulatedCluster, said: str = "gnp.exe") -> None:
+    """Status and events are; and the words did come through."""
+    events = [event["message"] for event in world.twin.all("Event")]
+    found = [*texts(world.status), *events]
+    assert [text for text in found if not text.isprintable()] == []
+    assert any(said in text for text in found)
+
+
+@pytest.mark.parametrize("code", [1, 65, 75, 76])
+def test_last_words_of_a_driver_are_one_printable_line(code: int) -> None:
+    """`process` may raise with text out of a record."""
+    world = started()
+    world.habits.exits, world.habits.words = [code], {"reason": SAID, "message": SAID}
+    assert world.run(60, until=lambda: world.status["driver"]["attempt"] == 2 or world.status["phase"] == "Failed")
+    assert_printable(world)
+
+
+def test_last_words_of_a_migration_are_one_printable_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its source may have any row."""
+    monkeypatch.setitem(Migrator.ENDS, 65, {"reason": "BadRow", "message": SAID})
+    world = SimulatedCluster()
+    world.habits.job_exits = [65]
+    world.apply(MIGRATING)
+    assert world.run(60, until=lambda: world.status.get("phase") == "Failed")
+    assert_printable(world)
+
+
+def test_warnings_of_a_report_are_printable_lines() -> None:
+    """Each becomes a condition and an event."""
+    world = started()
+    world.habits.warnings = [f"PoisonExcluded: {SAID}"]
+    assert world.run(30, until=lambda: any("gnp.exe" in text for text in texts(world.status)))
+    assert_printable(world)
+
+
+def test_a_refusal_of_the_api_server_is_one_printable_line() -> None:
+    """A webhook says what it likes."""
+    world = SimulatedCluster()
+
+    def refuse(body: Json) -> None:
+        if body["kind"] == "Pod":
+            raise Rejected("Invalid", SAID)
+
+    world.twin.admission = refuse
+    world.apply(SPEC)
+    assert world.run(60, until=lambda: any("gnp.exe" in text for text in texts(world.status)))
+    assert_printable(world)
+
+
+def test_a_spec_that_is_refused_is_quoted_in_one_printable_line() -> None:
+    """The message names the field, and may repeat what is in it."""
+    world = started()
+    world.apply({**SPEC, "sparkConf": {SAID: "1", f"spark.{SAID}": SAID}, "batch": {"intervalSeconds": SAID}})
+    assert world.run(30, until=lambda: world.condition("SpecValid").get("status") == "False")
+    assert_printable(world, "")
+
+
+@given(st.text())
+def test_a_report_has_printable_words(said: str) -> None:
+    """Phase, warnings, and the pods that it names."""
+    report = load_report(json.dumps({"number": 1, "phase": said, "warnings": [said], "draining": [{"pod": said}]}))
+    if report is not None:
+        assert all(text.isprintable() for text in (report.phase, *report.warnings, *(drain.pod for drain in report.draining)))
+
+
+@given(st.text(st.characters(codec=None)))
+def test_a_printable_text_is_as_long_as_before_and_one_line(said: str) -> None:
+    """So that limits hold. What was printable stays word by word."""
+    line = printable(said)
+    assert len(line) == len(said)
+    assert line.isprintable()
+    assert line == said or not said.isprintable()
