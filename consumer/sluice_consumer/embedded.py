@@ -31,9 +31,9 @@ from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.supervisor import Heartbeats
 from sluice_consumer.spark import conf
 from sluice_consumer.spark.entrypoint import load
+from sluice_consumer.spark.status import HEARTBEAT, heartbeat
 
-INTERVAL, FAILURES = "spark.executor.heartbeatInterval", "spark.executor.heartbeat.maxFailures"
-SPARK_INTERVAL, SPARK_FAILURES = "10s", 60  # Spark's defaults
+FAILURES, SPARK_FAILURES = "spark.executor.heartbeat.maxFailures", 60  # the second is Spark's default
 LOOK_SECONDS = 0.05  # between two looks at jobs that were cancelled
 log = logging.getLogger(__name__)
 
@@ -223,10 +223,10 @@ def check_session(spark: SparkSession, config: Config) -> None:
         raise Refused("spark.speculation: must be false; two attempts of a task side by side would wait for each other's lease")
     if conf.is_local(str(context.master)):
         return
-    silent = settings.getTimeAsMs(INTERVAL, SPARK_INTERVAL) * (settings.getInt(FAILURES, SPARK_FAILURES) + 1)
+    silent = round(1000 * heartbeat(spark)) * (settings.getInt(FAILURES, SPARK_FAILURES) + 1)
     if silent > config.lease_millis / 3:
         wanted = ", ".join(f"{key}={value}" for key, value in conf.cut_off(config).items())
         raise Refused(
-            f"{INTERVAL}, {FAILURES}: an executor that is cut off works on for {silent / 1000:g} s, and a third of leaseDurationSeconds is "
+            f"{HEARTBEAT}, {FAILURES}: an executor that is cut off works on for {silent / 1000:g} s, and a third of leaseDurationSeconds is "
             f"{config.lease_millis / 3000:g} s; set {wanted} where the application is started, or leaseDurationSeconds to {-(-silent * 3 // 1000)}"
         )

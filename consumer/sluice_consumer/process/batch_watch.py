@@ -21,7 +21,8 @@ from sluice_consumer.batches.planner import BatchPlan
 
 log = logging.getLogger(__name__)
 LOOK_SECONDS = 1.0
-STILL_SECONDS = 10.0  # a batch moves if something of it moved so lately
+STILL_SECONDS = 10.0  # a batch moves if something of it moved so lately, or within some heartbeats
+HEARTBEATS = 3  # an executor's first one comes after up to two intervals
 GRACE_SECONDS = 10.0  # for the driver to say where it is, and to end itself
 Progress = tuple[int, ...]
 
@@ -40,10 +41,21 @@ class BatchPhase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """`batch.maxSeconds` and `batch.maxSecondsMoving`."""
+    """What a batch may take, in seconds.
+
+    Attributes:
+        still: `batch.maxSeconds`. moving: `batch.maxSecondsMoving`.
+        window: a batch moves if something of it moved so lately.
+    """
 
     still: float
     moving: float
+    window: float = STILL_SECONDS
+
+    @staticmethod
+    def window_of(heartbeat: float) -> float:
+        """The window where executors tell their figures every so many seconds: in between, nothing is known of a task that runs."""
+        return max(STILL_SECONDS, HEARTBEATS * heartbeat)
 
     def verdict(self, elapsed: float, moved: float) -> BatchVerdict:
         """What a batch deserves.
@@ -54,12 +66,11 @@ class BatchLimits:
         """
         if elapsed < self.still:
             return BatchVerdict.WAIT
-        still = moved >= min(STILL_SECONDS, self.still)
-        return BatchVerdict.END if still or elapsed >= self.moving else BatchVerdict.WARN
+        return BatchVerdict.END if moved >= self.window or elapsed >= self.moving else BatchVerdict.WARN
 
     def looks(self, elapsed: float) -> bool:
         """Whether it matters by now what moves."""
-        return elapsed >= self.still - min(STILL_SECONDS, self.still)
+        return elapsed >= self.still - self.window
 
 
 @dataclass(frozen=True)
@@ -168,7 +179,7 @@ class BatchWatch:
         """Under the lock: a timer that outlives its batch would end a healthy driver."""
         self._armed = self._ports.clock()
         if math.isfinite(self._limits.still):
-            self._ports.arm(self._limits.still + STILL_SECONDS + GRACE_SECONDS)
+            self._ports.arm(self._limits.still + self._limits.window + GRACE_SECONDS)
 
     # -- the watching thread's side ------------------------------------------------------------------------------------------------
 

@@ -32,15 +32,20 @@ log = logging.getLogger(__name__)
 ANSWER_SECONDS = 5.0  # for the JVMs and the checkpoint table
 CANCEL_SECONDS = 1.0
 NAMED = 3  # threads that the last words name
+SPARK_HEARTBEAT = 10.0  # seconds, where a session says nothing
 
 
-def limits(batch: BatchConfig) -> BatchLimits:
-    """What the configuration sets. Without `maxSeconds`: an hour, and a day for a batch that moves; 0: a batch may take as long as it likes."""
+def limits(batch: BatchConfig, heartbeat: float = SPARK_HEARTBEAT) -> BatchLimits:
+    """What the configuration sets, in a session whose executors tell their figures every `heartbeat` seconds (`status.heartbeat`).
+
+    Without `maxSeconds`: an hour, and a day for a batch that moves; 0: a batch may take as long as it likes.
+    """
+    window = BatchLimits.window_of(heartbeat)
     if batch.max_seconds == 0:
-        return BatchLimits(math.inf, math.inf)
+        return BatchLimits(math.inf, math.inf, window)
     if batch.max_seconds is None:
-        return BatchLimits(MAX_SECONDS, batch.max_seconds_moving or MAX_SECONDS_MOVING)
-    return BatchLimits(batch.max_seconds, batch.max_seconds_moving or 4 * batch.max_seconds)
+        return BatchLimits(MAX_SECONDS, batch.max_seconds_moving or MAX_SECONDS_MOVING, window)
+    return BatchLimits(batch.max_seconds, batch.max_seconds_moving or 4 * batch.max_seconds, window)
 
 
 def ports(engine: SparkEngine, isolator: Isolator | None, warn: Callable[[DriverWarning], None]) -> WatchPorts:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -42,6 +41,7 @@ from sluice_consumer.shards.probe import Probe
 from sluice_consumer.shards.reader import ShardReader
 from sluice_consumer.shards.request_counts import DYNAMODB, KINESIS
 from sluice_consumer.spark.engine import SparkEngine
+from sluice_consumer.spark.status import heartbeat
 from sluice_consumer.spark.warmup import WarmUp
 
 log = logging.getLogger(__name__)
@@ -138,7 +138,8 @@ class Session:
         goal = self.consumer.listed_millis + 1000 if until_tip else None  # whole seconds: the listing came before the next one
         self._backfill = None if goal is None else Backfill(self.consumer, goal)
         isolator = self._isolator(engine)
-        self._watch = BatchWatch(engine, overdue.limits(self._config.batch), watching(engine, isolator, self._say))
+        limits = overdue.limits(self._config.batch, heartbeat(engine.spark))
+        self._watch = BatchWatch(engine, limits, watching(engine, isolator, self._say))
         rhythm = LoopTimings(
             interval=self._config.batch.interval_seconds,
             until=goal,
@@ -200,8 +201,7 @@ class Session:
 
     def _patience(self) -> SettlePatience:
         """As long as a batch that does not move, at most: a wait that cannot be switched off."""
-        still = overdue.limits(self._config.batch).still
-        return SettlePatience(self._config.lease_duration_seconds, still if math.isfinite(still) else MAX_SECONDS)
+        return SettlePatience(self._config.lease_duration_seconds, self._config.batch.max_seconds or MAX_SECONDS)
 
     def _failing(self, told: str | None) -> None:
         """A batch comes again, or passed at last: said, and reported for as long as it is so."""

@@ -12,6 +12,7 @@ from sluice_consumer.config import Config
 from sluice_consumer.spark import python_workers
 
 HEARTBEAT_FAILURES = 2
+LOCAL_HEARTBEAT = "2s"  # figures of running tasks come with it: a batch that moves is seen to
 LOG_LEVEL = "WARN"
 # A no-op script in the image: the signal decommissions, and Spark insists on a file for its preStop hook.
 DECOMMISSION_SCRIPT = "/opt/sluice/decommission"
@@ -82,6 +83,7 @@ def _defaults(config: Config) -> dict[str, str]:
         "spark.executor.maxNumFailures": str(2**31 - 1),
         "spark.driver.defaultJavaOptions": NO_BOUNDS_CHECKS,
         "spark.executor.defaultJavaOptions": NO_BOUNDS_CHECKS,
+        "spark.executor.heartbeatInterval": LOCAL_HEARTBEAT,  # on a cluster, `cut_off` says which
         **_stacks(config),
     }
 

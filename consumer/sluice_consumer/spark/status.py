@@ -17,6 +17,13 @@ HANDS_OUT_LATER = "Dataset.toPythonIterator"  # of `toLocalIterator`: its execut
 WORDS = 500  # characters of an error
 SQL_STATE = re.compile(r"\s+SQLSTATE: \w+\s*$")
 DROPPED = "queue.appStatus.numDroppedEvents"
+HEARTBEAT, SPARK_HEARTBEAT = "spark.executor.heartbeatInterval", "10s"  # the second is Spark's default
+
+
+def heartbeat(spark: SparkSession) -> float:
+    """Every how many seconds the executors of a session tell the figures of tasks that run."""
+    settings: Any = spark.sparkContext._jsc.sc().conf()  # noqa: SLF001 - it reads "10s" and "2222ms" as Spark does
+    return float(settings.getTimeAsMs(HEARTBEAT, SPARK_HEARTBEAT)) / 1000
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from sluice_consumer.shards.probe import Probe
 from sluice_consumer.spark import features, stream_query
 from sluice_consumer.spark.data_source import SluiceDataSource
 from sluice_consumer.spark.engine import reading
-from sluice_consumer.spark.status import SparkStatus
+from sluice_consumer.spark.status import SparkStatus, heartbeat
 from sluice_consumer.spark.stream_channel import ChannelHandler, serving
 from sluice_consumer.spark.stream_reader import OPTION
 from sluice_consumer.streaming.jobs import QueryJobs
@@ -120,7 +120,7 @@ class Source:
             stop=self.stop,
             give_up=self._heart.give_up,
         )
-        return QueryWatch(overdue.limits(self._config.batch), ports)
+        return QueryWatch(overdue.limits(self._config.batch, heartbeat(self._spark)), ports)
 
     def stop(self) -> bool:
         """Stops the query, if there is one: at the end, and when the lease is lost. Whether it stopped in time."""

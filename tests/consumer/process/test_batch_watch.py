@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis.strategies import floats, integers, lists
 from py4j.protocol import Py4JError
 
 from sluice_consumer.batches.planner import BatchPlan
@@ -99,6 +102,34 @@ def test_a_batch_that_moves_is_warned_about_once_and_ended_in_the_end() -> None:
     world = World(moves=iter(range(1, 99)))
     world.looks_at(100, 292, 299, 301, 310, 1199, 1200)
     assert world.said == ["warned after 301", "process ended after 1200"]
+
+
+@given(
+    heartbeat=floats(0.1, 400),
+    look=floats(0.5, 2),
+    phase=floats(0, 1),
+    still=integers(30, 3600),
+    drift=lists(floats(0.0, 0.2), min_size=1, max_size=5),
+)
+def test_what_moves_at_every_heartbeat_is_never_ended_as_still(heartbeat: float, look: float, phase: float, still: int, drift: list[float]) -> None:
+    """However long the heartbeats of its executors are apart, the first included, and whenever it is looked at. The second limit ends it."""
+    limits = BatchLimits(still, 4 * still, BatchLimits.window_of(heartbeat))
+    world = World()
+    world.moves = iter(lambda: int(max(0.0, world.at - phase * heartbeat) / heartbeat), None)
+    late = itertools.accumulate(itertools.cycle(drift), lambda at, more: at + look + more, initial=0.0)
+    world.looks_at(*itertools.takewhile(lambda at: at < limits.moving, late), limits=limits)
+    assert not [said for said in world.said if "ended" in said]
+
+
+@given(heartbeat=floats(0.1, 60), still=integers(200, 3600), stops=floats(0, 5000))
+def test_what_stops_is_ended_within_the_window(heartbeat: float, still: int, stops: float) -> None:
+    """Or when its time is over, whichever comes later."""
+    limits = BatchLimits(still, 86_400, BatchLimits.window_of(heartbeat))
+    world = World()
+    world.moves = iter(lambda: int(min(world.at, stops)), None)
+    due = max(still, stops + limits.window)
+    world.looks_at(*range(int(due) + 3), limits=limits)
+    assert [said for said in world.said if "ended" in said]
 
 
 def test_a_batch_that_stops_moving_is_ended_soon() -> None:

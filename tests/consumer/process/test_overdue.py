@@ -38,14 +38,20 @@ def parsed(**batch: Any) -> config.BatchConfig:
 )
 def test_a_batch_has_an_end_unless_somebody_switches_it_off(batch: dict[str, Any], limits: BatchLimits) -> None:
     """One that moves has a day."""
-    assert overdue.limits(parsed(**batch)) == limits
+    assert overdue.limits(parsed(**batch), 2.0) == limits
+
+
+def test_still_is_three_heartbeats_at_least() -> None:
+    """In between, nobody knows what a task does that runs."""
+    windows = {heartbeat: overdue.limits(parsed(maxSeconds=300), heartbeat).window for heartbeat in (0.3, 2.0, 10.0, 400.0)}
+    assert windows == {0.3: 10.0, 2.0: 10.0, 10.0: 30.0, 400.0: 1200.0}
 
 
 def test_a_second_limit_is_not_below_the_first() -> None:
     """The default's, too."""
     for batch in ({"maxSecondsMoving": 60}, {"maxSeconds": 90, "maxSecondsMoving": 60}):
         with pytest.raises(Refused, match=r"batch\.maxSecondsMoving: 60 is below"):
-            overdue.limits(parsed(**batch))
+            overdue.limits(parsed(**batch), 2.0)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 
 from sluice_consumer import sinks
 from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
+from sluice_consumer.process.batch_watch import STILL_SECONDS, BatchLimits
 from sluice_consumer.spark.conf import CLASS_PATH, NO_BOUNDS_CHECKS, SHARED_CLASSES, PodAddress, settings
 
 CONFIG = Config(StreamConfig("s", "r"), CheckpointsConfig("t"), PipelineConfig("m:f"), name="orders")
@@ -25,9 +26,13 @@ def test_an_executor_that_is_cut_off_exits_within_a_third_of_the_lease(lease: fl
     assert int(conf["spark.network.timeoutInterval"].removesuffix("ms")) <= timeout
 
 
-def test_in_local_mode_nobody_can_be_cut_off() -> None:
-    """Executor and driver are one process there, and heartbeats that begin before its scheduler only fill the log."""
-    assert not [key for key in settings(CONFIG, None) if "heartbeat" in key]
+def test_in_local_mode_nobody_can_be_cut_off_and_heartbeats_only_bring_figures() -> None:
+    """Executor and driver are one process there. The watch of a batch knows what moves by heartbeats: often enough for its ten seconds."""
+    heartbeats = {key: value for key, value in settings(CONFIG, None).items() if "heartbeat" in key}
+    assert heartbeats == {"spark.executor.heartbeatInterval": "2s"}
+    assert BatchLimits.window_of(2) == STILL_SECONDS
+    mine = replace(CONFIG, spark_conf={"spark.executor.heartbeatInterval": "5s"})
+    assert settings(mine, None)["spark.executor.heartbeatInterval"] == "5s"
 
 
 def test_in_local_mode_a_pod_is_like_any_machine() -> None:

@@ -235,6 +235,8 @@ def test_a_session_whose_executors_would_outlive_the_lease_is_refused_with_what_
     """Spark's defaults let an executor that is cut off work on for ten minutes."""
     settings: Any = spark.sparkContext._jsc.sc().conf()
     config, far = configuration(aws, "a:b"), Far(spark)
+    ours = settings.get("spark.executor.heartbeatInterval")
+    settings.remove("spark.executor.heartbeatInterval")
     with pytest.raises(Refused, match=r"works on for 610 s.*spark\.executor\.heartbeatInterval=333ms.*leaseDurationSeconds to 1830"):
         embedded.check_session(far, config)  # type: ignore[arg-type]
     embedded.check_session(far, replace(config, lease_duration_seconds=1830))  # type: ignore[arg-type]
@@ -243,5 +245,5 @@ def test_a_session_whose_executors_would_outlive_the_lease_is_refused_with_what_
     try:
         embedded.check_session(far, config)  # type: ignore[arg-type]
     finally:
-        for key in ("heartbeatInterval", "heartbeat.maxFailures"):
-            settings.remove(f"spark.executor.{key}")
+        settings.set("spark.executor.heartbeatInterval", ours)
+        settings.remove("spark.executor.heartbeat.maxFailures")
