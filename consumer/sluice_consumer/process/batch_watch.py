@@ -18,6 +18,8 @@ from enum import Enum
 
 from sluice_consumer.batches.consumer import Engine
 from sluice_consumer.batches.planner import BatchPlan
+from sluice_consumer.process.armed_timer import ArmedTimer
+from sluice_consumer.process.ending import OwnWord
 
 log = logging.getLogger(__name__)
 LOOK_SECONDS = 1.0
@@ -100,7 +102,7 @@ class WatchPorts:
         warn: called once a batch. end: called when it is overdue; where it returns, it is called again a second later.
         late: whether the time of a drain is over; where another process watches that, never.
         clock: monotonic seconds.
-        arm: ends the process after so many seconds, without Python. disarm: takes that back.
+        arm: ends the process after so many seconds, without Python. disarm: takes that back. mark: tells the supervisor of it.
     """
 
     called: Callable[[], bool]
@@ -111,6 +113,7 @@ class WatchPorts:
     clock: Callable[[], float] = time.monotonic
     arm: Callable[[float], None] = lambda seconds: faulthandler.dump_traceback_later(seconds, exit=True)
     disarm: Callable[[], None] = faulthandler.cancel_dump_traceback_later
+    mark: Callable[[ArmedTimer | None], None] = OwnWord.mark
 
 
 class BatchWatch:
@@ -172,14 +175,17 @@ class BatchWatch:
             self._began = self._moved = self._ports.clock()
             if batch is None:
                 self._ports.disarm()
+                self._ports.mark(None)
             else:
-                self._arm()
+                self._arm(batch)
 
-    def _arm(self) -> None:
+    def _arm(self, batch: WatchedBatch) -> None:
         """Under the lock: a timer that outlives its batch would end a healthy driver."""
         self._armed = self._ports.clock()
         if math.isfinite(self._limits.still):
-            self._ports.arm(self._limits.still + self._limits.window + GRACE_SECONDS)
+            seconds = self._limits.still + self._limits.window + GRACE_SECONDS
+            self._ports.mark(ArmedTimer(batch.plan.number, batch.phase.value, self._armed + seconds))
+            self._ports.arm(seconds)
 
     # -- the watching thread's side ------------------------------------------------------------------------------------------------
 
@@ -203,7 +209,7 @@ class BatchWatch:
             self._ports.warn(seen)
         with self._lock:
             if self._batch is batch and now - self._armed >= STILL_SECONDS:
-                self._arm()
+                self._arm(batch)
 
     def _end(self, batch: WatchedBatch, seen: WatchedBatch) -> None:
         with self._lock:

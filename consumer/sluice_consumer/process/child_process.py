@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 
 from sluice_checkpoints.protocol.lease import TakenLease
 from sluice_consumer.process import sigterm
-from sluice_consumer.process.ending import OWN_WORD
+from sluice_consumer.process.armed_timer import ArmedTimer
+from sluice_consumer.process.ending import OWN_WORD, WORD_BYTES
 from sluice_consumer.process.lease_handoff import LeaseHandoff
 
 log = logging.getLogger(__name__)
@@ -32,26 +33,26 @@ def die_with_parent() -> None:
 
 
 class DriverProcess(subprocess.Popen[bytes]):
-    """A driver in a process group of its own, with a pipe each way: to it on its standard input, from it for its last word (`ending.OwnWord`)."""
+    """A driver in a process group of its own, with a pipe to its standard input, and a file in memory for its last word (`ending.OwnWord`)."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        self._word, said = os.pipe()
-        environment = os.environ | {PARENT: str(os.getpid()), OWN_WORD: str(said)}
-        try:
-            super().__init__(command, env=environment, stdin=subprocess.PIPE, start_new_session=True, pass_fds=(said,))
-        finally:
-            os.close(said)
-        os.set_blocking(self._word, False)
+        self._word = os.memfd_create("word")
+        environment = os.environ | {PARENT: str(os.getpid()), OWN_WORD: str(self._word)}
+        super().__init__(command, env=environment, stdin=subprocess.PIPE, start_new_session=True, pass_fds=(self._word,))
 
     def gave_its_word(self) -> bool:
         """Whether the driver, which is over, said itself that it ends with this exit status; a signal may make it say so twice."""
-        try:
-            return set(os.read(self._word, 64).split()) == {str(self.returncode).encode()}
-        except BlockingIOError:  # a process that it left holds the pipe
-            return False
+        return set(self._said(0).split()) == {str(self.returncode)}
+
+    def armed(self) -> ArmedTimer | None:
+        """What the driver's timer was armed for when it was over."""
+        return ArmedTimer.parse(self._said(WORD_BYTES))
+
+    def _said(self, at: int) -> str:
+        return os.pread(self._word, WORD_BYTES, at).replace(b"\0", b"").decode()
 
     def close(self) -> None:
-        """Closes both pipes."""
+        """Closes the pipe and the file."""
         os.close(self._word)
         assert self.stdin is not None  # noqa: S101 - it is a pipe
         self.stdin.close()

@@ -13,7 +13,8 @@ from sluice_checkpoints import termination_log
 from sluice_checkpoints.errors import SluiceError
 from sluice_consumer.sinks import edge
 
-OWN_WORD = "SLUICE_OWN_WORD"  # in a driver's environment: the number of its end of the pipe
+OWN_WORD = "SLUICE_OWN_WORD"  # in a driver's environment: the number of the file for its word
+WORD_BYTES = 64  # for the word, then for the mark
 COLUMNS = 150  # of a line of the last words
 UNCLEAN = 10  # driver to supervisor only: drained, but a task may still be working; do not release
 QUIET = 0x80  # driver to supervisor only, added to another code than 0: no task can still be working; release
@@ -49,16 +50,24 @@ class Ending:
 
 
 class OwnWord:
-    """The pipe on which a driver says with which status it ends, just before it does (`child_process.DriverProcess`).
+    """The file in memory in which a driver says with which status it ends, just before it does (`child_process.DriverProcess`).
 
-    An exit status alone proves nothing: `os._exit(0)` in `process`, or `exit(0)` in native code, has that of a clean drain.
+    An exit status alone proves nothing: `os._exit(0)` in `process`, or `exit(0)` in native code, has that of a clean drain. The file also holds
+    what its timer is armed for (`armed_timer`). A mark is written over the one before, and waits for no reader as a line in a pipe would.
     """
 
     pipe: int | None = None  # of this process, once `open` was called; None: nobody listens
 
     @classmethod
+    def mark(cls, armed: object | None) -> None:
+        """Says what the timer is armed for; None: it is not."""
+        if cls.pipe is not None:
+            with contextlib.suppress(OSError):  # as in `leave`: whoever does not listen
+                os.pwrite(cls.pipe, str(armed or "").encode().ljust(WORD_BYTES)[:WORD_BYTES], WORD_BYTES)
+
+    @classmethod
     def open(cls) -> None:
-        """Takes the pipe from the environment, so that no program that the user's function starts inherits it."""
+        """Takes the file from the environment, so that no program that the user's function starts inherits it."""
         if (number := os.environ.pop(OWN_WORD, None)) is not None:
             cls.pipe = int(number)
             os.set_inheritable(cls.pipe, False)  # noqa: FBT003 - its only argument
@@ -66,11 +75,12 @@ class OwnWord:
 
 def leave(status: int) -> NoReturn:
     """Ends this process at once, with its own word for the status. Nothing else may end a driver whose end is meant."""
-    sys.stdout.flush()
-    sys.stderr.flush()
     if OwnWord.pipe is not None:
         with contextlib.suppress(OSError):  # the supervisor is gone
             os.write(OwnWord.pipe, f"{status}\n".encode())
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # `process` may have closed it, or taken it away
+            stream.flush()
     os._exit(status)
 
 
@@ -108,9 +118,14 @@ def java_words(error: BaseException) -> tuple[tuple[str, str], ...]:
 
 def report(ending: Ending) -> None:
     """Writes the message to stderr and, in a container, to its termination log. A failure to write that log is only said."""
-    print(folded(ending.screen or f"{ending.reason}: {ending.message}"), file=sys.stderr, flush=True)  # noqa: T201 - the last words of a program
+    _say(folded(ending.screen or f"{ending.reason}: {ending.message}"))
     if problem := termination_log.write({"reason": ending.reason, "message": ending.message}):
-        print(f"no termination message was left: {problem}", file=sys.stderr, flush=True)  # noqa: T201
+        _say(f"no termination message was left: {problem}")
+
+
+def _say(line: str) -> None:
+    with contextlib.suppress(Exception):  # `process` may have closed it: the termination log and the exit status remain
+        print(line, file=sys.stderr, flush=True)  # noqa: T201 - the last words of a program
 
 
 def folded(message: str) -> str:

@@ -265,11 +265,22 @@ class Supervisor:
         heart.stop.set()
         if not cut and (alive or child.returncode != -signal.SIGKILL):
             explained = child.returncode < 0 or child.gave_its_word()
-            return self._ended(child.returncode, heart, epoch) if explained else unexplained(child.returncode)
+            return self._ended(child.returncode, heart, epoch) if explained else self._unexplained(child, epoch)
         if alive:
             why = f"the open batch did not end within {self._drain_seconds:g} s of SIGTERM: the driver was killed"
             return Ending(1, "DrainTimeout", f"{why}; the lease was not released, and the batch comes again when it has run out")
         return Ending(76 if heart.refused else 1, "Fenced" if heart.refused else "LeaseLost", f"{heart.why}: the driver was killed")
+
+    def _unexplained(self, child: DriverProcess, epoch: Epoch) -> Ending:
+        """The ending of a driver without its own word; by its timer it is noted, too."""
+        timer, how = child.armed(), self._config.on_error
+        if timer is None or not timer.ended(child.returncode, time.monotonic()):
+            return unexplained(child.returncode)
+        try:
+            timer.note(self._store, epoch, how)
+        except SluiceError as error:
+            log.warning("the end of batch %d was not noted, and does not count: %s", timer.batch, error)
+        return timer.ending(how)
 
     def _ended(self, status: int, heart: Heartbeats, epoch: Epoch) -> Ending:
         if status < 0:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sluice_consumer.config import Config
+from sluice_consumer.config import MAX_SECONDS, Config
 from sluice_consumer.spark import python_workers
 
 HEARTBEAT_FAILURES = 2
@@ -90,9 +90,8 @@ def _defaults(config: Config) -> dict[str, str]:
 
 def _stacks(config: Config) -> dict[str, str]:
     """Python workers say where they stand, in time before a batch is overdue, and again."""
-    if not config.batch.max_seconds:
-        return {}
-    return {"spark.python.worker.tracebackDumpIntervalSeconds": str(max(1, int(config.batch.max_seconds / 2)))}
+    limit = MAX_SECONDS if config.batch.max_seconds is None else config.batch.max_seconds
+    return {"spark.python.worker.tracebackDumpIntervalSeconds": str(max(1, int(limit / 2)))} if limit else {}
 
 
 def _protocol() -> dict[str, str]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,6 +10,7 @@ import pytest
 from sluice_checkpoints import termination_log
 from sluice_checkpoints.errors import Fenced, LeaseHeld, LostRace, ProtocolViolation, Refused
 from sluice_consumer.process import ending
+from sluice_consumer.process.child_process import DriverProcess
 from sluice_consumer.process.ending import Ending
 
 
@@ -52,3 +54,34 @@ def test_long_last_words_are_folded_and_end_with_the_next_step() -> None:
     assert [line.strip() for line in lines if len(line) > ending.COLUMNS] == [path]
     assert all(len(line) <= ending.COLUMNS for line in lines if path not in line)
     assert " ".join(" ".join(lines).split()).endswith("is not there; make it")
+
+
+LEAVING = """
+import os, sys
+from sluice_consumer.process import ending
+ending.OwnWord.open()
+{what}
+ending.report(ending.Ending(1, "BatchOverdue", "m"))
+ending.leave(0)
+"""
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "",
+        "sys.stdout.close()",
+        "sys.stdout = None",
+        "print('a line in the buffer'); a, b = os.pipe(); os.dup2(b, 1); os.close(a); os.close(b)",
+        "sys.stderr.close()",
+        "sys.stderr = sys.stdout = None",
+    ],
+    ids=["as usual", "closed", "taken away", "nobody reads", "errors closed", "both taken away"],
+)
+def test_a_driver_gives_its_word_whatever_became_of_its_output(what: str) -> None:
+    """Else a clean drain would count as a driver that `process` has ended."""
+    child = DriverProcess([sys.executable, "-c", LEAVING.format(what=what)])
+    try:
+        assert (child.wait(60), child.gave_its_word(), child.armed()) == (0, True, None)
+    finally:
+        child.close()
