@@ -24,6 +24,7 @@ from sluice_checkpoints.protocol.lease import TakenLease, Watcher, take_over
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer import config as configs
 from sluice_consumer import logs
+from sluice_consumer.batches.isolating import BatchInterrupt
 from sluice_consumer.config import Config
 from sluice_consumer.process import pod, supervisor, wiring
 from sluice_consumer.process.overdue_here import RunControls, RunWatch
@@ -121,9 +122,11 @@ def _work(spark: SparkSession, config: Config, taken: TakenLease, epoch: RunPart
         engine = work.engine(spark)
         end.quiet = engine.quiet
         work.loop(engine, until_tip=until_tip, watching=watch.ports)
-    except Exception as error:
+    except (Exception, BatchInterrupt) as error:
         if watch.error is not None:
             raise watch.error from error
+        if not isinstance(error, Exception):
+            raise
         raise_if_lost(heart, error)
         why = root_cause(work.consumer, error)
         if why is error:

@@ -30,6 +30,10 @@ class BatchOverdue(SluiceError):
         super().__init__(message)
 
 
+class BatchInterrupt(BaseException):
+    """Raised in the thread of a `process` that does not end, in a process that is somebody else's: no `except Exception` of a retry swallows it."""
+
+
 @dataclass(frozen=True)
 class SettlePatience:
     """For how many seconds tasks of a batch that failed are waited for.

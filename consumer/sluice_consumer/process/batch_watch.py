@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 1.0
 STILL_SECONDS = 10.0  # a batch moves if something of it moved so lately, or within some heartbeats
 HEARTBEATS = 3  # an executor's first one comes after up to two intervals
+PLANNING_SECONDS = 1800.0  # for Spark to plan a batch, where `maxSeconds` is less: a cold one takes its time
 GRACE_SECONDS = 10.0  # for the driver to say where it is, and to end itself
 Progress = tuple[int, ...]
 
@@ -53,6 +54,11 @@ class BatchLimits:
     still: float
     moving: float
     window: float = STILL_SECONDS
+
+    @property
+    def planning(self) -> float:
+        """What Spark may take to plan a batch: it says nothing of what moves meanwhile, and does not say whether it still answers."""
+        return max(self.still, PLANNING_SECONDS)
 
     @staticmethod
     def window_of(heartbeat: float) -> float:
@@ -83,6 +89,7 @@ class WatchedBatch:
         phase: where it is. seconds: for how long.
         error: what it failed by, if it did.
         drained: it is ended because the time of a drain is over.
+        planning: Spark plans it, and `process` was not called.
     """
 
     plan: BatchPlan
@@ -90,6 +97,7 @@ class WatchedBatch:
     seconds: float = 0.0
     error: Exception | None = None
     drained: bool = False
+    planning: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,10 +105,11 @@ class WatchPorts:
     """What the driver brings.
 
     Attributes:
-        called: whether `process` was called. What comes before it, Spark's planning, counts as moving: a cold Spark takes its time.
+        called: whether `process` was called. What comes before it, Spark's planning, has a time of its own.
         progress: numbers that change when something of the batch moves; it may fail.
         warn: called once a batch. end: called when it is overdue; where it returns, it is called again a second later.
         late: whether the time of a drain is over; where another process watches that, never.
+        error: what `end` has ended a batch by that went on; it is not committed.
         clock: monotonic seconds.
         arm: ends the process after so many seconds, without Python. disarm: takes that back. mark: tells the supervisor of it.
     """
@@ -110,6 +119,7 @@ class WatchPorts:
     warn: Callable[[WatchedBatch], None]
     end: Callable[[WatchedBatch], None]
     late: Callable[[], bool] = lambda: False
+    error: Callable[[], Exception | None] = lambda: None
     clock: Callable[[], float] = time.monotonic
     arm: Callable[[float], None] = lambda seconds: faulthandler.dump_traceback_later(seconds, exit=True)
     disarm: Callable[[], None] = faulthandler.cancel_dump_traceback_later
@@ -154,10 +164,16 @@ class BatchWatch:
         self._enter(WatchedBatch(plan, BatchPhase.PROCESS))
         try:
             self._engine.run(plan)
+            self._returned(plan)
         except Exception as error:
             self._enter(WatchedBatch(plan, BatchPhase.FAILED, error=error))
             raise
+
+    def _returned(self, plan: BatchPlan) -> None:
+        """Refuses the commit where `process` was ended, and returned all the same."""
         self._enter(WatchedBatch(plan, BatchPhase.CLOSING))
+        if (error := self._ports.error()) is not None:
+            raise error
 
     @contextlib.contextmanager
     def resting(self) -> Iterator[None]:
@@ -196,13 +212,14 @@ class BatchWatch:
         if batch is None:
             return
         now = self._ports.clock()
-        if batch.phase is BatchPhase.PROCESS and not self._ports.called():
+        planning = batch.phase is BatchPhase.PROCESS and not self._ports.called()
+        if planning:
             self._moved = now
         elif self._limits.looks(now - began):
             self._note(now)
         verdict, late = self._limits.verdict(now - began, now - self._moved), self._ports.late()
-        seen = replace(batch, seconds=now - began, drained=late)
-        if late or verdict is BatchVerdict.END:
+        seen = replace(batch, seconds=now - began, drained=late, planning=planning)
+        if late or verdict is BatchVerdict.END or (planning and now - began >= self._limits.planning):
             self._end(batch, seen)
         elif verdict is BatchVerdict.WARN and not self._warned:
             self._warned = True

@@ -59,7 +59,8 @@ def ports(engine: SparkEngine, isolator: Isolator | None, warn: Callable[[Driver
 
     def slow(batch: WatchedBatch) -> None:
         seconds = f"{batch.seconds:.0f} s, longer than batch.maxSeconds"
-        warn(DriverWarning(WarningReason.BATCH_SLOW, f"batch {batch.plan.number} has taken {seconds}; its records still move"))
+        doing = "Spark still plans it" if batch.planning else "its records still move"
+        warn(DriverWarning(WarningReason.BATCH_SLOW, f"batch {batch.plan.number} has taken {seconds}; {doing}"))
 
     return WatchPorts(called=lambda: engine.called, progress=moved, warn=slow, end=end)
 
@@ -70,7 +71,7 @@ def words(batch: WatchedBatch, frames: Sequence[traceback.FrameSummary]) -> str:
     where = stacks.place(frames)
     doing = {
         BatchPhase.BEGINNING: "its ranges are being read",
-        BatchPhase.PROCESS: f"process stands at {where}",
+        BatchPhase.PROCESS: "Spark plans it, and process was not called" if batch.planning else f"process stands at {where}",
         BatchPhase.FAILED: f"process raised {type(batch.error).__name__}: {batch.error}; what follows that has no end",
         BatchPhase.CLOSING: "process has returned, and the batch is being committed",
     }[batch.phase]
@@ -79,7 +80,7 @@ def words(batch: WatchedBatch, frames: Sequence[traceback.FrameSummary]) -> str:
 
 def note(isolator: Isolator | None, batch: WatchedBatch, frames: Sequence[traceback.FrameSummary]) -> None:
     """Leaves the failure for the next driver's search: that `process` does not end, or what it raised. Else it is no failure of `process`."""
-    if isolator is None or batch.drained:
+    if isolator is None or batch.drained or batch.planning:
         return
     number, place = batch.plan.number, stacks.place(frames)
     if batch.phase is BatchPhase.PROCESS:

@@ -1,8 +1,8 @@
 """A batch that does not end, in a process that is somebody else's (`embedded`): nothing may end that process.
 
-What can be done, each step when the one before has not helped: the batch's Spark jobs are cancelled; `BatchOverdue` is raised in the thread that runs
-`process`, which ends any loop in Python; the lease is given up, so that another run may take the consumer over. Code that blocks in a library without
-Spark (a socket without a timeout) goes on until it returns; then the run raises.
+What can be done, each step when the one before has not helped: the batch's Spark jobs are cancelled; `BatchInterrupt` is raised in the thread that
+runs `process`, once a second until it has left, and becomes `BatchOverdue`; the lease is given up, so that another run may take the consumer over.
+Code that blocks in a library without Spark (a socket without a timeout) goes on until it returns; then the run raises.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from sluice_consumer import logs
-from sluice_consumer.batches.isolating import BatchOverdue, Isolator
+from sluice_consumer.batches.isolating import BatchInterrupt, BatchOverdue, Isolator
 from sluice_consumer.driver_report import DriverWarning
 from sluice_consumer.process import overdue, stacks
 from sluice_consumer.process.batch_watch import GRACE_SECONDS, WatchedBatch, WatchPorts
@@ -24,7 +24,7 @@ from sluice_consumer.spark.engine import SparkEngine
 log = logging.getLogger(__name__)
 CANCEL_SECONDS = 3.0  # for a cancelled job to raise in `process`
 NEXT = (
-    "The Spark jobs of the batch are cancelled, then BatchOverdue is raised in the thread that runs `process`; the batch comes again in the next run"
+    "The Spark jobs of the batch are cancelled, then an interrupt is raised in the thread that runs `process`; the batch comes again in the next run"
 )
 
 
@@ -63,7 +63,7 @@ class RunWatch:
     def ports(self, engine: SparkEngine, isolator: Isolator | None, warn: Callable[[DriverWarning], None]) -> WatchPorts:
         """What a watch needs of this run."""
         self._isolator = isolator
-        ports = replace(overdue.ports(engine, isolator, warn), end=self.end, late=self.late)
+        ports = replace(overdue.ports(engine, isolator, warn), end=self.end, late=self.late, error=lambda: self.error)
         return replace(ports, arm=lambda _seconds: None, disarm=lambda: None)  # that timer ends the process
 
     def late(self) -> bool:
@@ -78,9 +78,9 @@ class RunWatch:
             self._begin(batch)
         waited = self._clock() - self._began
         overdue.aside(self._controls.cancel).join(overdue.CANCEL_SECONDS)
-        if waited >= CANCEL_SECONDS and not self._raised:
+        if waited >= CANCEL_SECONDS and (not self._raised or stacks.in_process(self._thread)):
             self._raised = True
-            raise_in(self._thread, BatchOverdue)
+            raise_in(self._thread, BatchInterrupt)
         if waited >= CANCEL_SECONDS + GRACE_SECONDS and not self._given_up:
             self._given_up = True
             logs.warn(f"BatchOverdue: batch {batch.plan.number} goes on though it was ended; the lease is given up, and another run may take it")
@@ -96,6 +96,6 @@ class RunWatch:
         overdue.aside(lambda: overdue.note(self._isolator, batch, frames)).join(overdue.ANSWER_SECONDS)
 
 
-def raise_in(thread: int, error: type[Exception]) -> None:
+def raise_in(thread: int, error: type[BaseException]) -> None:
     """Raises in another thread, as soon as it runs a line of Python."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))

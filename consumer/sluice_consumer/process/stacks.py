@@ -26,12 +26,21 @@ def main_stack(ident: int | None = None) -> list[traceback.FrameSummary]:
     return list(traceback.extract_stack(sys._current_frames()[ident or threading.main_thread().ident or 0]))  # noqa: SLF001
 
 
+def in_process(ident: int) -> bool:
+    """Whether this thread is inside of the user's function, and not in what calls it."""
+    return bool(_called(main_stack(ident)))
+
+
+def _called(frames: Sequence[traceback.FrameSummary]) -> Sequence[traceback.FrameSummary]:
+    called = [i for i, frame in enumerate(frames) if frame.name == CALLED and frame.filename.endswith("sluice_consumer/spark/engine.py")]
+    return frames[called[-1] + 1 :] if called else ()
+
+
 def place(frames: Sequence[traceback.FrameSummary]) -> str:
     """Where the user's code stands, as `file:line in function`: its innermost frame in no package. Before it is called: that Spark plans."""
-    called = [i for i, frame in enumerate(frames) if frame.name == CALLED and frame.filename.endswith("sluice_consumer/spark/engine.py")]
     if any(frame.name == CHECKED and frame.filename.endswith("sluice_consumer/spark/jobs.py") for frame in frames):
         return "its end: it has returned, and Spark jobs that read the batch run on"
-    calls = [Frame(at.filename, at.lineno or 0, at.name) for at in frames[called[-1] + 1 :]] if called else []
+    calls = [Frame(at.filename, at.lineno or 0, at.name) for at in _called(frames)]
     if not calls:
         return "nowhere yet: Spark plans the batch"
     return (users(calls, "") or calls[::-1])[0].place

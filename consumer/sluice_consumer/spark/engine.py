@@ -12,6 +12,7 @@ from sluice_checkpoints.letters.letter import Place
 from sluice_checkpoints.stream.model import StreamIdentity
 from sluice_consumer import pipelines
 from sluice_consumer.batches import planner
+from sluice_consumer.batches.isolating import BatchInterrupt, BatchOverdue
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.config import Config
 from sluice_consumer.pipelines import BatchInfo
@@ -110,6 +111,8 @@ class SparkEngine:
         except Exception:
             pipelines.LETTERS.raised(info.consumer)
             raise
+        except BatchInterrupt as error:
+            raise BatchOverdue from error
         except SystemExit as error:
             raise ProcessExited(
                 f"pipeline.entrypoint: {self._config.pipeline.entrypoint} called sys.exit({error.code!r}) in batch {info.batch}, which is not "

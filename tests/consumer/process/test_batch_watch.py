@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import pytest
@@ -137,6 +137,27 @@ def test_a_batch_that_stops_moving_is_ended_soon() -> None:
     world = World(moves=iter([1, 2, 3, 3, 3, 3]))
     world.looks_at(291, 293, 297, 300, 306, 307)
     assert world.said == ["warned after 300", "process ended after 307"]
+
+
+def test_a_spark_that_does_not_answer_while_it_plans_has_an_end() -> None:
+    """Nobody can ask what moves. Half an hour, where the limit is less; and it is no place of `process` that is told."""
+    world, seen = World(called=math.inf), list[WatchedBatch]()
+    world.end = seen.append  # type: ignore[method-assign]
+    world.looks_at(299, 301, 1799, 1800, limits=BatchLimits(300, 86_400))
+    assert world.said == ["warned after 301"]
+    assert [(batch.seconds, batch.planning) for batch in seen] == [(1800, True)]
+    assert BatchLimits(3600, 86_400).planning == 3600
+
+
+def test_a_process_that_was_ended_and_returned_all_the_same_is_not_committed() -> None:
+    """Its batch failed: what it left out in its haste comes again."""
+    world = World()
+    watch = world.watch()
+    watch._ports = replace(watch._ports, error=lambda: FAILS if world.said else None)
+    world.inside = lambda: world.look(watch, 299, 300)
+    with pytest.raises(ValueError, match="no such column"), watch.batch(PLAN):
+        watch.run(PLAN)
+    assert world.said == ["process ended after 300"]
 
 
 def test_a_batch_that_spark_plans_is_not_ended_before_the_second_limit() -> None:

@@ -77,8 +77,9 @@ def test_a_person_is_told_in_which_phase_a_batch_hangs(phase: BatchPhase, words:
         (WatchedBatch(PLAN, BatchPhase.FAILED, error=Fenced("a later epoch")), None),
         (WatchedBatch(PLAN, BatchPhase.CLOSING), None),
         (WatchedBatch(PLAN, BatchPhase.PROCESS, drained=True), None),
+        (WatchedBatch(PLAN, BatchPhase.PROCESS, planning=True), None),
     ],
-    ids=["process hangs", "what process raised", "what waiting cures", "no failure of process", "the table", "a drain"],
+    ids=["process hangs", "what process raised", "what waiting cures", "no failure of process", "the table", "a drain", "Spark plans"],
 )
 def test_only_a_failure_of_process_counts_for_the_next_driver(batch: WatchedBatch, noted: str | None) -> None:
     """It goes on with the search; anything else would exclude records for somebody else's fault."""

@@ -35,6 +35,13 @@ def test_in_local_mode_nobody_can_be_cut_off_and_heartbeats_only_bring_figures()
     assert settings(mine, None)["spark.executor.heartbeatInterval"] == "5s"
 
 
+@pytest.mark.parametrize(("limit", "interval"), [(None, "1800"), (60, "30"), (0, None)])
+def test_workers_say_where_they_stand_before_a_batch_is_overdue(limit: float | None, interval: str | None) -> None:
+    """At half of the limit, the default's, too."""
+    config = replace(CONFIG, batch=replace(CONFIG.batch, max_seconds=limit))
+    assert settings(config, None).get("spark.python.worker.tracebackDumpIntervalSeconds") == interval
+
+
 def test_in_local_mode_a_pod_is_like_any_machine() -> None:
     """No executors are asked for, and no address is given to them; the image's classes are used all the same."""
     conf = settings(replace(CONFIG, executors=1, spark_conf={"spark.master": "local[1,4]"}), POD)
