@@ -37,12 +37,14 @@ from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.sigterm import set_on_term
 from sluice_consumer.process.start_watch import StartWatch
 from sluice_consumer.process.supervisor import STOP_SECONDS
-from sluice_consumer.spark import conf, spark_logs, warmup_source
+from sluice_consumer.spark import conf, spark_logs, threads, warmup_source
 from sluice_consumer.spark.engine import SparkEngine
 from sluice_consumer.spark.executors import ExecutorTarget, OwnProcess, SparkBackend, described
 from sluice_consumer.spark.warmup import SparkWarmUps, WarmUp
 
 log = logging.getLogger(__name__)
+JVM_SECONDS = 20.0  # for the JVM to answer at all, before it is asked why the driver ends
+MUTE = f"Spark's JVM has not answered for {JVM_SECONDS:g} s, so nothing more is known of why; the driver's log may say. The open batch comes again"
 SPARK_SECONDS = STOP_SECONDS - 5  # for Spark to stop; the rest is the supervisor's, so that it need not kill
 
 
@@ -113,8 +115,15 @@ class Driver:
         try:
             work.loop(engine, until_tip=self._until_tip)
         except (NotNow, Refused) as error:
-            return dataclasses.replace(ending_of(error), quiet=engine.quiet())
-        return self._drained(quiet=engine.quiet())
+            return dataclasses.replace(ending_of(error), quiet=self._quiet(engine))
+        return self._drained(quiet=self._quiet(engine))
+
+    def _quiet(self, engine: SparkEngine) -> bool:
+        """A JVM that does not answer does not say that nothing works."""
+        return self._answers() and engine.quiet()
+
+    def _answers(self) -> bool:
+        return self._spark is None or threads.answers(self._spark, JVM_SECONDS)
 
     def _drained(self, *, quiet: bool) -> Ending:
         if self._until_tip and self._drain.is_set():
@@ -123,8 +132,10 @@ class Driver:
 
     def ending(self, error: Exception) -> Ending:
         """How it ends. A refusal's own words are all that a person needs to know; of a failure the last words say more."""
+        if not self._answers():
+            return Ending(getattr(error, "exit_code", 1), type(error).__name__, MUTE)
         try:
-            return self._last_words(error)
+            return self._last_words(error if isinstance(error, SluiceError) and error.exit_code != 1 else _why(self, error))
         except Exception as other:  # noqa: BLE001 - a JVM that is gone does not say what its exception was
             log.warning("the last words could not be found: %r", other)
             return Ending(getattr(error, "exit_code", 1), type(error).__name__, repr(error.args))
@@ -201,7 +212,7 @@ def attempt(driver: Driver) -> Ending:
         ending = Ending(1, "SystemExit", f"the driver's own code called for its exit: {error.code}")
     except Exception as error:
         log.debug("the driver failed", exc_info=True)
-        ending = driver.ending(error if isinstance(error, SluiceError) and error.exit_code != 1 else _why(driver, error))
+        ending = driver.ending(error)
     return dataclasses.replace(ending, quiet=not driver.worked)
 
 

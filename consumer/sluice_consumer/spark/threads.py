@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +36,19 @@ class JavaThread:
     def __str__(self) -> str:
         """All that is known of it."""
         return f"{self.name} on executor {self.executor}:\n" + "\n".join(f"  at {frame}" for frame in self.frames)
+
+
+def answers(spark: SparkSession, seconds: float) -> bool:
+    """Whether the driver's JVM answers a call within so many seconds; that it refuses one is an answer."""
+    answered = threading.Event()
+
+    def ask() -> None:
+        with contextlib.suppress(Exception):
+            spark.sparkContext._jsc.sc().isStopped()  # noqa: SLF001 - the shortest call there is
+        answered.set()
+
+    threading.Thread(target=ask, name="answers", daemon=True).start()
+    return answered.wait(seconds)
 
 
 def working(spark: SparkSession) -> list[JavaThread]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace as Fake
 from typing import Any
 
@@ -40,3 +41,16 @@ def a_driver(name: str, frames: Sequence[str], monkeypatch: pytest.MonkeyPatch) 
 def test_a_thread_is_told_if_it_works(name: str, frames: Sequence[str], places: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the last words would lead to an executor that has nothing to do."""
     assert [thread.place for thread in threads.working(a_driver(name, frames, monkeypatch))] == places
+
+
+def test_a_jvm_that_does_not_answer_is_waited_for_so_long_only() -> None:
+    """One that refuses a call answers."""
+    over = threading.Event()
+
+    def session(ask: Callable[[], object]) -> Any:
+        return Fake(sparkContext=Fake(_jsc=Fake(sc=lambda: Fake(isStopped=ask))))
+
+    assert not threads.answers(session(over.wait), 0.05)
+    over.set()
+    assert threads.answers(session(over.wait), 60)
+    assert threads.answers(session(lambda: 1 // 0), 60)
