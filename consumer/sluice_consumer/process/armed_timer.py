@@ -1,7 +1,7 @@
 """The end of a driver by its timer outside of Python (`batch_watch`), as its supervisor sees it: an exit status of 1 without a word.
 
 Code that holds Python's lock lets no thread of the driver say why, or leave a note. So the driver marks beforehand what its timer is armed for
-(`ending.OwnWord.mark`), and its supervisor, which holds the lease, tells and notes it (docs/protocol.md, "A batch that does not end").
+(`ending.OwnWord.mark`), and its supervisor, which holds the lease, tells and notes it (docs/protocol.md, "Poison").
 """
 
 from __future__ import annotations
