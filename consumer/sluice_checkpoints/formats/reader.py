@@ -24,12 +24,14 @@ class StoredPosition:
         position: None where the row names no place: it was never started (`LATEST` before the first checkpoint), or waits for a time.
         at_timestamp: it is to start at a time that the table does not hold.
         again: why records after `position` were processed before, where that is known; they will be read again.
+        refused: the row is there, and what it says was refused: it is no proof of anything.
     """
 
     text: str
     position: Position | None = None
     at_timestamp: bool = False
     again: str | None = None
+    refused: bool = False
 
     @property
     def progress(self) -> bool:

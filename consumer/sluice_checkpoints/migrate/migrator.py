@@ -173,7 +173,7 @@ class Migrator:
         _check_time(choices.timestamp_millis, shards.date_millis)
         found = understand(SourceScan(seen.format, seen.snapshot, stream, shards), choices)
         refuse(found.reading.problems, ways_on.for_rows(found.reading.problems))
-        compared = Compared(found.reading, found.snapshot, stream, shards)
+        compared = Compared(found.reading, found.snapshot, stream, shards, choices.places)
         refuse_other_stream(stream, problems := compared.contradictions(), way_on=_if_others_agree(compared, problems))
         made = plan(PlanInput(found.reading, shards, self._request.source, earlier), choices)
         self._ask(compared, choices)

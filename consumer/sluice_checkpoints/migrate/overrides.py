@@ -5,16 +5,16 @@ It is the way on where a row is refused, for the source itself is never written.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.formats.reader import Format, Reading, SourceShard, StoredPosition
+from sluice_checkpoints.formats.reader import Format, Problem, Reading, SourceShard, StoredPosition
 from sluice_checkpoints.formats.snapshot import Snapshot
-from sluice_checkpoints.migrate.placement import Choices, contradiction, place_text
-from sluice_checkpoints.migrate.stream_check import row_labels
-from sluice_checkpoints.position import Position
+from sluice_checkpoints.migrate.placement import Choices, contradiction, place_text, problem_with
+from sluice_checkpoints.migrate.stream_check import Compared, row_labels
+from sluice_checkpoints.position import END, Position
 from sluice_checkpoints.stream.model import ShardList, ShardPlace, StreamIdentity
 
 
@@ -39,14 +39,17 @@ class Understood:
 def understand(source: SourceScan, choices: Choices) -> Understood:
     """Reads a source. What it refuses are problems of the reading.
 
+    A row of a shard that the user placed keeps its word, for it tells of other shards, too. If it was refused, it proves nothing.
+
     Raises:
         Refused: the user's word cannot be: an attribute that the format reads, a shard that is not there, a place outside its shard.
     """
     _check_attributes(source, choices.ignored)
     snapshot = source.snapshot.without(choices.ignored)
     reading = source.format.read(snapshot, source.stream)
+    contradictions = Compared(reading, snapshot, source.stream, source.shards).contradictions() if choices.places else []
     for shard_id in sorted(choices.places):
-        reading = _placed(reading, source, shard_id, choices.places[shard_id])
+        reading = _placed(reading, source, shard_id, contradictions, choices.places[shard_id])
     replaced = frozenset(label for shard_id in choices.places for label in row_labels(shard_id, source.stream))
     notes = (*reading.notes, *_left_out(source.snapshot, choices.ignored))
     return Understood(replace(reading, notes=notes), snapshot.without(frozenset(), replaced))
@@ -63,23 +66,35 @@ def _left_out(snapshot: Snapshot, ignored: AbstractSet[str]) -> Iterator[str]:
         yield f"attribute {name} of {rows} rows was ignored (--ignore-attribute)" if rows else f"--ignore-attribute {name}: no row has it"
 
 
-def _placed(reading: Reading, source: SourceScan, shard_id: str, place: Position) -> Reading:
-    """The reading with one shard where the user says that it starts, whether its row was understood or not."""
+def _placed(reading: Reading, source: SourceScan, shard_id: str, contradictions: Sequence[Problem], place: Position) -> Reading:
+    """The reading without what was refused of this shard's row, and with a note of the user's word."""
     rows, labels = {row.id: row for row in reading.shards}, row_labels(shard_id, source.stream)
-    refused = [problem for problem in reading.problems if problem.row in labels]
-    _check_place(source, shard_id, place, known=shard_id in rows or bool(refused))
-    said = [f"what was refused: {problem.why}" for problem in refused] or ["nothing: it has no row"]
-    was = rows.get(shard_id) or SourceShard(shard_id, StoredPosition(said[0]))
-    told = "; ".join(said) if refused else was.stored.text
-    note = f"starts at {place}, as --place says; the source says {told}"
-    rows[shard_id] = replace(was, stored=StoredPosition(was.stored.text, place), notes=(*was.notes, note))
-    return replace(reading, shards=tuple(rows[i] for i in sorted(rows)), problems=tuple(p for p in reading.problems if p not in refused))
+    unread = [problem for problem in reading.problems if problem.row in labels]
+    _check_place(source, shard_id, place, known=shard_id in rows or bool(unread))
+    wrong = [str(p.why) for p in (*unread, *contradictions) if p.row in labels] or _misplaced(rows.get(shard_id), source)
+    was = rows.get(shard_id) or SourceShard(shard_id, StoredPosition(""))
+    if wrong:
+        rows[shard_id] = was = replace(was, stored=StoredPosition(f"what was refused: {'; '.join(wrong)}", refused=True))
+    told = was.stored.text or "nothing: it has no row"
+    note = f"{shard_id}: starts at {place}, as --place says; the source says {told}"
+    problems = tuple(p for p in reading.problems if p not in unread)
+    return replace(reading, shards=tuple(rows[i] for i in sorted(rows)), problems=problems, notes=(*reading.notes, note))
+
+
+def _misplaced(row: SourceShard | None, source: SourceScan) -> list[str]:
+    problem = row and problem_with(row, source.shards.get(row.id))
+    return [problem] if problem else []
 
 
 def _check_place(source: SourceScan, shard_id: str, place: Position, *, known: bool) -> None:
     option, shard = f"--place {shard_id}={place_text(place)}", source.shards.get(shard_id)
     if shard is None and not known:
         raise Refused(f"{option}: stream {source.stream.name} has no such shard, and the source has no row of it")
+    if shard is None and place != END:
+        raise Refused(
+            f"{option}: stream {source.stream.name} does not list this shard any more, so none of its records can be read. Run the same command again"
+            f" with --place {shard_id}=END, or without this --place (in the resource: spec.migrateFrom.places)"
+        )
     if problem := contradiction(place, shard):
         raise Refused(f"{option}: {problem}")
 

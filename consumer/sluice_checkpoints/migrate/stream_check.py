@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sluice_checkpoints.formats.reader import OtherStream, Problem, Reading, refuse_all
 from sluice_checkpoints.formats.snapshot import RawItem, Snapshot
-from sluice_checkpoints.migrate.placement import OTHER_STREAM, problem_with
+from sluice_checkpoints.migrate.placement import OTHER_STREAM, contradiction
+from sluice_checkpoints.position import Position
 from sluice_checkpoints.stream.model import Shard, ShardList, ShardPlace, StreamIdentity
 
 HASH_KEYS = ("startingHashKey", "endingHashKey")
@@ -20,22 +21,27 @@ HASH_KEYS = ("startingHashKey", "endingHashKey")
 
 @dataclass(frozen=True)
 class Compared:
-    """A source's rows beside the stream they are said to be of; the shards were listed after the rows were read."""
+    """A source's rows beside the stream they are said to be of; the shards were listed after the rows were read.
+
+    Attributes:
+        chosen: places that the user named instead of the rows'; by shard id.
+    """
 
     reading: Reading
     snapshot: Snapshot
     stream: StreamIdentity
     shards: ShardList
+    chosen: Mapping[str, Position] = field(default_factory=dict)
 
     def contradictions(self) -> list[Problem]:
         """What no table of this stream can hold: other hash keys than the shard's, or a shard younger than the stream's youngest."""
         return [*self._other_hash_keys(), *self._unborn()]
 
     def places(self) -> list[ShardPlace]:
-        """The sequence numbers that Kinesis can judge: one a row whose shard is listed and whose range has room for it."""
-        rows = ((row, self.shards.get(row.id)) for row in self.reading.shards)
-        positions = ((row.id, row.stored.position) for row, shard in rows if shard and not problem_with(row, shard))
-        return [(shard_id, position.sequence) for shard_id, position in positions if position and position.sequence]
+        """The sequence numbers that Kinesis can judge: one a shard that is listed and whose range has room for it."""
+        positions = {row.id: row.stored.position for row in self.reading.shards} | self.chosen
+        listed = ((shard, positions.get(shard.id)) for shard in self.shards.shards)
+        return [(shard.id, place.sequence) for shard, place in listed if place and place.sequence and not contradiction(place, shard)]
 
     def disowned(self, answers: Mapping[ShardPlace, str]) -> list[Problem]:
         """The places that Kinesis did not accept, as problems of their rows."""
