@@ -1,11 +1,10 @@
-"""boto3 clients that are kept: if a service refuses their key, and its source has another one by now, the call is made again with that.
+"""boto3 clients that are kept. Their calls are signed with the process' credentials, as all others are: none of them loads or renews any by itself.
 
-botocore reads a file of credentials, or asks a `credential_process` that names no end, once for each session. Everything else renews itself.
+botocore reads a file of credentials, or asks a `credential_process`, in the thread of a call and for as long as that takes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import boto3
@@ -13,22 +12,24 @@ from botocore import credentials as boto
 from botocore.config import Config
 from botocore.session import Session
 
-from sluice_checkpoints.aws.credentials import REFUSED_KEY, Looks
+from sluice_checkpoints.aws.credentials import REFUSED_KEY, Credentials, of_process
+from sluice_checkpoints.aws.retry import Again
 
-SIGNED_WITH = "sluice_credentials"  # in the context of a request
+SIGNED_WITH, SIGNED_AGAIN = "sluice_credentials", "sluice_signed_again"  # in the context of a request
 
 
-class RereadCredentials(boto.Credentials):  # type: ignore[misc]  # botocore has no types
-    """Credentials that may be replaced by others of the same source."""
+class SharedCredentials(boto.Credentials):  # type: ignore[misc]  # botocore has no types
+    """What botocore signs with: the process' credentials at that moment. Everything here raises as `Credentials.current` does."""
 
-    def __init__(self, source: boto.Credentials, load: Callable[[], boto.Credentials | None]) -> None:
-        # not the parent's: its keys are those of the source
-        self._source, self._load, self._looks = source, load, Looks()
-        self.method, self.account_id = source.method, getattr(source, "account_id", None)
+    method = "sluice"
+
+    def __init__(self, shared: Credentials) -> None:
+        # not the parent's: its keys are those of the process
+        self._shared = shared
 
     def get_frozen_credentials(self) -> boto.ReadOnlyCredentials:
         """What a call is signed with."""
-        return self._source.get_frozen_credentials()
+        return self._shared.current()
 
     @property
     def access_key(self) -> str:
@@ -46,38 +47,44 @@ class RereadCredentials(boto.Credentials):  # type: ignore[misc]  # botocore has
         token = self.get_frozen_credentials().token
         return None if token is None else str(token)
 
-    def has_others(self, refused: boto.ReadOnlyCredentials) -> bool:
-        """Whether there are others than those that a service refused; those are used from here on."""
-        if self.get_frozen_credentials() == refused and (found := self._looks.other(refused, self._load)):
-            self._source = found.source
-        return bool(self.get_frozen_credentials() != refused)
+    @property
+    def account_id(self) -> str | None:
+        """See `botocore.credentials.Credentials`."""
+        return getattr(self.get_frozen_credentials(), "account_id", None)
 
 
 class _Provider(boto.CredentialProvider):  # type: ignore[misc]  # botocore has no types
     METHOD = "sluice"
 
-    def __init__(self, loaded: boto.Credentials | None) -> None:
+    def __init__(self, shared: Credentials) -> None:
         super().__init__()
-        self._loaded = loaded
+        self._shared = shared
 
-    def load(self) -> boto.Credentials | None:
+    def load(self) -> boto.Credentials:
         """See `botocore.credentials.CredentialProvider`."""
-        return self._loaded
+        return SharedCredentials(self._shared)
 
 
 def kept_client(service: str, region: str | None, endpoint: str | None, config: Config | None = None) -> Any:
-    """A boto3 client in a session of its own: the default session is not thread-safe while clients are made."""
-    found = Session().get_credentials()
-    session, held = Session(), found and RereadCredentials(found, lambda: Session().get_credentials())
-    session.register_component("credential_provider", boto.CredentialResolver([_Provider(held)]))
+    """A boto3 client in a session of its own: the default session is not thread-safe while clients are made.
+
+    Its calls raise `Again` where there are no valid credentials now, or a service refused them and others are looked for; `Refused` where there are
+    none at all.
+    """
+    session, shared = Session(), of_process()
+    session.register_component("credential_provider", boto.CredentialResolver([_Provider(shared)]))
     client = boto3.session.Session(botocore_session=session).client(service, region_name=region, endpoint_url=endpoint, config=config)
-    if held is not None:
-        client.meta.events.register("before-sign", lambda request, **_: request.context.update({SIGNED_WITH: held.get_frozen_credentials()}))
-        client.meta.events.register("needs-retry", lambda response, request_dict, **_: _at_once(held, response, request_dict))
+    client.meta.events.register("before-sign", lambda request, **_: request.context.update({SIGNED_WITH: shared.current()}))
+    client.meta.events.register("needs-retry", lambda response, request_dict, **_: _at_once(shared, response, request_dict["context"]))
     return client
 
 
-def _at_once(held: RereadCredentials, response: Any, request: Any) -> int | None:
+def _at_once(shared: Credentials, response: Any, context: dict[str, Any]) -> int | None:
     """A retry without a pause, if the key was refused and there is another; None: botocore's own rules count."""
     code = response[1].get("Error", {}).get("Code") if response else None
-    return 0 if code in REFUSED_KEY and held.has_others(request["context"][SIGNED_WITH]) else None
+    if code not in REFUSED_KEY or not shared.refused(context[SIGNED_WITH]):
+        return None
+    if context.get(SIGNED_AGAIN) or shared.current() == context[SIGNED_WITH]:
+        raise Again(f"{code}: the AWS credentials were refused; there are others now, or they are looked for", cause=code)
+    context[SIGNED_AGAIN] = True  # botocore does not count these retries
+    return 0

@@ -5,7 +5,9 @@ botocore renews them in whatever thread asks, and waits for as long as the provi
 
 from __future__ import annotations
 
+import functools
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -13,7 +15,16 @@ from dataclasses import dataclass
 from typing import cast
 
 from botocore import credentials as boto
-from botocore.exceptions import ClientError, CredentialRetrievalError
+from botocore.exceptions import (
+    ClientError,
+    CredentialRetrievalError,
+    InfiniteLoopConfigError,
+    InvalidConfigError,
+    PartialCredentialsError,
+    ProfileNotFound,
+    UnknownCredentialError,
+)
+from botocore.session import Session
 
 from sluice_checkpoints.aws.retry import Again
 from sluice_checkpoints.errors import Refused
@@ -36,6 +47,8 @@ REFUSED_KEY = frozenset({
     "SignatureDoesNotMatch",
     "UnrecognizedClientException",
 })  # fmt: skip
+# What a person has to correct before there can be credentials.
+MISTAKES = (InfiniteLoopConfigError, InvalidConfigError, PartialCredentialsError, ProfileNotFound, UnknownCredentialError)
 LOOK_SHARE = 10  # a look that takes a second is followed by ten seconds without one
 
 
@@ -111,7 +124,7 @@ class Credentials:
 
         Raises:
             Again: there are none at the moment, and the message says why.
-            Refused: there are none at all.
+            Refused: there are none at all, or what names them is wrong.
         """
         held = self._held
         if held is not None and not held.due:
@@ -180,7 +193,25 @@ class Credentials:
             return _Held(source, source.get_frozen_credentials())
 
     def _loaded(self) -> boto.Credentials:
-        source = self._load()
+        try:
+            source = self._load()
+        except MISTAKES as error:
+            if self._held:
+                raise  # a file that is being written is a mistake for a moment
+            raise Refused(f"AWS credentials: {error}; correct the profile or the variables that name them") from error
         if source is None:
             raise Refused(MISSING)
         return source
+
+
+def of_process() -> Credentials:
+    """The credentials that all clients of a process share: a lease's first heartbeat has those that took it, and one look serves all.
+
+    They are others where the environment's variables are others.
+    """
+    return _of_environment(frozenset((name, value) for name, value in os.environ.items() if name.startswith("AWS_") or name == "HOME"))
+
+
+@functools.lru_cache(maxsize=16)
+def _of_environment(_variables: frozenset[tuple[str, str]]) -> Credentials:
+    return Credentials(lambda: Session().get_credentials())

@@ -7,7 +7,6 @@ proxies are botocore's.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -19,7 +18,7 @@ from botocore.session import Session
 from botocore.utils import get_environ_proxies
 
 from sluice_checkpoints.aws.connections import Connections, TimeLimits, connections, host_header
-from sluice_checkpoints.aws.credentials import REFUSED_KEY, Credentials
+from sluice_checkpoints.aws.credentials import REFUSED_KEY, Credentials, of_process
 from sluice_checkpoints.aws.retry import Again
 from sluice_checkpoints.aws.signature import SignableRequest, signed
 
@@ -138,14 +137,8 @@ def connect(service: Service, region: str, endpoint: str | None, waits: TimeLimi
     `keep` connections are kept open; further threads make connections that are closed again.
     """
     session = Session()
-    signer = Signer(service, session, region, endpoint, _of_process())
+    signer = Signer(service, session, region, endpoint, of_process())
     return SignedHttp(signer, _http(session, signer.url, waits, keep))
-
-
-@functools.cache
-def _of_process() -> Credentials:
-    """Shared, so that a lease's first heartbeat has the credentials that took it."""
-    return Credentials(lambda: Session().get_credentials())
 
 
 def _http(session: Session, url: str, waits: TimeLimits, keep: int) -> Connections | urllib3.ProxyManager:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
-from botocore.exceptions import ClientError
-
+from sluice_checkpoints.aws.boto_calls import attempted
 from sluice_checkpoints.aws.boto_clients import kept_client
+from sluice_checkpoints.aws.retry import Patience
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.letters import pending
 from sluice_checkpoints.letters.letter import DeadLetter, order
 from sluice_checkpoints.letters.redrives import BEGUN, ENDED, RedriveLog, log_of
 
 LETTER = ".json"
+T = TypeVar("T")
 
 
 class LetterFolder(Protocol):
@@ -61,29 +62,34 @@ class DiskFolder:
 class S3Folder:
     """A prefix of a bucket."""
 
-    def __init__(self, client: Any, bucket: str, prefix: str) -> None:
+    def __init__(self, client: Any, bucket: str, prefix: str, patience: Patience | None = None) -> None:
         self._client, self._bucket, self._prefix = client, bucket, f"{prefix}/" if prefix else ""
+        self._patience = patience or Patience()
 
     def names(self, *suffixes: str) -> Iterator[str]:
         """See `LetterFolder`.
 
         Raises:
-            Refused: the bucket does not exist, or may not be read.
+            Refused: the bucket does not exist, or may not be read. ServiceUnavailable: S3 does not answer, or there are no credentials now.
         """
-        try:
-            for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=self._prefix):
-                for found in page.get("Contents", ()):
-                    if found["Key"].endswith(suffixes):
-                        yield found["Key"].removeprefix(self._prefix)
-        except ClientError as error:
-            raise Refused(f"--path s3://{self._bucket}/{self._prefix}: {error}") from error
+        return iter(self._call("ListObjectsV2", f"--path s3://{self._bucket}/{self._prefix}", lambda: self._listed(suffixes)))
+
+    def _listed(self, suffixes: tuple[str, ...]) -> list[str]:
+        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=self._prefix)
+        keys = (str(found["Key"]) for page in pages for found in page.get("Contents", ()))
+        return [key.removeprefix(self._prefix) for key in keys if key.endswith(suffixes)]
 
     def read(self, name: str) -> str:
-        """See `LetterFolder`."""
-        try:
-            return str(self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)["Body"].read().decode())
-        except ClientError as error:
-            raise Refused(f"{name}: {error}") from error
+        """See `LetterFolder`, and `names` for the other error."""
+        return self._call(
+            "GetObject", name, lambda: str(self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)["Body"].read().decode())
+        )
+
+    def _call(self, operation: str, what: str, call: Callable[[], T]) -> T:
+        def refused(error: Exception) -> Refused:
+            return Refused(f"{what}: {error}")
+
+        return self._patience.call(f"{operation} of bucket {self._bucket}", lambda: attempted(call, refused, refused))
 
 
 def folder(path: str, region: str | None, endpoint: str | None) -> LetterFolder:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,18 +17,19 @@ import pytest
 from botocore import credentials as boto
 from botocore.exceptions import ClientError, CredentialRetrievalError
 
-from sluice_checkpoints.aws import signed_http
+from sluice_checkpoints.aws import credentials
 from sluice_checkpoints.aws.credentials import Credentials, Looks
 from sluice_checkpoints.aws.retry import Again, Patience
 from sluice_checkpoints.dynamodb.http import http_client
 from sluice_checkpoints.dynamodb.table import DynamoTable, Endpoint, client
-from sluice_checkpoints.errors import Refused, SluiceError
+from sluice_checkpoints.errors import Refused, ServiceUnavailable, SluiceError
 from sluice_checkpoints.letters.folder import folder
 from sluice_checkpoints.position import TRIM_HORIZON
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 from sluice_consumer.kinesis.http import StreamAddress, connect
 from sluice_consumer.process import letter_service
 from sluice_consumer.process.letter_service import LetterService
+from sluice_consumer.sinks.verdicts import SinkUnavailable
 
 REGION = "us-east-1"
 SUMMARY = {
@@ -39,7 +41,7 @@ SUMMARY = {
 }
 REPLY = {"ShardIterator": "x", "StreamDescriptionSummary": SUMMARY, "Attributes": {"MaximumMessageSize": "1"}}
 ROLE = """<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials><AccessKeyId>{}</AccessKeyId>
-<SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken><Expiration>2099-01-01T00:00:00Z</Expiration></Credentials></AssumeRoleResult>
+<SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken><Expiration>{}</Expiration></Credentials></AssumeRoleResult>
 </AssumeRoleResponse>"""
 LISTED = '<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><IsTruncated>false</IsTruncated></ListBucketResult>'
 
@@ -50,6 +52,8 @@ class Aws(http.server.ThreadingHTTPServer):
     Attributes:
         asked: the keys of all requests, but for STS'.
         roles: how many sessions of roles STS has issued; of the first `revoked` no key is taken any more.
+        until: when such a session ends.
+        base: the only key that STS takes; None: any.
     """
 
     daemon_threads = True
@@ -57,7 +61,8 @@ class Aws(http.server.ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Service)
         self.valid, self.code, self.asked, self.roles = "OLD", "ExpiredTokenException", list[str](), 0
-        self.revoked = 0
+        self.revoked, self.until = 0, "2099-01-01T00:00:00Z"
+        self.base: str | None = None
 
     @property
     def url(self) -> str:
@@ -66,9 +71,11 @@ class Aws(http.server.ThreadingHTTPServer):
 
     def answer(self, key: str, content_type: str, body: str) -> tuple[int, str, str]:
         """Status, type and content of a reply."""
+        if "Action=AssumeRole" in body and self.base not in {None, key}:
+            return 403, "text/xml", "<ErrorResponse><Error><Code>InvalidClientTokenId</Code><Message>no</Message></Error></ErrorResponse>"
         if "Action=AssumeRole" in body:
             self.roles += 1
-            return 200, "text/xml", ROLE.format(f"ROLE{self.roles}")
+            return 200, "text/xml", ROLE.format(f"ROLE{self.roles}", self.until)
         self.asked.append(key)
         if key == self.valid or (key.startswith("ROLE") and int(key[4:]) > self.revoked):
             return (200, content_type, json.dumps(REPLY)) if content_type else (200, "text/xml", LISTED)
@@ -107,7 +114,7 @@ class Service(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
     """The services, and a process without credentials."""
-    signed_http._of_process.cache_clear()
+    credentials._of_environment.cache_clear()
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
@@ -117,7 +124,7 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
     yield server
     server.shutdown()
     server.server_close()
-    signed_http._of_process.cache_clear()
+    credentials._of_environment.cache_clear()
 
 
 class Source:
@@ -154,12 +161,12 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], S
     return lambda kind: Source(kind, tmp_path, monkeypatch)
 
 
-def caller(name: str, url: str) -> Callable[[], Any]:
-    """A call by a client that is made now and kept."""
-    patience, endpoint = Patience(limit=30.0, first=0.05, cap=0.2), Endpoint(REGION, url)
+def caller(name: str, url: str, limit: float = 30.0) -> Callable[[], Any]:
+    """A call by a client that is made now and kept; `limit` is its deadline in seconds."""
+    patience, endpoint = Patience(limit=limit, first=0.05, cap=0.2), Endpoint(REGION, url)
     match name:
         case "Kinesis, own":
-            stream = connect(StreamAddress("orders", REGION, url, deadline_seconds=30.0))
+            stream = connect(StreamAddress("orders", REGION, url, deadline_seconds=limit))
             return partial(stream.get_iterator, "shardId-000000000000", TRIM_HORIZON)
         case "DynamoDB, own":
             return partial(DynamoTable("t", http_client(endpoint), patience).get, "x")
@@ -218,6 +225,66 @@ def test_a_wrong_key_that_never_changes_ends_as_before(aws: Aws, source: Callabl
     assert isinstance(error.value, Refused)
     assert set(aws.asked) == {"OLD"}
     assert len(aws.asked) <= 3, "the first one, and at most two while the look was under way"
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["the first call", "a later call"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_credential_process_that_never_answers_ends_the_call_at_its_deadline(
+    aws: Aws, source: Callable[[str], Source], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, *, first: bool
+) -> None:
+    """Other threads of the client wait no longer than this one."""
+    source("process")
+    call = caller(name, aws.url, limit=0.5)
+    if not first:
+        caller(name, aws.url)()
+        aws.valid = "NEW"
+    (tmp_path / "issue").write_text("#!/bin/sh\nexec sleep 20\n")
+    monkeypatch.setattr(credentials, "PATIENCE", 0.1)
+    begun = time.monotonic()
+    with ThreadPoolExecutor(3) as pool:
+        errors = [pool.submit(call).exception(30) for _ in range(3)]
+    assert {type(error) for error in errors} <= {ServiceUnavailable, SinkUnavailable}
+    assert time.monotonic() - begun < 15
+    assert len(aws.asked) < 60, "no loop without a pause"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_role_whose_session_runs_out_is_assumed_with_the_key_that_replaced_its_own(
+    aws: Aws, source: Callable[[str], Source], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """STS takes the old one no more. No service has refused anything before that."""
+    monkeypatch.setattr(credentials, "PAUSE", 0.0)
+    place = source("role")
+    aws.until, aws.base = (datetime.now(UTC) + timedelta(minutes=5)).isoformat(), "OLD"
+    call = caller(name, aws.url)
+    call()
+    place.put("NEW")
+    aws.base = "NEW"
+    deadline = time.monotonic() + 20
+    while aws.asked[-1] == aws.asked[0] and time.monotonic() < deadline:
+        call()
+    assert aws.asked[-1] != aws.asked[0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_credentials_that_are_named_wrongly_are_refused_at_once(aws: Aws, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Waiting would not correct them."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    with pytest.raises(Refused, match=r"AWS credentials: Partial credentials found in env.*; correct the profile"):
+        caller(name, aws.url)()
+    assert not aws.asked
+
+
+def test_all_clients_of_a_process_share_one_look(aws: Aws, source: Callable[[str], Source]) -> None:
+    """A program that issues keys is asked once for all of them, first and later."""
+    place = source("process")
+    calls = [caller(name, aws.url) for name in NAMES]
+    for key in ("OLD", "NEW"):
+        place.put(key)
+        aws.valid = key
+        for call in calls:
+            call()
+    assert place.runs.read_text().split() == ["run", "run"]
 
 
 @pytest.mark.parametrize(("seconds", "most"), [(0.0, 121), (0.5, 12), (20.0, 3)])

@@ -11,7 +11,7 @@ import boto3
 import pytest
 from conftest_checks import REGION, Checked, made
 
-from sluice_checkpoints.aws import signed_http
+from sluice_checkpoints.aws import credentials
 from sluice_checkpoints.position import Position
 from sluice_consumer.checks import run
 from sluice_consumer.checks.model import CheckOutcome
@@ -76,12 +76,12 @@ def strict(strict_endpoint: str, tmp_path: Path) -> Iterator[Checked]:
     """A consumer there; credentials count once `allowed` was called."""
     yield made(tmp_path, strict_endpoint, strict_endpoint)
     _looks(strict_endpoint, "inf")
-    signed_http._of_process.cache_clear()
+    credentials._of_environment.cache_clear()
 
 
 def _looks(endpoint: str, after: str) -> None:
     """From so many calls on. A process keeps the credentials that it found first: here each test is one."""
-    signed_http._of_process.cache_clear()
+    credentials._of_environment.cache_clear()
     asked = urllib.request.Request(f"{endpoint}/moto-api/reset-auth", data=after.encode(), headers={"Content-Type": "text/plain"})  # noqa: S310 - loopback
     urllib.request.urlopen(asked).close()  # noqa: S310
 
