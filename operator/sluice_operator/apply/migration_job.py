@@ -32,7 +32,7 @@ def migration_job(resource: Resource, wanted: DesiredSpec, migration: MigrationS
     extra = {"sluice.dev/migration": migration.hash}
     container = {
         **container_part("migrate", wanted, settings),
-        "args": migration_arguments(resource, wanted),
+        "args": [_literal(word) for word in migration_arguments(resource, wanted)],
         "env": [TERMINATION_ENV],
         "resources": spec.driver.resources.document(),
         "volumeMounts": list(SCRATCH_MOUNTS),
@@ -60,6 +60,11 @@ def pod_of(job: Json) -> Json:
     template, meta = job["spec"]["template"], job["metadata"]
     head = {**template["metadata"], **{key: meta[key] for key in ("name", "namespace", "ownerReferences")}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": head, "spec": template["spec"]}
+
+
+def _literal(argument: str) -> str:
+    """An argument that the kubelet hands over as it is: it replaces `$(NAME)` by a variable of the container, and `$$` by `$`."""
+    return argument.replace("$", "$$")
 
 
 def migration_arguments(resource: Resource, wanted: DesiredSpec) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -223,6 +224,22 @@ def test_a_migration_that_was_refused_goes_on_by_the_fields_that_its_message_nam
     ]
     plain = {**MIGRATING, "migrateFrom": {"table": "old"}}
     assert DesiredSpec(parse(raw), raw).job_hash != DesiredSpec(parse(plain), plain).job_hash, "an edit lets a refused migration try again"
+
+
+@pytest.mark.parametrize("name", ["$(PATH)", "a$$b", "$$(PATH)", "$", "cost$"])
+def test_a_name_with_a_dollar_sign_reaches_the_migrator_as_it_is_written(name: str) -> None:
+    """The kubelet replaces `$(VARIABLE)` in arguments, and makes one `$` of two. The command line that a person is shown has no such rule."""
+    raw = {**MIGRATING, "migrateFrom": {"table": "old", "ignoreAttributes": [name]}}
+    wanted, migration = DesiredSpec(parse(raw), raw), MigrationStatus(hash="a1b2c3", spec_hash="s", job="orders-migrate-a1b2c3-1", tries=1)
+    (container,) = migration_job(RESOURCE, wanted, migration, SETTINGS)["spec"]["template"]["spec"]["containers"]
+    words = migration_arguments(RESOURCE, wanted)
+    assert name in words
+    assert [expanded(word) for word in container["args"]] == words
+
+
+def expanded(argument: str) -> str:
+    """What the kubelet makes of an argument (Kubernetes API reference, `Container.args`), where each variable is "replaced"."""
+    return re.sub(r"\$\$|\$\([^)]*\)", lambda found: "$" if found[0] == "$$" else "replaced", argument)
 
 
 @pytest.mark.parametrize("place", ["shardId-3=END", "shardId-000000000003=LATEST", "shardId-000000000003=01", "END"])
