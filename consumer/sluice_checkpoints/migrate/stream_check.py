@@ -39,7 +39,7 @@ class Compared:
 
     def places(self) -> list[ShardPlace]:
         """The sequence numbers that Kinesis can judge: one a shard that is listed and whose range has room for it."""
-        positions = {row.id: row.stored.position for row in self.reading.shards} | self.chosen
+        positions = {**{row.id: row.stored.position for row in self.reading.shards}, **self.chosen}
         listed = ((shard, positions.get(shard.id)) for shard in self.shards.shards)
         return [(shard.id, place.sequence) for shard, place in listed if place and place.sequence and not contradiction(place, shard)]
 
