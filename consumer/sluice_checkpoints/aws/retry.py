@@ -111,7 +111,7 @@ class Patience:
             try:
                 return attempt()
             except Again as again:
-                pause = max(again.wait, self.dice() * min(self.cap, self.first * 2**tries))
+                pause = max(again.wait, self.dice() * min(self.cap, self.first * 2.0 ** min(tries, 60)))
                 tries += 1
                 waited = self.clock() - start
                 if waited + pause > self.limit:

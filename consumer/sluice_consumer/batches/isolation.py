@@ -244,4 +244,4 @@ def half(content: Content) -> Content:
 
 
 def _pause(failures: int) -> float:
-    return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (failures - 1)))
+    return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(failures - 1, 16)))  # a day of failures is 1,440 of them

@@ -98,3 +98,16 @@ def test_one_try_is_one_try() -> None:
     with pytest.raises(Again, match="refused"):
         Once().call("GetItem on table t", attempt)
     assert tries == [1]
+
+
+def test_a_limit_of_days_does_not_end_in_an_overflow() -> None:
+    """The pause stays at its cap, however often the call was made."""
+    time, left = Time(), [1500]
+
+    def attempt() -> str:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise Again("refused")
+        return "answer"
+
+    assert time.patience(limit=86_400.0).call("GetItem on table t", attempt) == "answer"

@@ -218,6 +218,13 @@ def test_fewer_witnesses_take_longer(witnesses: str, seconds: float) -> None:
     assert evidence.doubt(DoubtLimits(), others=5) == seconds
 
 
+@pytest.mark.parametrize("failure", [DOWN, BAD], ids=["an outage", "a batch that cannot be searched"])
+def test_the_pauses_of_a_search_have_no_end(failure: BatchFailure) -> None:
+    """However often a batch fails, its next try comes after a minute at most."""
+    search = Search(3, tries=10**6)
+    assert search.failed(ONE, failure)[1] == Retry(60.0)
+
+
 def test_a_day_of_nothing_but_outages_is_known() -> None:
     """Whatever passes, or fails by another error, ends it."""
     search, _ = after(DOWN, replace(DOWN, at=90_000.0))
