@@ -60,7 +60,7 @@ class IsolationPorts:
         clock: monotonic seconds, those of failures.
         state: why a batch came again, each time that it does; None: it passed.
         excluded: which record was excluded.
-        lasting: that a batch fails for a day by errors which only waiting cures, each time that it does; None: that is over.
+        lasting: that a batch fails for a day, and nothing of it passes or is left out, each time that it does; None: that is over.
     """
 
     excluding: ExclusionPorts
@@ -191,7 +191,7 @@ class Isolator:
             self._exclude(next(row for row in rows if row.records), before.evidence.failures + 1, failure.told)
             return False
         lasts = self.search.waited(failure.at) >= DAY
-        self._ports.lasting(f"batch {plan.number} fails since a day by errors that count as an outage, as {failure.error}" if lasts else None)
+        self._ports.lasting(_lasting(plan, failure) if lasts else None)
         self._ports.state(_told(plan, content, step, failure))
         if isinstance(step, Shorten):
             for row in rows:
@@ -240,6 +240,11 @@ def _told(plan: BatchPlan, content: Content, step: Retry | Shorten, failure: Bat
     why = f"something is unavailable: {failure.error}" if failure.transient else failure.error
     when = f"in {step.seconds:g} s" if step.seconds else "at once"
     return f"batch {plan.number} failed ({why}); {what} record{_s(count)} of {shards} shard{_s(shards)} come again {when}"
+
+
+def _lasting(plan: BatchPlan, failure: BatchFailure) -> str:
+    why = "errors that count as an outage" if failure.transient else "errors of which none came alone for long enough"
+    return f"batch {plan.number} fails since a day by {why}, as {failure.error}"
 
 
 def _s(count: int) -> str:

@@ -81,10 +81,10 @@ Step = Retry | Shorten | Exclude
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What speaks for poison, and not for an outage: failures by one and the same error.
+    """What speaks for poison, and not for an outage: failures by one and the same error, or of one record alone by errors of data.
 
     Attributes:
-        error: of all failures that count. kind: theirs.
+        error: of the last failure. kind: of all that count.
         failures: how many.
         alone: how many of them of a batch of one record. since: when the first of these was.
         witnesses: shards of which a record passed since then.
@@ -103,9 +103,13 @@ class Evidence:
         """One failure more. Another error, or one of an outage, takes back what was known."""
         if failure.transient:
             return Evidence()
-        known = self if failure.error == self.error and failure.kind == self.kind else Evidence(failure.error, kind=failure.kind)
+        known = self if self._supported_by(failure, alone=alone) else Evidence(kind=failure.kind)
         since = failure.at if alone and not known.alone else known.since
-        return replace(known, failures=known.failures + 1, alone=known.alone + alone, since=since)
+        return replace(known, error=failure.error, failures=known.failures + 1, alone=known.alone + alone, since=since)
+
+    def _supported_by(self, failure: BatchFailure, *, alone: bool) -> bool:
+        one_record = alone and self.alone > 0
+        return failure.kind == self.kind and (failure.error == self.error or (one_record and self.kind == DATA))
 
     def and_pass(self, content: Content) -> Evidence:
         """Other records passed."""
@@ -136,7 +140,7 @@ class Search:
         controls: how many shards were asked for that.
         tally: how often the present content failed, by error. known: errors by which a content failed often enough to be shortened.
         busy: shards that had records in this search: the first to be asked.
-        waiting: since when only waiting helps; None: it does not.
+        failing: since when no suspect passed; None: nothing fails.
     """
 
     attempts: int
@@ -149,7 +153,7 @@ class Search:
     tally: Mapping[str, int] = field(default_factory=dict)
     known: frozenset[str] = frozenset()
     busy: frozenset[str] = frozenset()
-    waiting: float | None = None
+    failing: float | None = None
 
     @property
     def active(self) -> bool:
@@ -187,7 +191,7 @@ class Search:
     def _counted(self, content: Content, failure: BatchFailure) -> Search:
         """One failure more. That of a record of another shard says nothing of the suspects."""
         tally = {} if failure.transient else {**self.tally, failure.error: self.tally.get(failure.error, 0) + 1}
-        known = replace(self, busy=self.busy | content.keys(), waiting=self._waits(failure), tally=tally)
+        known = replace(self, busy=self.busy | content.keys(), failing=failure.at if self.failing is None else self.failing, tally=tally)
         if self.control is not None:
             return known
         return replace(known, tries=self.tries + 1, evidence=self.evidence.and_of(failure, alone=sum(content.values()) == 1))
@@ -212,23 +216,18 @@ class Search:
         proof = self.evidence.and_pass(content) if content else self.evidence
         if self.control is not None:
             busy = self.busy if content else self.busy - {self.control}
-            return replace(self, control=None, tally={}, evidence=proof, busy=busy, waiting=None)
+            return replace(self, control=None, tally={}, evidence=proof, busy=busy)
         if proof.error in self.tally:  # it fails by this error, and passes
             proof = Evidence()
         left = {shard: count - content.get(shard, 0) for shard, count in self.suspects.items()}
         left = {shard: count for shard, count in left.items() if count > 0}
         another = replace(proof, alone=0, witnesses=frozenset(), refused=False)  # whichever is found alone next, it is not the one that was
         known = self.known - self.tally.keys()
-        return replace(self, suspects=left, tries=0, evidence=another, waiting=None, tally={}, known=known) if left and content else self._over()
+        return replace(self, suspects=left, tries=0, evidence=another, failing=None, tally={}, known=known) if left and content else self._over()
 
     def waited(self, now: float) -> float:
-        """For how many seconds only waiting helped."""
-        return 0.0 if self.waiting is None else now - self.waiting
-
-    def _waits(self, failure: BatchFailure) -> float | None:
-        if not failure.transient:
-            return None
-        return failure.at if self.waiting is None else self.waiting
+        """For how many seconds no suspect passed."""
+        return 0.0 if self.failing is None else now - self.failing
 
     def _over(self) -> Search:
         return Search(self.attempts, self.patience)

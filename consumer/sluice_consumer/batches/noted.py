@@ -39,6 +39,7 @@ def stored(search: Search, now: float) -> dict[str, Any]:
         "controls": search.controls,
         "tally": dict(search.tally),
         "known": sorted(search.known),
+        "lasts": int(search.waited(now)),
         **control,
     }
 
@@ -69,4 +70,5 @@ def restored(beginning: Search, known: Mapping[str, Any], now: float) -> Search:
         tally=dict(known.get("tally", {})),
         known=frozenset(known.get("known", ())),
         suspects=dict(known.get("suspects", {})),
+        failing=now - known["lasts"] if known.get("lasts") else None,
     )

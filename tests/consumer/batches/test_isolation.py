@@ -225,12 +225,62 @@ def test_the_pauses_of_a_search_have_no_end(failure: BatchFailure) -> None:
     assert search.failed(ONE, failure)[1] == Retry(60.0)
 
 
-def test_a_day_of_nothing_but_outages_is_known() -> None:
-    """Whatever passes, or fails by another error, ends it."""
-    search, _ = after(DOWN, replace(DOWN, at=90_000.0))
+LASTING = {
+    "an outage": lambda _n: DOWN,
+    "unknown errors in turn": lambda n: replace(OTHER, error=f"other {n % 2}"),
+    "an outage and an error in turn": lambda n: (DOWN, BAD)[n % 2],
+    "a new error each time": lambda n: replace(OTHER, error=f"other {n}"),
+}
+
+
+@pytest.mark.parametrize("error", LASTING.values(), ids=LASTING.keys())
+def test_a_day_in_which_no_suspect_passes_is_known_whatever_the_errors_are(error: Callable[[int], BatchFailure]) -> None:
+    """Records of other shards pass meanwhile. The record itself ends it."""
+    search, now, tries = Search(3), 0.0, 0
+    while now < 90_000.0:
+        search, step = search.failed(ONE, replace(error(tries), at=now), ["b", "c"])
+        assert not isinstance(step, Exclude)
+        search = search.passed({search.control: 1}) if search.control else search
+        now, tries = now + step.seconds, tries + 1
     assert search.waited(90_000.0) == 90_000.0
-    assert search.failed(ONE, replace(BAD, at=90_001.0))[0].waited(90_001.0) == 0
     assert search.passed(ONE).waited(90_001.0) == 0
+
+
+def test_a_suspect_that_passes_begins_the_day_anew() -> None:
+    """Half of the records passed: the search goes on."""
+    search, _ = after(BAD, BAD, BAD, content={"a": 4})
+    search = search.passed({"a": 2})
+    assert (search.active, search.waited(90_000.0)) == (True, 0)
+
+
+@given(st.lists(st.sampled_from(["KeyError at m.py:1", "KeyError at m.py:2", "ValueError at m.py:3"]), min_size=100, max_size=100))
+def test_a_record_that_fails_alone_by_errors_of_data_is_found_whichever_comes(errors: list[str]) -> None:
+    """Which line raises depends on chance: the order of a set, two fields that are wrong."""
+    search, now = Search(3), 0.0
+    for error in errors:
+        search, step = search.failed(ONE, replace(BAD, error=error, at=now), ["b", "c"])
+        if isinstance(step, Exclude):
+            break
+        search = search.passed({search.control: 1}) if search.control else search
+        now += step.seconds
+    assert isinstance(step, Exclude)
+    assert 60 <= now <= 600  # each error comes twice before a control is asked
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [(BAD, OTHER), (OTHER, replace(OTHER, error="third")), (OTHER, BAD), (replace(OTHER, kind=CRASH), replace(BAD, kind=CRASH))],
+)
+def test_errors_that_do_not_all_say_that_a_value_is_wrong_prove_nothing_together(first: BatchFailure, then: BatchFailure) -> None:
+    """The second one counts from itself."""
+    search, _ = after(first, first, replace(then, at=50.0))
+    assert (search.evidence.failures, search.evidence.alone, search.evidence.since) == (1, 1, 50.0)
+
+
+def test_errors_of_data_count_together_only_while_a_record_is_alone() -> None:
+    """Those of a batch of many may be of two records."""
+    search, _ = after(BAD, BAD, replace(BAD, error="third"), content={"a": 9})
+    assert search.evidence.failures == 1
 
 
 def test_a_record_that_passes_in_the_end_ends_the_search() -> None:

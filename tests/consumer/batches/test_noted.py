@@ -41,6 +41,15 @@ def test_a_record_that_is_tried_for_another_is_not_taken_for_the_suspect() -> No
     assert (again.suspects, again.evidence.alone, again.evidence.refused) == ({"a": 1}, search.evidence.alone, True)
 
 
+def test_a_day_without_success_outlives_its_drivers() -> None:
+    """Each failure ends a driver, and each is another one."""
+    search, now = Search(3), 0.0
+    for tries in range(24):
+        search, _ = restored(Search(3), stored(search, now), now).failed({"a": 1}, replace(HANGS, error=f"BatchOverdue at m.py:{tries}", at=now))
+        now += 3600
+    assert restored(Search(3), stored(search, now), 0.0).waited(0.0) == 24 * 3600
+
+
 @pytest.mark.parametrize("alone", [0, 1])
 def test_what_is_stored_has_no_floats(alone: int) -> None:
     """A checkpoint table holds none."""
