@@ -117,4 +117,4 @@ PASSES: Judges = {
     "spark": lambda code: f"spark:{code}" == PASSING,
 }
 SQLSTATES: Judges = dict.fromkeys(("sql", "sqlstate"), lambda code: bool(known.SQL_DATA.fullmatch(code)))
-OF_DATA: Judges = {"aws": known.AWS_DATA.__contains__, "http": known.HTTP_DATA.__contains__} | SQLSTATES
+OF_DATA: Judges = {"aws": lambda code: bool(known.AWS_DATA.fullmatch(code)), "http": known.HTTP_DATA.__contains__} | SQLSTATES

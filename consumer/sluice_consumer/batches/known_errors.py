@@ -50,7 +50,7 @@ TRANSIENT = _classes(
     aiohttp: ClientConnectionError ClientPayloadError
     botocore: HTTPClientError ConnectionError NoCredentialsError PartialCredentialsError CredentialRetrievalError TokenRetrievalError
     botocore: MetadataRetrievalError IncompleteReadError ResponseStreamingError UnauthorizedSSOTokenError SSOTokenLoadError
-    psycopg: OperationalError
+    psycopg: OperationalError InterfaceError
     psycopg_pool: PoolTimeout PoolClosed TooManyRequests
     psycopg2: OperationalError InterfaceError
     asyncpg: PostgresConnectionError ConnectionDoesNotExistError ConnectionFailureError TooManyConnectionsError
@@ -178,18 +178,23 @@ CARRIERS = ("pyspark.", "py4j.", "org.apache.spark.")
 """Modules whose errors bring another one."""
 
 AWS = re.compile(
-    r"\w*Throttl\w*|Throttling\.\w+|\w*Unavailable\w*|SlowDown|\w*TooManyRequests\w*|ProvisionedThroughputExceeded\w*|\w*LimitExceeded\w*|RequestTimeout\w*"
+    r"\w*Throttl\w*|Throttling\.\w+|\w*Unavailable\w*|SlowDown|\w*TooManyRequests\w*|ProvisionedThroughputExceeded\w*|(?!\w*SizeLimit)\w*LimitExceeded\w*|RequestTimeout\w*"
     r"|\w*Timeout\w*|Internal(Error|Failure|Server\w*)|KMS\w*|\w*InProgress\w*|TransactionConflict\w*|TransactionInProgress\w*|OperationAborted|ConditionalRequestConflict"
     r"|Expired\w*|\w*AccessDenied\w*|Forbidden\w*|\w*Unauthori[sz]ed\w*|\w*NotAuthori[sz]ed\w*|InvalidClientTokenId|InvalidAccessKeyId|SignatureDoesNotMatch"
     r"|UnrecognizedClient\w*|IncompleteSignature|MissingAuthenticationToken\w*|RequestTimeTooSkewed|InvalidSignature\w*|OptInRequired|\w*Busy\w*|ResourceInUse\w*|50\d|403|429"
 )
-"""Codes of AWS, whole."""
-AWS_DATA = frozenset(
-    {"ValidationException", "ValidationError", "InvalidParameterValue", "SerializationException", "EntityTooLarge", "KeyTooLongError"}
+"""Codes of AWS, whole. A limit of a size is the record's."""
+AWS_DATA = re.compile(
+    r"(AWS\.SimpleQueueService\.)?(Validation(Exception|Error)|InvalidParameter(Value)?(Exception)?|ParameterValueInvalid(Exception)?|InvalidArgumentException"
+    r"|SerializationException|EntityTooLarge|RequestEntityTooLarge\w*|KeyTooLongError|InvalidMessageContents|MessageTooLong|BatchRequestTooLong"
+    r"|MaxMessageLengthExceeded)"
 )
 SQL = re.compile(r"(08|28|40|53|57|58)\w{3}|25006|42501|55P03|55006")
 """SQLSTATEs: connection, account, deadlock, no resources, shut down, I/O; read-only replica, privilege, lock."""
-SQL_DATA = re.compile(r"(22|23)\w{3}")
+BY_POLICY = "ExecWithCheckOptions"
+"""PostgreSQL's routine that refuses a row: the SQLSTATE is that of an account without a privilege."""
+SQL_DATA = re.compile(rf"((22|23)\w{{3}}|21000|44000)( {BY_POLICY})?|42501 {BY_POLICY}")
+"""A value, a constraint; several rows for one, the check option of a view, a policy of row-level security."""
 MYSQL = _words(
     """
     1044 1045 1142 1143 1227 1021 1037 1038 1041 1114 1135 1040 1042 1043 1047 1053 1077 1129 1130 1226 1290 1792 1836

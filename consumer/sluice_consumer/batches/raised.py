@@ -10,6 +10,7 @@ from traceback import extract_tb
 from typing import Any
 
 from sluice_consumer.batches.failures import RaisedLink
+from sluice_consumer.batches.known_errors import BY_POLICY
 
 DEEPEST = 20  # exceptions of a chain, classes of one
 LIBRARY = re.compile(r"/(pyspark|py4j)/|/pyspark\.zip/|/sluice_(checkpoints|consumer)/|^<frozen ")
@@ -85,7 +86,8 @@ def _aws(error: Any) -> Iterator[str]:
 def _sql(error: Any) -> Iterator[str]:
     state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
     if isinstance(state, str):
-        yield f"sql:{state}"
+        routine = getattr(getattr(error, "diag", None), "source_function", None) or getattr(error, "server_source_function", None)
+        yield f"sql:{state} {BY_POLICY}" if routine == BY_POLICY else f"sql:{state}"
 
 
 def _odbc(error: Any) -> Iterator[str]:

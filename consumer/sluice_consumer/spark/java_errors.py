@@ -12,6 +12,7 @@ from typing import Any
 
 from sluice_consumer.batches import worker_errors
 from sluice_consumer.batches.failures import PASSING, WORKER_EXITED, RaisedLink
+from sluice_consumer.batches.known_errors import BY_POLICY
 
 DEEPEST = 20
 WORKERS = "org.apache.spark.api.python.PythonException"
@@ -98,12 +99,21 @@ def _codes(java: Any, name: str) -> Iterator[str]:
                 yield f"{field}:{value}"
 
 
+def _sqlstate(java: Any) -> str:
+    """PostgreSQL's with its routine, where that says more."""
+    state = str(java.getSQLState() or "")
+    with contextlib.suppress(Exception):
+        if java.getServerErrorMessage().getRoutine() == BY_POLICY:
+            return f"{state} {BY_POLICY}"
+    return state
+
+
 def _number(value: Any) -> str:
     return str(value) if int(value) >= 500 or int(value) in {401, 403, 429} else ""
 
 
 FIELDS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
-    ("sql", lambda java: java.getSQLState()),
+    ("sql", _sqlstate),
     ("sqlstate", lambda java: java.getSqlState()),  # Spark's: each condition has one
     ("aws", lambda java: java.awsErrorDetails().errorCode()),
     ("http", lambda java: _number(java.statusCode())),

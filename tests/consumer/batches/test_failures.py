@@ -66,7 +66,27 @@ DATA_ERRORS = [
     classes("psycopg.errors.StringDataRightTruncation", "psycopg.DataError", "psycopg.DatabaseError", "psycopg.Error", codes=("sql:22001",)),
     classes("psycopg.errors.UniqueViolation", "psycopg.IntegrityError", codes=("sql:23505",)),
     classes("pymysql.err.DataError", "pymysql.err.DatabaseError", codes=("mysql:1406",)),
-    classes("botocore.exceptions.ClientError", codes=("aws:ValidationException",)),
+    *(
+        classes("botocore.exceptions.ClientError", codes=(f"aws:{code}",))
+        for code in (
+            "ValidationException",
+            "InvalidMessageContents",
+            "AWS.SimpleQueueService.BatchRequestTooLong",
+            "BatchRequestTooLong",
+            "InvalidParameter",
+            "InvalidParameterException",
+            "InvalidParameterValue",
+            "InvalidParameterValueException",
+            "ParameterValueInvalid",
+            "MessageTooLong",
+            "MaxMessageLengthExceeded",
+            "RequestEntityTooLarge",
+            "InvalidArgumentException",
+        )
+    ),
+    classes("psycopg.errors.WithCheckOptionViolation", "psycopg.ProgrammingError", codes=("sql:44000",)),
+    classes("psycopg.errors.InsufficientPrivilege", "psycopg.ProgrammingError", codes=("sql:42501 ExecWithCheckOptions",)),
+    classes("psycopg.errors.CardinalityViolation", "psycopg.ProgrammingError", codes=("sql:21000",)),
     classes("org.apache.spark.SparkException", codes=("sqlstate:22023",)),
     classes("java.lang.NumberFormatException", "java.lang.IllegalArgumentException"),
 ]
@@ -84,6 +104,8 @@ UNKNOWN_ERRORS = [
     classes("requests.exceptions.JSONDecodeError", "requests.exceptions.RequestException", "builtins.OSError", "builtins.ValueError"),
     classes("builtins.FileNotFoundError", "builtins.OSError", codes=("errno:ENOENT",)),
     classes("botocore.exceptions.ClientError", codes=("aws:ConditionalCheckFailedException",)),
+    classes("botocore.exceptions.ClientError", codes=("aws:ItemCollectionSizeLimitExceededException",)),
+    classes("botocore.exceptions.ClientError", codes=("aws:TextSizeLimitExceededException",)),
     classes("org.apache.iceberg.exceptions.BadRequestException", "org.apache.iceberg.exceptions.RESTException"),
     classes("urllib.error.HTTPError", "urllib.error.URLError", "builtins.OSError", codes=("http:404",)),
 ]
@@ -108,6 +130,8 @@ OUTAGES = [
             "TransactionConflictException",
             "TransactionConflict",
             "ProvisionedThroughputExceededException",
+            "RequestLimitExceeded",
+            "LimitExceededException",
             "ExpiredTokenException",
             "AccessDenied",
             "SlowDown",
@@ -117,7 +141,9 @@ OUTAGES = [
     classes("botocore.exceptions.ClientError", codes=("aws:Whatever", "http:500")),
     classes("botocore.exceptions.EndpointConnectionError", "botocore.exceptions.ConnectionError"),
     classes("psycopg.OperationalError", "psycopg.DatabaseError"),
+    classes("psycopg.InterfaceError", "psycopg.Error"),
     classes("psycopg.errors.DeadlockDetected", "psycopg.OperationalError", codes=("sql:40P01",)),
+    classes("psycopg.errors.InsufficientPrivilege", "psycopg.ProgrammingError", codes=("sql:42501",)),
     classes("psycopg.errors.AdminShutdown", "psycopg.OperationalError", codes=("sql:57P01",)),
     classes("psycopg.errors.SerializationFailure", "psycopg.OperationalError", codes=("sql:40001",)),
     classes("psycopg2.errors.DeadlockDetected", "psycopg2.extensions.TransactionRollbackError", "psycopg2.OperationalError"),
@@ -181,6 +207,21 @@ def test_fields_of_real_exceptions_are_their_codes() -> None:
     assert is_transient(Raised((thrown(ClientError(cancelled, "TransactWriteItems")),)))
     assert thrown(OSError(28, "No space left on device")).codes == ("errno:ENOSPC",)
     assert thrown(user_class("Lost", OSError)("[Errno 111] Connection refused")).codes == ()
+
+
+@pytest.mark.parametrize(
+    ("state", "routine", "transient"),
+    [("42501", "ExecWithCheckOptions", False), ("44000", "ExecWithCheckOptions", False), ("42501", "aclcheck_error", True), ("42501", None, True)],
+)
+def test_a_policy_that_refuses_a_row_is_told_from_an_account_that_may_not_write(state: str, routine: str | None, transient: bool) -> None:  # noqa: FBT001
+    """PostgreSQL has one SQLSTATE for both; the field with its own function's name tells them apart, in Python and in Java."""
+    python = user_class("InsufficientPrivilege", module="psycopg.errors")("new row violates row-level security policy")
+    python.sqlstate, python.diag = state, SimpleNamespace(source_function=routine)  # type: ignore[attr-defined]
+    driver = java("org.postgresql.util.PSQLException", SQLState=state, ServerErrorMessage=SimpleNamespace(getRoutine=lambda: routine))
+    for error in (python, OfJava(java(SPARK, "write failed", driver))):
+        found = judged(caught(error))
+        assert found is not None
+        assert (found.transient, found.kind) == (transient, UNKNOWN if transient else DATA)
 
 
 def test_what_it_was_raised_from_counts_and_a_loop_of_causes_ends() -> None:
