@@ -102,6 +102,7 @@ TRANSIENT = _classes(
     org.apache.kafka.common: RetriableException AuthenticationException AuthorizationException
     org.apache.hadoop.ipc: RetriableException StandbyException
     org.apache.hadoop.security: AccessControlException
+    org.apache.hadoop.fs: FSError
     org.apache.hadoop.fs.s3a: AWSServiceThrottledException AWSStatus500Exception AWSClientIOException AWSApiCallTimeoutException
     org.apache.hadoop.net: ConnectTimeoutException
     software.amazon.awssdk.core.exception: SdkClientException RetryableException ApiCallTimeoutException ApiCallAttemptTimeoutException

@@ -6,6 +6,8 @@ Of their words only the beginning is looked at, and only where Spark alone write
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,6 +21,15 @@ WORKERS = "org.apache.spark.api.python.PythonException"
 SPARKS = "org.apache.spark.SparkException"
 ROOTS = {"java.lang.Object", "java.lang.Throwable", "java.lang.Exception", "java.lang.RuntimeException"}
 RUNNER = "org.apache.spark.api.python."
+RUNNERS = (RUNNER, "org.apache.spark.sql.execution.python.")
+STREAM = re.compile(
+    r"(sun\.nio\.ch|java\.nio\.channels|org\.apache\.arrow\.vector\.ipc)\.|java\.net\.Socket|java\.io\.(Data|Buffered|Filter)?(In|Out)putStream"
+)
+"""Frames between a socket and whoever reads or writes it."""
+SYSTEM = re.compile(r"java\.io\.(File(In|Out)putStream|RandomAccessFile|UnixFileSystem)|sun\.nio\.(ch|fs)\.\w+")
+"""Whose native methods raise in the words of the operating system."""
+SYSTEMS = {"java.io.IOException", "java.io.FileNotFoundException", "java.net.SocketException"}
+ERRNOS = {os.strerror(number): name for number, name in errno.errorcode.items()}
 SOCKETS = {"java.io.IOException", "java.io.EOFException", "java.net.SocketException", "java.nio.channels.ClosedChannelException"}
 ABORTED = (
     r"(?:Job aborted due to stage failure: Task [\d.]+ in stage [\d.]+ failed \d+ times?, most recent failure: "
@@ -73,8 +84,16 @@ def _thrown(java: Any, name: str) -> Iterator[RaisedLink]:
 
 
 def _left(java: Any, name: str) -> bool:
-    """Whether Spark could not write to a Python worker any more: it died while it was still given rows."""
-    return name in SOCKETS and any(str(frame.getClassName()).startswith(RUNNER) for frame in java.getStackTrace())
+    """Whether the socket to a Python worker failed: it died while it was given rows. Its runner computes them, too, which may raise the same."""
+    if name not in SOCKETS:
+        return False
+    users = (at for at in _frames(java) if not STREAM.match(at))
+    return next(users, "").startswith(RUNNERS)
+
+
+def _frames(java: Any) -> Iterator[str]:
+    """The classes of its frames, innermost first."""
+    return (str(frame.getClassName()) for frame in java.getStackTrace())
 
 
 def _kinds(java: Any) -> Iterator[str]:
@@ -93,10 +112,23 @@ def _codes(java: Any, name: str) -> Iterator[str]:
     if name == SPARKS:
         words = str(java.getMessage() or "")
         yield from ([WORKER_EXITED] if EXITED.match(words) else [PASSING] if LOST.match(words) else [])
+    if said := ERRNOS.get(_of_system(java, name)):
+        yield f"errno:{said}"
     for field, read in FIELDS:
         with contextlib.suppress(Exception):  # it has no such field
             if value := read(java):
                 yield f"{field}:{value}"
+
+
+def _of_system(java: Any, name: str) -> str:
+    """The words of the operating system; "" where anybody else may have written them."""
+    if name == "java.nio.file.FileSystemException":
+        return str(java.getReason() or "")
+    at = next(iter(java.getStackTrace()), None) if name in SYSTEMS else None
+    if at is None or not at.isNativeMethod() or not SYSTEM.fullmatch(str(at.getClassName())):
+        return ""
+    words = str(java.getMessage() or "")
+    return words if name != "java.io.FileNotFoundException" else words.rpartition(" (")[2].removesuffix(")")
 
 
 def _sqlstate(java: Any) -> str:

@@ -161,6 +161,7 @@ OUTAGES = [
     classes("org.apache.spark.sql.delta.ConcurrentAppendException", "java.util.ConcurrentModificationException", codes=("sqlstate:2D521",)),
     classes("org.apache.hadoop.fs.s3a.AWSStatus500Exception", "org.apache.hadoop.fs.s3a.AWSServiceIOException"),
     classes("software.amazon.awssdk.services.s3.model.S3Exception", codes=("http:503",)),
+    classes("org.apache.hadoop.fs.FSError", "java.lang.Error"),
     classes("org.apache.kafka.common.errors.TimeoutException", "org.apache.kafka.common.errors.RetriableException"),
     classes("org.apache.spark.SparkException", codes=("spark:passing",)),
 ]
@@ -358,13 +359,14 @@ def test_the_same_line_of_the_users_is_the_same_failure_whatever_the_record() ->
     assert signature(Raised((RaisedLink(("py4j.protocol.Py4JJavaError",)), RaisedLink(("java.io.IOException",))))) == "IOException"
 
 
-def java(name: str, message: str = "", cause: Any = None, above: tuple[str, ...] = (), **fields: str) -> Any:
-    """An exception of Java's, as py4j shows it."""
+def java(name: str, message: str = "", cause: Any = None, above: tuple[str, ...] = (), frames: tuple[str, ...] = (), **fields: Any) -> Any:
+    """An exception of Java's, as py4j shows it. The first of its frames is a native method if it ends with 0."""
     kinds = None
     for one in reversed((name, *above)):
         kinds = SimpleNamespace(getName=lambda one=one: one, getSuperclass=lambda kinds=kinds: kinds)
+    trace = [SimpleNamespace(getClassName=lambda at=at: at.rstrip("0"), isNativeMethod=lambda at=at: at.endswith("0")) for at in frames]
     getters = {f"get{field}": (lambda value=value: value) for field, value in fields.items()}
-    return SimpleNamespace(getClass=lambda: kinds, getMessage=lambda: message, getCause=lambda: cause, getStackTrace=list, **getters)
+    return SimpleNamespace(getClass=lambda: kinds, getMessage=lambda: message, getCause=lambda: cause, getStackTrace=lambda: trace, **getters)
 
 
 class OfJava(Exception):
@@ -410,6 +412,68 @@ def test_the_socket_that_a_worker_left_says_nothing() -> None:
     found = judged(caught(OfJava(java(SPARK, "Job aborted", error))))
     assert found is not None
     assert (found.transient, found.kind) == (False, DATA)
+
+
+RUNNER = "org.apache.spark.api.python.BasePythonRunner$ReaderInputStream"
+UPSTREAM = ("com.example.Lookup", "org.apache.spark.sql.catalyst.expressions.GeneratedClass", RUNNER)
+
+
+@pytest.mark.parametrize(
+    ("name", "frames", "transient", "what"),
+    [
+        ("java.io.IOException", ("sun.nio.ch.FileDispatcherImpl0", "sun.nio.ch.SocketChannelImpl", RUNNER), False, CRASH),
+        ("java.net.SocketException", ("sun.nio.ch.SocketChannelImpl", RUNNER, "java.io.DataInputStream"), False, CRASH),
+        (
+            "java.io.EOFException",
+            ("java.io.DataInputStream", "org.apache.spark.sql.execution.python.BasePythonUDFRunner$$anon$2", RUNNER),
+            False,
+            CRASH,
+        ),
+        ("java.io.IOException", UPSTREAM, False, UNKNOWN),
+        ("java.io.EOFException", ("java.io.DataInputStream", *UPSTREAM), False, UNKNOWN),
+        ("java.io.IOException", ("java.io.File", *UPSTREAM), False, UNKNOWN),
+        ("java.io.IOException", ("java.io.FileInputStream0", RUNNER), False, UNKNOWN),
+    ],
+)
+def test_a_worker_has_died_only_where_its_own_socket_failed(name: str, frames: tuple[str, ...], transient: bool, what: str) -> None:  # noqa: FBT001
+    """Rows are computed while a worker is given them: its runner is in the trace of whatever raises there."""
+    found = judged(caught(OfJava(java(SPARK, "Job aborted", java(name, "No such row", frames=frames)))))
+    assert found is not None
+    assert (found.transient, found.kind) == (transient, what)
+
+
+def test_a_socket_upstream_of_a_worker_is_unavailable() -> None:
+    """A source or a function in Java, whose rows go to Python."""
+    error = java("java.net.SocketException", "reset", above=("java.io.IOException",), frames=("java.net.Socket", *UPSTREAM))
+    found = judged(caught(OfJava(java(SPARK, "Job aborted", error))))
+    assert found is not None
+    assert (found.transient, found.kind) == (True, UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("error", "transient"),
+    [
+        (java("java.io.IOException", "No space left on device", frames=("java.io.FileOutputStream0", "java.io.FileOutputStream")), True),
+        (java("java.io.IOException", "Disk quota exceeded", frames=("sun.nio.ch.FileDispatcherImpl0",)), True),
+        (java("java.io.FileNotFoundException", "/data/x (Too many open files)", frames=("java.io.FileOutputStream0",)), True),
+        (java("java.nio.file.FileSystemException", "/data/x: No space left on device", Reason="No space left on device"), True),
+        (
+            java(
+                "java.io.FileNotFoundException", "/data/(No space left on device) (No such file or directory)", frames=("java.io.FileInputStream0",)
+            ),
+            False,
+        ),
+        (java("java.io.IOException", "No space left on device", frames=("com.example.Parser",)), False),
+        (java("java.io.IOException", "No space left on device", frames=("java.io.FileOutputStream", "com.example.Parser")), False),
+        (java("java.lang.IllegalStateException", "No space left on device", frames=("java.io.FileOutputStream0",)), False),
+        (java("java.nio.file.FileSystemException", "No space left on device: x", Reason="Invalid argument"), False),
+    ],
+)
+def test_what_the_system_said_to_java_is_an_errno(error: Any, transient: bool) -> None:  # noqa: FBT001 - of the table
+    """Only where the JVM's own native method raised it: there nobody else writes the words."""
+    found = judged(caught(OfJava(java(SPARK, "Job aborted", error))))
+    assert found is not None
+    assert (found.transient, found.kind) == (transient, UNKNOWN)
 
 
 def test_a_trace_in_an_exception_of_the_drivers_own_is_only_text() -> None:
