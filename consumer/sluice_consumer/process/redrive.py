@@ -187,8 +187,8 @@ def run(spark: SparkSession, config: Config, letters: ConsumerLetters, one: Redr
 
 
 def frame(spark: SparkSession, letters: Sequence[DeadLetter]) -> DataFrame:
-    """The records of letters, as a batch has them: in the order of each shard."""
-    return spark.createDataFrame(list(_rows(letters)), SCHEMA)
+    """The records of letters, as a batch has them: those of a shard in one partition, in their order. Spark would deal a list to all cores."""
+    return spark.createDataFrame(list(_rows(letters)), SCHEMA).coalesce(1)
 
 
 def _rows(letters: Sequence[DeadLetter]) -> Iterator[tuple[Any, ...]]:

@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 from conftest_sinks import Batch, info
+from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.letters.letter import DeadLetter
+from sluice_consumer.process import redrive
 from sluice_consumer.sinks import Part, foreach
 
 pytestmark = pytest.mark.spark
@@ -77,6 +80,15 @@ def test_redrives_that_are_older_than_the_stream_and_than_each_other_are_stored(
     for number, consumer, numbers in ((7, "c", (8,)), (1, "c-redrive", (4,)), (2, "c-redrive", (2,)), (2, "c-redrive", (2,))):
         foreach(batch(numbers), info(number, consumer), lambda rows, part: upsert(path, rows, part))
     assert [int(sequence) for sequence, _ in stored(path)] == [8, 4, 2]
+
+
+def test_letters_of_a_redrive_come_in_one_part_of_each_shard(tmp_path: Path, spark: SparkSession) -> None:
+    """Though Spark deals a list to all cores: the rest of a shard would be skipped as old. In the order of the shard."""
+    path = str(tmp_path / "orders.db")
+    letters = [DeadLetter("c", "s", f"shardId-{n // 9}", str(n), 0, 0, "k", b"x", n, 1, "odd") for n in (11, 2, 9, 4, 7, 0, 5, 6, 3, 8, 1, 10)]
+    assert spark.sparkContext.defaultParallelism > 1
+    foreach(redrive.frame(spark, letters), info(1, "c-redrive"), lambda rows, part: upsert(path, rows, part))
+    assert sorted(stored(path), key=lambda row: row[1]) == [(str(n), f"shardId-{n // 9}") for n in range(12)]
 
 
 def test_rows_of_a_shard_in_two_tasks_are_refused(batch: Batch) -> None:
