@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -15,7 +14,7 @@ from sluice_checkpoints.errors import Refused
 from sluice_consumer import pipelines
 from sluice_consumer.batches import worker_errors
 from sluice_consumer.pipelines import BatchInfo
-from sluice_consumer.sinks import options
+from sluice_consumer.sinks import options, shard_parts
 from sluice_consumer.sinks.positions import PartReading, Rows
 
 COUNTED = "shardId STRING, rows BIGINT"
@@ -31,7 +30,7 @@ class Part:
 
     Attributes:
         consumer: the table's `consumerId`. Each redrive of dead letters has one of its own, such as `<consumerId>-redrive-000002`: letters are
-            older than the stream's position.
+            older than the stream's position. A call of `foreach` with a `name` has one of its own, too: `<consumerId>.<name>`.
         batch: number of the batch, for information. It is no key.
         shard: id of the shard.
         args: `pipeline.args`.
@@ -80,6 +79,11 @@ class Foreach:
     as the rows of `part.after`. Rows may come again in another part, also while a former attempt at them is being ended.
     """
 
+    def __init__(self) -> None:
+        """Nothing was called yet."""
+        self._issue: BatchInfo | None = None
+        self._names = frozenset[str]()
+
     def prepare(self, _spark: SparkSession, args: dict[str, Any]) -> None:
         """Refuses what would fail, before the first batch.
 
@@ -88,22 +92,35 @@ class Foreach:
         """
         options.function(options.text(args, "function", EXAMPLE), "pipeline.args.function")
 
-    def __call__(self, batch: DataFrame, info: BatchInfo, function: Function | None = None) -> None:
+    def __call__(self, batch: DataFrame, info: BatchInfo, function: Function | None = None, *, name: str = "") -> None:
         """Calls the function for each shard of the batch that has rows.
 
+        Args:
+            batch: rows of the batch, with its columns, those of a shard together and in order.
+            info: what `process` got.
+            function: instead of `args.function`.
+            name: of this call, where `process` calls `foreach` more than once. The same in every batch: positions belong to it (`Part.consumer`).
+
         Raises:
-            Refused: see `prepare`; or the rows of a shard were not neighbours. Else what the function raises, as Spark tells it; parts that were
-                stored stay stored.
+            Refused: see `prepare`; the rows of a shard are not neighbours; or there was a call of that name. Else what the function raises, as
+                Spark tells it; parts that were stored stay stored.
         """
-        pipelines.LETTERS.in_parts = True
         called = function or options.function(options.text(dict(info.args), "function", EXAMPLE), "pipeline.args.function")
-        counted = batch.mapInArrow(calls(called, (identity(info), info.batch), dict(info.args)), COUNTED).collect()
-        twice = [shard for shard, parts in Counter(str(row.shardId) for row in counted).items() if parts > 1]
-        if twice:
+        self._begin(info, name)
+        shard_parts.check(batch)
+        pipelines.LETTERS.in_parts = True
+        key = (f"{identity(info)}.{name}" if name else identity(info), info.batch)
+        counted = batch.mapInArrow(calls(called, key, dict(info.args)), COUNTED).collect()
+        shard_parts.together((row.shardId for row in counted), "rows may be missing")
+
+    def _begin(self, info: BatchInfo, name: str) -> None:
+        names = self._names if self._issue is info else frozenset()
+        if name in names:
             raise Refused(
-                f"foreach: the rows of {twice[0]} came in several parts, so their positions are no order, and rows may be missing; "
-                "leave `repartition` and joins out before `foreach`, or sort: repartition('shardId').sortWithinPartitions('shardId', …)"
+                f"foreach: a second call in batch {info.batch}; the positions of the first would skip its rows. Call it once, with a function that "
+                "tells rows apart; or pass name=… to all calls but one: each then has a part.consumer, and so positions, of its own"
             )
+        self._issue, self._names = info, names | {name}
 
 
 def identity(info: BatchInfo) -> str:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest_sinks import Batch, info
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_consumer.process import redrive
-from sluice_consumer.sinks import Part, foreach
+from sluice_consumer.sinks import Part, foreach, shard_parts
+from sluice_consumer.spark.data_source import OPTION, SluiceDataSource
 
 pytestmark = pytest.mark.spark
 
@@ -91,10 +93,42 @@ def test_letters_of_a_redrive_come_in_one_part_of_each_shard(tmp_path: Path, spa
     assert sorted(stored(path), key=lambda row: row[1]) == [(str(n), f"shardId-{n // 9}") for n in range(12)]
 
 
-def test_rows_of_a_shard_in_two_tasks_are_refused(batch: Batch) -> None:
-    """A position would skip the rows of the other one."""
-    with pytest.raises(Refused, match="came in several parts"):
-        foreach(batch(range(0, 40, 2)).repartition(2), info(1), lambda _rows, _part: None)
+APART: dict[str, Callable[[DataFrame], DataFrame]] = {
+    "in two tasks": lambda rows: rows.repartition(2),
+    "in two tasks, without a shuffle": lambda rows: rows.union(rows),
+    "in one task": lambda rows: rows.union(rows.where("shardId = 'shardId-1'")).union(rows).coalesce(1),
+}
+
+
+@pytest.mark.parametrize("how", APART)
+def test_rows_of_a_shard_that_come_apart_are_refused_before_any_is_stored(tmp_path: Path, batch: Batch, how: str) -> None:
+    """A position would skip the rows of the other part, also once `process` is repaired."""
+    path = str(tmp_path / "orders.db")
+    with pytest.raises(Refused, match=r"came in several parts.*nothing was stored"):
+        foreach(APART[how](batch(range(6))), info(1), lambda rows, part: upsert(path, rows, part))
+    foreach(batch(range(6)), info(1), lambda rows, part: upsert(path, rows, part))
+    assert sorted(int(sequence) for sequence, _ in stored(path)) == list(range(6))
+
+
+@pytest.mark.parametrize("how", APART)
+def test_only_what_moves_rows_is_looked_at_first(spark: SparkSession, how: str) -> None:
+    """A batch of the data source is run once: it is never apart."""
+    spark.dataSource.register(SluiceDataSource)
+    read = spark.read.format("sluice").option(OPTION, "{}").load()
+    kept = read.where("partitionKey <> 'x'").selectExpr("*", "explode(array(1, 2)) AS n")
+    plans = [frame._jdf.queryExecution().optimizedPlan() for frame in (read, kept, APART[how](read))]
+    assert [shard_parts.as_read(plan) for plan in plans] == [True, True, False]
+
+
+def test_a_second_call_in_a_batch_is_refused_unless_it_has_a_name(tmp_path: Path, batch: Batch) -> None:
+    """The first one's positions would skip its rows. A name has positions of its own."""
+    path, issue = str(tmp_path / "orders.db"), info(1)
+    first, second = batch(range(8)).where("sequenceNumber > 3"), batch(range(8)).where("sequenceNumber <= 3")
+    foreach(first, issue, lambda rows, part: upsert(path, rows, part))
+    with pytest.raises(Refused, match=r"second call in batch 1.*name="):
+        foreach(second, issue, lambda rows, part: upsert(path, rows, part))
+    foreach(second, issue, lambda rows, part: upsert(path, rows, part), name="old")
+    assert sorted(int(sequence) for sequence, _ in stored(path)) == list(range(8))
 
 
 def test_a_function_may_have_enough_of_a_shard(tmp_path: Path, batch: Batch) -> None:
