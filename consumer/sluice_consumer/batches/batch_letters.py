@@ -6,6 +6,7 @@ It may not start a process or read a clock; the simulation runs this code.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Protocol
 
@@ -87,10 +88,12 @@ class BatchLetters:
     def final(self, batch: int, rows: Sequence[ShardRow]) -> tuple[str, ...]:
         """The entries that the commit of a batch makes final: letters of what it contains, and of what was excluded from it.
 
-        A batch that was shortened lets records go that an earlier issue had rejected: they come again, in the next one.
+        A batch that was shortened lets records go that an earlier issue had rejected. They come again under the next number, and stay rejected:
+        a sink that stores in parts may have a position behind them.
         """
         by_shard = {row.id: row for row in rows}
         rejected = [(entry, found) for entry, (name, found) in sorted(self._held.items()) if name.batch == batch and name.kind == REJECTED]
+        self._carry(batch + 1, [letter for _, found in rejected for letter in found if let_go(by_shard.get(letter.shard), letter)])
         entries = [self._within(batch, entry, found, by_shard) for entry, found in rejected]
         return (*(row.letter for row in rows if row.letter), *(entry for entry in entries if entry))
 
@@ -110,6 +113,11 @@ class BatchLetters:
         inside = tuple(letter for letter in letters if letter.shard in rows and contains(rows[letter.shard], letter))
         return entry if inside == letters else self._hold(batch, REJECTED, inside) if inside else None
 
+    def _carry(self, batch: int, letters: Sequence[DeadLetter]) -> None:
+        known = self.rejected(batch)  # of an epoch that died before the commit
+        if new := tuple(replace(letter, batch=batch) for letter in letters if letter.place not in known):
+            self._hold(batch, REJECTED, new)
+
     def _hold(self, batch: int, kind: str, letters: Letters) -> str | None:
         name = PendingName(batch, self._generation, next(self._parts), kind)
         entry = self._store.hold(name, letters)
@@ -125,9 +133,14 @@ class BatchLetters:
 
 def contains(row: ShardRow, letter: DeadLetter) -> bool:
     """Whether a record that was in a range when it was bound is in it still: a range only becomes shorter at its end."""
-    if not row.records:
-        return False
-    if row.end == END or row.end.sequence is None:
+    return bool(row.records) and not let_go(row, letter)
+
+
+def let_go(row: ShardRow | None, letter: DeadLetter) -> bool:
+    """Whether a record that was in a range when it was bound is behind its end by now, and so in a later batch. None: the range is not in this one."""
+    if row is None:
         return True
+    if row.end == END or row.end.sequence is None:
+        return row.end != END and not row.records
     last, sequence = int(row.end.sequence), int(letter.sequence)
-    return sequence < last or (sequence == last and (row.end.sub is None or letter.sub <= row.end.sub))
+    return sequence > last or (sequence == last and row.end.sub is not None and letter.sub > row.end.sub)

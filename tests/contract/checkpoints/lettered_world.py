@@ -29,6 +29,7 @@ from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.config import StartConfig
 from sluice_consumer.kinesis.memory import MemoryKinesis
+from sluice_consumer.pipelines import DriverLetters
 from sluice_consumer.shards.bind import Task, read_shard
 from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.shards.reader import ShardReader
@@ -141,7 +142,7 @@ class Folder:
 
 
 STORES, REJECTS, RAISES, HANGS, REJECTS_AND_RAISES = "stores", "rejects", "raises", "hangs", "rejects and raises"
-SKIPS, LOOKS_FIRST, OVERWRITES = "skips", "looks first", "overwrites"
+SKIPS, LOOKS_FIRST, OVERWRITES, IN_PARTS = "skips", "looks first", "overwrites", "in parts"
 
 
 @dataclass
@@ -153,6 +154,7 @@ class World:
         sink_kind: what the sink does with a batch that it has.
         attempts: failures of a batch before it is shortened; None: nothing is isolated.
         ever: what was a final letter at any moment.
+        positions: of a sink that stores in parts, the last stored record of each shard.
     """
 
     table: Table
@@ -167,6 +169,7 @@ class World:
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
     now: float = 0.0
     ever: set[str] = field(default_factory=set)
+    positions: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for shard, names in self.records.items():
@@ -239,8 +242,7 @@ class Engine:
         try:
             self._process(plan)
         except Exception:
-            assert self.consumer.letters is not None
-            self.consumer.letters.raised()
+            DriverLetters(self.consumer.letters, in_parts=self.world.sink_kind == IN_PARTS).raised("c")
             raise
 
     def _process(self, plan: BatchPlan) -> None:
@@ -255,9 +257,12 @@ class Engine:
             assert self.consumer.letters is not None
             self.consumer.letters.reject(bad)
             rows = {shard: [row for row in found if not row[3].startswith(b"poison")] for shard, found in rows.items()}
-        if bad and world.does == REJECTS_AND_RAISES:
+        if world.sink_kind == IN_PARTS:
+            self._keep_parts(plan.number, rows)
+        elif bad and world.does == REJECTS_AND_RAISES:
             raise ValueError("the sink is down")
-        self._isolation_crashes().around("sink", lambda: self._keep(plan.number, rows))
+        else:
+            self._isolation_crashes().around("sink", lambda: self._keep(plan.number, rows))
 
     def _isolation_crashes(self) -> Crashes:
         return cast("Watched", self.consumer.store.table).crashes
@@ -268,6 +273,19 @@ class Engine:
             self.world.sink[number] = content
         else:
             self.world.sink.setdefault(number, content)
+
+    def _keep_parts(self, number: int, rows: Rows) -> None:
+        """The rows behind the position of each shard, with the new position; the part of the first shard comes last, and may be down."""
+        for shard, found in sorted(rows.items(), reverse=True):
+            if found and shard.endswith("0") and self.world.does == REJECTS_AND_RAISES:
+                raise ValueError("a part of the sink is down")
+            self._isolation_crashes().around("sink", lambda shard=shard, found=found: self._keep_part(number, shard, found))
+
+    def _keep_part(self, number: int, shard: str, found: list[tuple[Any, ...]]) -> None:
+        position = self.world.positions.get(shard, (0, 0))
+        new = [row for row in found if (int(row[0]), row[1]) > position]
+        self.world.sink.setdefault(number, {}).setdefault(shard, []).extend(row[3].decode() for row in new)
+        self.world.positions[shard] = max([position, *((int(row[0]), row[1]) for row in new)])
 
     def _fails(self, plan: BatchPlan) -> None:
         if self.world.does == HANGS and self.isolator is not None:

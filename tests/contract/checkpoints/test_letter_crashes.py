@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from lettered_world import (
     AFTER,
     BEFORE,
+    IN_PARTS,
     LOOKS_FIRST,
     OVERWRITES,
     RAISES,
@@ -23,8 +25,11 @@ from lettered_world import (
 )
 
 from sluice_checkpoints.memory.table import MemoryTable
+from sluice_consumer.batches.batch_letters import BatchLetters
+from sluice_consumer.pipelines import DriverLetters
 
 KINDS = [SKIPS, LOOKS_FIRST, OVERWRITES]
+MIDDLE = {0: ["a0", "a1", "a2"], 1: ["b0", "poison 1", "b2", "poison 2", "b4"]}
 TWO = {0: ["a0", "poison 1", "poison 2"], 1: ["b0", "b1", "b2"]}
 MOST = 30  # writes of the longest of these lives
 each_kind = pytest.mark.parametrize("kind", KINDS)
@@ -62,6 +67,38 @@ def test_a_driver_that_dies_in_a_batch_leaves_its_records_rejected(tmp_path: Pat
     lived_through(made, Crashes((1,), BEFORE))
     check(made)
     assert made.final() == ["poison 1", "poison 2"]
+
+
+def stored_in_parts(root: Path, repaired: str, attempts: int | None) -> None:
+    """The claim: a part of the sink is down, its driver dies at some write, and `process` is repaired."""
+    for at in range(MOST):
+        made = World(MemoryTable(), root / str(at), REJECTS_AND_RAISES, repaired, IN_PARTS, MIDDLE, attempts)
+        lived_through(made, Crashes((at,), AFTER))
+        check(made)
+
+
+@pytest.mark.parametrize("attempts", [None, 1, 2])
+@pytest.mark.parametrize("repaired", [STORES, REJECTS])
+def test_a_sink_that_stores_in_parts_loses_no_record_that_was_rejected_before_it_failed(tmp_path: Path, repaired: str, attempts: int | None) -> None:
+    """Its position is behind the record, also when the batch is shortened before it and a repaired `process` would accept it."""
+    stored_in_parts(tmp_path, repaired, attempts)
+
+
+@pytest.mark.parametrize(
+    ("of", "name", "sabotage"),
+    [
+        (BatchLetters, "_carry", lambda *_: None),
+        (DriverLetters, "raised", lambda letters, _: letters.store.raised()),
+    ],
+    ids=["what is let go is rejected no more", "process that raised has rejected nothing"],
+)
+def test_rejections_that_a_sink_in_parts_needs_and_that_are_forgotten_are_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: type, name: str, sabotage: Callable[..., None]
+) -> None:
+    """By the same claim."""
+    monkeypatch.setattr(of, name, sabotage)
+    with pytest.raises(AssertionError):
+        stored_in_parts(tmp_path, STORES, 1)
 
 
 def lives(does: str) -> list[tuple[str, str | None]]:
