@@ -137,7 +137,7 @@ def contains(row: ShardRow, letter: DeadLetter) -> bool:
 
 
 def let_go(row: ShardRow | None, letter: DeadLetter) -> bool:
-    """Whether a record that was in a range when it was bound is behind its end by now, and so in a later batch. None: the range is not in this one."""
+    """Whether a record that was in a range when it was bound is behind its end by now, so in a later batch. None: the range is not in this one."""
     if row is None:
         return True
     if row.end == END or row.end.sequence is None:

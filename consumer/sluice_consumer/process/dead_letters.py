@@ -12,7 +12,7 @@ from typing import Protocol
 
 from pyspark.sql import SparkSession
 
-from sluice_checkpoints.errors import SluiceError
+from sluice_checkpoints.errors import Refused, SluiceError
 from sluice_checkpoints.letters import pending
 from sluice_checkpoints.letters.letter import DeadLetter, DeadLetters, writable
 from sluice_checkpoints.letters.pending import PendingName
@@ -205,6 +205,27 @@ class TableLetters:
         pending_letters.hold(self._store, self._epoch, texts)
         self._texts = texts
         return gone
+
+
+def check_former(store: CheckpointStore, committed: int, where: DeadLetterConfig | None) -> None:
+    """Refuses to begin where nobody would know what the open batch is issued without: letters of it wait in the table, for a queue or stream.
+
+    Args:
+        store: read after the lease was taken.
+        committed: number of the last batch that is.
+        where: `onError.deadLetter` as it is now.
+
+    Raises:
+        Refused: it is no queue or stream any more.
+    """
+    if where is not None and not where.path:
+        return
+    names = map(PendingName.parse, pending_letters.held(store))
+    if any(name.batch > committed and name.kind == pending.REJECTED for name in names):
+        raise Refused(
+            f"onError.deadLetter: `process` rejected records of batch {committed + 1}, which is open, and their letters wait in row letters of "
+            f"{store.table.name} for the former queue or stream; set onError.deadLetter back to it, let that batch be committed, then change it"
+        )
 
 
 def letters_of(engine: SparkEngine, where: DeadLetterConfig) -> Queue:

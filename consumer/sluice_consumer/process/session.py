@@ -34,6 +34,7 @@ from sluice_consumer.metrics.requests import RequestFigures
 from sluice_consumer.metrics.rows import RowFigures
 from sluice_consumer.process import isolation, overdue, source_watch, wiring
 from sluice_consumer.process.batch_watch import BatchWatch, WatchPorts
+from sluice_consumer.process.dead_letters import check_former
 from sluice_consumer.process.last_words import OpenBatch
 from sluice_consumer.process.pod import Reporter
 from sluice_consumer.shards.new_records import NewRecords
@@ -175,7 +176,9 @@ class Session:
         return None if self._open is None else OpenBatch(self._open, self._config.name, self._config.stream.name, rows)
 
     def _isolator(self, engine: SparkEngine) -> Isolator | None:
-        if self._config.on_error is None:
+        how = self._config.on_error
+        check_former(self.consumer.store, self.consumer.view.committed, how.dead_letter if how else None)
+        if how is None:
             pipelines.LETTERS.store = None  # that of a run before, in the same process
             self._unpublished()
             return None
@@ -188,7 +191,7 @@ class Session:
             excluded=lambda told: self._warn(WarningReason.POISON_EXCLUDED, told),
             lasting=self._lasting,
         )
-        isolator = isolation.isolator(self.consumer, engine, self._config.on_error, here)
+        isolator = isolation.isolator(self.consumer, engine, how, here)
         self._unpublished()
         if isolator is not None:
             self._progress.dead_letters = lambda: isolator.excluded

@@ -13,7 +13,8 @@ from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_checkpoints.protocol.table import Put
-from sluice_consumer.process.dead_letters import TableLetters
+from sluice_consumer.config import DeadLetterConfig
+from sluice_consumer.process.dead_letters import TableLetters, check_former
 
 LETTER = DeadLetter("c", "s", "shardId-1", "9", 0, 0, "k", b"one", 7, 1, "no")
 OTHER = replace(LETTER, sequence="10", data=b"two")
@@ -95,3 +96,29 @@ def test_a_letter_that_the_queue_would_refuse_is_refused_before_its_record_is_le
 def test_an_entry_of_another_place_is_left_to_it(queue: Queue, store: CheckpointStore, entry: str) -> None:
     """A folder's, say: `onError.deadLetter` was changed."""
     assert not letters(queue, store).publish(entry)
+
+
+FOLDER, ANOTHER_QUEUE = DeadLetterConfig(path="file:///letters"), DeadLetterConfig(sqs="https://queue")
+
+
+@pytest.mark.parametrize("where", [FOLDER, None])
+def test_a_queue_is_not_left_while_rejected_records_of_the_open_batch_wait_for_it(
+    queue: Queue, store: CheckpointStore, where: DeadLetterConfig | None
+) -> None:
+    """The next driver would give them to `process`, and a sink that has the batch would skip them."""
+    letters(queue, store).hold(NAME, (LETTER,))
+    with pytest.raises(Refused, match=r"onError\.deadLetter: .* batch 7, .*set onError\.deadLetter back"):
+        check_former(store, 6, where)
+
+
+@pytest.mark.parametrize(
+    ("committed", "kind", "where"),
+    [(7, REJECTED, FOLDER), (6, EXCLUDED, FOLDER), (6, REJECTED, ANOTHER_QUEUE)],
+    ids=["its batch is committed", "a row names it", "the table has it for any queue"],
+)
+def test_a_change_that_loses_no_letter_is_not_refused(
+    queue: Queue, store: CheckpointStore, committed: int, kind: str, where: DeadLetterConfig
+) -> None:
+    """Letters of committed batches stay named until a driver has the former place."""
+    letters(queue, store).hold(replace(NAME, kind=kind), (LETTER,))
+    check_former(store, committed, where)
