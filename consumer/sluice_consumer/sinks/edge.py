@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +19,21 @@ from sluice_consumer.sinks.verdicts import SinkUnavailable, Thrown
 __all__ = ["SinkUnavailable", "chain", "has_class", "told"]
 
 DEEPEST = 20  # exceptions of a chain
+OF_TASK = re.compile(
+    r"Job aborted due to stage failure: Task [\d.]+ in stage [\d.]+ failed \d+ times?, most recent failure: "
+    r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \([^()\n]*\): (?P<kind>[a-z]\w*(?:\.\w+)+)(?:: (?P<words>.*)|\Z)",
+    re.DOTALL,
+)
+"""As Spark begins it; what follows the class may quote a record."""
+FIELDS: tuple[tuple[str, Callable[[Any], Any]], ...] = (  # where two have one name, the later counts
+    ("condition", lambda java: java.getErrorClass()),
+    ("condition", lambda java: java.getCondition()),
+    ("sqlstate", lambda java: java.getSqlState()),
+    ("aws", lambda java: java.getErrorCode()),
+    ("aws", lambda java: java.awsErrorDetails().errorCode()),
+    ("http", lambda java: int(java.getStatusCode())),
+    ("http", lambda java: int(java.statusCode())),
+)
 
 
 @contextmanager
@@ -41,17 +58,32 @@ def chain(error: BaseException) -> tuple[Thrown, ...]:
     while at is not None:
         java = getattr(at, "java_exception", None) or getattr(at, "_origin", None)
         if java is not None:
-            return tuple(_causes(java))
+            return tuple(thrown for each in _causes(java) for thrown in _thrown(each))
         at = at.__cause__
     return (Thrown(type(error).__name__, str(error)),)
 
 
-def _causes(java: Any) -> Iterator[Thrown]:
+def _causes(java: Any) -> Iterator[Any]:
     for _ in range(DEEPEST):
         if java is None:
             return
-        yield Thrown(str(java.getClass().getSimpleName()), str(java.getMessage() or ""))
+        yield java
         java = java.getCause()
+
+
+def _thrown(java: Any) -> Iterator[Thrown]:
+    """One exception, and the one of a task that Spark could only send as text."""
+    name, message = str(java.getClass().getSimpleName()), str(java.getMessage() or "")
+    found = {field: value for field, read in FIELDS for value in [_field(java, read)] if value}
+    yield Thrown(name, message, found.get("condition", ""), found.get("sqlstate", ""), found.get("aws", ""), int(found.get("http", 0)))
+    if name == "SparkException" and java.getCause() is None and (match := OF_TASK.match(message)):
+        yield Thrown(match["kind"].rpartition(".")[2], match["words"])
+
+
+def _field(java: Any, read: Callable[[Any], Any]) -> str:
+    with contextlib.suppress(Exception):  # its class has no such field
+        return str(read(java) or "")
+    return ""
 
 
 def has_class(spark: SparkSession, name: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from sluice_consumer.sinks import verdicts
@@ -116,13 +118,28 @@ PASSING: dict[str, list[tuple[str, str]]] = {
     "another writer of a Delta table": [("ConcurrentAppendException", "[DELTA_CONCURRENT_APPEND] ConcurrentAppendException: Files were added")],
     "another attempt in a Delta table": [("ConcurrentTransactionException", "[DELTA_CONCURRENT_TRANSACTION] a concurrent transaction")],
     "another schema of a Delta table": [("MetadataChangedException", "[DELTA_METADATA_CHANGED] The metadata of the Delta table has been changed")],
-    "403 in a chain with a time-out": [("AccessDeniedException", "Status Code: 403"), ("SocketTimeoutException", "Read timed out")],
+    "403 in a chain with a time-out": [("AccessDeniedException", "s3a://lake/o: Forbidden"), ("SocketTimeoutException", "Read timed out")],
 }
 
 
+SQLSTATES = {"DELTA_FAILED_TO_MERGE_FIELDS": "22005", "MALFORMED_RECORD_IN_PARSING": "22023", "USER_RAISED_EXCEPTION": "P0001"}
+CODES = {"NoSuchBucketException": "NoSuchBucket"}
+
+
 def chain(pairs: list[tuple[str, str]]) -> list[Thrown]:
-    """As the edge makes it."""
-    return [Thrown(*pair) for pair in pairs]
+    """As the edge makes it: what these libraries write into a message, their exceptions have as fields too."""
+    return [thrown(*pair) for pair in pairs]
+
+
+def thrown(name: str, message: str) -> Thrown:
+    """One exception with its fields."""
+    condition = re.match(r"\s*\[([A-Z][\w.]+)\]", message)
+    status = re.search(r"Status Code: (\d+)", message) if re.fullmatch("S3Exception|NoSuchBucketException", name) else None
+    code = re.match(r"(ExpiredToken):", message)
+    found = condition[1] if condition else ""
+    return Thrown(
+        name, message, found, SQLSTATES.get(found.partition(".")[0], ""), code[1] if code else CODES.get(name, ""), int(status[1]) if status else 0
+    )
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -166,12 +183,51 @@ MALFORMED = "[MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed records 
         ],
         [("SparkRuntimeException", "[USER_RAISED_EXCEPTION] MALFORMED_RECORD: shardId s, sequenceNumber 503: it is not UTF-8"), ("AccessDenied", "")],
         [("ArithmeticException", "/ by zero")],
+        [("SparkException", "Job aborted"), ("SparkRuntimeException", "[FAILED_EXECUTE_UDF] of a user's class"), ("ConnectException", "refused")],
         [],
     ],
 )
 def test_what_is_no_failure_of_the_sink_is_left_as_it_is(pairs: list[tuple[str, str]]) -> None:
     """A read of the stream that failed, a document that is no JSON, or a mistake in the user's rows."""
     assert verdicts.verdict(chain(pairs)) is None
+
+
+WORDS = (
+    "AccessDenied", "NoSuchBucket", "Status Code: 503", "Status Code: 403", "ConnectException", "SlowDown", "SocketTimeoutException: timed out",
+    "ClassNotFoundException", "[TABLE_OR_VIEW_NOT_FOUND]", "DELTA_METADATA_MISMATCH", "Metadata file for version 5 is missing", "InvalidAccessKeyId",
+    "The request signature we calculated", "PARSE_SYNTAX_ERROR", "Cannot initialize Catalog", "Unknown catalog type",
+    "no access key id", "PythonException",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_a_record_cannot_forge_what_a_failure_means(words: str) -> None:
+    """Whatever a message quotes, and whatever class of Spark's or Java's quotes it."""
+    quoted = [
+        [Thrown("SparkNumberFormatException", f"[CAST_INVALID_INPUT] The value '{words}' of", "CAST_INVALID_INPUT", "22018")],
+        [
+            Thrown(
+                "DeltaInvariantViolationException", f'[DELTA_EXCEED_CHAR_VARCHAR_LIMIT] Value "{words}"', "DELTA_EXCEED_CHAR_VARCHAR_LIMIT", "22001"
+            )
+        ],
+        [Thrown("SparkException", "Job aborted"), Thrown("RuntimeException", words)],
+        [Thrown("NumberFormatException", f'For input string: "{words}"')],
+        [Thrown("SparkException", f"Job aborted due to stage failure: a task failed: x.y.Z: {words}\nCaused by: {words}")],
+    ]
+    assert [verdicts.verdict(each) for each in quoted] == [None] * len(quoted)
+
+
+@pytest.mark.parametrize("sqlstate", ["22018", "23502"])
+def test_a_wrong_value_is_no_failure_of_the_sink_whatever_else_failed(sqlstate: str) -> None:
+    """The chain may have an exception of the store beside it, of a file that was closed."""
+    assert verdicts.verdict([Thrown("SparkException", "", "X", sqlstate), Thrown("ConnectException", "refused")]) is None
+
+
+def test_a_status_and_a_code_of_aws_are_enough() -> None:
+    """Without any words."""
+    for fields, certain in (({"http": 503}, False), ({"aws": "SlowDown"}, False), ({"http": 403}, True), ({"aws": "SignatureDoesNotMatch"}, True)):
+        found = verdicts.verdict([Thrown("S3Exception", "", **fields)])  # type: ignore[arg-type]
+        assert (found and found.certain) is certain
 
 
 def test_long_words_are_cut() -> None:
