@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 RESTORE = "RESTORE"
-REPLACES = ("REPLACE", "CLONE")
+REPLACES = frozenset({"REPLACE TABLE", "CREATE OR REPLACE TABLE", "REPLACE TABLE AS SELECT", "CREATE OR REPLACE TABLE AS SELECT", "CLONE"})
+"""Delta's names, whole: REPLACE COLUMNS takes no rows out."""
 
 
 @dataclass(frozen=True)
@@ -17,14 +18,14 @@ class TableVersion:
     """One version of a table.
 
     Attributes:
-        operation: as `DESCRIBE HISTORY` has it.
+        operation: as `DESCRIBE HISTORY` has it; None: its writer did not say, which Delta's protocol allows.
         restored: the version that a RESTORE went back to; None: it named a time, or is no RESTORE.
         consumer: whose batch it added, if it added one.
         batch: that batch, else None.
     """
 
     version: int
-    operation: str
+    operation: str | None
     restored: int | None = None
     consumer: str | None = None
     batch: int | None = None
@@ -32,7 +33,7 @@ class TableVersion:
     @property
     def undoes(self) -> bool:
         """Whether it may take out of the table what an earlier version had."""
-        return self.operation == RESTORE or any(word in self.operation for word in REPLACES)
+        return self.operation == RESTORE or self.operation in REPLACES
 
 
 History = Mapping[int, TableVersion]
@@ -49,18 +50,17 @@ def undoing(history: History, added: int | None, start: int | None = None) -> Ta
 
     Args:
         history: down to that version, or all that is known.
-        added: that version; None: it is older than the history, so whatever undoes something counts.
+        added: that version; None: it is older than the history, so a RESTORE to a version of the history keeps what that had.
         start: as of which version; None: the newest.
     """
-    at, lowest = max(history, default=-1) if start is None else start, added if added is not None else -1
-    before: TableVersion | None = None
+    at = max(history, default=-1) if start is None else start
+    lowest = added if added is not None else min(history, default=0) - 1
     while at > lowest and at in history:
         commit = history[at]
         if commit.undoes and (commit.restored is None or commit.restored < lowest):
             return commit
-        before = commit if commit.undoes else before
         at = commit.restored if commit.restored is not None else at - 1
-    return before if added is None else None
+    return None
 
 
 def last_holding(history: History, added: int) -> int:

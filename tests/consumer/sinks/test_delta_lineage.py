@@ -37,6 +37,7 @@ CREATE, OTHER = "CREATE TABLE", "OPTIMIZE"
         (history(CREATE, 1, 2, "REPLACE TABLE AS SELECT", OTHER), 3),
         (history(CREATE, 1, 2, "CREATE OR REPLACE TABLE AS SELECT", ("RESTORE", 2)), None),
         (history(CREATE, 1, 2, "CLONE"), 3),
+        (history(CREATE, 1, 2, "REPLACE COLUMNS"), None),
         (history(CREATE, 1, ("RESTORE", 0), 2), None),
     ],
 )
@@ -49,14 +50,30 @@ def test_what_undid_a_batch_is_found(told: History, undone_by: int | None) -> No
         assert undoing(told, added, last_holding(told, added)) is None
 
 
-def test_a_batch_that_is_older_than_the_history_is_in_doubt_after_any_undoing() -> None:
-    """Its own version is not known any more, so nothing says on which side of it the RESTORE is."""
-    cleaned = {version: commit for version, commit in history(CREATE, 1, 2, OTHER, ("RESTORE", 3), OTHER).items() if version > 2}
+@pytest.mark.parametrize(
+    ("told", "undone_by"),
+    [
+        (("WRITE", ("RESTORE", 1)), 4),  # to a version that the history does not show: the batch may be newer than that
+        (("WRITE", ("RESTORE", None)), 4),
+        (("WRITE", "CREATE OR REPLACE TABLE", ("RESTORE", 4)), 4),
+        (("WRITE", ("RESTORE", 3), OTHER), None),
+        (("WRITE", ("RESTORE", 2)), None),  # the newest version that is not shown: whatever is older is in it
+        (("WRITE", "CREATE OR REPLACE TABLE", ("RESTORE", 3)), None),
+        (("WRITE", OTHER), None),
+    ],
+)
+def test_a_batch_that_is_older_than_the_history_is_in_doubt_only_where_nothing_proves_it(told: tuple[str, ...], undone_by: int | None) -> None:
+    """A RESTORE to a version that the history shows keeps what is older than that."""
+    cleaned = {version: commit for version, commit in history(CREATE, 1, 2, *told).items() if version > 2}
     assert adding(cleaned, "c", 2) is None
     found = undoing(cleaned, None)
-    assert found is not None
-    assert found.version == 4
-    assert undoing({version: TableVersion(version, "WRITE") for version in range(7, 20)}, None) is None
+    assert (found and found.version) == undone_by
+
+
+def test_a_version_whose_writer_does_not_say_what_it_did_undoes_nothing() -> None:
+    """`commitInfo` is optional in Delta's protocol."""
+    told = {**history(CREATE, 1, 2), 3: TableVersion(3, None)}
+    assert undoing(told, adding(told, "c", 2)) is None
 
 
 def test_another_consumers_batch_of_that_number_is_another_one() -> None:
