@@ -39,16 +39,18 @@ class Raised:
         chain: the outermost exception, then what it was raised from.
         place: the user's line that raised it, `file:line`; "" if none is known.
         trace: all that is known of it, for people. Nothing is decided by it.
+        ours: a line of Sluice raised it, in the driver.
     """
 
     chain: tuple[RaisedLink, ...]
     place: str = ""
     trace: str = ""
+    ours: bool = False
 
 
 def is_own(raised: Raised) -> bool:
-    """Whether it comes from reading the batch, its letters or a sink of ours: it is no failure of the user's code."""
-    return any(kind.startswith(known.OWN) for thrown in raised.chain for kind in thrown.kinds)
+    """Whether it comes from reading the batch, its letters or a sink of ours, or from a mistake in Sluice: it is no failure of the user's code."""
+    return raised.ours or any(kind.startswith(known.OWN) for thrown in raised.chain for kind in thrown.kinds)
 
 
 def is_transient(raised: Raised) -> bool:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextlib
 import errno
 import re
+import sysconfig
 from collections.abc import Iterator
 from traceback import extract_tb
+from types import FrameType
 from typing import Any
 
 from sluice_consumer.batches.failures import RaisedLink
-from sluice_consumer.batches.known_errors import BY_POLICY
+from sluice_consumer.batches.known_errors import BY_POLICY, OWN
 
 DEEPEST = 20  # exceptions of a chain, classes of one
 LIBRARY = re.compile(r"/(pyspark|py4j)/|/pyspark\.zip/|/sluice_(checkpoints|consumer)/|^<frozen ")
+STDLIB = re.compile(rf"{re.escape(sysconfig.get_path('stdlib'))}/(?!site-packages/|dist-packages/)|<frozen ")
 SQLSTATE = re.compile(r"[0-9A-Z]{5}")
 BROKERS = {
     "_TRANSPORT",
@@ -60,6 +63,20 @@ def place(error: BaseException) -> str:
     """The innermost line that is not one of Spark's or ours; "" if there is none."""
     frames = [frame for frame in extract_tb(error.__traceback__) if not LIBRARY.search(frame.filename)]
     return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+
+
+def is_ours(error: BaseException) -> bool:
+    """Whether a line of Sluice raised it, or Python's library for that line: then a mistake of Sluice's is the cause, and no record.
+
+    The frames of the user's code, of Spark and of other libraries are none of them, whoever called these.
+    """
+    at = error.__traceback__
+    frames = list[FrameType]()
+    while at is not None:
+        frames.append(at.tb_frame)
+        at = at.tb_next
+    inner = next((frame for frame in reversed(frames) if not STDLIB.match(frame.f_code.co_filename)), None)
+    return inner is not None and str(inner.f_globals.get("__name__", "")).startswith(OWN)
 
 
 def codes(error: BaseException, packages: set[str]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from sluice_consumer.batches.excluding import ExclusionPorts
 from sluice_consumer.batches.failures import Raised, RaisedLink
 from sluice_consumer.batches.isolating import IsolationPorts, Isolator, SettlePatience
 from sluice_consumer.batches.isolation import BatchFailure, DoubtLimits, Search
-from sluice_consumer.batches.raised import chain, place, thrown
+from sluice_consumer.batches.raised import chain, is_ours, place, thrown
 from sluice_consumer.batches.retention import Replays
 from sluice_consumer.config import OnErrorConfig
 from sluice_consumer.process.dead_letters import store_of
@@ -79,9 +79,11 @@ def judged(error: Exception) -> BatchFailure | None:
 
 def raised(error: Exception) -> Raised:
     """An exception with its causes: Python's of the driver, Java's behind them, those of a Python worker behind these."""
-    links = [link for one, implied in chain(error) for link in _links(one, implied=implied)]
+    known = list(chain(error))
+    links = [link for one, implied in known for link in _links(one, implied=implied)]
     of_worker = next((line for _, line in links if line), "")
-    return Raised(tuple(one for one, _ in links), of_worker or place(error), told(error))
+    ours = any(is_ours(one) for one, implied in known if not implied)
+    return Raised(tuple(one for one, _ in links), of_worker or place(error), told(error), ours)
 
 
 def _links(error: BaseException, *, implied: bool) -> Iterator[tuple[RaisedLink, str]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,6 +22,7 @@ from sluice_consumer.batches.isolation import CRASH, DATA, UNKNOWN, BatchFailure
 from sluice_consumer.batches.raised import chain, thrown
 from sluice_consumer.kinesis.memory import IteratorExpired
 from sluice_consumer.process.isolation import judged, raised
+from sluice_consumer.sinks import delta_lineage, manifest
 from sluice_consumer.spark.batch_reader import named
 from sluice_consumer.spark.engine import ProcessExited
 
@@ -479,3 +482,56 @@ def test_what_the_system_said_to_java_is_an_errno(error: Any, transient: bool) -
 def test_a_trace_in_an_exception_of_the_drivers_own_is_only_text() -> None:
     """It quotes a log."""
     assert not judged(caught(ValueError('Traceback (most recent call last):\n  File "x", line 1, in f\nTimeoutError: x'))).transient  # type: ignore[union-attr]
+
+
+def failed(call: Callable[[], object]) -> Exception:
+    """What it raised."""
+    try:
+        call()
+    except Exception as error:  # noqa: BLE001 - whatever it is
+        return error
+    raise AssertionError("it raised nothing")
+
+
+BUG: Any = 7
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: delta_lineage.adding(BUG, "c", 1),
+        lambda: manifest.from_json(b"no JSON"),  # json's line, for Sluice
+        lambda: manifest.from_json(b'{"format": "another"}'),
+    ],
+    ids=["its line", "Python's library", "its raise"],
+)
+def test_a_mistake_in_sluice_is_no_poison(call: Callable[[], object]) -> None:
+    """It would fail with any record, and looking for a culprit would exclude one that is whole. Also where the user's code wraps it."""
+    assert judged(failed(call)) is None
+
+    def wrapped() -> None:
+        try:
+            call()
+        except Exception as error:
+            raise ValueError("of the user") from error
+
+    assert judged(failed(wrapped)) is None
+
+
+def test_code_of_the_user_that_sluice_calls_is_the_users() -> None:
+    """By the frame that raised, whoever called it. So is Python's library that it calls; and what it only handled does not count."""
+
+    class Orders(dict[int, Any]):
+        def items(self) -> Any:
+            return json.loads("no JSON")
+
+    def after() -> None:
+        try:
+            delta_lineage.adding(BUG, "c", 1)
+        except AttributeError:
+            raise KeyError("of the user")  # noqa: B904 - as users do
+
+    for call in (lambda: delta_lineage.adding(Orders(), "c", 1), after, lambda: {}[1]):
+        found = judged(failed(call))
+        assert found is not None
+        assert found.kind == DATA
