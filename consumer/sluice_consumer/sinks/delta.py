@@ -57,7 +57,7 @@ class Delta:
                 raise table.missing(asked)
 
     def __call__(self, batch: DataFrame, info: BatchInfo, **given: Any) -> None:
-        """Adds the rows of one batch. Keyword arguments stand in for `info.args`.
+        """Adds the rows of one batch. Keyword arguments stand in for `info.args`. Of a batch that the table holds, no rows are made.
 
         Raises:
             Refused, SinkUnavailable: see `prepare`; or the rows do not fit the table, or its owner took the batch out of it again.
@@ -65,27 +65,40 @@ class Delta:
         """
         args = options.known(given or info.args, *OWN)
         table, asked, spark = target(args), options.rows(args), batch.sparkSession
+        with told(table.field, table.place):
+            there = table.exists(spark)
+            if there and _holds(spark, table, info):
+                return
+            if not there and not options.create(args):
+                raise table.missing(asked)
         made = rows.rows(batch, asked)
         with told(table.field, table.place), rows.file_size(spark, asked):
-            if not table.exists(spark):
-                if not options.create(args):
-                    raise table.missing(asked)
+            if not there:
                 table.create(made, asked)
             retries = Retries()
             while not _added(made, table, info, rows.partition_columns(asked), retries):
                 pass
 
 
-def _added(made: DataFrame, table: DeltaTable, info: BatchInfo, partitions: Sequence[str], retries: Retries) -> bool:
-    """Whether the table holds the batch now; False: another writer was faster, after a pause."""
-    known = KnownBatches.read(made.sparkSession, table)
+def _holds(spark: SparkSession, table: DeltaTable, info: BatchInfo) -> bool:
+    """Whether the table holds the batch. Asked before its rows are made: of a batch that is held, nothing can fail any more."""
+    known = KnownBatches.read(spark, table)
     known.check()
     application = known.application(info.consumer)
-    if (last := known.last(application)) >= info.batch:
-        if last == info.batch:
-            check_held(made.sparkSession, table, (info.consumer, application, info.batch))
-        log.info("batch %s of %s is in the table already, as its log says", info.batch, application)
+    if (last := known.last(application)) < info.batch:
+        return False
+    if last == info.batch:
+        check_held(spark, table, (info.consumer, application, info.batch))
+    log.info("batch %s of %s is in the table already, as its log says", info.batch, application)
+    return True
+
+
+def _added(made: DataFrame, table: DeltaTable, info: BatchInfo, partitions: Sequence[str], retries: Retries) -> bool:
+    """Whether the table holds the batch now; False: another writer was faster, after a pause."""
+    spark = made.sparkSession
+    if _holds(spark, table, info):
         return True
+    application = KnownBatches.read(spark, table).application(info.consumer)
     writer = made.write.format("delta").mode("append").option("txnAppId", application).option("txnVersion", info.batch)
     try:
         _append(writer.option("userMetadata", marked(application, info.batch)).partitionBy(*partitions), made, table)

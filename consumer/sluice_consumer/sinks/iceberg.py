@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,8 +12,9 @@ from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.sinks import iceberg_catalog, options, rows
 from sluice_consumer.sinks.edge import told
 from sluice_consumer.sinks.iceberg_table import IcebergTable
-from sluice_consumer.sinks.once import add_once
+from sluice_consumer.sinks.once import add_once, holds
 
+log = logging.getLogger(__name__)
 FIELD = "pipeline.args.table"
 EXAMPLE = "name it with its catalog, as in lake.db.orders"
 
@@ -39,7 +41,7 @@ class Iceberg:
                 raise iceberg_catalog.missing(name, asked)
 
     def __call__(self, batch: DataFrame, info: BatchInfo, **given: Any) -> None:
-        """Adds the rows of one batch. Keyword arguments stand in for `info.args`.
+        """Adds the rows of one batch. Keyword arguments stand in for `info.args`. Of a batch that the table holds, no rows are made.
 
         Raises:
             Refused, SinkUnavailable: see `prepare`; or the rows do not fit the table. MarkMoved: see `add_once`.
@@ -47,6 +49,10 @@ class Iceberg:
         """
         args = options.known(given or info.args, "table", "create")
         asked, name, spark = options.rows(args), options.text(args, "table", EXAMPLE), batch.sparkSession
+        with told(FIELD, name):
+            if iceberg_catalog.exists(spark, name) and holds(IcebergTable.load(spark, name), info.consumer, info.batch):
+                log.info("batch %s of %s is in %s already", info.batch, info.consumer, name)
+                return
         made = rows.rows(batch, asked)
         with told(FIELD, name), rows.file_size(spark, asked):
             if options.create(args):

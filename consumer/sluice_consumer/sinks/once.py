@@ -77,6 +77,23 @@ def add_once(table: MarkedTable, consumer: str, batch: int, retries: Retries | N
             return True
 
 
+def holds(table: MarkedTable, consumer: str, batch: int, retries: Retries | None = None) -> bool:
+    """Whether the table holds a batch, asked before its rows are made: of a batch that is held, nothing can fail any more.
+
+    Raises:
+        As `add_once`.
+    """
+    found = table.look(consumer)
+    if found is None or (found.lost is None and found.batch < batch):
+        return False
+    retries = retries or Retries()
+    while True:
+        try:
+            return _mark(table, consumer, batch) >= batch
+        except CommitConflict as error:
+            retries.pause(error)
+
+
 def _mark(table: MarkedTable, consumer: str, batch: int) -> int:
     """Read again after `begin`: this attempt may be late."""
     found = table.look(consumer)

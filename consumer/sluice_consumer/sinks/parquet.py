@@ -35,17 +35,21 @@ class ParquetFiles:
             stores.of(spark, root).exists(root)
 
     def __call__(self, batch: DataFrame, info: BatchInfo, **given: Any) -> None:
-        """Writes one batch. Keyword arguments stand in for `info.args`.
+        """Writes one batch. Keyword arguments stand in for `info.args`. Of a batch that has a manifest, no rows are made.
 
         Raises:
             Refused, SinkUnavailable: see `prepare`; nothing counts then. Else what the file system or Spark raises.
         """
         args = options.known(given or info.args, "path")
         root, asked = options.text(args, "path", EXAMPLE).rstrip("/"), options.rows(args)
-        writer = rows.rows(batch, asked).write.partitionBy(*rows.partition_columns(asked))
-        with told("pipeline.args.path", root), rows.file_size(batch.sparkSession, asked):
+        with told("pipeline.args.path", root):
             store, place = stores.of(batch.sparkSession, root), manifest.BatchFiles(root, info.consumer, info.batch)
-            manifest.write_once(store, place, writer.parquet)
+            held = store.exists(place.manifest)
+        if not held:
+            writer = rows.rows(batch, asked).write.partitionBy(*rows.partition_columns(asked))
+            with told("pipeline.args.path", root), rows.file_size(batch.sparkSession, asked):
+                manifest.write_once(store, place, writer.parquet)
+        with told("pipeline.args.path", root):
             manifest.clean(store, place, manifest.from_json(store.read(place.manifest)))
 
 

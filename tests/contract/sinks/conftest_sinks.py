@@ -24,6 +24,24 @@ ARRIVAL = datetime(2026, 11, 24, 10, 30, tzinfo=UTC)
 Batch = Callable[[Sequence[int]], DataFrame]
 
 
+LOOKUP = {"down": False}
+BY_LOOKUP = "conftest_sinks:looked_up"
+
+
+def looked_up(made: DataFrame) -> DataFrame:
+    """A transform that asks somebody at once, and raises while nobody answers."""
+    if LOOKUP["down"]:
+        raise ValueError("the lookup table answers nonsense")
+    return made.select("id")
+
+
+@pytest.fixture
+def lookup_down() -> Iterator[Callable[[], None]]:
+    """Lets `looked_up` raise from now on."""
+    yield lambda: LOOKUP.update(down=True)
+    LOOKUP["down"] = False
+
+
 def info(batch: int, consumer: str = "c", **args: Any) -> BatchInfo:
     """Of a batch of two shards."""
     return BatchInfo(consumer, batch, replay=False, stream="orders", shards=("shardId-0", "shardId-1"), args=args)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest_sinks import Batch, has_class, info
+from conftest_sinks import BY_LOOKUP, Batch, has_class, info
 from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Refused
@@ -38,6 +39,17 @@ def test_each_record_is_there_once_though_batches_come_again(spark: SparkSession
     for number, numbers in ((1, range(10)), (1, range(10)), (2, range(10, 15)), (1, range(10)), (2, range(10, 15))):
         delta(batch(numbers), info(number), path=place, create=True, **JSON)
     assert ids(spark, place) == list(range(15))
+
+
+def test_a_batch_that_is_held_is_not_transformed_again(spark: SparkSession, place: str, batch: Batch, lookup_down: Callable[[], None]) -> None:
+    """What raises then would pass for poison, and a batch that is held would be shortened."""
+    args = {"path": place, "create": True, "transform": BY_LOOKUP, "decode": "json", "schema": "id BIGINT"}
+    delta(batch(range(4)), info(1), **args)
+    lookup_down()
+    delta(batch(range(4)), info(1), **args)
+    assert ids(spark, place) == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="nonsense"):
+        delta(batch([4]), info(2), **args)
 
 
 def test_two_consumers_write_to_one_table(spark: SparkSession, place: str, batch: Batch) -> None:

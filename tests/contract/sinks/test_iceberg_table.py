@@ -11,7 +11,7 @@ from uuid import uuid4
 import page_blocks
 import pytest
 import yaml
-from conftest_sinks import Batch, has_class, info
+from conftest_sinks import BY_LOOKUP, Batch, has_class, info
 from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Refused
@@ -62,6 +62,17 @@ def ids(spark: SparkSession, table: str) -> list[int]:
 def count(spark: SparkSession, table: str) -> int:
     """How many rows readers see."""
     return spark.table(table).count()
+
+
+def test_a_batch_that_is_held_is_not_transformed_again(spark: SparkSession, table: str, batch: Batch, lookup_down: Callable[[], None]) -> None:
+    """What raises then would pass for poison, and a batch that is held would be shortened."""
+    args = {"table": table, "transform": BY_LOOKUP, "decode": "json", "schema": "id BIGINT"}
+    iceberg(batch(range(4)), info(1), **args)
+    lookup_down()
+    iceberg(batch(range(4)), info(1), **args)
+    assert ids(spark, table) == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="nonsense"):
+        iceberg(batch([4]), info(2), **args)
 
 
 def test_each_record_is_there_once_though_batches_come_again(spark: SparkSession, table: str, batch: Batch) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import page_blocks
 import pyarrow.dataset as ds
 import pytest
-from conftest_sinks import Batch, info
+from conftest_sinks import BY_LOOKUP, Batch, info
 from pyarrow import fs
 from pyspark.sql import SparkSession
 
@@ -51,6 +52,17 @@ def test_what_a_killed_driver_left_does_not_count_and_goes(place: Any, batch: Ba
     assert ids(place) == list(range(10))
     found = place[1].get_file_info(fs.FileSelector(f"{place[2]}/c", recursive=True))
     assert [each.path for each in found if "dead" in each.path] == []
+
+
+def test_a_batch_that_is_held_is_not_transformed_again(place: Any, batch: Batch, lookup_down: Callable[[], None]) -> None:
+    """What raises then would pass for poison, and a batch that is held would be shortened."""
+    args = {"path": place[0], "transform": BY_LOOKUP, "decode": "json", "schema": "id BIGINT"}
+    parquet(batch(range(4)), info(1), **args)
+    lookup_down()
+    parquet(batch(range(4)), info(1), **args)
+    assert ids(place) == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="nonsense"):
+        parquet(batch([4]), info(2), **args)
 
 
 @pytest.mark.slow
