@@ -1,16 +1,76 @@
-"""Values of a JSON document that Spark would take, and that are not what their column says (docs/sinks.md, "JSON documents")."""
+"""Values that Spark would take and that are not what their column says, and types that it cannot read (docs/sinks.md, "JSON documents")."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import reduce
 from operator import or_
 
 from pyspark.sql import Column
 from pyspark.sql import functions as f
-from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, StructField, StructType, TimestampType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    CalendarIntervalType,
+    CharType,
+    DataType,
+    DateType,
+    DayTimeIntervalType,
+    DoubleType,
+    FloatType,
+    MapType,
+    NullType,
+    NumericType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+    VarcharType,
+    VariantType,
+    YearMonthIntervalType,
+)
 
 EARLIEST, LATEST = -62135683200, 253402387200  # seconds: a day before the year 1, a day after the year 9999
 INFINITE = float("inf")
+READ = (
+    BinaryType,
+    BooleanType,
+    CalendarIntervalType,
+    CharType,
+    DateType,
+    DayTimeIntervalType,
+    NullType,
+    NumericType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+    VarcharType,
+    VariantType,
+    YearMonthIntervalType,
+)
+"""What `from_json` reads; another type passes its analysis, and fails at the first row."""
+
+
+def unreadable(schema: StructType) -> list[str]:
+    """Columns of types that are not read from JSON, by the innermost name."""
+    return [name for name, kind in _kinds("", schema) if not isinstance(kind, READ)]
+
+
+def _kinds(name: str, kind: DataType) -> Iterator[tuple[str, DataType]]:
+    """Types that hold no other, each with the name of the innermost column that has it."""
+    match kind:
+        case StructType():
+            for field in kind.fields:
+                yield from _kinds(field.name, field.dataType)
+        case ArrayType():
+            yield from _kinds(name, kind.elementType)
+        case MapType():
+            yield from _kinds(name, kind.keyType)
+            yield from _kinds(name, kind.valueType)
+        case _:
+            yield name, kind
 
 
 def unfit(value: Column, kind: DataType) -> Column:

@@ -16,7 +16,7 @@ from pyspark.sql.types import MapType, StringType, StructField, StructType
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.columns import readable
-from sluice_consumer.sinks.document_values import unfit
+from sluice_consumer.sinks.document_values import unfit, unreadable
 from sluice_consumer.sinks.options import INDEX
 
 CORRUPT = "_corrupt_record"
@@ -99,6 +99,8 @@ def schema_of(spark: SparkSession, ddl: str, field: str = "pipeline.args.schema"
         spark.createDataFrame([], "data STRING").select(_parsed(f.col("data"), _fields(found)))
     except Exception as error:
         raise Refused(f"{field}: {ddl!r} is no list of columns: {str(error).splitlines()[0]}") from error
+    if unread := unreadable(found):
+        raise Refused(f"{field}: {unread[0]} is of a type that Spark cannot read from JSON; make it a STRING, and cast it in pipeline.args.transform")
     refuse_twice(found.fieldNames(), field)
     if CORRUPT in found.fieldNames() and found[CORRUPT].dataType != StringType():
         raise Refused(f"{field}: {CORRUPT} is a {found[CORRUPT].dataType.simpleString()}; make it a STRING")
@@ -164,10 +166,18 @@ def _rows(units: DataFrame, schema: StructType, keep: Sequence[str]) -> DataFram
     fits = _fits(f.col(UNIT)["parsed"], _fields(schema))
     document = f.when(fits, _document(f.col(UNIT)["parsed"]))
     if CORRUPT not in schema.fieldNames():
-        document = document.otherwise(f.raise_error(_told(units.columns)))
+        document = document.otherwise(_failing(_told(units.columns)))
     corrupt = f.when(~fits, f.expr(readable(f"{UNIT}.text"))).alias(CORRUPT)
     found = units.select(document.alias(DOCUMENT), corrupt, *keep)
     return found.select(*(f.col(name) if name == CORRUPT else f.col(DOCUMENT)[name].alias(name) for name in schema.fieldNames()), *keep)
+
+
+def _failing(told: Column) -> Column:
+    """Fails with Spark's own condition for a malformed record, MALFORMED_RECORD_IN_PARSING, whose SQLSTATE says that a value is wrong.
+
+    `raise_error` has one condition for whatever a user raises. `parse_json` says what it was given if that is no JSON, and these words are none.
+    """
+    return f.raise_error(f.to_json(f.parse_json(told)))
 
 
 def _told(known: Sequence[str]) -> Column:

@@ -17,9 +17,12 @@ from conftest_sinks import ARRIVAL
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from sluice_checkpoints.errors import Refused
+from sluice_consumer.batches.isolation import DATA, UNKNOWN
 from sluice_consumer.columns import DDL
+from sluice_consumer.process.isolation import judged
 from sluice_consumer.sinks import json_rows, options, rows
 
 pytestmark = pytest.mark.spark
@@ -122,6 +125,26 @@ def test_what_is_not_one_document_fails_its_batch_and_names_the_record(read: Rea
         read([b'{"id":1}', NOT_ONE[name]], COLUMNS)
     assert "add _corrupt_record STRING to the schema" in str(failed.value)
     assert ("not UTF-8" in str(failed.value)) == (name == "gzip")
+
+
+def test_a_bad_document_counts_as_a_failure_of_data(spark: SparkSession, read: Read) -> None:
+    """By Spark's own condition for it, not by its words: what a user raises in the same words is of an unknown class."""
+    with pytest.raises(Exception, match="MALFORMED_RECORD: ") as failed:
+        read([b"nonsense"], "id BIGINT")
+    with pytest.raises(Exception, match="MALFORMED_RECORD: ") as of_user:
+        spark.range(1).select(f.raise_error(f.concat(f.lit("MALFORMED_RECORD: "), f.col("id").cast("string")))).collect()
+    found = [judged(each.value) for each in (failed, of_user)]
+    assert [each and (each.kind, each.transient) for each in found] == [(DATA, False), (UNKNOWN, False)]
+
+
+UNREAD = ["v TIME", "v ARRAY<TIME>", "v MAP<STRING, TIME>", "s STRUCT<v: TIME>"]
+
+
+@pytest.mark.parametrize("schema", UNREAD)
+def test_a_type_that_json_cannot_have_is_refused_before_the_first_batch(spark: SparkSession, schema: str) -> None:
+    """Spark's analysis takes it, and the first row fails. A line of Spark without the type does not know it either."""
+    with pytest.raises(Refused, match=r"^pipeline\.args\.schema: (v is of a type that Spark cannot read from JSON; make it a STRING|.* no list of)"):
+        rows.check(spark, options.rows({"decode": "json", "schema": schema}))
 
 
 ONE = {
