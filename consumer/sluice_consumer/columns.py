@@ -8,6 +8,7 @@
 * `approximateArrivalTimestamp`: when Kinesis got it, to a millisecond.
 """
 
+FORMAT = "sluice"  # of the data source
 DDL = (
     "partitionKey STRING, data BINARY, stream STRING, shardId STRING, sequenceNumber STRING, subSequenceNumber BIGINT, "
     "approximateArrivalTimestamp TIMESTAMP"

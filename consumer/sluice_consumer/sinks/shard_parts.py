@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.batches import worker_errors
-from sluice_consumer.spark.data_source import SluiceDataSource
+from sluice_consumer.columns import FORMAT
 
 PARTS = "shardId STRING"
 KEEPS = frozenset({"Project", "Filter", "Generate", "BatchEvalPython", "ArrowEvalPython"})  # row by row, in the task that has the row
@@ -50,7 +50,7 @@ def as_read(plan: Any) -> bool:
     """Whether a plan takes the batch's rows one by one as the data source gives them, with nothing that moves or mixes them. Unknown is no."""
     while plan.nodeName() in KEEPS:
         plan = plan.children().head()
-    return str(plan.nodeName()) == READS and str(plan.relation().table().name()) == SluiceDataSource.name()
+    return str(plan.nodeName()) == READS and str(plan.relation().table().name()) == FORMAT
 
 
 def _parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

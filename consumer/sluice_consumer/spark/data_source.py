@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
-from sluice_consumer.columns import DDL
+from sluice_consumer.columns import DDL, FORMAT
 from sluice_consumer.spark import python_workers, stream_reader
 from sluice_consumer.spark.batch_reader import BatchRead, BatchReader, freeze
 
@@ -19,7 +19,7 @@ class SluiceDataSource(DataSource):
     @classmethod
     def name(cls) -> str:
         """The format's name."""
-        return "sluice"
+        return FORMAT
 
     def schema(self) -> str:
         """The columns, as DDL."""
