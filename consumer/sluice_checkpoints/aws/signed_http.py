@@ -122,7 +122,7 @@ class SignedHttp:
 def _refused_key(reply: ServiceReply) -> str | None:
     """The error code of a reply that does not take the key; None for any other. It is looked for as text, for a reply may be JSON or CBOR."""
     kind = (reply.headers.get("x-amzn-errortype") or "").encode()
-    return next((code for code in sorted(REFUSED_KEY) if code.encode() in kind or code.encode() in reply.data[:ERROR_HEAD]), None)
+    return next((code for code in sorted(REFUSED_KEY) if code.encode() in kind or code.encode() in (reply.data or b"")[:ERROR_HEAD]), None)
 
 
 def refusal(kind: str, content: Mapping[str, Any]) -> tuple[str, str]:

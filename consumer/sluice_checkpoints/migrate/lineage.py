@@ -48,7 +48,7 @@ class Lineage:
         KCL deletes the row of a finished shard only when all its parents' rows are gone and every child has a row that is neither at TRIM_HORIZON
         nor at AT_TIMESTAMP (`LeaseCleanupManager.cleanupLeaseForCompletedShard`). It starts no child before all its parents are finished, so the
         other parent of a merge is finished then, too. A child may have been deleted by the same rule since, or have left the stream. A row that was
-        refused is there, but it does not prove that its shard was started.
+        refused is there, but it does not prove that its shard was started. Nor does anything prove that of a shard which nothing with progress follows.
 
         Args:
             rows: the source's rows.
@@ -56,7 +56,8 @@ class Lineage:
             unread: shards that have a row which could not be understood.
         """
         known = rows.keys() | unread
-        closed = {i for i, shard in shards.items() if shard.closed} - known - self.below(known)
+        passed = self.above({i for i, row in rows.items() if row.stored.progress} | unread)
+        closed = {i for i, shard in shards.items() if shard.closed and i in passed} - known - self.below(known)
         waiting = frozenset(i for i, row in rows.items() if row.stored.at_timestamp)
         unproven = (i for i, row in rows.items() if row.stored.refused or row.stored.position == TRIM_HORIZON)
         unstarted = frozenset(unproven) | {i for i in rows if self._unfinished(self.parents[i], rows)}

@@ -1,4 +1,8 @@
-"""Values that Spark would take and that are not what their column says, and types that it cannot read (docs/sinks.md, "JSON documents")."""
+"""Values that Spark would take and that are not what their column says, and types that it cannot read (docs/sinks.md, "JSON documents").
+
+Of a text for a date, a time or a decimal Spark reads more than it says: a year out of `20240101`, today's date out of `12:00`.
+So these are read twice: as their type, and as text (`forms`), whose form is asked.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,7 @@ from pyspark.sql.types import (
     DataType,
     DateType,
     DayTimeIntervalType,
+    DecimalType,
     DoubleType,
     FloatType,
     MapType,
@@ -73,9 +78,38 @@ def _kinds(name: str, kind: DataType) -> Iterator[tuple[str, DataType]]:
             yield name, kind
 
 
-def unfit(value: Column, kind: DataType) -> Column:
-    """Whether a value, or one within it, is not what the document says. Never NULL; of NULL it is false."""
-    return f.coalesce(_asked(value, kind), f.lit(False)) if _can_be(kind) else f.lit(False)  # noqa: FBT003 - literals
+DATE = r"(?!0000)\d{4}-\d{1,2}-\d{1,2}"
+FORM = {
+    DateType: rf"^{DATE}\z",
+    TimestampType: rf"^{DATE}(?!\d)",  # the rest is Spark's to check
+    TimestampNTZType: rf"^{DATE}(?!\d)",
+    DecimalType: r"^-?\d+(\.\d+)?([eE][-+]?\d+)?\z",
+}
+
+
+def forms(kind: DataType) -> DataType | None:
+    """The type in which the texts of a value are read whose form is asked; None: there are none."""
+    match kind:
+        case StructType():
+            asked = [StructField(field.name, of) for field in kind.fields if (of := forms(field.dataType))]
+            return StructType(asked) if asked else None
+        case ArrayType():
+            return ArrayType(of) if (of := forms(kind.elementType)) else None
+        case MapType():
+            return MapType(kind.keyType, of) if (of := forms(kind.valueType)) else None
+        case _:
+            return StringType() if type(kind) in FORM else None
+
+
+def unfit(value: Column, text: Column, kind: DataType) -> Column:
+    """Whether a value, or one within it, is not what the document says. Never NULL; of NULL it is false.
+
+    Args:
+        value: as `kind`.
+        text: the same as `forms(kind)`, if that is a type.
+        kind: the column's type.
+    """
+    return f.coalesce(_asked(value, text, kind), f.lit(False)) if _can_be(kind) else f.lit(False)  # noqa: FBT003 - literals
 
 
 def _can_be(kind: DataType) -> bool:
@@ -85,25 +119,41 @@ def _can_be(kind: DataType) -> bool:
         case ArrayType():
             return _can_be(kind.elementType)
         case _:
-            return isinstance(kind, MapType | DoubleType | FloatType | TimestampType)
+            return isinstance(kind, MapType | DoubleType | FloatType) or type(kind) in FORM
 
 
-def _asked(value: Column, kind: DataType) -> Column:
+def _asked(value: Column, text: Column, kind: DataType) -> Column:
     match kind:
         case StructType():
-            return reduce(or_, (_of_field(value, field) for field in kind.fields if not field.nullable or _can_be(field.dataType)))
+            return reduce(or_, (_of_field(value, text, field) for field in kind.fields if not field.nullable or _can_be(field.dataType)))
         case ArrayType():
-            return f.exists(value, lambda each: unfit(each, kind.elementType))
+            return _of_elements(value, text, kind)
         case MapType():
             twice = f.size(f.array_distinct(f.map_keys(value))) < f.size(value)
-            return twice | unfit(f.map_values(value), ArrayType(kind.valueType))
-        case TimestampType():
-            return ~f.unix_seconds(value).between(EARLIEST, LATEST)  # a number is seconds: milliseconds lead beyond the year 9999
-        case _:
+            texts = f.map_values(text) if forms(kind) else text
+            return twice | unfit(f.map_values(value), texts, ArrayType(kind.valueType))
+        case DoubleType() | FloatType():
             return f.abs(value) == INFINITE  # 1e400: `Infinity` itself is no JSON
+        case TimestampType():
+            return _of_time(value, text)
+        case _:
+            return ~text.rlike(FORM[type(kind)])
 
 
-def _of_field(value: Column, field: StructField) -> Column:
+def _of_time(value: Column, text: Column) -> Column:
+    """A number is seconds: milliseconds lead beyond the year 9999. The text of four digits is a year, and no number."""
+    seconds = f.unix_seconds(value)
+    number = f.coalesce(text.try_cast("bigint") == seconds, f.lit(False))  # noqa: FBT003 - a literal
+    return ~seconds.between(EARLIEST, LATEST) | ~(number | text.rlike(FORM[TimestampType]))
+
+
+def _of_elements(value: Column, text: Column, kind: ArrayType) -> Column:
+    if forms(kind) is None:
+        return f.exists(value, lambda each: unfit(each, text, kind.elementType))
+    return f.exists(f.zip_with(value, text, lambda each, said: unfit(each, said, kind.elementType) & each.isNotNull()), lambda wrong: wrong)
+
+
+def _of_field(value: Column, text: Column, field: StructField) -> Column:
     missing = value.isNotNull() & value[field.name].isNull()
-    inner = unfit(value[field.name], field.dataType)
+    inner = unfit(value[field.name], text[field.name] if forms(field.dataType) else text, field.dataType)
     return inner if field.nullable else missing | inner

@@ -16,7 +16,7 @@ from pyspark.sql.types import MapType, StringType, StructField, StructType
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.columns import readable
-from sluice_consumer.sinks.document_values import unfit, unreadable
+from sluice_consumer.sinks.document_values import forms, unfit, unreadable
 from sluice_consumer.sinks.options import INDEX
 
 CORRUPT = "_corrupt_record"
@@ -121,14 +121,19 @@ def _document(parsed: Column) -> Column:
     return f.map_values(parsed[NONCE])[0]
 
 
-def _fits(parsed: Column, fields: StructType) -> Column:
+def _fits(unit: Column, fields: StructType) -> Column:
     """Whether the text is exactly one document, and each of its values is what its column says."""
+    parsed = unit["parsed"]
     one = parsed[CORRUPT].isNull() & (f.map_keys(parsed[NONCE]) == f.array(f.lit(KEY), f.lit(NONCE))) & _document(parsed).isNotNull()
-    return f.coalesce(one & ~unfit(_document(parsed), fields), f.lit(False))  # noqa: FBT003 - a literal
+    said = _document(unit["said"]) if forms(fields) else parsed
+    return f.coalesce(one & ~unfit(_document(parsed), said, fields), f.lit(False))  # noqa: FBT003 - a literal
 
 
 def _unit(text: Column, fields: StructType) -> Column:
-    return f.struct(text.alias("text"), f.when(f.is_valid_utf8(text), _parsed(text, fields)).alias("parsed"))
+    """A text, read as the columns are, and as texts where their form is asked."""
+    read = {"parsed": fields, "said": forms(fields)}
+    parsed = [f.when(f.is_valid_utf8(text), _parsed(text, kind)).alias(name) for name, kind in read.items() if isinstance(kind, StructType)]
+    return f.struct(text.alias("text"), *parsed)
 
 
 def _of_records(batch: DataFrame, fields: StructType, carried: Sequence[str]) -> DataFrame:
@@ -155,15 +160,13 @@ def _side_by_side(unit: Column, fields: StructType) -> Column:
     A JSON object ends at its own brace, so a text is a sequence of objects in one way at most: if all parts are objects, they are the documents.
     """
     parts = f.transform(f.split(unit["text"], SIDE_BY_SIDE), lambda text: _unit(text, fields))
-    judged = f.transform(
-        f.array(parts), lambda found: f.when(f.forall(found, lambda each: _fits(each["parsed"], fields)), found).otherwise(f.array(unit))
-    )
+    judged = f.transform(f.array(parts), lambda found: f.when(f.forall(found, lambda each: _fits(each, fields)), found).otherwise(f.array(unit)))
     several = f.is_valid_utf8(unit["text"]) & unit["text"].rlike(SIDE_BY_SIDE)
-    return f.when(_fits(unit["parsed"], fields), f.array(unit)).when(several, judged[0]).otherwise(f.array(unit))
+    return f.when(_fits(unit, fields), f.array(unit)).when(several, judged[0]).otherwise(f.array(unit))
 
 
 def _rows(units: DataFrame, schema: StructType, keep: Sequence[str]) -> DataFrame:
-    fits = _fits(f.col(UNIT)["parsed"], _fields(schema))
+    fits = _fits(f.col(UNIT), _fields(schema))
     document = f.when(fits, _document(f.col(UNIT)["parsed"]))
     if CORRUPT not in schema.fieldNames():
         document = document.otherwise(_failing(_told(units.columns)))

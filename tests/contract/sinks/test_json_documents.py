@@ -193,6 +193,44 @@ def test_a_value_that_would_be_another_one_does_not_fit(read: Read) -> None:
         read([b"{}"], "x STRING NOT NULL")
 
 
+FORMS = {
+    "DATE": (
+        [
+            '"20240101"',
+            '"99999999"',
+            '"2024"',
+            '"2024-01"',
+            '"2024-01-01 garbage"',
+            '"2024-01-01T99:99:99Z"',
+            '"+20000-01-01"',
+            '"0000-01-01"',
+            '"now"',
+        ],
+        ['"2024-01-01"', '"0001-01-01"', '"9999-12-31"', "null"],
+    ),
+    "TIMESTAMP": (
+        ['"12:00"', '"T12:00"', '"2024"', '"2024-01"', '"+20000-01-01T00:00:00Z"', '"now"'],
+        ['"2024-01-01T12:00:00.123Z"', '"2024-01-01 12:00:00+02:00"', '"2024-01-01"', "1700000000", "2024", "0", "-5", "null"],
+    ),
+    "TIMESTAMP_NTZ": (['"12:00"', '"2024"', '"+20000-01-01T00:00:00"'], ['"2024-01-01T12:00:00"', '"9999-12-31T23:59:59"', "null"]),
+    "DECIMAL(10, 2)": (['"19,99"', '"1.000,50"', '"1,000.50"', '"1,000"', '""'], ['"19.99"', "19.99", "-7", '"7"', "1e3", "null"]),
+}
+
+
+def test_a_text_is_taken_only_in_the_form_of_its_column(read: Read) -> None:
+    """Spark reads years, thousands and today's date out of others. Within arrays, maps and objects, too."""
+    within = {"{}": "{}", "ARRAY<{}>": "[{}]", "MAP<STRING, {}>": '{{"k":{}}}', "STRUCT<y: {}>": '{{"y":{}}}', "ARRAY<STRUCT<y: {}>>": '[{{"y":{}}}]'}
+    columns, payloads, wanted = [], [], []
+    for n, (kind, value) in enumerate((kind, value) for kind in FORMS for value in within.items()):
+        columns.append(f"c{n} {value[0].format(kind)}")
+        for good, texts in enumerate(FORMS[kind]):
+            payloads += [f'{{"c{n}":{value[1].format(text)}}}'.encode() for text in texts]
+            wanted += [bool(good)] * len(texts)
+    found = read(payloads, ", ".join([*columns, "_corrupt_record STRING"]))
+    taken = [row["_corrupt_record"] is None for row in found]
+    assert [data for data, good, want in zip(payloads, taken, wanted, strict=True) if good != want] == []
+
+
 def test_a_decimal_is_rounded_to_its_scale_and_the_ends_of_the_calendar_are_times(read: Read) -> None:
     """Half away from zero; digits before the point do not go."""
     found = read([b'{"x":19.999}', b'{"x":-0.005}', b'{"x":123456789}'], "x DECIMAL(10, 2), _corrupt_record STRING")
