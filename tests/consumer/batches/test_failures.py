@@ -531,7 +531,7 @@ def test_code_of_the_user_that_sluice_calls_is_the_users() -> None:
         except AttributeError:
             raise KeyError("of the user")  # noqa: B904 - as users do
 
-    for call in (lambda: delta_lineage.adding(Orders(), "c", 1), after, lambda: {}[1]):
+    for call in (lambda: delta_lineage.adding(Orders(), "c", 1), after, lambda: dict[int, int]()[1]):
         found = judged(failed(call))
         assert found is not None
         assert found.kind == DATA
