@@ -48,7 +48,7 @@ class Lineage:
         KCL deletes the row of a finished shard only when all its parents' rows are gone and every child has a row that is neither at TRIM_HORIZON
         nor at AT_TIMESTAMP (`LeaseCleanupManager.cleanupLeaseForCompletedShard`). It starts no child before all its parents are finished, so the
         other parent of a merge is finished then, too. A child may have been deleted by the same rule since, or have left the stream. A row that was
-        refused is there, but it does not prove that its shard was started. Nor does anything prove that of a shard which nothing with progress follows.
+        refused is there, but it does not prove that its shard was started. Nor is a shard finished which nothing with progress follows.
 
         Args:
             rows: the source's rows.
