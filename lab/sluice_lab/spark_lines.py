@@ -30,6 +30,7 @@ DEMO, SINKS, EXAMPLES = "tests/lab/test_demo_local.py", "tests/contract/sinks", 
 QUICK, LONG = "not cluster and not lake", "lake"
 WITH_JARS = {  # of SINKS; the other files need no jar, and the default line runs them
     "4.1": (
+        "test_matrix.py",
         "test_iceberg_table.py",
         "test_iceberg_owner.py",
         "test_delta_table.py",

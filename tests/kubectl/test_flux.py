@@ -64,7 +64,8 @@ def reconcile(cluster: Caller, manifest: Json) -> Json:
     entries = found["metadata"]["managedFields"]
     renamed = [{**entry, "manager": FLUX, "operation": "Apply"} if taken_over(entry) else entry for entry in entries]
     if renamed != entries:
-        cluster.call("PATCH", path, [{"op": "replace", "path": "/metadata/managedFields", "value": renamed}], "application/json-patch+json")
+        patch: Any = [{"op": "replace", "path": "/metadata/managedFields", "value": renamed}]
+        cluster.call("PATCH", path, patch, "application/json-patch+json")
     return cluster.call("PATCH", apply, manifest, "application/apply-patch+yaml")
 
 

@@ -142,7 +142,7 @@ def test_a_batch_that_stops_moving_is_ended_soon() -> None:
 def test_a_spark_that_does_not_answer_while_it_plans_has_an_end() -> None:
     """Nobody can ask what moves. Half an hour, where the limit is less; and it is no place of `process` that is told."""
     world, seen = World(called=math.inf), list[WatchedBatch]()
-    world.end = seen.append  # type: ignore[method-assign]
+    world.end = seen.append  # type: ignore[method-assign, assignment]
     world.looks_at(299, 301, 1799, 1800, limits=BatchLimits(300, 86_400))
     assert world.said == ["warned after 301"]
     assert [(batch.seconds, batch.planning) for batch in seen] == [(1800, True)]
