@@ -14,7 +14,7 @@ from sluice_checkpoints.protocol.forfeit import RangeLeft, forfeit
 from sluice_checkpoints.protocol.isolation import RangeKept, exclude, shorten
 from sluice_checkpoints.protocol.isolation_note import IsolationNote, note
 from sluice_checkpoints.protocol.lease import LeaseRequest, Watcher, take_over
-from sluice_checkpoints.protocol.pending_letters import hold, published
+from sluice_checkpoints.protocol.pending_letters import hold, place, published
 from sluice_checkpoints.protocol.row_kinds import KINDS
 from sluice_checkpoints.protocol.rows import Child, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, Range, TaskAttempt
@@ -101,6 +101,7 @@ class WrittenTable:
         row = forfeit(self.store, epoch, self.store.read([shard])[shard], RangeLeft(numbers[0], 2, 20, "retention took some"))
         row = shorten(self.store, epoch, row, RangeKept(Position.after(numbers[0]), numbers[0], 1, 10, 9))
         assert hold(self.store, epoch, {"2-1-0": "{}"})
+        place(self.store, epoch, "s3a://letters", 2)
         exclude(self.store, epoch, row, "2-1-0")
         note(self.store, epoch, IsolationNote(2, {}, hour=5, excluded=1, ever=1))
 

@@ -41,6 +41,25 @@ def held(store: CheckpointStore) -> dict[str, str]:
     return dict(item.get("pending", {}))
 
 
+def place(store: CheckpointStore, epoch: Epoch, folder: str, batch: int) -> None:
+    """Says in the row `letters` that rejected records of a batch wait in a folder. Written again it is the same.
+
+    Condition: the lease is this epoch's.
+
+    Raises:
+        Fenced: a later epoch took over.
+    """
+    mine = Check(CONSUMER, equals(generation=epoch.generation, token=epoch.token))
+    if not store.table.transact([mine, Update(LETTERS, (), put={("folder",): folder, ("batch",): batch})]).applied:
+        raise Fenced(f"generation {epoch.generation} does not own {store.table.name} any more: it leaves no dead letters")
+
+
+def folder_of(store: CheckpointStore, batch: int) -> str | None:
+    """The folder in which rejected records of a batch may wait; None: in none."""
+    item = store.table.get(LETTERS) or {}
+    return str(item["folder"]) if item.get("batch") == batch else None
+
+
 def hold(store: CheckpointStore, epoch: Epoch, texts: Mapping[str, str]) -> bool:
     """Writes the row `letters` over. Written again it is the same. False: it would be too large, and nothing was written.
 

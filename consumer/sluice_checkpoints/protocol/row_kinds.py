@@ -108,7 +108,7 @@ KINDS = (
         comes_first=True,
     ),
     RowKind(ISOLATION, _types(text="failed told", number="batch hour excluded ever", search=dict), IsolationNote.from_item),
-    RowKind(LETTERS, _types(pending=dict), lambda item: item),
+    RowKind(LETTERS, _types(text="folder", number="batch", pending=dict), lambda item: item),
     RowKind(BOOTSTRAP_PREFIX, _types(text="position", number="t0", shards=list), lambda item: item, comes_first=True),
     RowKind(
         SHARD_PREFIX,

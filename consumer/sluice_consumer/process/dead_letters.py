@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Protocol
 
 from pyspark.sql import SparkSession
@@ -111,13 +112,16 @@ class FolderLetters(FileLetters):
     Every method raises SinkUnavailable where the store does not answer, and Refused where it never will.
     """
 
-    def __init__(self, spark: SparkSession, path: str, consumer: str) -> None:
+    def __init__(self, spark: SparkSession, path: str, consumer: str, place: Callable[[str, int], None] = lambda _folder, _batch: None) -> None:
+        """`place`: says in the table that rejected records of a batch wait in this folder; raises Fenced."""
         super().__init__(spark, path)
-        self._pending = f"{self._path}/{consumer}/{pending.FOLDER}"
+        self._place, self._pending = place, f"{self._path}/{consumer}/{pending.FOLDER}"
 
     def hold(self, name: PendingName, letters: Letters) -> str:
         """See `LetterStore`."""
         entry = f"{self._pending}/{name}{pending.SUFFIX}"
+        if name.kind == pending.REJECTED:
+            self._place(self._path, name.batch)
         with edge.told(FIELD, self._path):
             self._store.create(entry, pending.to_text(letters).encode())
         return entry
@@ -208,7 +212,7 @@ class TableLetters:
 
 
 def check_former(store: CheckpointStore, committed: int, where: DeadLetterConfig | None) -> None:
-    """Refuses to begin where nobody would know what the open batch is issued without: letters of it wait in the table, for a queue or stream.
+    """Refuses to begin where nobody would know what the open batch is issued without: letters of it wait for another queue, or in another folder.
 
     Args:
         store: read after the lease was taken.
@@ -216,8 +220,14 @@ def check_former(store: CheckpointStore, committed: int, where: DeadLetterConfig
         where: `onError.deadLetter` as it is now.
 
     Raises:
-        Refused: it is no queue or stream any more.
+        Refused: it is no queue or stream any more, or not that folder.
     """
+    folder = pending_letters.folder_of(store, committed + 1)
+    if folder is not None and (where is None or (where.path or "").rstrip("/") != folder):
+        raise Refused(
+            f"onError.deadLetter: `process` rejected records of batch {committed + 1}, which is open, and their letters wait in {folder}; "
+            "set onError.deadLetter.path back to it, let that batch be committed, then change it"
+        )
     if where is not None and not where.path:
         return
     names = map(PendingName.parse, pending_letters.held(store))
@@ -253,4 +263,4 @@ def _store(engine: SparkEngine, where: DeadLetterConfig, consumer: Consumer) -> 
     if not where.path:
         return TableLetters(letters_of(engine, where), consumer.store, consumer.epoch)
     assert consumer.row is not None  # noqa: S101 - begin() set it
-    return FolderLetters(engine.spark, where.path, consumer.row.consumer_id)
+    return FolderLetters(engine.spark, where.path, consumer.row.consumer_id, partial(pending_letters.place, consumer.store, consumer.epoch))

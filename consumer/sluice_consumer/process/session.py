@@ -42,7 +42,6 @@ from sluice_consumer.shards.probe import Probe
 from sluice_consumer.shards.reader import ShardReader
 from sluice_consumer.shards.request_counts import DYNAMODB, KINESIS
 from sluice_consumer.spark.engine import SparkEngine
-from sluice_consumer.spark.status import heartbeat
 from sluice_consumer.spark.warmup import WarmUp
 
 log = logging.getLogger(__name__)
@@ -139,7 +138,7 @@ class Session:
         goal = self.consumer.listed_millis + 1000 if until_tip else None  # whole seconds: the listing came before the next one
         self._backfill = None if goal is None else Backfill(self.consumer, goal)
         isolator = self._isolator(engine)
-        limits = overdue.limits(self._config.batch, heartbeat(engine.spark))
+        limits = overdue.limits(self._config.batch, engine.heartbeat())
         self._watch = BatchWatch(engine, limits, watching(engine, isolator, self._say))
         rhythm = LoopTimings(
             interval=self._config.batch.interval_seconds,

@@ -21,7 +21,7 @@ from sluice_consumer.spark.batch_reader import BatchRead
 from sluice_consumer.spark.data_source import OPTION, SluiceDataSource
 from sluice_consumer.spark.entrypoint import Process, load
 from sluice_consumer.spark.jobs import Jobs
-from sluice_consumer.spark.status import SparkStatus
+from sluice_consumer.spark.status import SparkStatus, heartbeat
 from sluice_consumer.spark.warmup import WarmUp
 
 
@@ -118,6 +118,10 @@ class SparkEngine:
                 f"pipeline.entrypoint: {self._config.pipeline.entrypoint} called sys.exit({error.code!r}) in batch {info.batch}, which is not "
                 "committed and comes again; return to commit a batch, raise an error to refuse it"
             ) from error
+
+    def heartbeat(self) -> float:
+        """Every how many seconds executors tell the figures of tasks that run."""
+        return heartbeat(self.spark)
 
     def rest(self) -> None:
         """What can be done while there is no batch."""

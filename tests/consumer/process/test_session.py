@@ -119,6 +119,10 @@ class Engine:
     def rest(self) -> None:
         """See `SparkEngine`."""
 
+    def heartbeat(self) -> float:
+        """See `SparkEngine`."""
+        return 10.0
+
 
 class World:
     """A stream with records, a table, and epochs that work on them."""

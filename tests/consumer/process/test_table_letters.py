@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.errors import Fenced, Refused
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.letters.pending import EXCLUDED, REJECTED, PendingName
 from sluice_checkpoints.memory.table import MemoryTable
+from sluice_checkpoints.protocol.pending_letters import folder_of, place
 from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_checkpoints.protocol.table import Put
@@ -109,6 +110,23 @@ def test_a_queue_is_not_left_while_rejected_records_of_the_open_batch_wait_for_i
     letters(queue, store).hold(NAME, (LETTER,))
     with pytest.raises(Refused, match=r"onError\.deadLetter: .* batch 7, .*set onError\.deadLetter back"):
         check_former(store, 6, where)
+
+
+@pytest.mark.parametrize("where", [DeadLetterConfig(path="file:///others"), ANOTHER_QUEUE, None])
+def test_a_folder_is_not_left_while_rejected_records_of_the_open_batch_wait_in_it(store: CheckpointStore, where: DeadLetterConfig | None) -> None:
+    """Nor is the batch issued with them. Once it is committed, any place will do; the folder itself always does."""
+    place(store, Epoch(1, "t"), "file:///letters", 7)
+    with pytest.raises(Refused, match=r"onError\.deadLetter: .* batch 7, .* wait in file:///letters; set onError\.deadLetter\.path back"):
+        check_former(store, 6, where)
+    check_former(store, 7, where)
+    check_former(store, 6, DeadLetterConfig(path="file:///letters/"))
+
+
+def test_a_driver_that_lost_its_lease_names_no_folder(store: CheckpointStore) -> None:
+    """Its heir may have another one."""
+    with pytest.raises(Fenced, match="generation 1 does not own"):
+        place(store, Epoch(1, "another"), "file:///letters", 7)
+    assert folder_of(store, 7) is None
 
 
 @pytest.mark.parametrize(
