@@ -52,7 +52,8 @@ class BatchInfo:
         """Keeps rows of the batch that cannot be dealt with as dead letters (docs/dead-letters.md).
 
         To be called in the driver, before `process` returns. The letters are pending until the batch is committed. If the function raises, it has
-        rejected nothing, unless it had begun `foreach`, which stores in parts. Then, and if the driver dies, the batch comes again without the rows.
+        rejected nothing, unless it had called a sink of Sluice, which may hold the batch. Then, and if the driver dies, the batch comes again without
+        the rows.
         The function leaves the rows out of its sink itself, and rejects them before it calls the sink.
 
         Args:
@@ -100,20 +101,20 @@ class DriverLetters:
 
     Attributes:
         owner: whose store it is; None: of whoever asks.
-        in_parts: in this issue of the batch a sink began that stores in parts (`sinks.foreach`).
+        stored: in this issue of the batch a sink of Sluice has begun to store it, or has found it stored.
     """
 
     store: Rejections | None = None
     owner: str | None = None
-    in_parts: bool = False
+    stored: bool = False
 
     def of(self, consumer: str) -> Rejections | None:
         """The store of a consumer. None: it has none, or another one was begun in this process."""
         return self.store if self.owner in {None, consumer} else None
 
     def raised(self, consumer: str) -> None:
-        """`process` raised: it has rejected nothing, unless a sink stores in parts: one behind a rejected row would make it skip that row later."""
-        if (store := self.of(consumer)) is not None and not self.in_parts:
+        """`process` raised: it has rejected nothing, unless a sink may hold the batch or a part of it, which would skip a rejected row later."""
+        if (store := self.of(consumer)) is not None and not self.stored:
             store.raised()
 
 
@@ -152,6 +153,7 @@ class Parquet:
             Refused: see `prepare`. OSError: the file system failed.
         """
         files, path = _sink(batch.sparkSession, info.args)
+        LETTERS.stored = True
         folders.publish(files, f"{path}/{info.consumer}", f"{info.batch:012d}", batch.write.parquet)
 
 

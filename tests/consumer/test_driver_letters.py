@@ -25,11 +25,11 @@ class Kept:
         self.forgotten += 1
 
 
-@pytest.mark.parametrize(("owner", "in_parts", "forgotten"), [("c", False, 1), (None, False, 1), ("c", True, 0), ("another", False, 0)])
+@pytest.mark.parametrize(("owner", "stored", "forgotten"), [("c", False, 1), (None, False, 1), ("c", True, 0), ("another", False, 0)])
 def test_rejections_are_forgotten_unless_a_sink_stores_in_parts_or_another_consumer_has_them(
-    owner: str | None, *, in_parts: bool, forgotten: int
+    owner: str | None, *, stored: bool, forgotten: int
 ) -> None:
     """A position that is behind a rejected record would skip it."""
     store = Kept()
-    DriverLetters(store, owner, in_parts).raised("c")
+    DriverLetters(store, owner, stored).raised("c")
     assert store.forgotten == forgotten

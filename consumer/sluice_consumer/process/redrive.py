@@ -176,7 +176,7 @@ def run(spark: SparkSession, config: Config, letters: ConsumerLetters, one: Redr
     prepare(process, spark, config.pipeline.args)
     shards = tuple(sorted({letter.shard for letter in found}))
     info = BatchInfo(f"{letters.consumer}-redrive", one.number, replay, config.stream.name, shards, config.pipeline.args)
-    pipelines.LETTERS.store, pipelines.LETTERS.owner, pipelines.LETTERS.in_parts = rejected, info.consumer, False
+    pipelines.LETTERS.store, pipelines.LETTERS.owner, pipelines.LETTERS.stored = rejected, info.consumer, False
     try:
         process(frame(spark, found), info)
     except Exception:

@@ -16,6 +16,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 from sluice_checkpoints.errors import Refused
+from sluice_consumer import pipelines
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.sinks import options, rows
 from sluice_consumer.sinks.conflicts import CommitConflict, Retries
@@ -68,6 +69,7 @@ class Delta:
         with told(table.field, table.place):
             there = table.exists(spark)
             if there and _holds(spark, table, info):
+                pipelines.LETTERS.stored = True
                 return
             if not there and not options.create(args):
                 raise table.missing(asked)
@@ -75,7 +77,7 @@ class Delta:
         with told(table.field, table.place), rows.file_size(spark, asked):
             if not there:
                 table.create(made, asked)
-            retries = Retries()
+            retries, pipelines.LETTERS.stored = Retries(), True
             while not _added(made, table, info, rows.partition_columns(asked), retries):
                 pass
 

@@ -108,7 +108,7 @@ class Foreach:
         called = function or options.function(options.text(dict(info.args), "function", EXAMPLE), "pipeline.args.function")
         self._begin(info, name)
         shard_parts.check(batch)
-        pipelines.LETTERS.in_parts = True
+        pipelines.LETTERS.stored = True
         key = (f"{identity(info)}.{name}" if name else identity(info), info.batch)
         counted = batch.mapInArrow(calls(called, key, dict(info.args)), COUNTED).collect()
         shard_parts.together((row.shardId for row in counted), "rows may be missing")

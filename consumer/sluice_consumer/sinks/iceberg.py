@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from sluice_consumer import pipelines
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.sinks import iceberg_catalog, options, rows
 from sluice_consumer.sinks.edge import told
@@ -51,6 +52,7 @@ class Iceberg:
         asked, name, spark = options.rows(args), options.text(args, "table", EXAMPLE), batch.sparkSession
         with told(FIELD, name):
             if iceberg_catalog.exists(spark, name) and holds(IcebergTable.load(spark, name), info.consumer, info.batch):
+                pipelines.LETTERS.stored = True
                 log.info("batch %s of %s is in %s already", info.batch, info.consumer, name)
                 return
         made = rows.rows(batch, asked)
@@ -58,7 +60,7 @@ class Iceberg:
             if options.create(args):
                 iceberg_catalog.create(made, name, asked)
             table = IcebergTable.load(spark, name)
-            table.frame = made
+            table.frame, pipelines.LETTERS.stored = made, True
             add_once(table, info.consumer, info.batch)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from sluice_consumer import pipelines
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.sinks import manifest, options, rows, stores
 from sluice_consumer.sinks.edge import told
@@ -45,9 +46,11 @@ class ParquetFiles:
         with told("pipeline.args.path", root):
             store, place = stores.of(batch.sparkSession, root), manifest.BatchFiles(root, info.consumer, info.batch)
             held = store.exists(place.manifest)
+        pipelines.LETTERS.stored |= held
         if not held:
             writer = rows.rows(batch, asked).write.partitionBy(*rows.partition_columns(asked))
             with told("pipeline.args.path", root), rows.file_size(batch.sparkSession, asked):
+                pipelines.LETTERS.stored = True
                 manifest.write_once(store, place, writer.parquet)
         with told("pipeline.args.path", root):
             manifest.clean(store, place, manifest.from_json(store.read(place.manifest)))

@@ -105,7 +105,7 @@ class SparkEngine:
 
     def _call(self, batch: DataFrame, info: BatchInfo) -> None:
         """An interrupt (Ctrl-C, a notebook's stop button) passes: it is no answer of the function."""
-        self.called, pipelines.LETTERS.in_parts = True, False
+        self.called, pipelines.LETTERS.stored = True, False
         try:
             self._process(batch, info)
         except Exception:

@@ -242,7 +242,7 @@ class Engine:
         try:
             self._process(plan)
         except Exception:
-            DriverLetters(self.consumer.letters, in_parts=self.world.sink_kind == IN_PARTS).raised("c")
+            DriverLetters(self.consumer.letters, stored=self.world.sink_kind == IN_PARTS).raised("c")
             raise
 
     def _process(self, plan: BatchPlan) -> None:

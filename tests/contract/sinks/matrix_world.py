@@ -213,7 +213,7 @@ class Engine:
         if len(self.world.batches) > MOST_CALLS:
             raise Stuck(str(self.world.batches[-5:]))
         self.world.around("before", info)
-        pipelines.LETTERS.in_parts = False
+        pipelines.LETTERS.stored = False
         try:
             self.world.process(frame(self.world.spark, rows), info)
         except Exception:

@@ -18,6 +18,7 @@ from sluice_checkpoints.errors import Refused
 from sluice_consumer.pipelines import BatchInfo
 
 pytestmark = pytest.mark.spark
+SEARCHED = [pytest.param(name, marks=() if name == "parquet" else pytest.mark.lake) for name in WAYS]  # many batches; the others in `make test-lake`
 
 
 @pytest.fixture(params=list(WAYS))
@@ -52,6 +53,7 @@ def test_poison_alone(world: World, way: Delivery) -> None:
     assert world.excluded == [POISON]
 
 
+@pytest.mark.parametrize("way", SEARCHED, indirect=True)
 def test_poison_in_two_shards(world: World, way: Delivery) -> None:
     """The driver is killed on the way, after the sink had a part of the batch."""
     world.around = killed_at(("after", 1), ("after", 2))
@@ -62,6 +64,7 @@ def test_poison_in_two_shards(world: World, way: Delivery) -> None:
     assert world.excluded == [POISON, POISON + b" either"]
 
 
+@pytest.mark.parametrize("way", SEARCHED, indirect=True)
 def test_a_drain_in_a_search(world: World, way: Delivery) -> None:
     """The next driver goes on with a batch that is shorter."""
     begun = []
