@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from sluice_checkpoints.errors import Fenced, ProtocolViolation
 from sluice_checkpoints.protocol.rows import CONSUMER, LETTERS
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
-from sluice_checkpoints.protocol.table import Check, Equals, Path, Put, Update, equals
+from sluice_checkpoints.protocol.table import Check, Equals, Path, Put, Update, Write, equals
 
 ROOM = 300_000  # bytes of the row `letters`: DynamoDB takes 400 KB
 
@@ -49,9 +49,7 @@ def place(store: CheckpointStore, epoch: Epoch, folder: str, batch: int) -> None
     Raises:
         Fenced: a later epoch took over.
     """
-    mine = Check(CONSUMER, equals(generation=epoch.generation, token=epoch.token))
-    if not store.table.transact([mine, Update(LETTERS, (), put={("folder",): folder, ("batch",): batch})]).applied:
-        raise Fenced(f"generation {epoch.generation} does not own {store.table.name} any more: it leaves no dead letters")
+    _leave(store, epoch, Update(LETTERS, (), put={("folder",): folder, ("batch",): batch}))
 
 
 def folder_of(store: CheckpointStore, batch: int) -> str | None:
@@ -70,7 +68,11 @@ def hold(store: CheckpointStore, epoch: Epoch, texts: Mapping[str, str]) -> bool
     """
     if sum(len(name.encode()) + len(text.encode()) for name, text in texts.items()) > ROOM:
         return False
-    mine = Check(CONSUMER, equals(generation=epoch.generation, token=epoch.token))
-    if not store.table.transact([mine, Put({"id": LETTERS, "pending": dict(texts)}, ())]).applied:
-        raise Fenced(f"generation {epoch.generation} does not own {store.table.name} any more: it leaves no dead letters")
+    _leave(store, epoch, Put({"id": LETTERS, "pending": dict(texts)}, ()))
     return True
+
+
+def _leave(store: CheckpointStore, epoch: Epoch, write: Write) -> None:
+    mine = Check(CONSUMER, equals(generation=epoch.generation, token=epoch.token))
+    if not store.table.transact([mine, write]).applied:
+        raise Fenced(f"generation {epoch.generation} does not own {store.table.name} any more: it leaves no dead letters")

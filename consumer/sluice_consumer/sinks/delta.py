@@ -77,7 +77,8 @@ class Delta:
         with told(table.field, table.place), rows.file_size(spark, asked):
             if not there:
                 table.create(made, asked)
-            retries, pipelines.LETTERS.stored = Retries(), True
+            pipelines.LETTERS.stored = True
+            retries = Retries()
             while not _added(made, table, info, rows.partition_columns(asked), retries):
                 pass
 

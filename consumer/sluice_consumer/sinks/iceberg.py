@@ -60,7 +60,8 @@ class Iceberg:
             if options.create(args):
                 iceberg_catalog.create(made, name, asked)
             table = IcebergTable.load(spark, name)
-            table.frame, pipelines.LETTERS.stored = made, True
+            table.frame = made
+            pipelines.LETTERS.stored = True
             add_once(table, info.consumer, info.batch)
 
 
