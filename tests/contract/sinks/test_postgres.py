@@ -9,14 +9,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 import pyarrow as pa
 import pytest
 from conftest_sinks import Batch, info
 from postgres_pipelines import documented
-from psycopg.conninfo import make_conninfo
 from pyspark.sql import functions as f
 
 from sluice_consumer.sinks import Part, foreach
@@ -24,25 +22,8 @@ from sluice_consumer.sinks.foreach import Function, calls
 from sluice_lab.machine.processes import poll
 
 pytestmark = pytest.mark.spark
-TABLES = """
-CREATE TABLE orders (id text PRIMARY KEY, document json NOT NULL, changes integer NOT NULL DEFAULT 1);
-CREATE TABLE positions (consumer text, shard text, position text, PRIMARY KEY (consumer, shard));
-"""
 SECONDS = 60.0
 Sabotaged = Callable[[dict[str, Any], Any, Part], None]
-
-
-@pytest.fixture
-def database(postgres_url: str) -> Iterator[str]:
-    """A database with the tables of the document, and nobody else's."""
-    name = f"t{uuid4().hex}"
-    with psycopg.connect(postgres_url, autocommit=True) as server:
-        server.execute(f"CREATE DATABASE {name}")
-        own = make_conninfo(postgres_url, dbname=name)
-        with psycopg.connect(own) as empty:
-            empty.execute(TABLES)
-        yield own
-        server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def stored(database: str) -> dict[str, int]:

@@ -4,36 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 import pytest
 from conftest_process import ConsumerProcess, Consuming
-from psycopg.conninfo import make_conninfo
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-TABLES = """
-CREATE TABLE orders (id text PRIMARY KEY, document json NOT NULL, changes integer NOT NULL DEFAULT 1);
-CREATE TABLE positions (consumer text, shard text, position text, PRIMARY KEY (consumer, shard));
-"""
 RECORDS = range(20)  # even ones are in one shard, odd ones in the other
 LIVES = 6
-
-
-@pytest.fixture
-def database(postgres_url: str) -> Iterator[str]:
-    """A database of this test's own."""
-    name = f"t{uuid4().hex}"
-    with psycopg.connect(postgres_url, autocommit=True) as server:
-        server.execute(f"CREATE DATABASE {name}")
-        own = make_conninfo(postgres_url, dbname=name)
-        with psycopg.connect(own) as empty:
-            empty.execute(TABLES)
-        yield own
-        server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def consumer(consuming: Consuming, folder: Path, database: str, poison: int, **args: Any) -> ConsumerProcess:
