@@ -81,13 +81,19 @@ class NamedObject(NamedTuple):
 
 
 def _unlisted(context: ReconcileContext, key: ResourceKey, kind: str, objects: Listed) -> Iterator[Json]:
-    """What the status names and the list lacks, read by name: it may be there without the label. It is the resource's all the same."""
+    """What the status names and the list lacks, read by name: it may be there without the label. It is the resource's all the same.
+
+    The first that is there ends the search: what is named after it is not made before it is gone.
+    """
     listed = {text(part(item, "metadata"), "name") for item in objects.items}
     for named in objects.named:
-        found = context.cluster.get(kind, key.namespace, named.name) if named.name not in listed else None
+        if named.name in listed:
+            return
+        found = context.cluster.get(kind, key.namespace, named.name)
         if found is not None and named.uid in {None, found["metadata"]["uid"]}:
             labels = {**part(found, "metadata", "labels"), parse.CONSUMER: key.name, parse.UNLISTED: "", **named.labels}
             yield {**found, "metadata": {**found["metadata"], "labels": labels}}
+            return
 
 
 class Listed(NamedTuple):
@@ -98,12 +104,12 @@ class Listed(NamedTuple):
 
 
 def _named_drivers(body: Json) -> list[NamedObject]:
-    """The driver, or the one before it while that leaves: the driver is not made before it is gone."""
+    """The one before it while the status says that it leaves, and the driver: it may be made while the status still says so."""
     driver = part(body, "status", "driver")
-    named = [one for one in (part(driver, "leaving"), driver) if text(one, "pod")]
     return [
         NamedObject(text(one, "pod") or "", text(one, "uid"), {parse.ROLE: "driver", parse.ATTEMPT: str(whole(one.get("attempt")) or 0)})
-        for one in named[:1]
+        for one in (part(driver, "leaving"), driver)
+        if text(one, "pod")
     ]
 
 

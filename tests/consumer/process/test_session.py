@@ -105,6 +105,7 @@ class Engine:
     epoch: Epoch
     identity: StreamIdentity
     act: Callable[[], object] = lambda: None
+    called: bool = True
     read: list[bytes] = field(default_factory=list)
 
     def run(self, plan: BatchPlan) -> None:

@@ -27,7 +27,7 @@ def test_a_step_that_does_not_end_is_said_at_growing_intervals_and_ends_the_driv
     with caplog.at_level("WARNING"):
         StartWatch("the start of Spark", exits.append, lambda: time[0]).run(wait)
     assert exits == left
-    said = [record.message for record in caplog.records if "has taken" in record.message]
+    said = [said for record in caplog.records if "has taken" in (said := record.getMessage())]
     assert said[:3] == [f"the start of Spark has taken {n} s; the driver ends after 1800 s" for n in (60, 120, 240)]
     if left:
         assert time[0] == START_SECONDS
