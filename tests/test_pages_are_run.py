@@ -49,7 +49,7 @@ PLACES: dict[str, dict[str, Place]] = {  # by page, and by the beginning of a bl
     "docs/testing.md": {
         "# my_pipeline.py": Run(PLUGIN),
         "# test_my_pipeline.py": Run(PLUGIN),
-        "not each record once after 2 of 3 kills, ": Like("what it says of a file of another name", PLUGIN),
+        "not each record once after 2 of 3 kills and 1": Like("what it says of a file of another name", PLUGIN),
         "not each record once after 3 of 9 kills and": Like(
             "the line that it ends with",
             "tests/contract/sinks/test_replays.py::test_a_key_made_of_the_batch_doubles_what_a_shortened_batch_brings_again",

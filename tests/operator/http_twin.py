@@ -12,7 +12,7 @@ from kubernetes.client.configuration import Configuration
 from sluice_operator.cluster.port import PATHS, Cluster, Conflict, Exists, Rejected, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 Json = dict[str, Any]
 Right = tuple[str, str, str]  # verb, API group, resource or resource/subresource
@@ -41,6 +41,7 @@ class Reply:
 
     status: int
     body: Json
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def data(self) -> bytes:

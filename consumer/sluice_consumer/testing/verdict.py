@@ -123,8 +123,14 @@ class ReplayVerdict:
             raise AssertionError(str(counting))
 
     def __str__(self) -> str:
-        tried = f"{len(self.points)} kills" + (f" and {len(self.shortened)} shortened batches" if self.shortened else "")
+        tried = _number(self.points, "kill", "kills") + (
+            f" and {_number(self.shortened, 'shortened batch', 'shortened batches')}" if self.shortened else ""
+        )
         if self.once:
             return f"each record once after {tried}"
         head = f"not each record once after {len(self.failures)} of {tried}, each followed by a replay"
         return "\n  ".join([head, *map(str, self.failures)])
+
+
+def _number(points: tuple[KillPoint, ...], one: str, several: str) -> str:
+    return f"{len(points)} {one if len(points) == 1 else several}"

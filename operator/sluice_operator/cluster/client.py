@@ -23,6 +23,8 @@ from sluice_operator.cluster.port import PATHS, ApiError, Conflict, Exists, Reje
 from sluice_operator.untrusted.decoding import decoded
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sluice_operator.cluster.port import Json
 
 TIMEOUT = (3.05, 15)  # seconds to connect, and between bytes
@@ -34,6 +36,7 @@ LATER = {401, 408, 410, 429}  # credentials being rotated, a list that took too 
 STRICT = "?fieldValidation=Strict"  # an unknown field is refused, not ignored: `nodeselector` in a podTemplate
 NO_NAME = re.compile(r"\.{0,2}|.*[/%].*", re.DOTALL)
 """Names that no object may have. In a path they would be another object, or all of a kind."""
+DIGITS = re.compile(r"[0-9]{1,6}")
 PAGE = 500
 NO_DRY_RUN = "does not support dry run"
 SAMPLE = 100  # objects of an audit: with 500, their JSON was 18 % of what the operator did with 500 drivers at rest
@@ -166,7 +169,7 @@ class ApiServer:
         except urllib3.exceptions.HTTPError as error:
             raise Unavailable(f"{method} {path}: {error}") from error
         if not 200 <= reply.status < 300:
-            raise ApiException(status=reply.status, reason=data.decode(errors="replace"))
+            raise _unsuccessful(reply.status, data, reply.headers)
         try:
             result: Json = decoded(data)
         except ValueError as error:
@@ -188,10 +191,22 @@ def _path(kind: str, namespace: str, name: str = "") -> str:
 
 def _raise(error: ApiException, method: str = "") -> NoReturn:
     answer = _answer(error)
-    raise failure(method, error.status or 0, {**answer, "message": str(answer.get("message") or error.reason)}) from error
+    raise failure(method, error.status or 0, {**answer, "message": str(answer.get("message") or error.reason)}, _after(error)) from error
 
 
-def failure(method: str, status: int, answer: Json) -> ApiError:
+def _unsuccessful(status: int, data: bytes, headers: Mapping[str, str]) -> ApiException:
+    error = ApiException(status=status, reason=data.decode(errors="replace"))
+    error.headers = headers
+    return error
+
+
+def _after(error: ApiException) -> int:
+    """`Retry-After` in seconds. A date, which an API server does not send, counts as nothing."""
+    told = (error.headers or {}).get("Retry-After", "")
+    return int(told) if DIGITS.fullmatch(told) else 0
+
+
+def failure(method: str, status: int, answer: Json, after: int = 0) -> ApiError:
     """The error for an answer that is not a success. A failed condition of a patch comes back as a field that cannot be changed."""
     reason, message = str(answer.get("reason") or status), str(answer.get("message") or "")
     if DENIED.search(message):
@@ -201,7 +216,7 @@ def failure(method: str, status: int, answer: Json) -> ApiError:
     if status in {CONFLICT, NOT_FOUND} or (method == "PATCH" and status == UNPROCESSABLE and _lost_race(answer)):
         return Conflict(message)
     if status in LATER or status >= SERVER_ERROR:
-        return Unavailable(message)
+        return Unavailable(message, after)
     return Rejected(reason, message)
 
 

@@ -41,7 +41,15 @@ class Rejected(ApiError):
 
 
 class Unavailable(ApiError):
-    """No answer, or a temporary error. The call may have been carried out: read before repeating it."""
+    """No answer, or a temporary error. The call may have been carried out: read before repeating it.
+
+    Attributes:
+        after: for so many seconds the server wants no repetition (`Retry-After`, of 429 and 503); 0: it did not say.
+    """
+
+    def __init__(self, message: str, after: int = 0) -> None:
+        super().__init__(message)
+        self.after = after
 
 
 class Cluster(Protocol):

@@ -1,7 +1,7 @@
 """One loop per resource: reconcile, then sleep until an event wakes it or the next reconcile is due. Only the leader runs loops.
 
 Loops run on kopf's event loop, reconciles on worker threads, because they block. A reconcile that fails is repeated after a growing
-pause, and its loop goes on.
+pause, not before the API server wants it (`Retry-After`), and its loop goes on.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from sluice_operator.cluster.port import ApiError
+from sluice_operator.cluster.port import ApiError, Unavailable
 from sluice_operator.plan.running import STALE
 from sluice_operator.run.reconcile import reconcile
 from sluice_operator.run.refusals import report_failing
@@ -31,6 +31,13 @@ LONGEST_PAUSE = 60.0
 TOLD_AFTER = 6  # failed reconciles in a row: about a minute
 LAST_RECONCILE = 8.0  # seconds to wait for running reconciles when the process ends
 STUCK_AFTER = 120.0  # seconds a reconcile may take: its calls have timeouts of their own
+
+
+class FailedPass(NamedTuple):
+    """Why a reconcile failed, and for how many seconds the API server wants to be left alone."""
+
+    why: str
+    after: int = 0
 
 
 class Loops:
@@ -86,14 +93,12 @@ class Loops:
                 self._bells[key].clear()
                 self._alive.discard(key)
                 outcome = await self._pass(key, force_refresh=force_refresh)
-                if isinstance(outcome, str):
+                if isinstance(outcome, FailedPass):
                     failures += 1
-                    if failures >= TOLD_AFTER and outcome != told:
-                        told = outcome
-                        await asyncio.get_running_loop().run_in_executor(
-                            self._threads, report_failing, self._context, key, outcome, datetime.now(UTC)
-                        )
-                    await asyncio.sleep(min(2.0**failures, LONGEST_PAUSE))
+                    if failures >= TOLD_AFTER and outcome.why != told:
+                        told = outcome.why
+                        await asyncio.get_running_loop().run_in_executor(self._threads, report_failing, self._context, key, told, datetime.now(UTC))
+                    await asyncio.sleep(min(max(2.0**failures, outcome.after), LONGEST_PAUSE))
                 elif outcome.wake is None:
                     if not self._bells[key].is_set():
                         return
@@ -107,18 +112,17 @@ class Loops:
             self._figures.pop(key, None)
             self._alive.discard(key)
 
-    async def _pass(self, key: ResourceKey, *, force_refresh: bool) -> ReconcileResult | str:
-        """The result, or why the reconcile failed."""
+    async def _pass(self, key: ResourceKey, *, force_refresh: bool) -> ReconcileResult | FailedPass:
         self._passes[key] = asked = time.monotonic()
         self._metrics.queue.inc()
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, partial(self._timed, asked, key, force_refresh=force_refresh))
         except ApiError as error:
             LOG.warning("%s/%s: %s", *key, error)
-            return str(error)
+            return FailedPass(str(error), error.after if isinstance(error, Unavailable) else 0)
         except Exception as error:
             LOG.exception("%s/%s: a reconcile failed", *key)
-            return repr(error)
+            return FailedPass(repr(error))
         finally:
             self._passes.pop(key, None)
 

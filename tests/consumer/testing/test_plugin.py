@@ -41,7 +41,7 @@ def test_the_documented_tests_pass_and_a_careless_pipeline_fails(tmp_path: Path)
     ran = subprocess.run(pytest_of(tmp_path), cwd=tmp_path, env=environment, check=False, capture_output=True, text=True)
     assert [name for name, _ in DOCUMENTED] == ["my_pipeline.py", "test_my_pipeline.py"]
     assert "1 failed, 3 passed" in ran.stdout, ran.stdout + ran.stderr
-    assert "not each record once after 2 of 3 kills, each followed by a replay" in ran.stdout
+    assert "not each record once after 2 of 3 kills and 1 shortened batch, each followed by a replay" in ran.stdout
     assert "killed after DataFrameWriter.parquet at careless.py:3: 2 too many (b'a', b'b')" in ran.stdout
 
 

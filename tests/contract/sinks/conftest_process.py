@@ -51,15 +51,15 @@ class ConsumerProcess:
     folder: Path
     written: dict[str, Any] = field(default_factory=dict)
 
-    def run(self) -> Ended:
-        """Until the tip, or until it fails or is killed."""
+    def run(self, seconds: float = LONG_SECONDS) -> Ended:
+        """Until the tip, or until it fails or is killed; for so many seconds at most."""
         path, last = self.folder / "consumer.json", self.folder / "last"
         path.write_text(json.dumps(self.written))
         last.unlink(missing_ok=True)
         command = [sys.executable, "-m", "sluice_consumer", "--config", str(path), "--master", "local[1]", "--until-tip"]
         paths = os.pathsep.join([str(ROOT / "consumer"), str(Path(__file__).parent)])
         environment = os.environ | {"PYTHONPATH": paths, "SLUICE_TERMINATION_LOG": str(last), "SLUICE_LOG": "json", "AWS_DEFAULT_REGION": REGION}
-        done = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, timeout=LONG_SECONDS, check=False)
+        done = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, timeout=seconds, check=False)
         (self.folder / "stderr").write_text(done.stderr)
         told = json.loads(last.read_text()) if last.exists() else {}
         return Ended(done.returncode, last_words(done.stderr), told)

@@ -36,6 +36,18 @@ def test_an_error_is_named_by_what_to_do_next(status: int, error: type[Exception
         through(http).list("Pod", "default", {})
 
 
+@pytest.mark.parametrize(
+    ("told", "seconds"), [("7", 7), ("", 0), ("-1", 0), ("soon", 0), ("1e9", 0), ("9" * 400, 0), ("Thu, 26 Nov 2026 01:00:00 GMT", 0)]
+)
+def test_a_server_that_wants_to_be_left_alone_is_understood(told: str, seconds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the seconds of `Retry-After`, as of priority and fairness; whatever else it says there is nothing."""
+    http = HttpTwin(MemoryCluster(lambda: BEGIN))
+    monkeypatch.setattr(http, "call_api", lambda *_, **__: Reply(429, {"message": "too many"}, {"Retry-After": told}))
+    with pytest.raises(Unavailable) as raised:
+        through(http).list("Pod", "default", {})
+    assert raised.value.after == seconds
+
+
 def test_no_answer_is_an_answer_of_its_own() -> None:
     """A refused connection is Unavailable, at once."""
     nowhere = Configuration(host="http://127.0.0.1:9")

@@ -90,6 +90,33 @@ def test_a_failing_pass_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     assert errors == []
 
 
+@pytest.mark.parametrize(("after", "paused"), [(0, 2), (7, 7), (10**9, 60)])
+def test_a_pass_is_not_repeated_before_the_api_server_wants_it(after: int, paused: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """429 with `Retry-After`. A minute is the most that a resource waits, whatever is said."""
+    slept, others = list[float](), asyncio.sleep
+
+    async def sleep(seconds: float) -> None:
+        if seconds < 1:
+            await others(seconds)
+            return
+        slept.append(seconds)
+        await asyncio.Event().wait()
+
+    def throttled(*_: object, **__: object) -> ReconcileResult:
+        raise Unavailable("too many requests", after)
+
+    async def scene() -> None:
+        loops = Loops(context())
+        loops.wake(KEY)
+        await until(lambda: slept)
+        await loops.stop()
+
+    monkeypatch.setattr(loops_module, "reconcile", throttled)
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    asyncio.run(scene())
+    assert slept == [paused]
+
+
 def test_passes_that_fail_for_a_minute_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """As an event of the resource, and in its conditions: the last ones stand otherwise, and say that all is well."""
     monkeypatch.setattr(loops_module, "LONGEST_PAUSE", 0.001)
