@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 from cluster_bench import Bench
-from operating import helm, is_led, ready
+from operating import IN, helm, is_led, ready
 from published import Published
 from rules_world import Subject, World, world
 
 from sluice_lab import places
 from sluice_lab.machine import images
 from sluice_lab.scenario import kcl_table
+from sluice_lab.scenario.installing import RELEASE
 from sluice_lab.steps import step
 
 pytestmark = pytest.mark.cluster
@@ -114,6 +115,24 @@ def test_an_upgrade_leaves_a_migration_alone(inherited: Inherited) -> None:
     after, before = subject.status["migration"], inherited.status[MIGRATES]["migration"]
     assert [after[part] for part in ("job", "tries", "state")] == [before[part] for part in ("job", "tries", "state")]
     assert subject.attempts() == 0
+
+
+def test_a_rollback_leaves_both_alone_too(inherited: Inherited, published: Published) -> None:
+    """`helm rollback`: the last release is back, CRD and all, and hears the driver; then today's again. The same pods and Job, no record lost or twice."""
+    subject = inherited.subject(RUNS)
+    subject.bench.cluster.helm("rollback", RELEASE, IN, "--wait", "--timeout=3m")
+    for back in (False, True):
+        if back:
+            helm(subject.bench, *published.chart, image=None, consumer=published.consumers)
+        before = subject.status["stream"]["reportedAt"]
+        inherited.world.put()
+        subject.bench.until("a report that is heard", lambda heard=before: subject.status["stream"]["reportedAt"] > heard)
+        subject.bench.until("every record", lambda: not inherited.world.missing(RUNS))
+        assert {name: inherited.now(name) for name in (RUNS, MIGRATES)} == inherited.uids
+        assert subject.status["restarts"]["count"] == 0
+    subject.bench.until("two replicas of today's operator, one of which leads", lambda: ready(subject.bench, 2) and is_led(subject.bench))
+    subject.bench.until("Ready", lambda: subject.settled(2))
+    assert inherited.world.twice(RUNS) == []
 
 
 def test_what_was_inherited_is_scaled_and_deleted_like_any_other(inherited: Inherited) -> None:
