@@ -120,7 +120,6 @@ PLACES: dict[str, dict[str, Place]] = {  # by page, and by the beginning of a bl
         ),
     },
     "docs/operations.md": {
-        "apiVersion: policy/v1": Run("tests/cluster/test_disruptions.py::test_a_budget_keeps_the_driver_until_it_is_taken_away"),
         "helm install sluice-blue": Run(
             "tests/operator/cluster/test_operator_class.py::test_the_second_installation_of_the_page_has_a_class_of_its_own"
         ),

@@ -23,7 +23,7 @@ from sluice_lab.scenario.installing import NAMESPACE, OPERATOR_NAMESPACE, RELEAS
 pytestmark = pytest.mark.cluster
 
 CROWDED, STEADY = "crowded", "disrupted"
-PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
+PAGE = "docs/operations.md"
 LIMITS = {"default": {"cpu": "2", "memory": "2Gi"}, "defaultRequest": {"cpu": "50m", "memory": "256Mi"}, "max": {"cpu": "4", "memory": "4Gi"}}
 RANGE = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "tenants"}, "spec": {"limits": [{"type": "Container", **LIMITS}]}}
 CLASSES = [

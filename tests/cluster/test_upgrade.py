@@ -118,7 +118,7 @@ def test_an_upgrade_leaves_a_migration_alone(inherited: Inherited) -> None:
 
 
 def test_a_rollback_leaves_both_alone_too(inherited: Inherited, published: Published) -> None:
-    """`helm rollback`: the last release is back, CRD and all, and hears the driver; then today's again. The same pods and Job, no record lost or twice."""
+    """`helm rollback`: the last release is back, CRD and all; then today's again. The same pods and Job, no record lost or twice."""
     subject = inherited.subject(RUNS)
     subject.bench.cluster.helm("rollback", RELEASE, IN, "--wait", "--timeout=3m")
     for back in (False, True):
