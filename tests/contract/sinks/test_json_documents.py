@@ -394,10 +394,11 @@ def test_a_stream_is_decoded_as_a_batch_is(spark: SparkSession, tmp_path: Path) 
         counts.writeStream.format("memory").queryName(name).outputMode("complete").trigger(availableNow=True).start().awaitTermination()
         return sorted(tuple(row) for row in spark.table(name).collect())
 
+    before = str(spark.conf.get("spark.sql.shuffle.partitions"))
     spark.conf.set("spark.sql.shuffle.partitions", "1")
     try:
         assert counted(lines=True) == [(1, 1), (2, 2)]
         with pytest.raises(Exception, match="MALFORMED_RECORD"):
             counted(lines=False)
     finally:
-        spark.conf.unset("spark.sql.shuffle.partitions")
+        spark.conf.set("spark.sql.shuffle.partitions", before)

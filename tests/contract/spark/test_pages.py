@@ -64,11 +64,12 @@ def test_the_query_of_the_page_reads_the_stream(run: Run, spark: SparkSession, a
     """With the trigger that the page names for an end; each record is in its state once, and Spark's checkpoint is where the page says."""
     code = here(page_blocks.beginning(STREAMING, "from pyspark.sql.functions import window"), aws, tmp_path)
     assert "`trigger(availableNow=True)` ends the query" in (page_blocks.ROOT / STREAMING).read_text()
+    before = str(spark.conf.get("spark.sql.shuffle.partitions"))
     spark.conf.set("spark.sql.shuffle.partitions", "2")  # 200 files of state are for larger streams
     try:
         names = run(code.replace("counts.writeStream", "counts.writeStream.trigger(availableNow=True)"))
     finally:
-        spark.conf.unset("spark.sql.shuffle.partitions")
+        spark.conf.set("spark.sql.shuffle.partitions", before)
     progress = names["query"].recentProgress
     assert sum(each["numInputRows"] for each in progress) == RECORDS
     assert progress[-1]["stateOperators"][0]["numRowsTotal"] >= 1
