@@ -10,7 +10,6 @@ from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe import parse
 from sluice_operator.observe.cache import version_of
 from sluice_operator.plan import live_read_policy
-from sluice_operator.state.status import MigrationState
 from sluice_operator.untrusted.values import part, text, whole
 
 if TYPE_CHECKING:
@@ -81,19 +80,13 @@ class NamedObject(NamedTuple):
 
 
 def _unlisted(context: ReconcileContext, key: ResourceKey, kind: str, objects: Listed) -> Iterator[Json]:
-    """What the status names and the list lacks, read by name: it may be there without the label. It is the resource's all the same.
-
-    The first that is there ends the search: what is named after it is not made before it is gone.
-    """
+    """What the status names and the list lacks, read by name: it may be there without the label. It is the resource's all the same."""
     listed = {text(part(item, "metadata"), "name") for item in objects.items}
-    for named in objects.named:
-        if named.name in listed:
-            return
+    for named in (named for named in objects.named if named.name not in listed):
         found = context.cluster.get(kind, key.namespace, named.name)
         if found is not None and named.uid in {None, found["metadata"]["uid"]}:
             labels = {**part(found, "metadata", "labels"), parse.CONSUMER: key.name, parse.UNLISTED: "", **named.labels}
             yield {**found, "metadata": {**found["metadata"], "labels": labels}}
-            return
 
 
 class Listed(NamedTuple):
@@ -104,7 +97,7 @@ class Listed(NamedTuple):
 
 
 def _named_drivers(body: Json) -> list[NamedObject]:
-    """The one before it while the status says that it leaves, and the driver: it may be made while the status still says so."""
+    """The driver, and the one before it while the status says that it leaves. Both may be there: one that a finalizer holds is not waited for."""
     driver = part(body, "status", "driver")
     return [
         NamedObject(text(one, "pod") or "", text(one, "uid"), {parse.ROLE: "driver", parse.ATTEMPT: str(whole(one.get("attempt")) or 0)})
@@ -114,10 +107,10 @@ def _named_drivers(body: Json) -> list[NamedObject]:
 
 
 def _named_jobs(body: Json) -> list[NamedObject]:
-    """The Job of a migration that is not over."""
+    """The Job of the present try or of the last one. One that has ended is there until the resource or the next try ends it."""
     migration = part(body, "status", "migration")
-    name, is_open = text(migration, "job"), migration.get("state") == MigrationState.RUNNING
-    return [NamedObject(name, text(migration, "uid"), {parse.ROLE: "migration"})] if name and is_open else []
+    name = text(migration, "job")
+    return [NamedObject(name, text(migration, "uid"), {parse.ROLE: "migration"})] if name else []
 
 
 def _namespace_deleted(cluster: Cluster, namespace: str) -> bool:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 from steering.ledger import INVARIANTS, Broken
 from steering.machine import Operating, told
-from steering.mutant import MUTANTS, OperatorMutant
+from steering.mutant import MUTANTS, Chapter, OperatorMutant, do
 from steering.mutant_cache import never_lost
 from steering.mutant_health import no_deadline
 from steering.mutant_stranger import labels_are_believed
@@ -133,6 +133,65 @@ def test_a_driver_without_its_label_is_read_before_anything_is_said_of_it() -> N
     operating.delete_pod(grace=None, role="executor", seconds=34)
     operating.unlabel(kind="Pod", seconds=21)
     operating.delete_pod(grace=None, role="driver", seconds=7)
+    operating.teardown()
+
+
+@pytest.mark.parametrize(
+    "chapters",
+    [
+        pytest.param(
+            (
+                *(do("impatient", seconds=10), do("edit", edit="a source", seconds=1), do("edit", edit="a source", seconds=1)),
+                *(do("lose_node", how="cut", node="a", seconds=1), do("unlabel", kind="Pod", seconds=1), do("orphan", seconds=1)),
+            ),
+            id="while the status still names the one before it",
+        ),
+        pytest.param(
+            (
+                *(do("wait", seconds=20), do("hold", held=True, seconds=1), do("edit", edit="batch 9", seconds=6)),
+                *(do("unlabel", kind="Pod", seconds=1), do("orphan", seconds=5)),
+            ),
+            id="while a finalizer holds the one before it",
+        ),
+    ],
+)
+def test_a_driver_without_label_and_owner_ends_before_its_resource(chapters: tuple[Chapter, ...]) -> None:
+    """Found by 100 examples. Two drivers are named in a restart; only the first of them was read by name, and the other one consumed on."""
+    told((do("begin", migrating=False, leaders=1, source="ok", run=0), *chapters)).teardown()
+
+
+def test_a_driver_without_label_and_owner_is_overdue_as_any_other() -> None:
+    """Found by 100 examples: the observer knew no pod that was late, and the status named it by name and uid."""
+    operating = Operating()
+    operating.begin(migrating=False, leaders=1, source="ok", run=30)
+    operating.unlabel(kind="Pod", seconds=5)
+    for node in "ab":
+        operating.lose_node(how="cut", node=node, seconds=1)
+    operating.orphan(seconds=300)
+    assert operating.world.condition("Stalled")["reason"] == "DriverOverdue"
+    operating.teardown()
+
+
+@pytest.mark.parametrize("run", [3, 30])
+def test_a_job_without_label_and_owner_goes_with_its_resource(run: int) -> None:
+    """Found by 100 examples: of a migration that had ended, the Job that the status names was not read by name. It stayed, with its pod."""
+    operating = Operating()
+    operating.begin(migrating=True, leaders=1, source="ok", run=run)
+    operating.unlabel(kind="Job", seconds=1)
+    operating.orphan(seconds=1)
+    operating.teardown()
+
+
+@pytest.mark.parametrize("source", ["bad", "active"])
+def test_the_next_try_of_a_migration_deletes_a_job_without_label(source: str) -> None:
+    """It waited for the pod of the last try for ever, and did not see whose pod that is."""
+    operating = Operating()
+    operating.begin(migrating=True, leaders=1, source=source, run=10)
+    operating.unlabel(kind="Job", seconds=1)
+    operating.source("ok")
+    operating.ask(what="retry", number=1)
+    operating.wait(seconds=60)
+    assert operating.world.status["migration"]["state"] == "Complete"
     operating.teardown()
 
 

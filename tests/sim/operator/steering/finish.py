@@ -47,6 +47,8 @@ def _heal(world: World) -> None:
     world.nodes.silence()
     for body in [body for kind in ("Pod", "Job") for body in world.twin.all(kind) if body["metadata"]["uid"] in world.ledger.orphans]:
         world.twin.remove(body["kind"], body["metadata"]["namespace"], body["metadata"]["name"], body["metadata"]["uid"])
+    for driver in world.drivers():
+        world.twin.edit(driver, {"metadata": {"finalizers": []}})
     world.habits.exits.clear()
     world.habits.words = {}
     world.admission.policies.clear()

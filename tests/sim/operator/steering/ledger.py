@@ -120,7 +120,7 @@ class Ledger:
         if line.stalled:
             self.late.add(meta["name"])
             return None
-        others = [pod["metadata"]["name"] for pod in self._pods(meta) if _role(pod) != "migration" and not _only_held(pod)]
+        others = [pod["metadata"]["name"] for pod in self._pods(meta) if _role(pod) != "migration" and not only_held(pod)]
         if others:
             return "one_driver", f"{meta['name']} is made beside {others}"
         config = json.loads(meta["annotations"]["sluice.dev/config"])
@@ -134,10 +134,8 @@ class Ledger:
         if line.stalled:
             return None
         meta = body["metadata"]
-        jobs = self.server.list("Job", meta["namespace"], {CONSUMER: meta["labels"][CONSUMER]})
-        ours = (job for job in jobs if not self.is_foreign(job))
-        pods = (pod for pod in self._pods(meta) if _role(pod) == "migration" or not _only_held(pod))
-        others = [item["metadata"]["name"] for item in (*ours, *pods)]
+        pods = (pod for pod in self._pods(meta) if _role(pod) == "migration" or not only_held(pod))
+        others = [item["metadata"]["name"] for item in (*self._of(meta, "Job"), *pods)]
         return ("one_migration", f"{meta['name']} is made beside {others}") if others else None
 
     def _deletes_pod(self, _line: Line, body: Json) -> tuple[str, str] | None:
@@ -248,9 +246,17 @@ class Ledger:
         return None
 
     def _pods(self, meta: Json) -> Iterator[Json]:
+        return self._of(meta, "Pod")
+
+    def _of(self, meta: Json, kind: str) -> Iterator[Json]:
+        """What of that kind is the consumer's: by label, by owner, or because the status names it. What has none of these is nobody's."""
         name = meta["labels"][CONSUMER]
-        named = (pod for pod in self.server.all("Pod") if pod["metadata"].get("labels", {}).get(CONSUMER) == name or pod_is_of(pod, name))
-        return (pod for pod in named if not self.is_foreign(pod))
+        named = {one for resource in self.server.all(KIND) if resource["metadata"]["name"] == name for one in _named(resource)}
+        for body in self.server.all(kind):
+            head = body["metadata"]
+            by_status = bool(named & {(head["name"], head["uid"]), (head["name"], None)})
+            if not self.is_foreign(body) and (head.get("labels", {}).get(CONSUMER) == name or is_of(body, name) or by_status):
+                yield body
 
     def is_foreign(self, body: Json) -> bool:
         """A stranger's, or made by what is a stranger's."""
@@ -283,9 +289,17 @@ class Ledger:
         claim("status_is_true", heard, f"Ready for {self.now - self.calm_since}, and {driver} last reported at {said_at}")
 
 
-def pod_is_of(pod: Json, consumer: str) -> bool:
+def is_of(body: Json, consumer: str) -> bool:
     """Whether the consumer controls it, whatever its labels are."""
-    return any(ref["kind"] == KIND and ref["name"] == consumer for ref in pod["metadata"].get("ownerReferences") or ())
+    return any(ref["kind"] == KIND and ref["name"] == consumer for ref in body["metadata"].get("ownerReferences") or ())
+
+
+def _named(resource: Json) -> set[tuple[str, str | None]]:
+    """Names and uids of pods and Jobs that the status names. Without a uid it is whatever has the name."""
+    status = resource.get("status", {})
+    driver, migration = status.get("driver") or {}, status.get("migration") or {}
+    named = [(one.get("pod"), one.get("uid")) for one in (driver, driver.get("leaving") or {})]
+    return {(str(name), uid) for name, uid in [*named, (migration.get("job"), migration.get("uid"))] if name}
 
 
 def condition_of(status: Json, kind: str) -> Json:
@@ -307,7 +321,7 @@ def _has_ended(pod: Json) -> bool:
     return over or status.get("phase") in FINISHED
 
 
-def _only_held(pod: Json) -> bool:
+def only_held(pod: Json) -> bool:
     """Its containers have ended for good, and a finalizer keeps it, or the driver that it is an executor of."""
     return pod.get("status", {}).get("phase") in FINISHED and (_role(pod) == "executor" or bool(pod["metadata"].get("finalizers")))
 

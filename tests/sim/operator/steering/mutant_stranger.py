@@ -174,6 +174,34 @@ def jobs_are_listed(patch: Patch) -> None:
     patch.setattr(live_read, "_named_jobs", lambda _body: [])
 
 
+@mutant(
+    "a Job is read by name only while it runs",
+    "spec_reached",
+    do("unlabel", kind="Job", seconds=1),
+    do("ask", what="retry", number=1),
+    migrating=True,
+    source="bad",
+)
+def ended_jobs_are_listed(patch: Patch) -> None:
+    """Its pod, which has its label, is waited for; nobody deletes the Job."""
+    real = live_read._named_jobs
+    patch.setattr(live_read, "_named_jobs", lambda body: real(body) if "Running" in str(body.get("status", {}).get("migration")) else [])
+
+
+@mutant(
+    "of two drivers that a restart names, one is there",
+    "nothing_leaks",
+    do("hold", held=True, seconds=1),
+    do("edit", edit="batch 9", seconds=6),
+    do("unlabel", kind="Pod", seconds=1),
+    do("orphan", seconds=5),
+)
+def one_is_named(patch: Patch) -> None:
+    """Another program's finalizer holds the first; the second consumes on when the resource is gone."""
+    real = live_read._named_drivers
+    patch.setattr(live_read, "_named_drivers", lambda body: real(body)[:1])
+
+
 # -- annotations ---------------------------------------------------------------------------------------------------------------------
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 seconds = st.one_of(st.integers(1, 4), st.integers(1, 40))
 FOREVER = 10**6  # seconds: until the example ends
+HOLD = "theirs.example.com/hold"
 ROLES = ["driver", "executor", "migration"]
 ATTEMPTS = ["abc", "", "1", "7", "-1", "1e3", "9" * 40]
 OWNERS: dict[str, Json] = {
@@ -139,10 +140,17 @@ class Stranger:
     def give_up_held(self, seconds: int) -> None:
         """A driver is given up whose pod somebody else's finalizer holds for a while."""
         for driver in [pod for pod in self.world.drivers()[:1] if "deletionTimestamp" not in pod["metadata"]]:
-            self.world.twin.edit(driver, {"metadata": {"finalizers": ["theirs.example.com/hold"]}})
+            self.world.twin.edit(driver, {"metadata": {"finalizers": [HOLD]}})
             self.world.annotate(force=driver["metadata"]["uid"])
             self.world.run(seconds)
             self.world.twin.edit(driver, {"metadata": {"finalizers": []}})
+
+    @rule(held=st.booleans(), seconds=seconds)
+    def hold(self, held: bool, seconds: int) -> None:  # noqa: FBT001 - hypothesis passes names
+        """Another program's finalizer keeps the pods of drivers, until that program lets them go."""
+        for driver in self.world.drivers():
+            self.world.twin.edit(driver, {"metadata": {"finalizers": [HOLD] if held else []}})
+        self.world.run(seconds)
 
     @rule(report=st.sampled_from(sorted(REPORTS)), seconds=seconds)
     def forge(self, report: str, seconds: int) -> None:
