@@ -10,7 +10,7 @@ from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe import parse
 from sluice_operator.observe.cache import version_of
 from sluice_operator.plan import live_read_policy
-from sluice_operator.untrusted.values import part, text, whole
+from sluice_operator.untrusted.values import objects, part, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from sluice_operator.run.shared import ReconcileContext
     from sluice_operator.state.objects import Observed
     from sluice_operator.state.view import View
+
+STRAYS = 4  # drivers that only their executors name: a late leader's
 
 
 def overdue(context: ReconcileContext, key: ResourceKey, view: View) -> bool:
@@ -36,7 +38,7 @@ def cached_view(context: ReconcileContext, key: ResourceKey, body: Json, now: da
 def live_read(context: ReconcileContext, key: ResourceKey, now: datetime, cached: Json, body: Json | None = None) -> tuple[Json, View] | None:
     """Read the resource, its Jobs and its pods from the API server, in this order.
 
-    Pods come last, so that the pod of an ended Job is seen with its exit. What the status names and no list shows is read by name.
+    Pods come last, so that the pod of an ended Job is seen with its exit. What the status or an executor names and no list shows is read by name.
     Of a deleted resource the namespace is read first: if that is
     being deleted, the rest is not read.
 
@@ -67,26 +69,15 @@ def _observed(context: ReconcileContext, key: ResourceKey, body: Json, now: date
     jobs = context.cluster.list("Job", key.namespace, labels)
     jobs += _unlisted(context, key, "Job", Listed(jobs, _named_jobs(body)))
     pods = context.cluster.list("Pod", key.namespace, labels)
-    pods += _unlisted(context, key, "Pod", Listed(pods, _named_drivers(body)))
+    pods += _unlisted(context, key, "Pod", Listed(pods, _named_drivers(body, pods)))
     return context.cache.live(key, pods, jobs, now)
 
 
 class NamedObject(NamedTuple):
-    """An object that the status names, and the labels that it was made with. `uid` is None until it was seen."""
+    """An object that the status or an executor names, and the labels that it was made with."""
 
     name: str
-    uid: str | None
     labels: dict[str, str]
-
-
-def _unlisted(context: ReconcileContext, key: ResourceKey, kind: str, objects: Listed) -> Iterator[Json]:
-    """What the status names and the list lacks, read by name: it may be there without the label. It is the resource's all the same."""
-    listed = {text(part(item, "metadata"), "name") for item in objects.items}
-    for named in (named for named in objects.named if named.name not in listed):
-        found = context.cluster.get(kind, key.namespace, named.name)
-        if found is not None and named.uid in {None, found["metadata"]["uid"]}:
-            labels = {**part(found, "metadata", "labels"), parse.CONSUMER: key.name, parse.UNLISTED: "", **named.labels}
-            yield {**found, "metadata": {**found["metadata"], "labels": labels}}
 
 
 class Listed(NamedTuple):
@@ -96,21 +87,37 @@ class Listed(NamedTuple):
     named: list[NamedObject]
 
 
-def _named_drivers(body: Json) -> list[NamedObject]:
-    """The driver, and the one before it while the status says that it leaves. Both may be there: one that a finalizer holds is not waited for."""
+def _unlisted(context: ReconcileContext, key: ResourceKey, kind: str, wanted: Listed) -> Iterator[Json]:
+    """What is named and the list lacks, read by name: it may be there without the label. Whose it is, `ownership` says."""
+    listed = {text(part(item, "metadata"), "name") for item in wanted.items}
+    for named in (named for named in wanted.named if named.name not in listed):
+        found = context.cluster.get(kind, key.namespace, named.name)
+        if found is not None:
+            labels = {**part(found, "metadata", "labels"), parse.CONSUMER: key.name, parse.UNLISTED: "", **named.labels}
+            yield {**found, "metadata": {**found["metadata"], "labels": labels}}
+
+
+def _named_drivers(body: Json, pods: list[Json]) -> list[NamedObject]:
+    """The driver, the one before it while the status says that it leaves, and those that listed executors name as their driver.
+
+    Both of the first two may be there: one that a finalizer holds is not waited for.
+    """
     driver = part(body, "status", "driver")
-    return [
-        NamedObject(text(one, "pod") or "", text(one, "uid"), {parse.ROLE: "driver", parse.ATTEMPT: str(whole(one.get("attempt")) or 0)})
-        for one in (part(driver, "leaving"), driver)
-        if text(one, "pod")
-    ]
+    by_status = (text(one, "pod") for one in (part(driver, "leaving"), driver))
+    names = dict.fromkeys(name for name in (*by_status, *_owners(pods, f"{body['metadata']['name']}-driver-")) if name)
+    return [NamedObject(name, {parse.ROLE: "driver", parse.ATTEMPT: name.rpartition("-")[2]}) for name in names]
+
+
+def _owners(pods: list[Json], prefix: str) -> list[str]:
+    """Some of the pods that own these: strangers may have named many."""
+    owners = {text(ref, "name") or "" for pod in pods for ref in objects(part(pod, "metadata"), "ownerReferences") if ref.get("kind") == "Pod"}
+    return sorted(name for name in owners if name.startswith(prefix))[:STRAYS]
 
 
 def _named_jobs(body: Json) -> list[NamedObject]:
     """The Job of the present try or of the last one. One that has ended is there until the resource or the next try ends it."""
-    migration = part(body, "status", "migration")
-    name = text(migration, "job")
-    return [NamedObject(name, text(migration, "uid"), {parse.ROLE: "migration"})] if name else []
+    name = text(part(body, "status", "migration"), "job")
+    return [NamedObject(name, {parse.ROLE: "migration"})] if name else []
 
 
 def _namespace_deleted(cluster: Cluster, namespace: str) -> bool:

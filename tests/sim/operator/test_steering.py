@@ -172,6 +172,26 @@ def test_a_driver_without_label_and_owner_is_overdue_as_any_other() -> None:
     operating.teardown()
 
 
+@pytest.mark.parametrize(
+    ("edit", "unseen", "left"),
+    [
+        pytest.param("no such image", 4, [], id="its executors name it"),
+        pytest.param("batch 9", 3, ["orders-driver-1"], id="nothing names it"),
+    ],
+)
+def test_a_late_driver_without_label_and_owner_is_found_by_its_executors(edit: str, unseen: int, left: list[str]) -> None:
+    """It was made after the next attempt. The resource waited for its executors for ever, and deleted no driver; without executors it is nobody's."""
+    operating = Operating()
+    operating.begin(migrating=False, leaders=1, source="ok", run=0)
+    operating.call_fails(who=0, what="late", at=3, times=1, seconds=1)
+    operating.edit(edit=edit, seconds=2)
+    operating.lag(who=0, lag=11, seconds=unseen)
+    operating.unlabel(kind="Pod", seconds=1)
+    operating.orphan(seconds=60)
+    assert [pod["metadata"]["name"] for pod in operating.world.twin.all("Pod")] == left
+    operating.teardown()
+
+
 @pytest.mark.parametrize("run", [3, 30])
 def test_a_job_without_label_and_owner_goes_with_its_resource(run: int) -> None:
     """Found by 100 examples: of a migration that had ended, the Job that the status names was not read by name. It stayed, with its pod."""

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from steering.bounds import unfit
+from steering.whose import calls, is_of, labelled, names
 
 from sluice_operator.cluster.memory import FINISHED, MemoryCluster
 from sluice_operator.observe.parse import CONSUMER
@@ -74,6 +75,7 @@ class Ledger:
         self.taken_away: set[str] = set()
         self.foreign: set[str] = set()
         self.orphans: set[str] = set()  # ours, until somebody took off both their owner and its finalizer
+        self.bare: dict[str, bool] = {}  # without label and owner, and whether the status named it when it lost the second of them
         self.late: set[str] = set()
         self.generations: dict[str, int] = {}
         self.told: dict[str, tuple[int, datetime]] = {}
@@ -251,12 +253,23 @@ class Ledger:
     def _of(self, meta: Json, kind: str) -> Iterator[Json]:
         """What of that kind is the consumer's: by label, by owner, or because the status names it. What has none of these is nobody's."""
         name = meta["labels"][CONSUMER]
-        named = {one for resource in self.server.all(KIND) if resource["metadata"]["name"] == name for one in _named(resource)}
+        named = self._named(name)
         for body in self.server.all(kind):
-            head = body["metadata"]
-            by_status = bool(named & {(head["name"], head["uid"]), (head["name"], None)})
-            if not self.is_foreign(body) and (head.get("labels", {}).get(CONSUMER) == name or is_of(body, name) or by_status):
+            if not self.is_foreign(body) and (labelled(body, name) or is_of(body, name) or named & calls(body)):
                 yield body
+
+    def _named(self, consumer: str) -> set[tuple[str, str | None]]:
+        return {one for resource in self.server.all(KIND) if resource["metadata"]["name"] == consumer for one in names(resource)}
+
+    def abandon(self, consumer: str) -> None:
+        """What strangers took both label and owner off is nobody's, unless the status named it then, or an executor does: by these it is found."""
+        for body in [body for kind in ("Pod", "Job") for body in self.server.all(kind)]:
+            uid = body["metadata"]["uid"]
+            if labelled(body, consumer) or body["metadata"].get("ownerReferences") or self.is_foreign(body):
+                continue
+            named = self.bare.setdefault(uid, bool(self._named(consumer) & calls(body)))
+            if not named and not any(labelled(pod, consumer) and _owner(pod) == uid for pod in self.server.all("Pod")):
+                self.orphans.add(uid)
 
     def is_foreign(self, body: Json) -> bool:
         """A stranger's, or made by what is a stranger's."""
@@ -287,19 +300,6 @@ class Ledger:
         said_at = self.reports.get(uid, (self.calm_since, {}))[0]
         heard = self.now - self.ran.get(uid, self.calm_since) < SEEN and self.now - said_at < BELIEVED
         claim("status_is_true", heard, f"Ready for {self.now - self.calm_since}, and {driver} last reported at {said_at}")
-
-
-def is_of(body: Json, consumer: str) -> bool:
-    """Whether the consumer controls it, whatever its labels are."""
-    return any(ref["kind"] == KIND and ref["name"] == consumer for ref in body["metadata"].get("ownerReferences") or ())
-
-
-def _named(resource: Json) -> set[tuple[str, str | None]]:
-    """Names and uids of pods and Jobs that the status names. Without a uid it is whatever has the name."""
-    status = resource.get("status", {})
-    driver, migration = status.get("driver") or {}, status.get("migration") or {}
-    named = [(one.get("pod"), one.get("uid")) for one in (driver, driver.get("leaving") or {})]
-    return {(str(name), uid) for name, uid in [*named, (migration.get("job"), migration.get("uid"))] if name}
 
 
 def condition_of(status: Json, kind: str) -> Json:

@@ -165,7 +165,7 @@ def jobs_end_alone(patch: Patch) -> None:
 @mutant("a driver that no list shows is gone", "health_is_true", do("unlabel", kind="Pod", seconds=30))
 def lists_are_believed(patch: Patch) -> None:
     """Its label was taken off, and it consumes on; the next one is made beside it."""
-    patch.setattr(live_read, "_named_drivers", lambda _body: [])
+    patch.setattr(live_read, "_named_drivers", lambda _body, _pods: [])
 
 
 @mutant("a Job that no list shows is gone", "spec_reached", do("unlabel", kind="Job", seconds=60), migrating=True, run=3)
@@ -199,7 +199,22 @@ def ended_jobs_are_listed(patch: Patch) -> None:
 def one_is_named(patch: Patch) -> None:
     """Another program's finalizer holds the first; the second consumes on when the resource is gone."""
     real = live_read._named_drivers
-    patch.setattr(live_read, "_named_drivers", lambda body: real(body)[:1])
+    patch.setattr(live_read, "_named_drivers", lambda body, pods: real(body, pods)[:1])
+
+
+@mutant(
+    "a driver that its executors alone name is gone",
+    "nothing_leaks",
+    do("call_fails", who=0, what="late", at=3, times=1, seconds=1),
+    do("edit", edit="no such image", seconds=2),
+    do("lag", who=0, lag=11, seconds=4),
+    do("unlabel", kind="Pod", seconds=1),
+    do("orphan", seconds=1),
+    run=0,
+)
+def executors_name_nobody(patch: Patch) -> None:
+    """A late one, without label and owner: its executors are waited for, and nobody asks it to end."""
+    patch.setattr(live_read, "_owners", lambda _pods, _prefix: [])
 
 
 # -- annotations ---------------------------------------------------------------------------------------------------------------------

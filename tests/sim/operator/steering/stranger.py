@@ -147,8 +147,8 @@ class Stranger:
 
     @rule(held=st.booleans(), seconds=seconds)
     def hold(self, held: bool, seconds: int) -> None:  # noqa: FBT001 - hypothesis passes names
-        """Another program's finalizer keeps the pods of drivers, until that program lets them go."""
-        for driver in self.world.drivers():
+        """Another program's finalizer keeps the pods of drivers, until that program lets them go. None is put on what is being deleted."""
+        for driver in [pod for pod in self.world.drivers() if not held or "deletionTimestamp" not in pod["metadata"]]:
             self.world.twin.edit(driver, {"metadata": {"finalizers": [HOLD] if held else []}})
         self.world.run(seconds)
 

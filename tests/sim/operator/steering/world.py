@@ -181,6 +181,7 @@ class World:
         self.place.now = self.ledger.now = self.now
         self.nodes.tick()
         controllers.tick(self.twin)
+        self.ledger.abandon(KEY.name)
         for leader in self.leaders:
             if leader is not self.stalled:
                 leader.tick()

@@ -1,0 +1,33 @@
+"""Whose a pod or a Job is: by its label, by its owner, or because a status names it. What has none of these is nobody's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sluice_operator.observe.parse import CONSUMER
+
+Json = dict[str, Any]
+KIND = "KinesisConsumer"
+
+
+def is_of(body: Json, consumer: str) -> bool:
+    """Whether the consumer controls it, whatever its labels are."""
+    return any(ref["kind"] == KIND and ref["name"] == consumer for ref in body["metadata"].get("ownerReferences") or ())
+
+
+def labelled(body: Json, consumer: str) -> bool:
+    """Whether it carries the consumer's label."""
+    return bool(body["metadata"].get("labels", {}).get(CONSUMER) == consumer)
+
+
+def calls(body: Json) -> set[tuple[str, str | None]]:
+    """What it can be named by: its name and uid, or its name alone until its uid was seen."""
+    return {(body["metadata"]["name"], uid) for uid in (body["metadata"]["uid"], None)}
+
+
+def names(resource: Json) -> set[tuple[str, str | None]]:
+    """Names and uids of pods and Jobs that the status names. Without a uid it is whatever has the name."""
+    status = resource.get("status", {})
+    driver, migration = status.get("driver") or {}, status.get("migration") or {}
+    named = [(one.get("pod"), one.get("uid")) for one in (driver, driver.get("leaving") or {})]
+    return {(str(name), uid) for name, uid in [*named, (migration.get("job"), migration.get("uid"))] if name}
