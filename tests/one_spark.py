@@ -14,7 +14,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
-from sluice_consumer.spark import conf
+from sluice_consumer.spark import conf, spark_home
 
 REGION = "us-east-1"
 IMPORTED = [Path(__file__).parent / "contract" / folder for folder in ("spark", "sinks")]  # functions that are sent to workers by name
@@ -30,6 +30,8 @@ def spark(credentials: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("PYTHONPATH", os.pathsep.join([*map(str, IMPORTED), os.environ.get("PYTHONPATH", "")]))
         patch.setenv("AWS_DEFAULT_REGION", REGION)
+        for name, value in spark_home.lean(os.environ).items():
+            patch.setenv(name, value)
         ours = {"spark.master": "local[2]", "spark.log.level": "OFF", "spark.local.dir": str(tmp_path_factory.mktemp("spark"))}
         session = SparkSession.builder.config(map=dict[str, Any](conf.settings(ANY, None) | ours)).getOrCreate()
     ENDED_EARLY.callback(_end, session)

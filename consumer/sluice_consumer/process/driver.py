@@ -37,7 +37,7 @@ from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.sigterm import set_on_term
 from sluice_consumer.process.start_watch import StartWatch
 from sluice_consumer.process.supervisor import STOP_SECONDS
-from sluice_consumer.spark import conf, spark_logs, threads, warmup_source
+from sluice_consumer.spark import conf, spark_home, spark_logs, threads, warmup_source
 from sluice_consumer.spark.engine import SparkEngine
 from sluice_consumer.spark.executors import ExecutorTarget, OwnProcess, SparkBackend, described
 from sluice_consumer.spark.warmup import SparkWarmUps, WarmUp
@@ -54,6 +54,7 @@ def session(config: Config, here: conf.PodAddress | None, master: str | None) ->
     settings = spark_logs.folded(settings)
     spark_logs.fold_queries()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.update(spark_home.lean(os.environ))
     logs.say(f"starting Spark on {settings['spark.master']}")
     spark = SparkSession.builder.config(map=dict[str, Any](settings)).getOrCreate()
     for module in source.modules(os.environ):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pyspark.sql import SparkSession
 
 from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
-from sluice_consumer.spark import conf
+from sluice_consumer.spark import conf, spark_home
 
 ANY = Config(StreamConfig("test", "us-east-1"), CheckpointsConfig("test"), PipelineConfig("test:process"), name="test")
 
@@ -28,7 +28,8 @@ def local_session(**settings: str) -> Iterator[SparkSession]:
         yield there
         return
     paths = os.pathsep.join(path for path in sys.path if path)
-    with environment({"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": paths}):
+    worker = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": paths}
+    with environment(worker | spark_home.lean({**os.environ, **worker})):
         given = conf.settings(ANY, None, "local[2]") | {"spark.log.level": "ERROR"} | settings
         session = SparkSession.builder.config(map=dict(given)).getOrCreate()
     try:

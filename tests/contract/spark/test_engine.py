@@ -127,3 +127,11 @@ def test_a_worker_that_has_read_keeps_its_threads_has_little_to_collect_and_no_p
     assert workers
     assert not [row for row in workers if row.tracked > 5_000 or row.pandas]
     assert {row.threads for row in workers} <= set(range(1, SHARDS + 1))
+
+
+def test_no_worker_has_an_archive_on_its_path(epoch: Callable[[str], Epoch], spark: SparkSession) -> None:
+    """Spark 4.1 has each of them read again in every task, and in both workers that plan a batch (docs/performance.md)."""
+    epoch("collect").batch()
+    spark.dataSource.register(WorkerLook)
+    (counts,) = {(row.archives, row.archives_of_planning) for row in spark.read.format("workers").load().collect() if row.has_read}
+    assert counts == (0, 0)

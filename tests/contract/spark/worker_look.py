@@ -6,6 +6,7 @@ import gc
 import sys
 import threading
 from collections.abc import Iterator
+from zipimport import zipimporter
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -14,7 +15,12 @@ from pyspark.sql.types import StructType
 from sluice_consumer.kinesis import arrow_arrays
 
 TASKS = 16
-NAMES = ["has_read", "tracked", "pandas", "threads"]
+NAMES = ["has_read", "tracked", "pandas", "threads", "archives", "archives_of_planning"]
+
+
+def archives() -> int:
+    """Archives on this worker's path whose directories Python reads again whenever it is asked to forget what it knows of its path."""
+    return sum(isinstance(importer, zipimporter) for importer in sys.path_importer_cache.values())
 
 
 class Looks(DataSourceReader):
@@ -22,9 +28,9 @@ class Looks(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """More than there are workers."""
-        return [InputPartition(number) for number in range(TASKS)]
+        return [InputPartition(archives()) for _ in range(TASKS)]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - all the same
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Whether records were ever read in this process, what its garbage collector looks at, whether pandas is there, threads that read shards.
 
         Not as tuples: to make columns of them, PySpark itself would import pandas.
@@ -32,7 +38,7 @@ class Looks(DataSourceReader):
         ours = sys.modules.get("sluice_consumer.spark.batch_reader")
         gc.collect()
         found = [ours is not None and ours.freeze.cache_info().currsize > 1, len(gc.get_objects()), "pandas" in sys.modules]
-        found.append(len([thread for thread in threading.enumerate() if thread.name.startswith("shard")]))
+        found += [len([thread for thread in threading.enumerate() if thread.name.startswith("shard")]), archives(), partition.value]
         yield pa.RecordBatch.from_arrays([arrow_arrays.numbers([int(value)]) for value in found], names=NAMES)
 
 

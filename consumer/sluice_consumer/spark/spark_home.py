@@ -1,0 +1,63 @@
+"""A home for Spark without the archives of its Python, which its workers would read in every task.
+
+`pip install pyspark` brings `python/lib/pyspark.zip` and Spark's JVM puts it in front of the path of every Python worker. Spark 4.1 asks Python in
+each task, and twice while it plans, to forget what it knows of its path (`importlib.invalidate_caches`). Python then reads the archive's directory
+again. The package itself is beside it, so nothing is missed. The image has no such archives (Dockerfile).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import site
+import sys
+import tempfile
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+ARCHIVES = "python"  # the only entry of the package that is left out
+
+
+def lean(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variable SPARK_HOME for a JVM that is started from here; nothing where Spark's home, or its Python, is somebody's choice.
+
+    The home is a folder of links in the user's cache (`XDG_CACHE_HOME`), made once for an installation of PySpark.
+    """
+    if "SPARK_HOME" in environment or environment.get("PYSPARK_PYTHON", sys.executable) != sys.executable:
+        return {}
+    package = _package(environment)
+    if package is None or not list((package / ARCHIVES / "lib").glob("*.zip")):
+        return {}
+    cache = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sluice"
+    with contextlib.suppress(OSError):  # a cache that cannot be written: Spark works as it is
+        return {"SPARK_HOME": str(_linked(package, cache))}
+    return {}
+
+
+def _package(environment: Mapping[str, str]) -> Path | None:
+    """Where PySpark is, if workers find it there by themselves: they have neither the archive nor what this program did to its path."""
+    spec = find_spec("pyspark")
+    found = Path(spec.origin).parent if spec and spec.origin else None
+    theirs = {*site.getsitepackages(), site.getusersitepackages(), *environment.get("PYTHONPATH", "").split(os.pathsep)}
+    return found if found and (found / "jars").is_dir() and str(found.parent) in theirs else None
+
+
+def _linked(package: Path, cache: Path) -> Path:
+    """A folder with a link to each entry of the package. Its name says which entries of which package: another one is never changed."""
+    entries = sorted(entry for entry in package.iterdir() if entry.name not in {ARCHIVES, "__pycache__"})
+    digest = hashlib.sha256("\n".join(map(str, entries)).encode()).hexdigest()[:16]
+    home = cache / f"spark-home-{digest}"
+    if not home.is_dir():
+        cache.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(prefix=f"{home.name}-", dir=cache))
+        for entry in entries:
+            (made / entry.name).symlink_to(entry)
+        try:
+            made.rename(home)
+        except OSError:  # another driver was faster
+            shutil.rmtree(made)
+            home.stat()
+    return home
