@@ -15,8 +15,9 @@ import site
 import sys
 import tempfile
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
+
+import pyspark
 
 ARCHIVES = "python"  # the only entry of the package that is left out
 
@@ -39,10 +40,9 @@ def lean(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _package(environment: Mapping[str, str]) -> Path | None:
     """Where PySpark is, if workers find it there by themselves: they have neither the archive nor what this program did to its path."""
-    spec = find_spec("pyspark")
-    found = Path(spec.origin).parent if spec and spec.origin else None
+    found = Path(pyspark.__file__).parent
     theirs = {*site.getsitepackages(), site.getusersitepackages(), *environment.get("PYTHONPATH", "").split(os.pathsep)}
-    return found if found and (found / "jars").is_dir() and str(found.parent) in theirs else None
+    return found if (found / "jars").is_dir() and str(found.parent) in theirs else None
 
 
 def _linked(package: Path, cache: Path) -> Path:
