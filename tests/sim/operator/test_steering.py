@@ -192,6 +192,20 @@ def test_a_late_driver_without_label_and_owner_is_found_by_its_executors(edit: s
     operating.teardown()
 
 
+@pytest.mark.parametrize("node", ["here", "lost"])
+def test_a_driver_without_label_whose_resource_is_gone_is_nobodys(node: str) -> None:
+    """Found by 600 random examples: the finalizer was taken off. The observer held it for the next resource's, which has no way to find it."""
+    operating = Operating()
+    operating.begin(migrating=False, leaders=1, source="ok", run=0)
+    operating.executors_come(executors="refused", seconds=10)
+    operating.edit(edit="batch 9", seconds=20)
+    operating.unlabel(kind="Pod", seconds=1)
+    for name in "ab" if node == "lost" else "":
+        operating.lose_node(how="cut", node=name, seconds=1)
+    operating.orphan_by_hand(seconds=14)
+    operating.teardown()
+
+
 @pytest.mark.parametrize("run", [3, 30])
 def test_a_job_without_label_and_owner_goes_with_its_resource(run: int) -> None:
     """Found by 100 examples: of a migration that had ended, the Job that the status names was not read by name. It stayed, with its pod."""

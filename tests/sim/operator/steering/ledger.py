@@ -262,10 +262,11 @@ class Ledger:
         return {one for resource in self.server.all(KIND) if resource["metadata"]["name"] == consumer for one in names(resource)}
 
     def abandon(self, consumer: str) -> None:
-        """What strangers took both label and owner off is nobody's, unless the status named it then, or an executor does: by these it is found."""
+        """What has no label and no owner that exists is nobody's, unless the status named it then, or an executor does: by these it is found."""
+        owners = {resource["metadata"]["uid"] for resource in self.server.all(KIND)}
         for body in [body for kind in ("Pod", "Job") for body in self.server.all(kind)]:
             uid = body["metadata"]["uid"]
-            if labelled(body, consumer) or body["metadata"].get("ownerReferences") or self.is_foreign(body):
+            if labelled(body, consumer) or _owner(body) in owners or self.is_foreign(body):
                 continue
             named = self.bare.setdefault(uid, bool(self._named(consumer) & calls(body)))
             if not named and not any(labelled(pod, consumer) and _owner(pod) == uid for pod in self.server.all("Pod")):
