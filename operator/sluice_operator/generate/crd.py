@@ -21,6 +21,7 @@ Json = dict[str, Any]
 
 KEEP = {"helm.sh/resource-policy": "keep"}  # uninstalling the chart must not delete every consumer of the cluster
 OPEN = "x-kubernetes-preserve-unknown-fields"
+UNSEEN = {"observedGeneration": 0}  # without a status kstatus takes a resource for one that works, and Flux goes on at once
 UNDEFAULTED = {"serviceAccountName"}  # whether it was written decides what the executors run as
 TABLE = "checkpoints.table is immutable, also when it was left out: the positions are in the old table"
 SPEC_RULES = [
@@ -125,7 +126,7 @@ def _schema() -> Json:
             "kind": {"type": "string"},
             "metadata": {"type": "object"},
             "spec": spec,
-            "status": status,
+            "status": status | {"default": UNSEEN},
         },
         "x-kubernetes-validations": NAME_RULES,
     }

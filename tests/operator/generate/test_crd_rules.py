@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 from admission_scene import ADMIN, Caller
 from crd_server import CONSUMERS, document, install
+from kstatus import IN_PROGRESS, kstatus
 from simulated_cluster import SPEC
 
 from sluice_lab import places
 from sluice_lab.machine import apiserver
+from sluice_operator.state.serialization import load_status
+from sluice_operator.state.status import Status
 
 pytestmark = pytest.mark.cluster
 
@@ -122,6 +125,20 @@ def test_a_name_leaves_room_for_the_suffixes_of_pods(admin: Caller, name: str, t
         return
     with pytest.raises(AssertionError, match=r" 422 .*metadata\.name: at most 45 characters"):
         change(admin, name, Change({}, {}))
+
+
+def test_a_resource_that_no_operator_has_seen_is_in_progress_for_kstatus(admin: Caller) -> None:
+    """Else Flux, which asks a moment after it has applied it, goes on as if it worked."""
+    made = admin.call("POST", CONSUMERS, consumer("unseen", {}))
+    admin.call("DELETE", f"{CONSUMERS}/unseen")
+    assert kstatus(made) == IN_PROGRESS
+
+
+def test_the_operator_reads_a_resource_that_it_has_not_seen_as_one_without_status(admin: Caller) -> None:
+    """The default of the schema is its own."""
+    made = admin.call("POST", CONSUMERS, consumer("unread", {}))
+    admin.call("DELETE", f"{CONSUMERS}/unread")
+    assert load_status(made.get("status")) == Status()
 
 
 def test_every_rule_refuses_something_here() -> None:
