@@ -75,8 +75,8 @@ test-spark: venv ## what depends on Spark, without a cluster, on another line of
 test-lake: venv ## the sinks under kills and outages, bad input of whole programs, and the examples, on the image's line of Spark (15 minutes)
 	@WORKERS=2 $(BIN)/python -m sluice_lab.spark_lines lake
 
-test-gitops: venv ## the real Argo CD, built here the first time (10 minutes of a core), over a real cluster (15 minutes)
-	@SLUICE_GITOPS=1 $(BIN)/pytest tests/cluster/test_argocd.py
+test-gitops: venv ## the real Argo CD and Flux, built here the first time (20 minutes of a core), over a real cluster (25 minutes)
+	@SLUICE_GITOPS=1 $(BIN)/pytest tests/cluster/test_argocd.py tests/cluster/test_flux.py
 
 test-deep: venv ## everything, with 10,000 random schedules a simulation, all depths of crashes, and the nemesis (hours)
 	@SLUICE_SIM=deep SLUICE_NEMESIS=1 SLUICE_KILLS=50 $(BIN)/pytest --durations=20

@@ -7,18 +7,17 @@ import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from cluster_bench import Bench, condition, consumer, is_ready
+from git_repository import Repository
 
 from sluice_lab import places
 from sluice_lab.errors import LabError
 from sluice_lab.machine import argocd
 from sluice_lab.machine.argocd import ArgoCd
-from sluice_lab.machine.processes import run
 from sluice_lab.scenario import kcl_table
 from sluice_lab.scenario.installing import CHART, NAMESPACE, OPERATOR_NAMESPACE, RELEASE
 from sluice_lab.scenario.topology import Stream
@@ -29,33 +28,6 @@ Json = dict[str, Any]
 NAME, AFTER, STREAM, TABLE = "synced", "after-synced", "gitops", "gitops-kcl"
 SERVER = "https://kubernetes.default.svc"
 REPLICAS = {"group": "sluice.dev", "kind": "KinesisConsumer", "jsonPointers": ["/spec/replicas"]}
-
-
-@dataclass
-class Repository:
-    """A git repository on this machine: the chart, and a folder of consumers."""
-
-    folder: Path
-
-    def write(self, name: str, *documents: Json) -> None:
-        """Commit a file of the folder of consumers."""
-        path = places.made(self.folder / "consumers") / name
-        path.write_text(yaml.safe_dump_all(documents))
-        self.commit(f"Write {name}")
-
-    def remove(self, name: str) -> None:
-        """Commit that a file is gone."""
-        (self.folder / "consumers" / name).unlink()
-        self.commit(f"Remove {name}")
-
-    def commit(self, subject: str) -> None:
-        """All that is there."""
-        self.git("add", "--all")
-        self.git("-c", "user.name=tests", "-c", "user.email=tests@example.com", "commit", "--quiet", f"--message={subject}")
-
-    def git(self, *arguments: str) -> str:
-        """Run git here."""
-        return run("git", *arguments, cwd=self.folder)
 
 
 @dataclass
@@ -125,8 +97,7 @@ def gitops(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[G
     """Argo CD with the chart's customizations, and a repository that has the chart."""
     if not argocd.binary(places.work()).exists() and not os.environ.get("SLUICE_GITOPS"):
         pytest.skip("Argo CD is not built here: `make test-gitops` builds it (10 minutes of a core) and runs this")
-    repository = Repository(tmp_path_factory.mktemp("gitops"))
-    repository.git("init", "--quiet", "--initial-branch=main")
+    repository = Repository.new(tmp_path_factory.mktemp("gitops"))
     shutil.copytree(CHART, repository.folder / "charts" / "sluice")
     repository.commit("Add the chart")
     shown = bench.cluster.helm(

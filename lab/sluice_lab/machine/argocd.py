@@ -21,7 +21,7 @@ import yaml
 
 from sluice_lab import places
 from sluice_lab.errors import LabError
-from sluice_lab.machine import building, docker, processes, tools
+from sluice_lab.machine import building, docker, processes, tool_objects, tools
 from sluice_lab.machine.cluster import KindCluster
 from sluice_lab.machine.downloads import required
 from sluice_lab.machine.listening import LOOPBACK
@@ -96,7 +96,7 @@ def running(cluster: KindCluster, settings: Mapping[str, str]) -> Iterator[ArgoC
     started: list[Running] = []
     try:
         with step(f"Argo CD {VERSION} over cluster {cluster.name}"):
-            _apply(cluster, home, objects)
+            tool_objects.apply(cluster, NAMESPACE, objects, home)
             inside = _inside(cluster)
             started += [processes.start(work, each) for each in _programs(cluster, inside, links, home)]
             _await(inside, started)
@@ -104,7 +104,7 @@ def running(cluster: KindCluster, settings: Mapping[str, str]) -> Iterator[ArgoC
     finally:
         for each in reversed(started):
             each.stop()
-        _remove(cluster, objects)
+        tool_objects.remove(cluster, NAMESPACE, objects)
         shutil.rmtree(home, ignore_errors=True)
 
 
@@ -129,41 +129,6 @@ def _objects(work: Path, settings: Mapping[str, str]) -> list[Json]:
     anything = {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}]}
     project = {"spec": {**anything, "clusterResourceWhitelist": [{"group": "*", "kind": "*"}]}}
     return [*found, {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "default"}, **project}]
-
-
-def _apply(cluster: KindCluster, home: Path, objects: list[Json]) -> None:
-    cluster.kubectl("create", "namespace", NAMESPACE)
-    definitions = [body for body in objects if body["kind"] == "CustomResourceDefinition"]
-    for name, bodies in (("definitions", definitions), ("rest", [body for body in objects if body not in definitions])):
-        path = home / f"{name}.json"
-        path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": bodies}))
-        cluster.kubectl("apply", "--server-side", f"--namespace={NAMESPACE}", f"--filename={path}")
-        if name == "definitions":
-            _established(cluster, path)
-
-
-def _established(cluster: KindCluster, path: Path) -> None:
-    """Wait for CRDs. Older versions of kubectl fail on one whose status is empty, so it is asked again."""
-
-    def done() -> bool:
-        try:
-            cluster.kubectl("wait", "--for=condition=Established", f"--filename={path}", "--timeout=10s")
-        except LabError:
-            return False
-        return True
-
-    if not processes.poll(done, seconds=60, pause=1):
-        raise LabError(f"the API server does not serve the kinds in {path}")
-
-
-def _remove(cluster: KindCluster, objects: list[Json]) -> None:
-    """The CRDs first: with them go the Applications, whose finalizers nobody would take off any more."""
-    names = [body["metadata"]["name"] for body in objects if body["kind"] == "CustomResourceDefinition"]
-    cluster.kubectl("delete", "crd", *names, "--ignore-not-found", "--timeout=60s")
-    cluster.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=120s")
-    wide = [body for body in objects if body["kind"] in {"ClusterRole", "ClusterRoleBinding"}]
-    for body in wide:
-        cluster.kubectl("delete", body["kind"], body["metadata"]["name"], "--ignore-not-found")
 
 
 def _inside(cluster: KindCluster) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from packaging.specifiers import SpecifierSet
 
 from sluice_checkpoints.formats.detect import FORMATS
 from sluice_lab import hashes, places, spark_lines
-from sluice_lab.machine import argocd, downloads, images, node_image, tools
+from sluice_lab.machine import argocd, downloads, flux, images, node_image, tools
 from sluice_lab.release import charts, krew, making, publishing, versions
 
 SUPPORT = (places.REPO / "docs" / "support.md").read_text()
@@ -37,6 +37,7 @@ TESTED = {
     "Python": {hashes.PYTHON},
     "Helm": {tools.HELM_VERSION.removeprefix("v")},
     "Argo CD": {argocd.VERSION.removeprefix("v")},
+    "Flux": {flux.VERSION.removeprefix("v")},
     "registries": {tools.REGISTRY_VERSION.removeprefix("v")},
     "AWS": {downloads.DYNAMODB_LOCALS[0].version, downloads.NODE_PACKAGES["kinesis-local"], tools.VERSITYGW_VERSION.removeprefix("v")},
 }
