@@ -8,6 +8,7 @@ from typing import Any
 
 from sluice_checkpoints.memory.stream import MemoryStream
 from sluice_checkpoints.memory.table import MemoryTable
+from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
 from sluice_consumer.batches import bootstrap
 from sluice_consumer.batches.consumer import Committed, Consumer
@@ -108,16 +109,20 @@ class World:
         consumer.begin()
         self.generation = after.generation
         engine = type("Engine", (), {"run": lambda _self, plan: self.check(plan)})()
-        around = Surroundings(lambda: None, self.news, lambda: False, engine, self.told.append, self.stands)
+        around = Surroundings(lambda: None, self.look, lambda: False, engine, self.told.append, self.stands)
         return StreamPlanner(consumer, around, self.accepted)
 
     def stands(self) -> Offset | None:
         """What Spark's commit log holds, as Spark keeps it in memory too."""
         return Offset.from_map(self.spark.offsets[self.spark.commits - 1]) if self.spark.commits else None
 
-    def news(self, rows: Any) -> bool:
-        """Whether a shard has more, or has ended."""
-        return any(len(self.source.fetch(FetchRequest(row.id, row.end), Limits(1, 100)).columns) or self.closed(row.id) for row in rows)
+    def look(self, rows: Any) -> dict[str, bool]:
+        """Which shards have no more, and have not ended."""
+        return {row.id: not (self.more(row) or self.closed(row.id)) for row in rows}
+
+    def more(self, row: ShardRow) -> int:
+        """Whether a shard holds a record after its row's range."""
+        return len(self.source.fetch(FetchRequest(row.id, row.end), Limits(1, 100)).columns)
 
     def closed(self, shard: str) -> bool:
         """Whether a shard was split or merged."""

@@ -149,7 +149,9 @@ class Consumer:
         for row in before.values():
             if row.generation < self.epoch.generation and row.committed_position(consumer.committed) != END:
                 self.store.fence(self.epoch, row.id)  # a row at END cannot be bound: every range starts before it
-        self.view = TableView(self.store.shards(), consumer.committed, frozenset())
+        rows = self.store.shards()
+        inherited = max((row.batch for row in rows.values()), default=0)
+        self.view = TableView(rows, consumer.committed, frozenset(), inherited=inherited)
         self.audit()
 
     @property
@@ -186,8 +188,8 @@ class Consumer:
 
     # -- batches -------------------------------------------------------------------------------------------------------------------
 
-    def plan(self) -> BatchPlan | None:
-        """The next batch, or None when every shard is read to its end for now.
+    def plan(self, idle: frozenset[str] = frozenset()) -> BatchPlan | None:
+        """The next batch without these idle shards, or None: there is nothing to read for now.
 
         Creates rows of children first. A number that only waits for shards to join is committed at once, without Spark.
         """
@@ -195,10 +197,10 @@ class Consumer:
         self._create(planner.missing_children(self.view, self.epoch.generation))
         if planner.needs_audit(self.view):
             self.audit()
-        plan = planner.next_batch(self.view)
+        plan = planner.next_batch(self.view, idle)
         while not plan.rows and planner.waits_for_number(self.view):
             self._commit(plan.number, ())
-            plan = planner.next_batch(self.view)
+            plan = planner.next_batch(self.view, idle)
         return plan if plan.rows else None
 
     def run(self, plan: BatchPlan, engine: Engine) -> Committed:

@@ -1,4 +1,4 @@
-"""The driver's batch loop: when to run a batch, when to probe only, when to stop.
+"""The driver's batch loop: when to run a batch, when to look at shards only, when to stop.
 
 `planner` decides what a batch is, and `consumer` runs it. This module decides when.
 """
@@ -8,20 +8,19 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
-from sluice_checkpoints.position import END
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches import planner
 from sluice_consumer.batches.consumer import Committed, Consumer, Engine
 from sluice_consumer.batches.isolating import Isolator
 from sluice_consumer.batches.planner import BatchPlan
+from sluice_consumer.shards.looks import LOOK_SECONDS
 
 log = logging.getLogger(__name__)
 AUDIT_SECONDS = 120.0  # KCL's shard sync interval; children are known from their parents without it
-PROBE_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class LoopTimings:
         interval: seconds from trigger to trigger.
         until: stop when every shard is at END, or all that had arrived by then was processed; the service's time in epoch milliseconds.
             None: never. What arrives later does not keep a backfill from ending.
-        news: whether any of these shards has something to read after the position in its row (`shards.new_records.NewRecords`).
+        look: which of these shards are idle, and which are not; of one that it leaves out nothing is known (`shards.looks.ShardLooks`).
         on_progress: called after every commit with the batch and its duration in seconds; with None when the consumer becomes idle.
         rest: called once a second while it is idle.
         clock: monotonic, in seconds.
@@ -41,7 +40,7 @@ class LoopTimings:
 
     interval: float
     until: int | None
-    news: Callable[[Sequence[ShardRow]], bool]
+    look: Callable[[Sequence[ShardRow]], Mapping[str, bool]]
     on_progress: Callable[[Committed | None, float], None]
     rest: Callable[[], None]
     clock: Callable[[], float] = time.monotonic
@@ -59,40 +58,53 @@ class Loop:
 
     def run(self) -> None:
         """Returns when drained, or when all is done that `until` asks for. Raises what ends an epoch."""
+        idles = False
         while not self._drain.is_set():
             started = self._clock()
             self._audit()
-            plan = self._consumer.plan()
-            if self._done(plan):
+            plan = self._consumer.plan(self._idle_shards())
+            if self._done():
                 return
-            if self._at_tip(plan) and self._rhythm.until is None:
-                self._rhythm.on_progress(None, 0.0)
-                self._idle()
+            if plan is None:
+                idles = self._rests(idles)
+                continue
+            idles = False
+            self._runs(plan)
             if not self._isolating:
                 self._drain.wait(max(0.0, started + self._rhythm.interval - self._clock()))
 
-    def _done(self, plan: BatchPlan | None) -> bool:
-        """Asked after planning, for that is when children of shards that ended get their rows."""
-        goal, view = self._rhythm.until, self._consumer.view
-        return goal is not None and (plan is None or all(planner.caught_up(view, row, goal) for row in view.rows.values()))
+    def _idle_shards(self) -> frozenset[str]:
+        """What the next batch leaves out. While a record is searched for nothing, for the search needs other shards beside."""
+        if self._isolating:
+            return frozenset()
+        consumer, rhythm = self._consumer, self._rhythm
+        looked = rhythm.look(planner.may_be_left_out(consumer.view, consumer.listed_millis, rhythm.until))
+        return frozenset(shard for shard, idle in looked.items() if idle)
 
-    def _at_tip(self, plan: BatchPlan | None) -> bool:
-        """Runs the batch, if there is one, and says whether it found nothing new, and the next one needs news to find more."""
-        if plan is None:
-            return True
+    def _done(self) -> bool:
+        """Asked after planning, for that is when children of shards that ended get their rows. What is left out may keep other shards waiting."""
+        goal, view = self._rhythm.until, self._consumer.view
+        return goal is not None and (not planner.next_batch(view).rows or all(planner.caught_up(view, row, goal) for row in view.rows.values()))
+
+    def _rests(self, idles: bool) -> bool:  # noqa: FBT001 - whether it did before
+        """No batch and no write for a second, after which every shard that may be left out is looked at again."""
+        if idles:
+            self._rhythm.rest()
+        else:
+            self._rhythm.on_progress(None, 0.0)
+        self._drain.wait(LOOK_SECONDS)
+        return True
+
+    def _runs(self, plan: BatchPlan) -> None:
         started = self._clock()
         with self._rhythm.watched(plan):
             committed = self._ran(plan)
-        if committed is None:
-            return False
-        self._rhythm.on_progress(committed, self._clock() - started)
-        ended = any(row.end == END for row in committed.rows)
-        more = committed.records or ended or plan.replay or committed.behind_millis or self._isolating
-        return not more and planner.can_idle(self._consumer.view)
+        if committed is not None:
+            self._rhythm.on_progress(committed, self._clock() - started)
 
     @property
     def _isolating(self) -> bool:
-        return self._isolator is not None and self._isolator.search.active
+        return self._isolator is not None and self._isolator.search.wanted() is not None
 
     def _ran(self, plan: BatchPlan) -> Committed | None:
         """The batch as committed; None: it failed, and what follows is ready."""
@@ -112,27 +124,8 @@ class Loop:
             self._isolator.passed(committed)
         return committed
 
-    def _audit(self) -> bool:
-        """Lists the shards if it is time to, and says whether it did."""
-        due = self._clock() - self._audited > AUDIT_SECONDS
-        if due:
+    def _audit(self) -> None:
+        """Lists the shards if it is time to."""
+        if self._clock() - self._audited > AUDIT_SECONDS:
             self._consumer.audit()
             self._audited = self._clock()
-        return due
-
-    def _idle(self) -> None:
-        """Probes every shard of the next batch once a second until one has news; no batch and no write until then.
-
-        It ends, too, when an audit changes what the next batch reads.
-        """
-        rows = planner.next_batch(self._consumer.view).rows
-        while not self._drain.wait(PROBE_SECONDS):
-            self._rhythm.rest()
-            if self._rhythm.news(rows):
-                return
-            if self._audit() and not self._unchanged(rows):
-                return
-
-    def _unchanged(self, rows: tuple[ShardRow, ...]) -> bool:
-        view = self._consumer.view
-        return planner.can_idle(view) and planner.next_batch(view).rows == rows

@@ -14,6 +14,7 @@ from sluice_checkpoints.position import END, TRIM_HORIZON
 from sluice_checkpoints.protocol.rows import Child, ShardRow, earliest_arrival_millis
 
 T = TypeVar("T")
+STALE_MILLIS = 3_600_000  # the `readTo` of a shard that is left out may not grow older than this (docs/protocol.md, "Retention")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class TableView:
         listed: ids that the last complete ListShards knew.
         asked: ids of the rows that were there before it was asked.
         own_commits: this epoch has committed a batch of its own; before that, what an earlier epoch may have issued must not change.
+        inherited: the last batch in which an earlier epoch had bound a range of any shard.
     """
 
     rows: Mapping[str, ShardRow]
@@ -33,6 +35,7 @@ class TableView:
     listed: frozenset[str]
     asked: frozenset[str] = frozenset()
     own_commits: bool = False
+    inherited: int = 0
 
     @property
     def number(self) -> int:
@@ -76,16 +79,43 @@ def _expired(view: TableView, child: ShardRow, parent: str) -> bool:
     return fresh and parent not in view.listed
 
 
-def next_batch(view: TableView) -> BatchPlan:
+def next_batch(view: TableView, idle: frozenset[str] = frozenset()) -> BatchPlan:
     """The rows of the next batch.
 
     If any row was bound in this batch already, an earlier epoch began it: it is exactly those rows. Otherwise every row that may join, has not
-    ended, and whose parents all ended.
+    ended, and whose parents all ended; without the `idle` ones, of `may_be_left_out`.
     """
-    begun = tuple(row for row in _ordered(view.rows) if row.batch == view.number)
-    if begun:
+    if begun := _begun(view):
         return BatchPlan(view.number, begun, replay=True)
-    return BatchPlan(view.number, tuple(row for row in _ordered(view.rows) if _takes_part(view, row)))
+    return BatchPlan(view.number, tuple(row for row in _ordered(view.rows) if row.id not in idle and _takes_part(view, row)))
+
+
+def _begun(view: TableView) -> tuple[ShardRow, ...]:
+    return tuple(row for row in _ordered(view.rows) if row.batch == view.number)
+
+
+def may_be_left_out(view: TableView, now_millis: int, goal_millis: int | None = None) -> tuple[ShardRow, ...]:
+    """The rows that the next batch may leave out, if a look at their shards finds nothing (docs/protocol.md, "Idle shards"). A replay: none.
+
+    Args:
+        view: what the epoch knows.
+        now_millis: the service's time, late by minutes at most.
+        goal_millis: what arrived up to then has to be read (`caught_up`), if that is asked for.
+    """
+    if _begun(view):
+        return ()
+    found = (row for row in _ordered(view.rows) if _brought_nothing(view, row) and not is_stale(row, now_millis) and _takes_part(view, row))
+    return tuple(row for row in found if goal_millis is None or row.read_to >= goal_millis)
+
+
+def _brought_nothing(view: TableView, row: ShardRow) -> bool:
+    """Whether this epoch bound the last range, and it came to the tip without a record."""
+    return row.batch > view.inherited and not (row.records or row.behind)
+
+
+def is_stale(row: ShardRow, now_millis: int) -> bool:
+    """Whether nobody has read a shard for an hour, or ever, as far as its row says: one that is not read for a retention looks as if overtaken."""
+    return row.read_to < now_millis - STALE_MILLIS
 
 
 def _takes_part(view: TableView, row: ShardRow) -> bool:
@@ -110,14 +140,6 @@ def caught_up(view: TableView, row: ShardRow, goal_millis: int) -> bool:
 def waits_for_number(view: TableView) -> bool:
     """Whether a row joins only after the next batch: then even a batch without shards has to be committed."""
     return any(row.joins > view.number for row in view.rows.values())
-
-
-def can_idle(view: TableView) -> bool:
-    """Whether only a new record, the end of a shard or an audit can change what the next batch reads.
-
-    It cannot idle while a row joins only after the next batch, nor while a parent's row is missing: then the shards are listed with every plan.
-    """
-    return not (waits_for_number(view) or needs_audit(view))
 
 
 def missing_children(view: TableView, generation: int) -> tuple[ShardRow, ...]:

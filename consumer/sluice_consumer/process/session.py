@@ -37,7 +37,7 @@ from sluice_consumer.process.batch_watch import BatchWatch, WatchPorts
 from sluice_consumer.process.dead_letters import check_former
 from sluice_consumer.process.last_words import OpenBatch
 from sluice_consumer.process.pod import Reporter
-from sluice_consumer.shards.new_records import NewRecords
+from sluice_consumer.shards.looks import ShardLooks
 from sluice_consumer.shards.probe import Probe
 from sluice_consumer.shards.reader import ShardReader
 from sluice_consumer.shards.request_counts import DYNAMODB, KINESIS
@@ -143,7 +143,7 @@ class Session:
         rhythm = LoopTimings(
             interval=self._config.batch.interval_seconds,
             until=goal,
-            news=NewRecords(lambda row: Probe(self.kinesis(), row.id, row.end), lambda: self.consumer.listed_millis),
+            look=ShardLooks(lambda row: Probe(self.kinesis(), row.id, row.end)),
             on_progress=lambda committed, seconds: self.report_progress(engine, committed, seconds),
             rest=engine.rest,
             watched=self._watched,

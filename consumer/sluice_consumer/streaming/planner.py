@@ -6,7 +6,7 @@ either a batch that Spark repeats (its ranges are in the rows), or one that only
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sluice_checkpoints.errors import Refused
@@ -27,7 +27,7 @@ class Surroundings:
 
     Attributes:
         alive: raises when the lease is lost.
-        news: whether anything is to be read of these rows.
+        look: which of these shards are idle, and which are not; of one that it leaves out nothing is known.
         audit_due: whether it is time to list the shards again.
         engine: its `run` returns if all of Spark's jobs of the batch succeeded, and raises otherwise; it reads nothing.
         on_progress: called with every committed batch, and with None when there is nothing to read.
@@ -35,7 +35,7 @@ class Surroundings:
     """
 
     alive: Callable[[], None]
-    news: Callable[[Sequence[ShardRow]], bool]
+    look: Callable[[Sequence[ShardRow]], Mapping[str, bool]]
     audit_due: Callable[[], bool]
     engine: Engine
     on_progress: Callable[[Committed | None], None]
@@ -101,9 +101,14 @@ class StreamPlanner:
         if done.batch == view.number:
             engine = self._around.engine
             checked = engine if done.batch == self._accepted else DoneBySpark(engine, self._bound, done)
-            committed = self._consumer.run(planner.next_batch(view), checked)
+            committed = self._consumer.run(self._given(), checked)
             self.open = None
             self._around.on_progress(committed)
+
+    def _given(self) -> BatchPlan:
+        """The batch that is open, as Spark was given it in this epoch, or as an earlier one began it."""
+        view = self._consumer.view
+        return self.open if self.open is not None and self.open.number == view.number else planner.next_batch(view)
 
     def stored(self) -> None:
         """The sink holds the batch that Spark was given last: this counts as having read it, in every later epoch too.
@@ -173,7 +178,11 @@ class StreamPlanner:
     def _next(self) -> BatchPlan | None:
         if self._around.audit_due():
             self._consumer.audit()
-        plan = self._consumer.plan()
+        consumer = self._consumer
+        looked = self._around.look(planner.may_be_left_out(consumer.view, consumer.listed_millis, self._goal))
+        plan = consumer.plan(frozenset(shard for shard, idle in looked.items() if idle))
+        if plan is None and self._goal is not None:
+            plan = consumer.plan()  # a shard that is left out may keep others waiting, and Spark would end the query
         return plan if plan is not None and self._due(plan) else None
 
     def _due(self, plan: BatchPlan) -> bool:
@@ -181,5 +190,10 @@ class StreamPlanner:
         if plan.replay or planner.waits_for_number(view):
             return True
         if goal is None:
-            return self._around.news(plan.rows)
+            return self._has_news(plan.rows)
         return not all(planner.caught_up(view, row, goal) for row in view.rows.values())
+
+    def _has_news(self, rows: Sequence[ShardRow]) -> bool:
+        """Whether one of the shards has more, or was not read for an hour."""
+        behind = any(row.behind or (row.read_to and planner.is_stale(row, self._consumer.listed_millis)) for row in rows)
+        return behind or not all(self._around.look(rows).values())

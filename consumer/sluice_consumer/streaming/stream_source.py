@@ -21,12 +21,12 @@ from sluice_checkpoints.protocol.lease import TakenLease, Watcher, take_over
 from sluice_consumer import config as configs
 from sluice_consumer import embedded, logs
 from sluice_consumer.batches.consumer import Committed
-from sluice_consumer.batches.loop import AUDIT_SECONDS, PROBE_SECONDS
+from sluice_consumer.batches.loop import AUDIT_SECONDS
 from sluice_consumer.config import Config
 from sluice_consumer.process import overdue, pod, supervisor, wiring
 from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.supervisor import Heartbeats
-from sluice_consumer.shards.new_records import Every, NewRecords
+from sluice_consumer.shards.looks import LOOK_SECONDS, Every, ShardLooks
 from sluice_consumer.shards.probe import Probe
 from sluice_consumer.spark import features, stream_query
 from sluice_consumer.spark.data_source import SluiceDataSource
@@ -59,12 +59,12 @@ class Source:
         self.query: StreamingQuery | None = None
         self.address = ""
         self._jobs = QueryJobs(spark)
-        self._idle, self._handed = Every(PROBE_SECONDS), time.monotonic()
+        self._idle, self._handed = Every(LOOK_SECONDS), time.monotonic()
         self.planner = StreamPlanner(
             work.consumer,
             Surroundings(
                 alive=lambda: embedded.raise_if_lost(heart),
-                news=NewRecords(lambda row: Probe(work.kinesis(), row.id, row.end), lambda: work.consumer.listed_millis, due=Every(PROBE_SECONDS)),
+                look=ShardLooks(lambda row: Probe(work.kinesis(), row.id, row.end)),
                 audit_due=Every(AUDIT_SECONDS, last=time.monotonic()),
                 engine=self._jobs,
                 on_progress=self._report_progress,

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sluice_checkpoints.protocol.lease_keeper import BEATS_A_LEASE
-from sluice_consumer.batches.loop import PROBE_SECONDS
 from sluice_consumer.config import BatchConfig, Config
+from sluice_consumer.shards.looks import LOOK_SECONDS
 from sluice_operator.generate import markdown
 from sluice_operator.generate.markdown import table
 
@@ -95,7 +95,7 @@ TWELVE = 12 * (PlannedConsumer("", 4),)
 
 def examples() -> str:
     """Each of FLEET, and twelve of four shards together."""
-    rows = [_row(each.what, (each,), f"{each.share:.0%}" if each.busy else f"{1 / PROBE_SECONDS / CALLS_A_SHARD:.0%}") for each in FLEET]
+    rows = [_row(each.what, (each,), f"{each.share:.0%}" if each.busy else f"{1 / LOOK_SECONDS / CALLS_A_SHARD:.0%}") for each in FLEET]
     rows.append(_row("**twelve consumers of 4 shards**", TWELVE, f"{TWELVE[0].share:.0%}"))
     return table(("consumer", "pods", "GiB", "million writes a month", "million reads a month", "share of GetRecords"), rows)
 
@@ -116,7 +116,7 @@ def formulas() -> str:
         ("writes a month, lease", beats, f"{default:,.0f} at the default"),
         ("consistent reads a month", f"{batches} · 2 S", "by the task, and before the commit"),
         ("GetRecords a second and shard, busy", "1 / I, or more", f"of {CALLS_A_SHARD}; a shard that is behind is asked until the batch is full"),
-        ("GetRecords a second and shard, idle", f"{1 / PROBE_SECONDS:g}", f"of {CALLS_A_SHARD}: a probe finds the first record; no batch, no write"),
+        ("GetRecords a second and shard, idle", f"{1 / LOOK_SECONDS:g}", f"of {CALLS_A_SHARD}: a probe finds the first record; no batch, no write"),
     ]
     return table(("", "formula", "why"), rows)
 

@@ -248,3 +248,29 @@ def test_a_replay_without_records_is_empty_and_a_first_issue_is_not() -> None:
     assert BatchPlan(1, (row,), replay=True).is_empty_replay
     assert not BatchPlan(1, (row,)).is_empty_replay
     assert not BatchPlan(1, (replace(row, records=1),), replay=True).is_empty_replay
+
+
+def test_a_number_that_a_shard_waits_for_passes_without_spark_while_the_others_are_idle() -> None:
+    """Nothing is read, bound or closed in it."""
+    bench = Bench(2)
+    bench.split(bench.begin())
+    heir = bench.begin()
+    plan = heir.plan(frozenset({S1}))
+    assert plan is not None
+    assert (plan.number, [row.id for row in plan.rows]) == (3, ["shardId-000000000002", "shardId-000000000003"])
+    assert bench.store.shards()[S1].batch == 1
+
+
+def test_what_an_earlier_epoch_has_bound_is_no_word_of_this_one() -> None:
+    """Nor is a batch of its own that it replays."""
+    bench = Bench()
+    former = bench.begin()
+    plan = former.plan()
+    assert plan is not None
+    bench.bind(former, S0, Position.after("1"))(plan)
+    heir = bench.begin()
+    assert heir.view.inherited == 1
+    again = heir.plan()
+    assert again is not None
+    heir.run(again, Engine())
+    assert [row.batch > heir.view.inherited for row in heir.view.rows.values()] == [False]

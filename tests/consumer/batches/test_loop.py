@@ -8,14 +8,15 @@ from typing import Any, cast
 
 import pytest
 
-from sluice_checkpoints.position import END, Position
+from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.rows import ShardRow
-from sluice_consumer.batches import loop
+from sluice_consumer.batches import loop, planner
 from sluice_consumer.batches.consumer import Committed, Consumer, Engine
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.batches.planner import BatchPlan, TableView
+from sluice_consumer.shards.looks import LOOK_SECONDS
 
-ROW = ShardRow("a", Position.after("1"), Position.after("2"))
+ROW = ShardRow("a", Position.after("1"), Position.after("2"), batch=1)
 
 
 @pytest.fixture
@@ -44,25 +45,28 @@ class Drain:
 
 
 class FakeConsumer:
-    """Gives batches that a test made: what each read, or None for no plan at all."""
+    """Gives batches that a test made: what each brought, or None for no shard at all."""
 
-    def __init__(self, clock: SimpleNamespace, *batches: ShardRow | None, seconds: float = 0.0, replay: bool = False) -> None:
-        self.clock, self.batches, self.seconds, self.replay = clock, list(batches), seconds, replay
-        self.view = TableView({} if batches[0] is None else {"a": ROW}, 0, frozenset())
+    listed_millis = 0
+
+    def __init__(self, clock: SimpleNamespace, *batches: ShardRow | None, seconds: float = 0.0) -> None:
+        self.clock, self.batches, self.seconds = clock, list(batches), seconds
+        self.view = TableView({} if batches[0] is None else {"a": replace(ROW, batch=0)}, 0, frozenset())
         self.audits: list[float] = []
         self.on_audit: Callable[[], None] = lambda: None
 
-    def plan(self) -> BatchPlan | None:
+    def plan(self, idle: frozenset[str]) -> BatchPlan | None:
         """See `Consumer`."""
-        return None if self.batches[0] is None else BatchPlan(1, (ROW,), replay=self.replay)
+        plan = planner.next_batch(self.view, idle)
+        return plan if plan.rows else None
 
-    def run(self, _plan: BatchPlan, _engine: object) -> Committed:
+    def run(self, plan: BatchPlan, _engine: object) -> Committed:
         """See `Consumer`."""
         self.clock.value += self.seconds
         batch = self.batches.pop(0) if len(self.batches) > 1 else self.batches[0]
         assert batch is not None
-        self.view = TableView({"a": batch}, 1, frozenset())
-        return Committed(1, (batch,))
+        self.view = TableView({"a": replace(batch, batch=plan.number)}, plan.number, frozenset())
+        return Committed(plan.number, (batch,))
 
     def audit(self) -> None:
         """See `Consumer`."""
@@ -77,10 +81,10 @@ class Bench:
         self.told: list[int | None] = []
         self.begun: list[int] = []
         self.asked = self.rests = 0
-        self.news: Callable[[], bool] = lambda: False
+        self.idle: Callable[[], bool] = lambda: True
         self.on_tell: Callable[[], None] = lambda: None
         self.drain = Drain(clock, waits)
-        rhythm = LoopTimings(5.0, until, self._news, self._tell, self._rest, clock=lambda: clock.value, watched=self._watched)
+        rhythm = LoopTimings(5.0, until, self._look, self._tell, self._rest, clock=lambda: clock.value, watched=self._watched)
         self.loop = Loop(cast("Consumer", consumer), cast("Engine", None), rhythm, cast("Any", self.drain))
 
     @contextmanager
@@ -88,9 +92,9 @@ class Bench:
         self.begun.append(plan.number)
         yield
 
-    def _news(self, rows: Sequence[ShardRow]) -> bool:
+    def _look(self, rows: Sequence[ShardRow]) -> dict[str, bool]:
         self.asked += len(rows)
-        return self.news()
+        return {row.id: self.idle() for row in rows}
 
     def _rest(self) -> None:
         self.rests += 1
@@ -117,40 +121,53 @@ def test_a_batch_that_took_longer_than_its_interval_is_followed_at_once(clock: S
     assert bench.drain.waits == [0.0] * 3
 
 
-def test_an_idle_consumer_only_probes(clock: SimpleNamespace) -> None:
+def test_an_idle_consumer_only_looks(clock: SimpleNamespace) -> None:
     """No batch and no write until a shard has news; each second is one for what may be done meanwhile."""
     bench = Bench(clock, FakeConsumer(clock, ROW), waits=5)
     bench.loop.run()
-    assert (bench.told, bench.asked, bench.rests) == ([0, None], 4 - 1 + 1, 4)
+    assert (bench.told, bench.asked, bench.rests) == ([0, None], 4, 3)
+    assert bench.drain.waits == [5.0, *[LOOK_SECONDS] * 4]
     assert bench.begun == [1], "a batch is said to be open only when one is run"
 
 
 def test_news_end_the_idling(clock: SimpleNamespace) -> None:
-    """The next batch starts when its interval is over."""
+    """The next batch starts at once."""
     bench = Bench(clock, FakeConsumer(clock, ROW, READ), waits=3)
-    bench.news = lambda: bench.asked == 2
+    bench.idle = lambda: bench.asked != 2
     bench.loop.run()
-    assert bench.told == [0, None]
-    assert bench.drain.waits == [loop.PROBE_SECONDS, loop.PROBE_SECONDS, 3.0]
+    assert bench.told == [0, None, 2]
+    assert bench.drain.waits == [5.0, LOOK_SECONDS, 5.0]
 
 
-@pytest.mark.parametrize(
-    ("batch", "replay"),
-    [(READ, False), (replace(ROW, end=END), False), (replace(ROW, behind=1), False), (ROW, True)],
-    ids=["records", "the end of a shard", "a shard far from its tip", "a replay"],
-)
-def test_a_consumer_is_not_idle_after(clock: SimpleNamespace, batch: ShardRow, replay: bool) -> None:  # noqa: FBT001
-    """There may be more at once."""
-    bench = Bench(clock, FakeConsumer(clock, batch, replay=replay), waits=1)
+def test_a_consumer_that_idles_again_says_so_again(clock: SimpleNamespace) -> None:
+    """Once each time."""
+    bench = Bench(clock, FakeConsumer(clock, ROW), waits=6)
+    bench.idle = lambda: bench.asked != 3
     bench.loop.run()
-    assert None not in bench.told
+    assert bench.told == [0, None, 0, None]
+
+
+@pytest.mark.parametrize("batch", [replace(ROW, records=2), replace(ROW, behind=1)], ids=["records", "a shard far from its tip"])
+def test_a_consumer_is_not_idle_after(clock: SimpleNamespace, batch: ShardRow) -> None:
+    """There may be more at once, and nobody looks first."""
+    bench = Bench(clock, FakeConsumer(clock, batch), waits=2)
+    bench.loop.run()
+    assert (None not in bench.told, bench.asked) == (True, 0)
+
+
+def test_a_shard_of_which_no_look_says_anything_takes_part(clock: SimpleNamespace) -> None:
+    """It was looked at elsewhere within the second."""
+    bench = Bench(clock, FakeConsumer(clock, ROW), waits=2)
+    bench.loop._rhythm = replace(bench.loop._rhythm, look=lambda _rows: {})
+    bench.loop.run()
+    assert bench.told == [0, 0]
 
 
 GOAL = 500
 
 
 def test_until_the_tip_ends_though_records_keep_coming(clock: SimpleNamespace) -> None:
-    """What arrives after the start is not waited for, and nothing is probed."""
+    """What arrives after the start is not waited for, and nothing is looked at."""
     early, later = replace(READ, read_to=GOAL - 1, behind=7), replace(READ, read_to=GOAL + 300, behind=7)
     bench = Bench(clock, FakeConsumer(clock, early, early, later), waits=9, until=GOAL)
     bench.loop.run()
@@ -161,7 +178,17 @@ def test_until_the_tip_goes_on_when_a_batch_brought_nothing(clock: SimpleNamespa
     """Nobody has read the shard up to the time of the start: `process` did not read, or the shard is sparse."""
     bench = Bench(clock, FakeConsumer(clock, ROW, replace(ROW, read_to=GOAL)), waits=9, until=GOAL)
     bench.loop.run()
-    assert (bench.told, bench.asked) == ([0, 0], 0)
+    assert bench.told == [0, 0]
+
+
+def test_until_the_tip_does_not_end_while_a_shard_that_is_idle_keeps_another_one_waiting(clock: SimpleNamespace) -> None:
+    """The parent has ended, but nobody has seen that yet: its child, found by an audit, is to be read first."""
+    consumer = FakeConsumer(clock, replace(ROW, read_to=GOAL))
+    bench = Bench(clock, consumer, waits=3, until=GOAL)
+    child = replace(ROW, id="b", batch=0, parents=frozenset("a"))
+    bench.on_tell = lambda: setattr(consumer, "view", replace(consumer.view, rows=dict(consumer.view.rows) | {"b": child}))
+    bench.loop.run()
+    assert bench.drain.waits == [5.0, LOOK_SECONDS, LOOK_SECONDS]
 
 
 def test_until_the_tip_ends_when_no_shard_is_left_to_read(clock: SimpleNamespace) -> None:
@@ -172,7 +199,7 @@ def test_until_the_tip_ends_when_no_shard_is_left_to_read(clock: SimpleNamespace
 
 
 def test_a_consumer_without_open_shards_waits_for_shards(clock: SimpleNamespace) -> None:
-    """It audits, and probes nothing."""
+    """It audits, and looks at nothing."""
     bench = Bench(clock, FakeConsumer(clock, None), waits=4)
     bench.loop.run()
     assert (bench.told, bench.asked) == ([None], 0)
@@ -185,24 +212,14 @@ def test_shards_are_audited_every_two_minutes_even_while_idle(clock: SimpleNames
     assert consumer.audits == [1121.0, 1242.0]
 
 
-def test_a_consumer_is_not_idle_while_a_shard_joins_only_after_the_next_batch(clock: SimpleNamespace) -> None:
-    """No shard of the batch before can have news of it: the numbers up to its first one have to pass."""
-    consumer = FakeConsumer(clock, ROW)
-    bench = Bench(clock, consumer, waits=3)
-    joining = replace(ROW, id="b", joins=3)
-    bench.on_tell = lambda: setattr(consumer, "view", replace(consumer.view, rows={"a": ROW, "b": joining}))
-    bench.loop.run()
-    assert None not in bench.told
-
-
 def test_an_audit_that_finds_a_shard_ends_the_idling(clock: SimpleNamespace) -> None:
-    """Its first batch is not the next one."""
+    """Nobody has read it: it is not left out."""
     consumer = FakeConsumer(clock, ROW)
-    found = replace(ROW, id="b", joins=3)
-    consumer.on_audit = lambda: setattr(consumer, "view", replace(consumer.view, rows={"a": ROW, "b": found}))
-    bench = Bench(clock, consumer, waits=int(loop.AUDIT_SECONDS) + 2)
+    found = replace(ROW, id="b", joins=2, batch=0)
+    consumer.on_audit = lambda: setattr(consumer, "view", replace(consumer.view, rows={"a": consumer.view.rows["a"], "b": found}))
+    bench = Bench(clock, consumer, waits=int(loop.AUDIT_SECONDS) - 2)
     bench.loop.run()
-    assert bench.told == [0, None]
+    assert bench.told == [0, None, 0]
     assert consumer.audits == [1000.0 + loop.AUDIT_SECONDS + 1]
 
 

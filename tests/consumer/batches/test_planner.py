@@ -62,6 +62,40 @@ def test_a_batch_is(seen: TableView, expected: str, replay: bool) -> None:  # no
     assert (plan.number, ids(plan.rows), plan.replay) == (6, expected, replay)
 
 
+NOW = 1_700_000_000_000
+QUIET = row("a", batch=5, read_to=NOW)
+MAY_BE_LEFT_OUT = [
+    ("one whose last range, of this epoch, came to the tip without a record", view(QUIET, row("b", batch=4, read_to=NOW)), "ab"),
+    ("none whose last range an earlier epoch bound", replace(view(QUIET, row("b", batch=4, read_to=NOW)), inherited=4), "a"),
+    ("none that was never read", view(QUIET, row("b")), "a"),
+    ("none whose last range had a record", view(QUIET, replace(QUIET, id="b", records=1)), "a"),
+    ("none whose last range ended far behind the tip", view(QUIET, replace(QUIET, id="b", behind=1)), "a"),
+    ("none that was not read for an hour", view(QUIET, replace(QUIET, id="b", read_to=NOW - planner.STALE_MILLIS - 1)), "a"),
+    ("one that was read an hour ago", view(replace(QUIET, read_to=NOW - planner.STALE_MILLIS)), "a"),
+    ("none that ended", view(QUIET, row("b", END, batch=5, read_to=NOW)), "a"),
+    ("none that cannot join yet", view(QUIET, replace(QUIET, id="b", joins=7)), "a"),
+    ("none of a batch that was begun", view(QUIET, row("b", batch=6)), ""),
+]
+
+
+@pytest.mark.parametrize(("seen", "expected"), [case[1:] for case in MAY_BE_LEFT_OUT], ids=[case[0] for case in MAY_BE_LEFT_OUT])
+def test_a_batch_may_leave_out(seen: TableView, expected: str) -> None:
+    """If a look finds nothing. Clauses of protocol.md, "Idle shards"."""
+    assert ids(planner.may_be_left_out(seen, NOW)) == expected
+
+
+def test_a_shard_that_has_to_be_read_up_to_a_time_is_not_left_out_before() -> None:
+    """As a run that ends at the tip has to."""
+    early, late = QUIET, replace(QUIET, id="b", read_to=NOW + 1)
+    assert ids(planner.may_be_left_out(view(early, late), NOW, NOW + 1)) == "b"
+
+
+def test_a_first_issue_leaves_idle_shards_out_and_a_replay_does_not() -> None:
+    """What an earlier epoch has bound is the batch."""
+    assert ids(planner.next_batch(view(row("a"), row("b")), frozenset("a")).rows) == "b"
+    assert ids(planner.next_batch(view(row("a", batch=6), row("b")), frozenset("a")).rows) == "a"
+
+
 def test_no_child_joins_the_batch_in_which_its_parent_was_bound_to_end() -> None:
     """A parent stands at END only once that batch is committed."""
     parent, child = row("a", END, start=HERE, batch=6), row("d", parents=frozenset("a"))

@@ -1,4 +1,4 @@
-"""A probe says whether a shard has news, for one small call."""
+"""A probe says whether a shard is idle, for one small call."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from reading.stream import SHARD, Stream
 
 from sluice_checkpoints.position import TRIM_HORIZON, Position
 from sluice_consumer.kinesis.client import IteratorExpired, ShardNotFound
-from sluice_consumer.shards.probe import Probe
+from sluice_consumer.shards.probe import FOLLOWED, Probe
 
 
 def probe(stream: Stream, position: Position = TRIM_HORIZON) -> Probe:
@@ -14,51 +14,70 @@ def probe(stream: Stream, position: Position = TRIM_HORIZON) -> Probe:
     return Probe(stream.client, SHARD, position)
 
 
-def test_an_idle_shard_has_none(stream: Stream) -> None:
-    """And one question is one call, after the first."""
+def test_a_shard_without_more_is_idle(stream: Stream) -> None:
+    """And one look is one call, after the first."""
     asked = probe(stream, Position.after(stream.put(b"old")[0]))
-    assert not asked.ask()
+    assert asked.idle()
     stream.client.calls.clear()
-    assert not asked.ask()
+    assert asked.idle()
     assert stream.client.calls == ["GetRecords"]
 
 
-def test_a_new_record_is_news(stream: Stream) -> None:
+def test_a_shard_with_a_new_record_is_not(stream: Stream) -> None:
     """Found with the iterator that was kept."""
     asked = probe(stream)
-    assert not asked.ask()
+    assert asked.idle()
     stream.put(b"new")
-    assert asked.ask()
+    assert not asked.idle()
 
 
-def test_the_end_of_the_shard_is_news(stream: Stream) -> None:
-    """The next batch binds it."""
+def test_what_a_look_found_the_next_one_finds_again(stream: Stream) -> None:
+    """A batch may return without reading it, and the shard's place stays the same."""
     asked = probe(stream)
-    assert not asked.ask()
+    stream.put(b"new")
+    assert [asked.idle(), asked.idle()] == [False, False]
     stream.twin.split(SHARD)
-    assert asked.ask()
+    ended = probe(stream, Position.after(stream.twin.shards[SHARD].records[-1].sequence))
+    assert [ended.idle(), ended.idle()] == [False, False]
 
 
-def test_a_shard_that_vanished_is_news(stream: Stream) -> None:
+def test_a_shard_that_ended_is_not_idle(stream: Stream) -> None:
+    """The next batch binds its end."""
+    asked = probe(stream)
+    assert asked.idle()
+    stream.twin.split(SHARD)
+    assert not asked.idle()
+
+
+def test_a_shard_that_vanished_is_not_idle(stream: Stream) -> None:
     """The next batch finds out what happened."""
     stream.client.fail(ShardNotFound("no such shard"))
-    assert probe(stream).ask()
+    assert not probe(stream).idle()
 
 
 def test_an_expired_iterator_is_renewed(stream: Stream) -> None:
     """An idle day is longer than five minutes."""
     asked = probe(stream)
-    assert not asked.ask()
+    assert asked.idle()
+    stream.client.fail(IteratorExpired("expired"))
+    assert asked.idle()
     stream.put(b"new")
     stream.client.fail(IteratorExpired("expired"))
-    assert not asked.ask()
-    assert asked.ask()
+    assert not asked.idle()
 
 
-def test_empty_replies_far_from_the_tip_are_followed(stream: Stream) -> None:
-    """Some in one question, the rest in the next: a record far behind is found in time."""
+def test_a_look_that_did_not_come_to_the_tip_says_not_idle(stream: Stream) -> None:
+    """A record may be farther on. The next look goes on where this one stopped."""
+    asked = probe(stream)
+    stream.behaves(empty_pages=FOLLOWED + 3)
+    assert [asked.idle(), asked.idle()] == [False, True]
+    assert stream.client.calls.count("GetRecords") == FOLLOWED + 4
+
+
+def test_a_record_far_behind_is_found_in_time(stream: Stream) -> None:
+    """Some empty replies in one look, the rest in the next."""
     asked = probe(stream)
     stream.put(b"a")
-    stream.behaves(empty_pages=8)
-    assert [asked.ask(), asked.ask()] == [False, True]
-    assert stream.client.calls.count("GetRecords") == 9
+    stream.behaves(empty_pages=FOLLOWED + 3)
+    assert [asked.idle(), asked.idle()] == [False, False]
+    assert stream.client.calls.count("GetRecords") == FOLLOWED + 4

@@ -13,6 +13,7 @@ from sluice_checkpoints.errors import Fenced, LostRace, Refused
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.spark.jobs import JobsNotDone
 from sluice_consumer.streaming.offsets import Offset
+from sluice_consumer.streaming.planner import StreamPlanner
 
 
 def steps_of_a_run() -> list[str]:
@@ -277,3 +278,36 @@ def test_a_batch_read_late_after_it_was_closed_gives_nothing() -> None:
     world.read(later)
     with pytest.raises(LostRace):
         world.read(plan)
+
+
+def next_read(world: World, planner: StreamPlanner, start: Offset) -> tuple[Offset, list[str]]:
+    """The next batch, read; and its shards."""
+    end = planner.latest(start)
+    plan = planner.partitions(start, end)
+    assert plan is not None
+    world.read(plan)
+    return end, sorted(row.id for row in plan.rows)
+
+
+def test_a_query_leaves_idle_shards_out_and_does_not_close_them() -> None:
+    """As the batch loop does. What brings something takes part in the next batch."""
+    world = World()
+    planner = world.epoch()
+    start = planner.initial()
+    while (end := planner.latest(start)) != start:
+        plan = planner.partitions(start, end)
+        assert plan is not None
+        world.read(plan)
+        start = end
+    busy, idle, *_ = sorted(shard.id for shard in world.stream.list_shards().shards if not shard.closed)
+    world.put([busy], 1)
+    start, first = next_read(world, planner, start)
+    world.put([busy], 1)
+    before = world.store.shards()[idle].batch
+    start, second = next_read(world, planner, start)
+    assert idle in first, "its last range had records"
+    assert second == [busy]
+    assert world.store.shards()[idle].batch == before
+    world.put([idle], 1)
+    _, third = next_read(world, planner, start)
+    assert third == [busy, idle]

@@ -26,11 +26,10 @@ from sluice_consumer.batches.isolating import IsolationPorts, Isolator, SettlePa
 from sluice_consumer.batches.isolation import BatchFailure, DoubtLimits, Search
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.config import CheckpointsConfig, Config, MigrateFromConfig, PipelineConfig, StartConfig, StreamConfig
-from sluice_consumer.kinesis.memory import MemoryKinesis
 from sluice_consumer.process import supervisor
 from sluice_consumer.process.ending import UNCLEAN
 from sluice_consumer.process.supervisor import Heartbeats, Supervisor
-from sluice_consumer.shards.new_records import NewRecords
+from sluice_consumer.shards.looks import ShardLooks
 from sluice_consumer.shards.probe import Probe
 
 if TYPE_CHECKING:
@@ -226,11 +225,11 @@ class SimulatedEpoch:
         consumer.begin()
         self.world.ledger.reported.update(consumer.notes)
         source = Source(driver, self.world.source(consumer.identify()))
-        retention.settle(consumer, MemoryKinesis(self.world.stream), source, self.orders.accept)
+        retention.settle(consumer, self.world.kinesis(), source, self.orders.accept)
         self.engine = Engine(self.world, consumer, self.orders.lease, (driver, self.clock))
         if self.taken.wait_out_millis:
             self.sleep(self.taken.wait_out_millis / 1000 * MARGIN, driver)
-        rhythm = LoopTimings(0.0, None, self._news(driver, consumer), self._reported, self._rests, self.clock)
+        rhythm = LoopTimings(0.0, None, self._look(driver), self._reported, self._rests, self.clock)
         search = Search(self.ATTEMPTS, HASTY if self.world.habits.hasty else PATIENCE)
         isolator = Isolator(consumer, self._isolation(driver, source), search) if self.world.habits.isolates else None
         self.engine.overdue = self._overdue(isolator)
@@ -267,21 +266,22 @@ class SimulatedEpoch:
             return None
         return BatchFailure(type(error).__name__, transient=isinstance(error, JobFailed), at=self.clock())
 
-    def _news(self, driver: Process, consumer: Consumer) -> Callable[[Sequence[ShardRow]], bool]:
-        """The real probes over the in-memory fake of the stream."""
-        probes = NewRecords(lambda row: Probe(MemoryKinesis(self.world.stream), row.id, row.end), lambda: consumer.listed_millis)
+    def _look(self, driver: Process) -> Callable[[Sequence[ShardRow]], dict[str, bool]]:
+        """The real looks over the in-memory fake of the stream."""
+        looks = ShardLooks(lambda row: Probe(self.world.kinesis(), row.id, row.end), self.clock)
 
-        def news(rows: Sequence[ShardRow]) -> bool:
-            if driver.pause("probe") == UNAVAILABLE:
+        def look(rows: Sequence[ShardRow]) -> dict[str, bool]:
+            if rows and driver.pause("probe") == UNAVAILABLE:
                 raise ServiceUnavailable("probe: injected")
-            return probes(rows)
+            return looks(rows)
 
-        return news
+        return look
 
     def _reported(self, committed: Committed | None, _seconds: float) -> None:
-        if committed is None:
-            return
         assert self.driver is not None
+        if committed is None:
+            self.world.ledger.idles()
+            return
         self.driver.pause("report")
         self.world.ledger.reported.update(committed.notes)
         self.idle = 0 if committed.records else self.idle + 1

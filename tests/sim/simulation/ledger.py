@@ -26,6 +26,7 @@ INVARIANTS = (
     "one_beginning",
     "one_stream",
     "known_rows",
+    "what_it_says_is_true",
     "progress",
 )
 
@@ -95,6 +96,12 @@ class Ledger(Rows):
                     self.breaks("no_record_lost", f"batch {number} is committed; {shard}: {contents[-1]} bound, the sink has {kept.get(shard)}")
         shards = {key.removeprefix("shard/"): row for key, row in self.rows.items() if key.startswith("shard/")}
         self._noted.update(f"{shard}: {row['note']}" for shard, row in shards.items() if row["batch"] == number and "note" in row)
+
+    def idles(self) -> None:
+        """A driver says that it is idle, and so at the tip of every shard."""
+        behind = {key: row["behind"] for key, row in self.rows.items() if key.startswith("shard/") and row["end"]["at"] != "END" and row["behind"]}
+        if behind:
+            self.breaks("what_it_says_is_true", f"a driver says that it is idle, and its rows that they are behind: {behind}")
 
     def unreported(self) -> set[str]:
         """Possible losses that committed rows noted, and that no epoch has reported."""

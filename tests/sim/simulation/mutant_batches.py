@@ -101,8 +101,8 @@ def end_is_over(patch: Patch) -> None:
     """END is read as `end=END`, not as *stands at END*."""
     real = planner.next_batch
 
-    def next_batch(view: planner.TableView) -> planner.BatchPlan:
-        plan = real(view)
+    def next_batch(view: planner.TableView, idle: frozenset[str] = frozenset()) -> planner.BatchPlan:
+        plan = real(view, idle)
         return replace(plan, rows=tuple(row for row in plan.rows if row.end.at != "END"))
 
     patch.setattr(planner, "next_batch", next_batch)
@@ -111,15 +111,17 @@ def end_is_over(patch: Patch) -> None:
 @mutant(
     "a replay gains a shard",
     "A batch: that batch is exactly those rows",
-    harmless="a process that reads everything has bound every row of its plan before its sink knows the batch; the rest has nothing to lose",
+    stories="a_crash_in_a_batch_that_left_a_shard_out",
     rules="succeed",
+    looks_first=False,
+    processes=(habits.READ,),
 )
 def replay_gains(patch: Patch) -> None:
-    """Whoever bound nothing joins the replay."""
+    """Whoever was left out of the batch joins the replay; a sink that has the batch skips it."""
 
-    def next_batch(view: planner.TableView) -> planner.BatchPlan:
+    def next_batch(view: planner.TableView, idle: frozenset[str] = frozenset()) -> planner.BatchPlan:
         rows = (view.rows[shard] for shard in sorted(view.rows))
-        taking = tuple(row for row in rows if row.batch == view.number or planner._takes_part(view, row))
+        taking = tuple(row for row in rows if row.batch == view.number or (row.id not in idle and planner._takes_part(view, row)))
         return planner.BatchPlan(view.number, taking)
 
     patch.setattr(planner, "next_batch", next_batch)

@@ -1,15 +1,12 @@
-"""Mutants of what the return of `process` means, and of the loop's idling (docs/protocol.md, "What returning means")."""
+"""Mutants of what the return of `process` means (docs/protocol.md, "What returning means")."""
 
 from __future__ import annotations
-
-from dataclasses import replace
-from types import SimpleNamespace
 
 from simulation import habits, spark
 from simulation.mutant import Patch, mutant
 
 from sluice_checkpoints.errors import LostRace
-from sluice_consumer.batches import consumer, loop, planner
+from sluice_consumer.batches import consumer
 from sluice_consumer.batches.planner import BatchPlan
 
 
@@ -82,24 +79,6 @@ def running_is_left(patch: Patch) -> None:
             real(self, job)
 
     patch.setattr(spark.Engine, "_wait_for", wait_for)
-
-
-@mutant(
-    "an idle consumer probes only what its last batch read",
-    "A batch: an idle consumer probes what the next batch reads",
-    rare=True,
-    stories="a_shard_that_joins_while_the_others_idle",
-    rules="split driver succeed start_epoch",
-    processes=(habits.READ,),
-)
-def probes_the_last_batch(patch: Patch) -> None:
-    """Nobody looks at a shard that joins with the next number, until another one has news."""
-
-    def next_batch(view: planner.TableView) -> BatchPlan:
-        plan = planner.next_batch(view)
-        return replace(plan, rows=tuple(row for row in plan.rows if row.batch == view.committed))
-
-    patch.setattr(loop, "planner", SimpleNamespace(**vars(planner) | {"next_batch": next_batch}))
 
 
 @mutant(

@@ -58,6 +58,7 @@ class Rows:
         self.pending: dict[str, tuple[DeadLetter, ...]] = {}
         self.excluded: set[str] = set()
         self._looked_at: set[str] = set()
+        self._at_tip: dict[str, int] = {}  # the epoch whose last range found nothing and came to the tip
         self._seen_open: set[str] = set()  # shards of which a time is known at which they were open: their children are younger
 
     def breaks(self, invariant: str, how: str) -> None:
@@ -148,10 +149,13 @@ class Rows:
         unknown = row["joins"] == 1 or self._seen_open.isdisjoint(row.get("parents", ()))
         first_look = shard not in self._looked_at and unknown
         told = "note" in row or (first_look and self._begins_with_what_is_there(row, former["start"]["at"]))
+        if "note" in row and self._at_tip.get(shard) == row["generation"] and not list(self._expired(shard, row["start"])):
+            self.breaks("what_it_says_is_true", f"{shard}: its epoch has watched it all along, nothing expired, and it says {row['note']}")
         if told:  # a note says that what came after `start` may have expired
             self.told.update(record.name for record in self._expired(shard, row["start"]))
         if row["readers"]:  # a close has none: nobody looked
             self._looked_at.add(shard)
+            self._at_tip[shard] = 0 if row["records"] or row["behind"] else row["generation"]
         timed = row["readers"] and (row["records"] or row["end"]["at"] != "END" or row["start"]["at"] == "TIMESTAMP")
         if timed and not self._claims_the_tip(shard, row, bound):
             self._seen_open.add(shard)

@@ -30,6 +30,7 @@ EPOCH = 1_700_000_000
 BOUND = 30.0  # seconds at the end that may bring nothing: whatever is there when faults have ended is delivered sooner
 PATIENCE = 600.0  # the same, where a record on which `process` raises has to be found; in doubt that takes minutes
 OVERDUE = 400  # epochs that a search takes for a record on which `process` hangs: each of its failures ends a driver
+RESTS, RESTING = 12, 2  # turns of a driver until it rests; and those that bring nothing, one after the other, by which it does
 ENDINGS = 8  # epochs at the end, each with a person's word on what the last one said
 
 
@@ -53,7 +54,11 @@ class World(Scheduler):
 
     def source(self, identity: StreamIdentity) -> ShardSource:
         """The real reader over the in-memory fake of the stream, told which stream it is to read."""
-        return ShardReader(MemoryKinesis(self.stream, FakeBehaviour(end_with_records=self.habits.end_with_records)), self.stream, identity)
+        return ShardReader(self.kinesis(), self.stream, identity)
+
+    def kinesis(self) -> MemoryKinesis:
+        """The in-memory fake of the service."""
+        return MemoryKinesis(self.stream, FakeBehaviour(end_with_records=self.habits.end_with_records, empty_pages=self.habits.sparse))
 
     # -- the stream ----------------------------------------------------------------------------------------------------------------
 
@@ -245,10 +250,10 @@ class World(Scheduler):
         last = self.start(Orders(lease=12, migrate="migration" in self.table.rows, accept=int(words[1]) if words else None))
         self.settle(last)
         self.advance(200)
-        self._deliver(last)
+        self.deliver(last)
         return last
 
-    def _deliver(self, epoch: SimulatedEpoch) -> None:
+    def deliver(self, epoch: SimulatedEpoch) -> None:
         """Works until all that is owed is delivered, or nothing of it was for too long."""
         self.work(epoch, 2)
         bound = PATIENCE if self.habits.isolates else BOUND
@@ -263,13 +268,23 @@ class World(Scheduler):
             self.ledger.breaks("progress", f"not delivered within {bound:g} s: {left}")
 
     def _news(self, epoch: SimulatedEpoch) -> None:
-        """Records that come while it idles, in children of a split too, are delivered as soon."""
+        """Records that come while it idles, or in a shard that it leaves out beside others, in children of a split too, are delivered as soon."""
+        self.rest(epoch)
+        self.put(self.open_shards[-1])
+        self.deliver(epoch)
         self.put(self.open_shards[0])
         self.split(self.open_shards[-1])
         for shard in self.open_shards:
             self.put(shard)
-        self._deliver(epoch)
+        self.deliver(epoch)
         self._judge(epoch)
+
+    def rest(self, epoch: SimulatedEpoch) -> None:
+        """Works until it looks at its shards only, a while at most."""
+        for _ in range(RESTS):
+            if epoch.idle > RESTING:
+                return
+            self.work(epoch)
 
     def _judge(self, last: SimulatedEpoch) -> None:
         """It goes on for ever, unless the stream is another one: then it does not begin."""

@@ -1,0 +1,204 @@
+"""Idle shards cost nothing (docs/protocol.md, "Idle shards"): what a batch writes, reads and runs, counted over the real loop and reader."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from sluice_checkpoints.memory.stream import MemoryStream
+from sluice_checkpoints.memory.table import MemoryTable
+from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
+from sluice_consumer.batches import bootstrap, planner
+from sluice_consumer.batches.consumer import Committed, Consumer
+from sluice_consumer.batches.loop import Loop, LoopTimings
+from sluice_consumer.batches.planner import BatchPlan
+from sluice_consumer.config import BatchConfig, StartConfig
+from sluice_consumer.driver_report import DriverReport
+from sluice_consumer.kinesis.memory import MemoryKinesis
+from sluice_consumer.metrics.progress import BatchProgress
+from sluice_consumer.shards.bind import Task, read_shard
+from sluice_consumer.shards.looks import LOOK_SECONDS, ShardLooks
+from sluice_consumer.shards.probe import Probe
+from sluice_consumer.shards.ranges import Limits
+from sluice_consumer.shards.reader import ShardReader
+
+CORES = 2
+NOW = 1_700_000_000.0
+
+
+@dataclass
+class Costs:
+    """What was done for one batch, from the end of the one before."""
+
+    writes: int = 0
+    reads: int = 0
+    tasks: int = 0
+    looks: int = 0
+    records: int = 0
+
+
+@dataclass
+class Running:
+    """A consumer that runs for some turns of its loop, in virtual time; `busy` shards get a record before each."""
+
+    shards: int
+    busy: int
+    turns: int = 6
+    interval: float = 5.0
+    until: int | None = None
+    now: float = NOW
+    batches: list[Costs] = field(default_factory=list)
+    before: Callable[[Running, int], None] = lambda _self, _turn: None
+    told: list[int | None] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.stream = MemoryStream("s", self.shards, now=lambda: round(self.now * 1000))
+        self.table, self.kinesis = MemoryTable(), MemoryKinesis(self.stream)
+        self.store = CheckpointStore(self.table)
+        bootstrap.prepare(self.store, bootstrap.Seed("p", "id", self.stream.describe(), self.stream.list_shards()), StartConfig())
+        row = self.store.consumer()
+        assert row is not None
+        taken = self.store.take(row, row)
+        assert taken is not None
+        self.consumer = Consumer(self.store, self.stream, Epoch(taken.generation, taken.token))
+        self.consumer.begin()
+        self.costs, self._turn = Costs(), 0
+        self.table.hook = self._counted
+        self.reader = ShardReader(MemoryKinesis(self.stream), self.stream, self.stream.describe())
+
+    def _counted(self, when: str, operation: str, argument: Any) -> None:
+        if when == "before" and operation in {"write", "transact"}:
+            self.costs.writes += 1
+        elif when == "before":
+            self.costs.reads += len(argument) if operation == "batch_get" else 1
+
+    def run(self, plan: BatchPlan) -> None:
+        """Reads what was planned, in tasks as Spark gets them."""
+        groups = planner.deal(plan.rows, CORES, BatchConfig.shards_per_task)
+        self.costs.tasks = len(groups)
+        for number, group in enumerate(groups):
+            attempt = TaskAttempt(f"1.{plan.number}.{number}", 1)
+            task = Task(self.consumer.epoch, plan.number, attempt, Limits(100, 2**20), 12.0, lambda _seconds: None)
+            for row in self.store.read(shard.id for shard in group).values():
+                read_shard(self.store, self.reader, task, row)
+
+    def look(self, rows: Any) -> dict[str, bool]:
+        """The real looks, counted."""
+        before = len(self.kinesis.calls)
+        found = self.looks(rows)
+        self.costs.looks += Counter(self.kinesis.calls[before:])["GetRecords"]
+        return found
+
+    def is_set(self) -> bool:
+        """Whether it ran for long enough; between two turns records arrive."""
+        self._turn += 1
+        for shard in list(self.stream.shards)[: self.busy]:
+            if not self.stream.shards[shard].shard.closed:
+                self.stream.put_in(shard, b"x")
+        self.before(self, self._turn)
+        return self._turn > self.turns
+
+    def wait(self, seconds: float) -> bool:
+        """Lets time pass."""
+        self.now += seconds
+        return False
+
+    def _told(self, committed: Committed | None, _seconds: float) -> None:
+        self.told.append(None if committed is None else committed.records)
+        if committed is not None:
+            self.costs.records = committed.records
+            self.batches.append(self.costs)
+            self.costs = Costs()
+
+    def loop(self) -> Running:
+        """Runs it."""
+        self.looks = ShardLooks(lambda row: Probe(self.kinesis, row.id, row.end), lambda: self.now)
+        timings = LoopTimings(self.interval, self.until, self.look, self._told, lambda: None, lambda: self.now)
+        Loop(self.consumer, self, timings, cast("Any", self)).run()
+        return self
+
+
+def test_a_thousand_shards_of_which_ten_are_busy_cost_what_ten_shards_cost() -> None:
+    """Writes, reads and tasks of a batch. The first batch of an epoch reads every shard."""
+    many, few = Running(1000, busy=10).loop(), Running(10, busy=10).loop()
+    assert (many.batches[0].writes, many.batches[0].reads, many.batches[0].tasks) == (1001, 2000, 1000 // BatchConfig.shards_per_task)
+    for with_idle, alone in zip(many.batches[1:], few.batches[1:], strict=True):
+        assert with_idle.writes == alone.writes == 10 + 1
+        assert with_idle.reads == alone.reads == 2 * 10
+        assert with_idle.tasks == alone.tasks == CORES
+        assert (with_idle.records, with_idle.looks, alone.looks) == (10, 990, 0)
+
+
+@pytest.mark.parametrize("interval", [0.0, 0.1])
+def test_an_idle_shard_is_looked_at_once_a_second_however_short_the_interval(interval: float) -> None:
+    """One of the five calls a second that a shard gives to all its consumers."""
+    running = Running(3, busy=1, turns=40, interval=interval).loop()
+    seconds = running.now - NOW
+    assert sum(costs.looks for costs in running.batches) <= 2 * (seconds / LOOK_SECONDS + 1)
+    assert {costs.writes for costs in running.batches[1:]} == {2}
+
+
+def test_a_record_in_an_idle_shard_is_in_the_next_batch() -> None:
+    """It is looked at right before each batch: no later than without the rule."""
+
+    def before(running: Running, turn: int) -> None:
+        if turn == 4:
+            running.stream.put_in(list(running.stream.shards)[7], b"late")
+
+    running = Running(8, busy=2, before=before).loop()
+    assert [costs.records for costs in running.batches] == [2, 2, 2, 3, 2, 2]
+    assert [costs.writes for costs in running.batches[1:]] == [3, 3, 4, 4, 3], "with its record, and once more to see that nothing follows"
+
+
+def test_a_shard_that_ends_while_it_is_left_out_is_read_to_its_end_and_its_children_follow() -> None:
+    """Each of its children begins in a later batch than its end."""
+    ended: list[str] = []
+
+    def before(running: Running, turn: int) -> None:
+        if turn == 3:
+            ended.append(list(running.stream.shards)[3])
+            for child in running.stream.split(ended[0]):
+                running.stream.put_in(child, b"child")
+
+    running = Running(4, busy=1, before=before, turns=7).loop()
+    assert [costs.records for costs in running.batches] == [1, 1, 1, 3, 1, 1, 1]
+    assert running.store.shards()[ended[0]].end.at == "END"
+
+
+def test_every_shard_is_refreshed_once_an_hour() -> None:
+    """Else a shard that is idle for a day looks as if its records had expired unread."""
+    running = Running(20, busy=1, turns=10, interval=900.0).loop()
+    writes = [costs.writes for costs in running.batches]
+    assert writes == [21, 2, 2, 2, 2, 21, 2, 2, 2, 2]
+    oldest = min(row.read_to for row in running.store.shards().values())
+    assert running.now * 1000 - oldest < planner.STALE_MILLIS + 2 * 900_000
+
+
+def test_ready_and_lag_count_shards_that_are_left_out() -> None:
+    """All are held and open; the driver is at the tip of those that it left out, or a look would have said so."""
+    running = Running(30, busy=3).loop()
+    progress = BatchProgress(running.consumer, running.consumer.epoch.generation)
+    told = progress.onto(DriverReport())
+    assert (told.open_shards, told.held_shards, told.ended_shards) == (30, 30, 0)
+    assert all(row.behind == 0 for row in running.consumer.view.rows.values())
+
+
+def test_until_the_tip_reads_every_shard_up_to_the_time_of_the_start() -> None:
+    """A shard counts as idle only when it was read as far; then the others go on without it."""
+    running = Running(6, busy=0, until=round(NOW * 1000) + 1000)
+    for _ in range(250):
+        running.stream.put_in(next(iter(running.stream.shards)), b"x")
+    running.loop()
+    assert [costs.records for costs in running.batches][:3] == [100, 100, 50]
+    assert all(row.read_to >= round(NOW * 1000) + 1000 for row in running.store.shards().values())
+    assert running.batches[2].writes == 2, "only the shard that is not there yet"
+
+
+def test_an_idle_consumer_writes_nothing() -> None:
+    """Every shard is left out: no batch."""
+    running = Running(5, busy=0, turns=20).loop()
+    assert (running.told, running.costs.writes, running.costs.reads) == ([0, None], 0, 0)

@@ -1,0 +1,195 @@
+"""Mutants of which shards a batch leaves out (docs/protocol.md, "Idle shards")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simulation import habits
+from simulation.mutant import Patch, mutant
+
+from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
+from sluice_consumer.batches import consumer, loop, planner
+from sluice_consumer.kinesis.client import IteratorExpired, ShardNotFound
+from sluice_consumer.shards import probe
+from sluice_consumer.shards.looks import Look
+
+
+@mutant(
+    "a former epoch's range counts",
+    "Idle shards: this epoch bound its last range",
+    harmless="a look of this epoch found nothing behind it, and it was read within an hour",
+    rules="succeed driver",
+)
+def inherited_idleness(patch: Patch) -> None:
+    """The first batch of an epoch leaves out what its looks find idle."""
+    patch.setattr(planner, "_brought_nothing", lambda _view, row: not (row.records or row.behind))
+
+
+@mutant(
+    "a former epoch's word is believed",
+    "Idle shards: this epoch bound its last range, and a look found nothing behind it",
+    hunted=True,
+    stories="a_shard_that_a_former_epoch_found_idle a_shard_that_joins_while_the_others_idle",
+    rules="succeed driver",
+    processes=(habits.READ,),
+)
+def inherited_word(patch: Patch) -> None:
+    """What the rows say at the take-over is left out, and nobody looks."""
+    real = loop.Loop._idle_shards
+
+    def idle_shards(self: loop.Loop) -> frozenset[str]:
+        view = self._consumer.view
+        said = (row.id for row in view.rows.values() if row.batch <= view.inherited and not (row.records or row.behind or row.end.at == "END"))
+        return real(self) | frozenset(said)
+
+    patch.setattr(loop.Loop, "_idle_shards", idle_shards)
+
+
+@mutant(
+    "a range far behind the tip counts",
+    "Idle shards: its last range came to the tip, and so did a look",
+    stories="a_sparse_shard_far_behind_the_tip",
+)
+def far_behind(patch: Patch) -> None:
+    """The driver says that it is idle, and a row says otherwise."""
+    patch.setattr(planner, "_brought_nothing", lambda view, row: row.batch > view.inherited and not row.records)
+    on_the_way(patch)
+
+
+@mutant(
+    "a range with records counts",
+    "Idle shards: its last range has no record",
+    harmless="the look is made behind the range and finds what follows; it would only cost calls at busy shards",
+)
+def with_records(patch: Patch) -> None:
+    """A busy shard is looked at before each batch."""
+    patch.setattr(planner, "_brought_nothing", lambda view, row: row.batch > view.inherited and not row.behind)
+
+
+@mutant(
+    "an idle shard is not looked at again",
+    "Idle shards: the last look is a second old at most",
+    hunted=True,
+    stories="a_record_in_a_shard_that_was_left_out a_record_between_the_look_and_the_plan a_split_of_a_shard_that_was_left_out",
+    processes=(habits.READ,),
+)
+def looked_at_once(patch: Patch) -> None:
+    """Once idle, for ever idle."""
+    real = Look.again
+
+    def again(self: Look, now: float) -> None:
+        if not self.idle:
+            real(self, now)
+
+    patch.setattr(Look, "again", again)
+
+
+@mutant(
+    "a look that stops on the way counts",
+    "Idle shards: a look came to the tip",
+    stories="a_record_far_behind_the_look",
+)
+def on_the_way(patch: Patch) -> None:
+    """A shard is left out for as long as its looks take to the tip."""
+    patch.setattr(probe.Probe, "idle", lambda self: not _found(self))
+
+
+@mutant(
+    "a look goes on behind what it found",
+    "Idle shards: what a look found is found again",
+    stories="news_that_process_does_not_read",
+)
+def found_once(patch: Patch) -> None:
+    """The next look stands behind the record that nobody has read."""
+
+    def idle(self: probe.Probe) -> bool:
+        for _ in range(probe.FOLLOWED):
+            try:
+                page = self._page()
+            except IteratorExpired:
+                self._iterator = None
+                continue
+            except ShardNotFound:
+                return False
+            self._iterator = page.next_iterator
+            if len(page.records) or page.next_iterator is None or page.behind_millis == 0:
+                return not len(page.records) and page.next_iterator is not None
+        return False
+
+    patch.setattr(probe.Probe, "idle", idle)
+
+
+def _found(self: Any) -> bool:
+    """Whether a look found something; it may not have come to the tip."""
+    for _ in range(probe.FOLLOWED):
+        try:
+            page = self._page()
+        except IteratorExpired:
+            self._iterator = None
+            continue
+        except ShardNotFound:
+            return True
+        found = len(page.records) > 0 or page.next_iterator is None
+        self._iterator = None if found else page.next_iterator
+        if found:
+            return True
+    return False
+
+
+@mutant(
+    "an idle shard is never refreshed",
+    "Idle shards: it was read within the hour",
+    stories="a_record_after_more_than_a_retention",
+)
+def never_refreshed(patch: Patch) -> None:
+    """It looks as if its records had expired unread."""
+    patch.setattr(planner, "is_stale", lambda row, _now: not row.read_to)
+
+
+@mutant(
+    "a search leaves idle shards out",
+    "Idle shards: no record is searched for",
+    harmless="a shard that looks find idle has no witness; within a second after a record came, the search would miss one, and doubt for longer",
+)
+def search_leaves_out(patch: Patch) -> None:
+    """Looks go on during a search."""
+    real = loop.Loop._idle_shards
+
+    def idle_shards(self: loop.Loop) -> frozenset[str]:
+        isolator, self._isolator = self._isolator, None
+        try:
+            return real(self)
+        finally:
+            self._isolator = isolator
+
+    patch.setattr(loop.Loop, "_idle_shards", idle_shards)
+
+
+@mutant(
+    "only shards of the open batch are fenced",
+    "Idle shards: the fence is on every row",
+    hunted=True,
+    stories="a_bind_after_the_take_over",
+    rules="succeed",
+    processes=(habits.READ,),
+)
+def fences_participants(patch: Patch) -> None:
+    """A late task of the former epoch binds a range of a shard that the replay does not hold, in a batch that is over."""
+    real = consumer.Consumer.begin
+
+    def begin(self: consumer.Consumer, *args: Any) -> None:
+        store, self.store = self.store, Participants(self.store.table)
+        real(self, *args)
+        self.store = store
+
+    patch.setattr(consumer.Consumer, "begin", begin)
+
+
+class Participants(CheckpointStore):
+    """Fences the rows that the open batch holds."""
+
+    def fence(self, epoch: Epoch, shard_id: str) -> None:
+        """See `CheckpointStore`."""
+        row, owner = self.table.get(f"shard/{shard_id}"), self.consumer()
+        if row is not None and owner is not None and row["batch"] == owner.committed + 1:
+            super().fence(epoch, shard_id)
