@@ -14,12 +14,15 @@ from sluice_checkpoints.protocol.forfeit import RangeLeft, forfeit
 from sluice_checkpoints.protocol.isolation import RangeKept, exclude, shorten
 from sluice_checkpoints.protocol.isolation_note import IsolationNote, note
 from sluice_checkpoints.protocol.lease import LeaseRequest, Watcher, take_over
+from sluice_checkpoints.protocol.owners import Owner
 from sluice_checkpoints.protocol.pending_letters import hold, place, published
 from sluice_checkpoints.protocol.row_kinds import KINDS
 from sluice_checkpoints.protocol.rows import Child, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, Range, TaskAttempt
 from sluice_consumer.batches.bootstrap import Seed, prepare
 from sluice_consumer.config import StartConfig
+
+OWNER = Owner("shop/orders", ("c1",))
 
 
 class WrittenTable:
@@ -65,7 +68,7 @@ class WrittenTable:
 
     def _work(self) -> None:
         """Two batches: one that reads a shard to its end, and one with a poison record, which is open."""
-        taken = take_over(self.store, LeaseRequest(20_000, "pod-1", "2026-01-01"), Watcher(lambda: 0.0, lambda _: None))
+        taken = take_over(self.store, LeaseRequest(20_000, "pod-1", "2026-01-01", owner=OWNER), Watcher(lambda: 0.0, lambda _: None))
         for shard in (self.bench.one, self.bench.two, self.bench.three):
             self.store.fence(taken.epoch, shard)
         self._read_and_commit(taken.epoch)

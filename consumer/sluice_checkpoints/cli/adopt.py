@@ -1,38 +1,91 @@
-"""`adopt`: a restored or replicated table becomes a consumer of its own."""
+"""`adopt`: a restored or replicated table becomes a consumer of its own, or a table gets another owner."""
 
 from __future__ import annotations
 
 import secrets
+import socket
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from sluice_checkpoints.cli.report import Output
+from rich.markup import escape
+
+from sluice_checkpoints.cli.report import LoggedProgress, Output
 from sluice_checkpoints.dynamodb.create import DynamoTargets
 from sluice_checkpoints.dynamodb.table import DynamoTable, Endpoint, client
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.protocol import copies
+from sluice_checkpoints.protocol.lease import LeaseRequest, Watcher, hand_over
+from sluice_checkpoints.protocol.owners import NOBODY, Owner, named
+from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_checkpoints.protocol.store import CheckpointStore
 
+LEASE_MILLIS = 20_000  # promised for the moment between two writes
 
-def run(table: str, region: str, endpoint: str | None, output: Output) -> None:
-    """Adopts the table, and says what that means.
+
+@dataclass(frozen=True)
+class AdoptOptions:
+    """The options of the command, as click names them."""
+
+    table: str
+    region: str
+    dynamodb_endpoint: str | None
+    owner: str | None
+    cluster: str | None
+
+    @property
+    def wanted(self) -> Owner:
+        """Whose the table is to be."""
+        return Owner(self.owner, (self.cluster,) if self.cluster else ()) if self.owner else NOBODY
+
+
+def run(options: AdoptOptions, output: Output) -> None:
+    """Adopts the table or hands it over, and says what that means.
 
     Raises:
-        Refused, LeaseHeld: see `copies.adopt`; or the table does not exist.
+        Refused, LeaseHeld: see `copies.adopt` and `lease.hand_over`; or the table does not exist.
     """
-    api = client(Endpoint(region, endpoint))
-    identity = DynamoTargets(api).identity(table)
+    api = client(Endpoint(options.region, options.dynamodb_endpoint))
+    identity = DynamoTargets(api).identity(options.table)
     if identity is None:
-        raise Refused(f"table {table} does not exist in {region}")
-    before, after = copies.adopt(CheckpointStore(DynamoTable(table, api)), identity, lambda: secrets.token_hex(8))
-    done = before == after
-    message = (
-        f"table {table} is consumer {after.consumer_id} already; nothing was written"
-        if done
-        else f"table {table} is consumer {after.consumer_id} now, no longer {before.consumer_id}; it goes on after batch {after.committed}, "
-        "and what the original read after the copy was made comes again, under the new id"
-    )
+        raise Refused(f"table {options.table} does not exist in {options.region}")
+    store = CheckpointStore(DynamoTable(options.table, api))
+    before, after = changed(store, identity, options.wanted, output)
+    _report(options.table, before, after, output)
+
+
+def changed(store: CheckpointStore, identity: str, owner: Owner, output: Output) -> tuple[ConsumerRow, ConsumerRow]:
+    """The consumer row before and after; the same row twice if it was so before."""
+    seen = store.consumer()
+    copy = seen is not None and seen.table_id not in {None, identity}
+    if seen is None or copy or not owner.name:
+        return copies.adopt(store, identity, lambda: secrets.token_hex(8), owner)
+    if owner.taking(seen) == seen:
+        return seen, seen
+    watcher = Watcher(notify=lambda seconds: LoggedProgress(output.log).waiting(seconds, "the consumer's lease runs out"))
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return seen, hand_over(store, LeaseRequest(LEASE_MILLIS, f"adopt on {socket.gethostname()}", now, owner=owner), watcher)
+
+
+def _report(table: str, before: ConsumerRow, after: ConsumerRow, output: Output) -> None:
+    message = f"table {table} {_said(before, after)}"
     if output.as_json:
         ids = {"consumerId": after.consumer_id, "formerConsumerId": before.consumer_id}
+        owners = {"owner": after.owner, "cluster": after.cluster, "formerOwner": before.owner, "formerCluster": before.cluster}
         place = {"generation": after.generation, "committed": after.committed}
-        output.document({"reason": "Adopted", "message": message, "changed": not done, **ids, **place})
+        output.document({"reason": "Adopted", "message": message, "changed": before != after, **ids, **owners, **place})
         return
-    output.out.print(f"[green]Adopted[/] {message}", soft_wrap=True)
+    output.out.print(f"[green]Adopted[/] {escape(message)}", soft_wrap=True)
+
+
+def _said(before: ConsumerRow, after: ConsumerRow) -> str:
+    owner = f" of {named(after.owner, after.cluster)}" if after.owner else ""
+    if before == after:
+        return f"is consumer {after.consumer_id}{owner} already; nothing was written"
+    if before.consumer_id != after.consumer_id:
+        whose = owner or (", of the driver that comes first," if before.owner else "")
+        return (
+            f"is consumer {after.consumer_id}{whose} now, no longer {before.consumer_id}; it goes on after batch {after.committed}, "
+            "and what the original read after the copy was made comes again, under the new id"
+        )
+    former = f", no longer to {named(before.owner, before.cluster)}" if before.owner else ""
+    return f"belongs to {named(after.owner or '', after.cluster)} now{former}; consumer {after.consumer_id} goes on after batch {after.committed}"

@@ -139,12 +139,29 @@ def show(table: str, region: str, dynamodb_endpoint: str | None, *, as_json: boo
 
 
 @main.command()
-@click.option("--table", required=True, help="A checkpoint table of Sluice that was restored from a backup or replicated.")
+@click.option("--table", required=True, help="A checkpoint table of Sluice: one that was restored from a backup or replicated, or with --owner any.")
+@click.option(
+    "--owner",
+    callback=cli_options.parse_owner,
+    metavar="NAMESPACE/NAME",
+    help="The KinesisConsumer that the table is to belong to. The driver of its former owner must have stopped.",
+)
+@click.option(
+    "--cluster",
+    callback=cli_options.parse_cluster,
+    metavar="ID",
+    help="The cluster of --owner, as its driver's refusal names it.  [default: any]",
+)
 @_shared
-def adopt(table: str, region: str, dynamodb_endpoint: str | None, *, as_json: bool) -> None:
-    """Make a copied table a consumer of its own, so that drivers accept it: it gets a new consumer id, and keeps its positions."""
-    output = report.Output(as_json=as_json)
-    sys.exit(_guarded(output, lambda: cli_adopt.run(table, region, dynamodb_endpoint, output), terminal=False))
+def adopt(**options: Any) -> None:
+    """Make a copied table a consumer of its own, so that drivers accept it: it gets a new consumer id, and keeps its positions.
+
+    With --owner, hand a table over to another KinesisConsumer. A table that is no copy keeps its consumer id, and its sink goes on.
+    """
+    output = report.Output(as_json=options.pop("as_json"))
+    if options["cluster"] and not options["owner"]:
+        raise click.UsageError("Option '--cluster' needs '--owner'.")
+    sys.exit(_guarded(output, lambda: cli_adopt.run(cli_adopt.AdoptOptions(**options), output), terminal=False))
 
 
 @main.command()

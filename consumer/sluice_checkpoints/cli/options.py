@@ -17,6 +17,8 @@ from sluice_checkpoints.position import END, SEQUENCE_NUMBER, TRIM_HORIZON, Posi
 
 WORDS = {FROM_START: TRIM_HORIZON, "end": END}
 WEEK = 7 * 86_400.0
+OWNER = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?/[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+CLUSTER = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/:-]{0,126}[A-Za-z0-9])?")  # as the chart's clusterName
 REGION = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(?<!-)")  # botocore takes it for a host label
 
 
@@ -55,6 +57,20 @@ def _is_address(value: str) -> bool:
         return known and value.isascii() and value.isprintable() and bool(is_valid_endpoint_url(value) or is_valid_ipv6_endpoint_url(value))
     except ValueError:
         return False
+
+
+def parse_owner(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """Namespace and name of a KinesisConsumer."""
+    if value is None or OWNER.fullmatch(value):
+        return value
+    raise click.BadParameter(f"{value!r} is not NAMESPACE/NAME, such as shop/orders")
+
+
+def parse_cluster(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """The uid of a cluster, or its name."""
+    if value is None or CLUSTER.fullmatch(value):
+        return value
+    raise click.BadParameter(f"{value!r} is no uid and no clusterName of a cluster")
 
 
 def parse_names(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:

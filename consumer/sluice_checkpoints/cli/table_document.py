@@ -40,6 +40,8 @@ def _consumer(row: ConsumerRow | None) -> Item:
         "stream": row.stream_arn if row else None,
         "streamCreated": row.stream_created if row else None,
         "holder": row.holder if row else None,
+        "owner": row.owner if row else None,
+        "cluster": row.cluster if row else None,
     }
 
 

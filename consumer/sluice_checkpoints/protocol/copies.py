@@ -7,8 +7,10 @@ idempotent by (consumer id, batch) would skip records that it never stored. So a
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from sluice_checkpoints.errors import LeaseHeld, Refused
+from sluice_checkpoints.protocol.owners import NOBODY, Owner
 from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_checkpoints.protocol.store import CheckpointStore
 
@@ -44,13 +46,14 @@ def _copy(table: str, row: ConsumerRow, table_id: str) -> Refused:
     )
 
 
-def adopt(store: CheckpointStore, table_id: str, token: Callable[[], str]) -> tuple[ConsumerRow, ConsumerRow]:
-    """Gives a copy a consumer id of its own.
+def adopt(store: CheckpointStore, table_id: str, token: Callable[[], str], owner: Owner = NOBODY) -> tuple[ConsumerRow, ConsumerRow]:
+    """Gives a copy a consumer id of its own, and the owner. Without one it belongs to the driver that comes first.
 
     Args:
         store: the copy.
         table_id: which table it is (`DynamoTargets.identity`).
         token: makes a random id.
+        owner: whose the copy is to be.
 
     Returns:
         The consumer row before and after; the same row twice if the table was adopted before.
@@ -65,7 +68,7 @@ def adopt(store: CheckpointStore, table_id: str, token: Callable[[], str]) -> tu
         raise Refused(f"row consumer of {store.table.name} has no tableId: no driver of this version worked on it, so it is not known to be a copy")
     if seen.table_id == table_id:
         return seen, seen
-    if not store.adopt(seen, token(), table_id):
+    if not store.adopt(seen, owner.taking(replace(seen, consumer_id=token(), table_id=table_id, owner=None, cluster=None))):
         raise LeaseHeld(f"row consumer of {store.table.name} moved meanwhile: stop the driver that works on this table, and run this again")
     after = store.consumer()
     assert after is not None  # noqa: S101 - rows are never deleted

@@ -9,9 +9,12 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation, Refused
+from sluice_checkpoints.errors import LeaseHeld, ProtocolViolation, Refused, SluiceError
+from sluice_checkpoints.protocol import owners
+from sluice_checkpoints.protocol.owners import Owner
 from sluice_checkpoints.protocol.rows import ACTIVE, ConsumerRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 
@@ -93,19 +96,28 @@ class TakenLease:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRequest:
-    """What the taker wants: its promise in milliseconds, and its name and the time for people."""
+    """What the taker wants: its promise in milliseconds, its name and the time for people, and whose driver it is.
+
+    Attributes:
+        owner: None: it works for whatever owner the row names, as a person's program does who named the table.
+        hands_over: `owner` is to be the owner, whoever was.
+    """
 
     lease_millis: int
     holder: str
     at: str
     force: bool = False
+    owner: Owner | None = None
+    hands_over: bool = False
 
 
-def _read(store: CheckpointStore) -> ConsumerRow:
+def _read(store: CheckpointStore, claim: LeaseRequest) -> ConsumerRow:
     row = store.consumer()
     if row is None:
         raise ProtocolViolation(f"table {store.table.name} has no consumer row: it was not bootstrapped or migrated")
     check_state(store.table.name, row)
+    if claim.owner is not None and not claim.hands_over:
+        owners.check(store.table.name, row, claim.owner)
     return row
 
 
@@ -124,14 +136,14 @@ def take_over(store: CheckpointStore, claim: LeaseRequest, watcher: Watcher) -> 
 
     Raises:
         LeaseHeld: the holder beats, or another taker was faster.
-        Refused: the table was exported to another system.
+        Refused: the table was exported to another system, or belongs to another owner (`owners.check`).
     """
 
     def beat_of() -> Heartbeat:
-        row = _read(store)
+        row = _read(store, claim)
         return Heartbeat(row.generation, row.counter, row.lease_millis, row.released, row.holder)
 
-    seen = _read(store)
+    seen = _read(store, claim)
     wait_out, how = 0, FORCED
     if claim.force and not seen.released:
         wait_out = max(claim.lease_millis, seen.lease_millis)
@@ -140,7 +152,7 @@ def take_over(store: CheckpointStore, claim: LeaseRequest, watcher: Watcher) -> 
         how = RELEASED if beat.released else EXPIRED if beat.lease_millis else NEW
         seen = replace(seen, generation=beat.generation, counter=beat.counter)
     wanted = replace(
-        seen,
+        seen if claim.owner is None else claim.owner.taking(seen),
         token=secrets.token_hex(16),
         lease_millis=wait_out or claim.lease_millis,
         holder=claim.holder,
@@ -151,3 +163,16 @@ def take_over(store: CheckpointStore, claim: LeaseRequest, watcher: Watcher) -> 
     if taken is None:
         raise LeaseHeld("another epoch took the lease at the same moment")
     return TakenLease(taken, sent, wait_out, how)
+
+
+def hand_over(store: CheckpointStore, claim: LeaseRequest, watcher: Watcher) -> ConsumerRow:
+    """Gives the table to the owner of `claim`: takes the lease as a driver does, and releases it. The row as it is then.
+
+    Raises:
+        LeaseHeld: a driver works on it: stop that one first.
+        Refused: the table was exported to another system.
+    """
+    taken = take_over(store, replace(claim, hands_over=True), watcher)
+    with suppress(SluiceError):  # the table is handed over; a lease that is not released runs out
+        store.release(taken.epoch)
+    return taken.row

@@ -87,7 +87,7 @@ KINDS = (
     RowKind(
         CONSUMER,
         _types(
-            text="consumerId streamArn token state plan holder updatedAt exportedTo tableId",
+            text="consumerId streamArn token state plan holder updatedAt exportedTo tableId owner cluster",
             number="format streamCreated generation counter leaseMillis committed chunks",
             flag="bootstrapped released",
             letters=list,

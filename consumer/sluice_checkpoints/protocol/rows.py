@@ -49,6 +49,7 @@ class ConsumerRow:
 
     `holder` and `updated_at` are for people and never used to decide. `exported_to` is the table that the positions went to, once EXPORTED.
     `table_id` is the DynamoDB table that the row was written in: in a copy of that table it is another's. None: not known yet.
+    `owner` is the KinesisConsumer whose table it is, and `cluster` the one that it is in. None: whoever comes first, or no cluster known.
     `letters` names the pending dead letters of committed batches that nobody is known to have published.
     """
 
@@ -69,6 +70,8 @@ class ConsumerRow:
     updated_at: str | None = None
     exported_to: str | None = None
     table_id: str | None = None
+    owner: str | None = None
+    cluster: str | None = None
     letters: tuple[str, ...] = ()
 
     def to_item(self) -> Item:
@@ -93,6 +96,8 @@ class ConsumerRow:
             "updatedAt": self.updated_at,
             "exportedTo": self.exported_to,
             "tableId": self.table_id,
+            "owner": self.owner,
+            "cluster": self.cluster,
         }
         item |= {key: value for key, value in optional.items() if value is not None}
         item |= {"released": True} if self.released else {}
@@ -126,6 +131,8 @@ class ConsumerRow:
             updated_at=item.get("updatedAt"),
             exported_to=item.get("exportedTo"),
             table_id=item.get("tableId"),
+            owner=item.get("owner"),
+            cluster=item.get("cluster"),
             letters=tuple(item.get("letters", ())),
         )
 

@@ -26,6 +26,7 @@ from sluice_checkpoints.protocol.table import (
     NEW_ROW,
     Absent,
     Check,
+    Condition,
     Equals,
     Path,
     Put,
@@ -81,9 +82,9 @@ class CheckpointStore(BatchSteps):
     # -- lease ---------------------------------------------------------------------------------------------------------------------
 
     def take(self, seen: ConsumerRow, wanted: ConsumerRow) -> ConsumerRow | None:
-        """Takes the lease from the state `seen`; of `wanted` the token, the promise, the holder and the time are used.
+        """Takes the lease from the state `seen`; of `wanted` the token, the promise, the holder, the time and the owner are used.
 
-        Condition: nothing moved since `seen`, and the table is ACTIVE. A lost reply is recognised by the token.
+        Condition: nothing moved since `seen`, its owner neither, and the table is ACTIVE. A lost reply is recognised by the token.
 
         Returns:
             The row as taken, or None: somebody beat, took or exported meanwhile.
@@ -97,15 +98,15 @@ class CheckpointStore(BatchSteps):
         outcome = self.table.write(
             Update(
                 CONSUMER,
-                when=equals(generation=seen.generation, counter=seen.counter, state=ACTIVE),
+                when=(*equals(generation=seen.generation, counter=seen.counter, state=ACTIVE), *_whose(seen)),
                 put={
                     ("generation",): taken.generation,
                     ("counter",): taken.counter,
                     ("token",): taken.token,
                     ("leaseMillis",): taken.lease_millis,
-                    **_known(holder=taken.holder, updatedAt=taken.updated_at),
+                    **_known(holder=taken.holder, updatedAt=taken.updated_at, owner=taken.owner, cluster=taken.cluster),
                 },
-                remove=frozenset({("released",)}),
+                remove=frozenset({("released",), *_dropped(seen, taken)}),
             )
         )
         mine = outcome.found is not None and outcome.found.get("token") == taken.token
@@ -135,20 +136,18 @@ class CheckpointStore(BatchSteps):
         outcome = self.table.write(Update(CONSUMER, when, put={("tableId",): table_id}))
         return outcome.applied or (outcome.found or {}).get("tableId") == table_id
 
-    def adopt(self, seen: ConsumerRow, consumer_id: str, table_id: str) -> bool:
+    def adopt(self, seen: ConsumerRow, wanted: ConsumerRow) -> bool:
         """Makes a copied table a consumer of its own: no sink has seen its id, and no generation of the original comes near its own.
+
+        Of `wanted` the consumer id, the table's id and the owner are used.
 
         Condition: nothing moved since `seen`, whose table is another one. A lost reply is recognised by the new id. False: something moved.
         """
-        put: dict[Path, str | int] = {
-            ("consumerId",): consumer_id,
-            ("tableId",): table_id,
-            ("generation",): seen.generation + ADOPTED,
-            ("counter",): seen.counter + 1,
-        }
+        named = _known(consumerId=wanted.consumer_id, tableId=wanted.table_id, owner=wanted.owner, cluster=wanted.cluster)
+        put: dict[Path, str | int] = {**named, ("generation",): seen.generation + ADOPTED, ("counter",): seen.counter + 1}
         when = equals(consumerId=seen.consumer_id, tableId=seen.table_id, generation=seen.generation, counter=seen.counter)
-        outcome = self.table.write(Update(CONSUMER, when, put=put))
-        return outcome.applied or (outcome.found or {}).get("consumerId") == consumer_id
+        outcome = self.table.write(Update(CONSUMER, (*when, *_whose(seen)), put=put, remove=_dropped(seen, wanted)))
+        return outcome.applied or (outcome.found or {}).get("consumerId") == wanted.consumer_id
 
     # -- rows ----------------------------------------------------------------------------------------------------------------------
 
@@ -190,6 +189,18 @@ class CheckpointStore(BatchSteps):
 
 def _owned(epoch: Epoch) -> tuple[Equals, ...]:
     return (Equals(("generation",), epoch.generation), Equals(("token",), epoch.token))
+
+
+def _whose(seen: ConsumerRow) -> tuple[Condition, ...]:
+    """That owner and cluster are still as they were seen."""
+    values = {"owner": seen.owner, "cluster": seen.cluster}
+    return tuple(Absent((name,)) if value is None else Equals((name,), value) for name, value in values.items())
+
+
+def _dropped(seen: ConsumerRow, wanted: ConsumerRow) -> frozenset[Path]:
+    """What the row names, and is to name no longer."""
+    pairs = {"owner": (seen.owner, wanted.owner), "cluster": (seen.cluster, wanted.cluster)}
+    return frozenset((name,) for name, (old, new) in pairs.items() if old is not None and new is None)
 
 
 def _known(**values: str | None) -> Mapping[Path, str]:

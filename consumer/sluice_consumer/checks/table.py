@@ -10,7 +10,7 @@ from sluice_checkpoints.dynamodb.http import DynamoHttp, http_client
 from sluice_checkpoints.dynamodb.source_tables import NOT_FOUND
 from sluice_checkpoints.dynamodb.table import DynamoTable, Endpoint, attempt
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.protocol import copies, lease
+from sluice_checkpoints.protocol import copies, lease, owners
 from sluice_checkpoints.protocol.encoding import Wire
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer.batches.consumer import check_identity
@@ -24,7 +24,7 @@ def look(facts: StartFacts) -> CheckFinding:
     """Describes the table, and reads the consumer's row. There may be none: the driver makes it.
 
     Raises:
-        Refused: the table is another program's or consumer's, a copy, exported, or gone; its migration is not complete; or access is denied.
+        Refused: the table is another program's, consumer's or owner's, a copy, exported, or gone; its migration is not complete; or access is denied.
         Again: no answer.
     """
     config, name = facts.given, facts.given.checkpoints.table
@@ -74,6 +74,7 @@ def _fitting(facts: StartFacts, store: CheckpointStore, description: Wire) -> Ch
             raise supervisor.unfinished(store)
         return CheckFinding(CheckOutcome.OK, f"{name} is empty: the driver writes where each shard begins")
     lease.check_state(name, row)
+    owners.check(name, row, pod.owner(facts.given.name, facts.environment))
     if facts.identity is not None:
         check_identity(row, facts.identity)
     copies.look(name, row, identity_of(description, float(description["CreationDateTime"])))

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from sluice_checkpoints.protocol.owners import Owner
 from sluice_consumer.driver_report import DriverReport
 from sluice_consumer.spark.conf import PodAddress
 
@@ -20,6 +21,7 @@ ReportChange = Callable[[DriverReport], DriverReport]
 TARGET = "sluice.dev/executors"
 REPORT = "sluice.dev/report"
 TABLE_MADE = "SLUICE_TABLE_MADE"
+OWNER, CLUSTER = "SLUICE_OWNER", "SLUICE_CLUSTER"
 REPORT_SECONDS = 5.0
 ALIVE_SECONDS = 30.0  # a report that does not change is repeated; the operator calls one stale after 90 s
 POLL_SECONDS = 2.0
@@ -39,6 +41,15 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> PodAddress 
 def table_made(environment: Mapping[str, str] = os.environ) -> bool:
     """Whether the operator knows that a driver has worked on the checkpoint table. Outside Kubernetes: no."""
     return environment.get(TABLE_MADE) == "true"
+
+
+def owner(name: str, environment: Mapping[str, str] = os.environ) -> Owner:
+    """Whose driver this process is; `name` is the configuration's. Outside Kubernetes it is nobody's, unless the environment names an owner.
+
+    An older operator gives no owner: then it is the KinesisConsumer `name` of the pod's namespace, in a cluster that is not known.
+    """
+    here = f"{environment['SLUICE_POD_NAMESPACE']}/{name}" if "SLUICE_POD_NAME" in environment else ""
+    return Owner(environment.get(OWNER) or here, tuple(environment.get(CLUSTER, "").split()))
 
 
 class Annotations(Protocol):

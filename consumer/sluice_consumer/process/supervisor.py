@@ -27,7 +27,7 @@ from sluice_consumer import logs
 from sluice_consumer.batches import bootstrap
 from sluice_consumer.batches.consumer import check_identity
 from sluice_consumer.config import Config, MigrateFromConfig
-from sluice_consumer.process import wiring
+from sluice_consumer.process import pod, wiring
 from sluice_consumer.process.child_process import DriverProcess, end_group, pass_on
 from sluice_consumer.process.ending import Ending, decoded, report, unexplained
 from sluice_consumer.process.lease_handoff import WORKING
@@ -198,7 +198,7 @@ def open_table(config: Config, *, made: bool = False) -> CheckpointStore:
 def claim(config: Config) -> LeaseRequest:
     """What this process asks of the lease."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    return LeaseRequest(config.lease_millis, f"{socket.gethostname()}/{os.getpid()}", now, force=config.force)
+    return LeaseRequest(config.lease_millis, f"{socket.gethostname()}/{os.getpid()}", now, force=config.force, owner=pod.owner(config.name))
 
 
 class Supervisor:

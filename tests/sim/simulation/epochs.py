@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from simulation.handover import CLUSTER, OWNER
 from simulation.ledger import Ledger
 from simulation.migration import SOURCE
 from simulation.ports import LOST, UNAVAILABLE, Catalog, Client, Source
@@ -16,6 +17,7 @@ from sluice_checkpoints.errors import ServiceUnavailable, SluiceError
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.letters.pending import PendingName
 from sluice_checkpoints.protocol.lease import MARGIN, LeaseRequest, TakenLease, Watcher, take_over
+from sluice_checkpoints.protocol.owners import Owner
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer.batches import retention
@@ -48,6 +50,7 @@ class Orders:
         lease: seconds; force: it takes it at once.
         start: where a new consumer begins; migrate: it begins where another system stopped.
         accept: the batch whose loss a person accepts.
+        owner, clusters: whose driver it is; "" is nobody's.
     """
 
     lease: float = 12.0
@@ -55,6 +58,8 @@ class Orders:
     start: str = "TRIM_HORIZON"
     migrate: bool = False
     accept: int | None = None
+    owner: str = OWNER
+    clusters: tuple[str, ...] = CLUSTER
 
 
 class Stop:
@@ -187,7 +192,7 @@ class SimulatedEpoch:
     def _supervise(self, host: Process) -> None:
         store, orders, clock = CheckpointStore(Client(host, self.world.table, self.world.now)), self.orders, self.clock
         supervisor.prepare(self._config(), store, Catalog(host, self.world.stream, self.world.stream.listed_before))
-        claim = LeaseRequest(round(orders.lease * 1000), host.name, "", force=orders.force)
+        claim = LeaseRequest(round(orders.lease * 1000), host.name, "", force=orders.force, owner=Owner(orders.owner, orders.clusters))
         taken = take_over(store, claim, Watcher(clock=clock, sleep=self.sleep))
         heart = Heartbeats(
             lambda promise: store.beat(taken.epoch, promise),

@@ -7,6 +7,7 @@ from simulation import (  # noqa: F401 - they enter themselves
     mutant_epochs,
     mutant_idle,
     mutant_losses,
+    mutant_owners,
     mutant_poison,
     mutant_processes,
     mutant_shards,
@@ -15,6 +16,7 @@ from simulation import (  # noqa: F401 - they enter themselves
     stories_beginnings,
     stories_idle,
     stories_losses,
+    stories_owners,
     stories_poison,
     stories_processes,
 )

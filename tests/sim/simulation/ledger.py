@@ -24,6 +24,7 @@ INVARIANTS = (
     "only_poison_excluded",
     "letters_are_final_with_their_batch",
     "one_beginning",
+    "one_owner",
     "one_stream",
     "known_rows",
     "what_it_says_is_true",

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from simulation.epochs import Orders, SimulatedEpoch
 from simulation.habits import LATE, NOTHING, PROCESSES, Habits
+from simulation.handover import OTHER, OWNER
 from simulation.outages import PARTS, SECONDS, Outage
 from simulation.ports import FAULTS
 from simulation.spark import Attempt
@@ -47,6 +48,7 @@ class Protocol(RuleBasedStateMachine):
     """Sluice, its stream and its table, and everything that can go wrong with them."""
 
     only: ClassVar[Mapping[str, Any]] = {}  # habits that are not drawn, for mutants
+    shared = False  # another owner names the table
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,11 +62,12 @@ class Protocol(RuleBasedStateMachine):
         lease=leases,
         whole=st.booleans(),
         mortal=st.sampled_from([False, False, False, True]),
+        shared=st.sampled_from([False, False, True]),
     )
-    def begin(self, shards: int, habits: Habits, start: str, records: int, lease: float, whole: bool, mortal: bool) -> None:  # noqa: FBT001, PLR0917 - hypothesis passes names
-        """A stream, and the first epoch; sometimes its bootstrap can be interrupted, sometimes the stream may be deleted one day."""
+    def begin(self, shards: int, habits: Habits, start: str, records: int, lease: float, whole: bool, mortal: bool, shared: bool) -> None:  # noqa: FBT001, PLR0917 - hypothesis passes names
+        """A stream, and the first epoch; sometimes its bootstrap can be interrupted, one day the stream may be deleted, or another owner come."""
         self.world = World(shards, replace(habits, **self.only))
-        self.start, self.mortal = start, mortal
+        self.start, self.mortal, self.shared = start, mortal, shared
         for shard in self.world.open_shards:
             self.world.put(shard, records)
         epoch = self.world.start(self._orders(lease))
@@ -73,7 +76,7 @@ class Protocol(RuleBasedStateMachine):
             self.world.work(epoch)
 
     def _orders(self, lease: float = LEASES[0], **how: Any) -> Orders:
-        return Orders(lease, start=self.start, **how)
+        return replace(self.world.owned, lease=lease, start=self.start, **how)
 
     # -- choices -------------------------------------------------------------------------------------------------------------------
 
@@ -231,6 +234,25 @@ class Protocol(RuleBasedStateMachine):
         """Another driver pod starts."""
         self.world.settle(self.world.start(self._orders(lease, force=force)))
 
+    @precondition(lambda self: self.shared and len(self.world.epochs) < MAX_EPOCHS)
+    @rule(slot=slots, calls=calls, what=st.sampled_from(["start", "start", "force", "hand over"]), far=st.booleans(), late=late)
+    def stranger(self, slot: int, calls: int, what: str, far: bool, late: int) -> None:  # noqa: FBT001
+        """A driver of another owner starts: another name, or the same in another cluster; or a person hands the table over. The owner goes on."""
+        epoch, found = self._epoch(slot), None
+        if epoch is not None:
+            self.world.work(epoch, calls=calls)
+            found = self._attempt(slot)
+        if what == "hand over":
+            other = self.world.hand_over(OTHER if self.world.owned.owner == OWNER else OWNER)
+        else:
+            whose = {"clusters": ("c2",)} if far else {"owner": OTHER}
+            other = self.world.start(self._orders(force=what == "force", **whose))
+        self.world.settle(other)
+        self.world.advance(max(LEASES) * 1.05 + 1)
+        if what != "hand over":
+            self.world.work(other)
+        self._late(found[1].process if found else None, late)
+
     @precondition(lambda self: len(self.world.epochs) < MAX_EPOCHS)
     @rule(
         slot=slots, calls=calls, lease=leases, what=st.sampled_from(["crash", "freeze", "leave a zombie", "leave a zombie"]), after=after, late=late
@@ -332,6 +354,7 @@ RULES = frozenset(
         "usurp",
         "overtake",
         "recreate",
+        "stranger",
     }
 )
 

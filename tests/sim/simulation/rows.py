@@ -33,12 +33,22 @@ class Content:
     generation: int
 
 
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who writes: a driver of this owner ("": it has none), in a cluster of these names; or a person who hands the table over."""
+
+    owner: str = ""
+    clusters: tuple[str, ...] = ()
+    hands_over: bool = False
+
+
 class Rows:
     """All rows as they stand, and what they have promised.
 
     Attributes:
         broken: violations: the claim's name, and how.
         rows: as they were written last.
+        writer: who writes the consumer row next.
         contents: by shard and batch: what was bound; then what was left of it, each time that a loss was accepted.
         accepted: the batches whose loss a person has accepted.
         told: names of the records that retention took, and of which a row says so.
@@ -50,6 +60,7 @@ class Rows:
         self.table, self.stream = table, stream
         self.broken: list[tuple[str, str]] = []
         self.rows: dict[str, dict[str, Any]] = {}
+        self.writer = Writer()
         self.contents: dict[tuple[str, int], list[Content]] = {}
         self.accepted: set[int] = set()
         self.told: set[str] = set()
@@ -112,11 +123,21 @@ class Rows:
     def _consumer(self, row: Row, former: Row) -> None:
         if former.get("consumerId", row["consumerId"]) != row["consumerId"]:
             self.breaks("nothing_deleted", "the consumer's id changed")
+        self._owned(row, former)
         for name in ("generation", "committed"):
             if row[name] < former.get(name, 0):
                 self.breaks("positions_only_grow", f"{name} {former[name]} -> {row[name]}")
         for number in range(former.get("committed", 0) + 1, row["committed"] + 1):
             self._committed(row["consumerId"], number)
+
+    def _owned(self, row: Row, former: Row) -> None:
+        """The owner stays until a person hands the table over, and only the owner's drivers commit; a cluster may get another of its names."""
+        now, before = ((r.get("owner"), r.get("cluster")) for r in (row, former))
+        ours = {(self.writer.owner, name) for name in self.writer.clusters}
+        if before not in {(None, None), now} and not self.writer.hands_over and not {before, now} <= ours:
+            self.breaks("one_owner", f"{before} -> {now} by {self.writer}")
+        if row["committed"] > former.get("committed", 0) and self.writer.owner and now not in ours:
+            self.breaks("one_owner", f"{self.writer} commits on the table of {now}")
 
     def _committed(self, consumer: str, number: int) -> None:
         raise NotImplementedError

@@ -95,7 +95,11 @@ class Scheduler:
         elif process.error is not None and not process.killed:
             if not isinstance(process.error, EXPECTED):
                 raise process.error
+            self._refused(epoch, process.error)
             epoch.kill_driver()
+
+    def _refused(self, epoch: SimulatedEpoch, error: BaseException) -> None:
+        """A supervisor, a Job or a command ended by an error of ours."""
 
     def _blames(self, epoch: SimulatedEpoch, attempt: Attempt | None) -> bool:
         """A protocol violation seen by whoever still owns the table is real, and so is a migrator's."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import count
 from typing import Any, cast
 
 from simulation.epochs import Orders, SimulatedEpoch
 from simulation.habits import Habits
+from simulation.handover import CLUSTER, OWNER, Handover
 from simulation.ledger import Ledger
 from simulation.migration import Job, kcl_table
 from simulation.outages import Outage
+from simulation.rows import Writer
 from simulation.scheduler import MAX_STEPS, Scheduler
 from simulation.spark import BatchOverdue
 from simulation.stream import Stream, UserRecord
@@ -117,6 +120,7 @@ class World(Scheduler):
         members = [argument] if operation == "write" else argument
         keys = [member.key for member in members if not isinstance(member, Check)]  # type: ignore[attr-defined]  # a write or a list of members
         fresh = "consumer" in keys and not self.ledger.rows.get("consumer")
+        self.ledger.writer = self._writer()
         self.ledger.wrote(keys)
         for key in keys:
             if key.startswith("bootstrap/"):
@@ -124,6 +128,13 @@ class World(Scheduler):
                 self._marks[key.split("/")[1]] = self._listed[self._running.name]
         if fresh and not self.another_stream:
             self._begun(self.table.rows["consumer"])
+
+    def _writer(self) -> Writer:
+        """Who makes the call that is under way."""
+        epoch = next((epoch for epoch, process, _ in self.processes() if process is self._running), None)
+        if isinstance(epoch, SimulatedEpoch):
+            return Writer(epoch.orders.owner, epoch.orders.clusters)
+        return Writer(hands_over=isinstance(epoch, Handover))
 
     def _begun(self, row: Mapping[str, Any]) -> None:
         """A consumer begins: by a plan of its own, or where KCL stopped."""
@@ -147,6 +158,13 @@ class World(Scheduler):
         if process.at == "list":
             self._listed[process.name] = len(self._put)
 
+    def _refused(self, epoch: SimulatedEpoch, error: BaseException) -> None:
+        """No driver of the table's owner is told that it is another's."""
+        row = self.table.rows.get("consumer", {})
+        ours = isinstance(epoch, SimulatedEpoch) and row.get("owner") == epoch.orders.owner and row.get("cluster") in epoch.orders.clusters
+        if ours and isinstance(error, Refused) and "belongs to" in str(error):
+            self.ledger.breaks("progress", f"{epoch.host.name}: {error}")
+
     # -- who comes -----------------------------------------------------------------------------------------------------------------
 
     def start(self, orders: Orders) -> SimulatedEpoch:
@@ -166,6 +184,16 @@ class World(Scheduler):
     def migrate(self) -> SimulatedEpoch:
         """A new pod of a migration Job; to the scheduler it is an epoch."""
         return self._started(cast("SimulatedEpoch", Job(self, len(self.epochs) + 1)), "a migration")
+
+    def hand_over(self, to: str) -> SimulatedEpoch:
+        """A person's command begins; to the scheduler it is an epoch."""
+        return self._started(cast("SimulatedEpoch", Handover(self, len(self.epochs) + 1, to)), f"handover to {to}")
+
+    @property
+    def owned(self) -> Orders:
+        """A driver of the owner that the table has."""
+        row = self.table.rows.get("consumer", {})
+        return Orders(owner=row.get("owner", OWNER), clusters=(row.get("cluster", CLUSTER[0]),))
 
     def _started(self, epoch: SimulatedEpoch, how: str) -> SimulatedEpoch:
         self.epochs.append(epoch)
@@ -247,7 +275,7 @@ class World(Scheduler):
     def _last(self, accept: BaseException | None = None) -> SimulatedEpoch:
         """An epoch that nothing happens to; a person has read what the one before it said."""
         words = re.search(r"set acceptLossOfBatch to (\d+)", str(accept))
-        last = self.start(Orders(lease=12, migrate="migration" in self.table.rows, accept=int(words[1]) if words else None))
+        last = self.start(replace(self.owned, migrate="migration" in self.table.rows, accept=int(words[1]) if words else None))
         self.settle(last)
         self.advance(200)
         self.deliver(last)

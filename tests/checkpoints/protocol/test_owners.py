@@ -1,0 +1,248 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sluice_checkpoints.errors import LeaseHeld, Refused, ServiceUnavailable
+from sluice_checkpoints.memory.table import MemoryTable
+from sluice_checkpoints.protocol import copies
+from sluice_checkpoints.protocol.lease import LeaseRequest, Watcher, hand_over, take_over
+from sluice_checkpoints.protocol.owners import NOBODY, Owner, check
+from sluice_checkpoints.protocol.rows import CONSUMER, ConsumerRow
+from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
+from sluice_checkpoints.protocol.table import Put
+
+OURS = Owner("shop/orders", ("c1",))
+OTHER = Owner("test/orders", ("c1",))
+UNKNOWN = Owner("shop/orders")  # an operator that may not read the cluster's identity
+NAMED = Owner("shop/orders", ("prod", "c1"))
+FREE = ConsumerRow("id-1", "arn:orders", 5, generation=4, token="t4", counter=9, lease_millis=20_000, committed=7, released=True)
+OWNED = replace(FREE, owner="shop/orders", cluster="c1")
+WORKING = replace(OWNED, released=False)
+
+
+def stored(row: ConsumerRow) -> CheckpointStore:
+    """A table with this consumer row."""
+    table = MemoryTable("orders-table")
+    table.write(Put(row.to_item(), ()))
+    return CheckpointStore(table)
+
+
+def consumer(store: CheckpointStore) -> ConsumerRow:
+    """Its consumer row."""
+    row = store.consumer()
+    assert row is not None
+    return row
+
+
+class Waits:
+    """Virtual seconds, with what happens while somebody sleeps."""
+
+    def __init__(self, visit: Callable[[], object] = lambda: None) -> None:
+        self.now, self._visit = 0.0, visit
+
+    def watcher(self) -> Watcher:
+        """That lives in this time."""
+        return Watcher(lambda: self.now, self.sleep)
+
+    def sleep(self, seconds: float) -> None:
+        """Passes."""
+        self.now += seconds
+        self._visit()
+
+
+def claim(owner: Owner | None, **more: Any) -> LeaseRequest:
+    """What a driver of this owner asks for."""
+    return LeaseRequest(5000, "pod-2", "now", owner=owner, **more)
+
+
+def taken(row: ConsumerRow, owner: Owner | None) -> tuple[str | None, str | None]:
+    """Owner and cluster of the row once a driver of this owner has the lease; in the table and in the driver's hands."""
+    store = stored(row)
+    lease = take_over(store, claim(owner), Waits().watcher())
+    assert (lease.row.owner, lease.row.cluster) == (consumer(store).owner, consumer(store).cluster)
+    return consumer(store).owner, consumer(store).cluster
+
+
+@pytest.mark.parametrize(
+    ("row", "owner", "left"),
+    [
+        pytest.param(FREE, OURS, ("shop/orders", "c1"), id="an older version wrote the row"),
+        pytest.param(FREE, UNKNOWN, ("shop/orders", None), id="an older version, and the cluster is not known"),
+        pytest.param(FREE, NOBODY, (None, None), id="a run outside of Kubernetes"),
+        pytest.param(OWNED, OURS, ("shop/orders", "c1"), id="the same resource, however often it was made again"),
+        pytest.param(OWNED, UNKNOWN, ("shop/orders", "c1"), id="an older operator made the driver"),
+        pytest.param(replace(OWNED, cluster=None), OURS, ("shop/orders", "c1"), id="the cluster becomes known"),
+        pytest.param(OWNED, NAMED, ("shop/orders", "prod"), id="the cluster gets a name"),
+        pytest.param(replace(OWNED, cluster="prod"), Owner("shop/orders", ("prod", "c9")), ("shop/orders", "prod"), id="it is rebuilt with its name"),
+        pytest.param(OWNED, None, ("shop/orders", "c1"), id="an export, by a person"),
+    ],
+)
+def test_who_may_take_the_lease_and_what_the_row_names_then(row: ConsumerRow, owner: Owner | None, left: tuple[str | None, str | None]) -> None:
+    """The rule of docs/protocol.md, "The owner"."""
+    assert taken(row, owner) == left
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize(
+    "owner",
+    [
+        pytest.param(OTHER, id="another resource"),
+        pytest.param(Owner("shop/orders", ("c2",)), id="the same name in another cluster"),
+        pytest.param(Owner("test/orders"), id="another resource, of an older operator"),
+        pytest.param(NOBODY, id="a run outside of Kubernetes"),
+    ],
+)
+@pytest.mark.parametrize("row", [OWNED, WORKING], ids=["free", "held"])
+def test_a_driver_of_another_owner_is_refused_at_once_and_changes_nothing(row: ConsumerRow, owner: Owner, *, force: bool) -> None:
+    """It does not wait for the lease: a free one would be taken, and a held one would say LeaseHeld for ever."""
+    store, time = stored(row), Waits()
+    with pytest.raises(Refused) as refused:
+        take_over(store, claim(owner, force=force), time.watcher())
+    assert refused.value.exit_code == 65
+    assert (time.now, consumer(store)) == (0, row)
+
+
+def test_the_refusal_names_both_owners_and_the_command() -> None:
+    """What a person on call reads in the status."""
+    with pytest.raises(Refused) as refused:
+        check("orders-table", OWNED, OTHER)
+    assert str(refused.value) == (
+        "checkpoints.table: orders-table belongs to shop/orders (cluster c1), and this driver to test/orders (cluster c1). Two owners would take "
+        "turns, and each would miss the records that the other got. Name another table. Or stop shop/orders, and hand the table over: "
+        "python -m sluice_checkpoints adopt --table orders-table --region REGION --owner test/orders --cluster c1"
+    )
+
+
+def test_a_run_without_an_owner_is_told_how_to_run_as_the_owner() -> None:
+    """A person who repairs something by hand need not hand the table over, and back."""
+    with pytest.raises(Refused, match=r"this run names no owner\..*stop shop/orders, and run as it: SLUICE_OWNER=shop/orders SLUICE_CLUSTER=c1$"):
+        check("orders-table", OWNED, NOBODY)
+
+
+def test_a_driver_is_refused_when_the_table_is_handed_over_while_it_watches() -> None:
+    """The owner is asked for with each look, not with the first alone."""
+    store = stored(WORKING)
+
+    def visit() -> None:
+        store.table.rows[CONSUMER]["owner"] = "test/orders"  # type: ignore[attr-defined]  # the in-memory fake's
+
+    with pytest.raises(Refused, match="belongs to test/orders"):
+        take_over(store, claim(OURS), Waits(visit).watcher())
+
+
+@pytest.mark.parametrize("changes", [{"owner": "test/orders"}, {"cluster": "c2"}, {"owner": None}, {"cluster": None}])
+def test_a_take_is_refused_if_the_owner_is_another_than_was_read(changes: dict[str, str | None]) -> None:
+    """The condition, though neither generation nor counter moved."""
+    store = stored(OWNED)
+    row = store.table.rows[CONSUMER]  # type: ignore[attr-defined]  # the in-memory fake's
+    for name, value in changes.items():
+        row.update({name: value}) if value else row.pop(name)
+    before = consumer(store)
+    assert store.take(OWNED, replace(OWNED, token="t5")) is None
+    assert consumer(store) == before
+
+
+def test_a_take_of_a_row_without_an_owner_is_refused_if_one_was_named_meanwhile() -> None:
+    """Two resources start on the table of an older version at once: one of them has it."""
+    store = stored(OWNED)
+    assert store.take(FREE, replace(FREE, token="t5", owner="test/orders")) is None
+    assert consumer(store) == OWNED
+
+
+# -- handing over ------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_table_that_is_handed_over_keeps_its_consumer_and_is_free() -> None:
+    """The sink knows the open batch by the consumer's id; the new owner's driver need not wait."""
+    store, time = stored(OWNED), Waits()
+    row = hand_over(store, claim(OTHER), time.watcher())
+    now = consumer(store)
+    assert (row.owner, now.owner, now.cluster, now.consumer_id, now.committed, now.released) == ("test/orders", "test/orders", "c1", "id-1", 7, True)
+    assert time.now == 0
+    take_over(store, claim(OTHER), time.watcher())
+    with pytest.raises(Refused, match="belongs to test/orders"):
+        take_over(store, claim(OURS), time.watcher())
+
+
+def test_a_handover_to_an_owner_of_no_known_cluster_leaves_no_cluster() -> None:
+    """The row's cluster was the former owner's."""
+    store = stored(OWNED)
+    hand_over(store, claim(Owner("test/orders")), Waits().watcher())
+    assert (consumer(store).owner, consumer(store).cluster) == ("test/orders", None)
+
+
+def test_a_table_on_which_a_driver_works_is_not_handed_over() -> None:
+    """Its heartbeats go on; nothing is written."""
+    store = stored(WORKING)
+    with pytest.raises(LeaseHeld):
+        hand_over(store, claim(OTHER), Waits(lambda: store.beat(Epoch(4, "t4"))).watcher())
+    assert consumer(store).owner == "shop/orders"
+
+
+def test_a_lost_drivers_lease_is_waited_out_before_a_handover() -> None:
+    """For what its holder promised, and 5 % longer."""
+    store, time = stored(WORKING), Waits()
+    hand_over(store, claim(OTHER), time.watcher())
+    assert time.now == pytest.approx(21)
+
+
+def test_a_handover_whose_release_has_no_answer_is_one() -> None:
+    """The next driver waits the lease out."""
+    store = stored(OWNED)
+
+    def hook(when: str, _operation: str, write: Any) -> None:
+        if when == "before" and getattr(write, "put", {}).get(("released",)):
+            raise ServiceUnavailable("no answer")
+
+    store.table.hook = hook  # type: ignore[attr-defined]  # the in-memory fake's
+    assert hand_over(store, claim(OTHER), Waits().watcher()).owner == "test/orders"
+    assert (consumer(store).owner, consumer(store).released) == ("test/orders", False)
+
+
+def test_an_exported_table_is_not_handed_over() -> None:
+    """No driver starts on it again."""
+    with pytest.raises(Refused, match="EXPORTED"):
+        hand_over(stored(replace(OWNED, state="EXPORTED")), claim(OTHER), Waits().watcher())
+
+
+# -- copies ------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("owner", "left"), [(NOBODY, (None, None)), (OTHER, ("test/orders", "c1"))])
+def test_an_adopted_copy_has_the_owner_that_is_given_or_none(owner: Owner, left: tuple[str | None, str | None]) -> None:
+    """The original's owner is not the copy's."""
+    store = stored(replace(OWNED, table_id="t@1"))
+    _, row = copies.adopt(store, "t@2", lambda: "id-2", owner)
+    assert (row.owner, row.cluster) == left
+    take_over(store, claim(owner), Waits().watcher())
+
+
+def test_a_copy_whose_owner_changed_meanwhile_is_not_adopted() -> None:
+    """The condition."""
+    store = stored(replace(OWNED, table_id="t@1"))
+
+    def token() -> str:
+        store.table.rows[CONSUMER]["owner"] = "test/orders"  # type: ignore[attr-defined]  # the in-memory fake's
+        return "id-2"
+
+    with pytest.raises(LeaseHeld, match="row consumer"):
+        copies.adopt(store, "t@2", token)
+    assert consumer(store).consumer_id == "id-1"
+
+
+# -- other versions ----------------------------------------------------------------------------------------------------------------
+
+
+def test_what_an_older_version_writes_keeps_the_owner() -> None:
+    """It knows neither attribute: no write replaces the row. After a downgrade and an upgrade the owner is the same."""
+    store = stored(OWNED)
+    lease = take_over(store, claim(None), Waits().watcher())
+    assert store.beat(lease.epoch, 9000)
+    store.commit(lease.epoch, 8)
+    assert store.release(lease.epoch)
+    with pytest.raises(Refused, match="belongs to shop/orders"):
+        take_over(store, claim(OTHER), Waits().watcher())
