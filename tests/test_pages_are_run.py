@@ -123,6 +123,10 @@ PLACES: dict[str, dict[str, Place]] = {  # by page, and by the beginning of a bl
         "helm install sluice-blue": Run(
             "tests/operator/cluster/test_operator_class.py::test_the_second_installation_of_the_page_has_a_class_of_its_own"
         ),
+        "kubectl delete kc orders -n shop": Like(
+            "the deletion is kubectl's; the command line is run with other names",
+            "tests/contract/checkpoints/test_copies.py::test_a_table_is_handed_over_by_the_command_that_the_refusal_names",
+        ),
     },
     "docs/how-to/configmap.md": {
         "kubectl create configmap orders-code": Like(

@@ -17,6 +17,8 @@ class Settings:
 
     `executor_account`: the account of executors and migrations if the spec names none. None: the driver's, without its token.
 
+    `cluster_name`: a person's name for the cluster, in the checkpoint tables of its consumers.
+
     `lease`: namespace and name of the Lease by which replicas elect a leader. None: there is no election, and this process acts.
     Only resources whose label sluice.dev/class is `resource_class` are reconciled; a resource without the label has the class "".
     """
@@ -30,6 +32,7 @@ class Settings:
     log_format: str = "json"
     driver_metrics: int | None = None
     resource_class: str = ""
+    cluster_name: str = ""
     policy: Policy = field(default_factory=Policy)
 
 
@@ -38,7 +41,7 @@ def read(environ: Mapping[str, str]) -> Settings:
 
     SLUICE_LOG_FORMAT. SLUICE_DRIVER_METRICS_PORT: where new drivers serve metrics; without it they serve none. SLUICE_EXECUTOR_ACCOUNT. What
     specs may say: SLUICE_PRIVILEGED_PODS (true: privileges), SLUICE_SERVICE_ACCOUNTS (comma-separated), SLUICE_ACCOUNT (namespace/name of the
-    operator's own).
+    operator's own). SLUICE_CLUSTER_NAME: the cluster's, in checkpoint tables.
     """
     default = Settings()
     namespace, _, lease = environ.get("SLUICE_LEASE", "").partition("/")
@@ -53,6 +56,7 @@ def read(environ: Mapping[str, str]) -> Settings:
         log_format=environ.get("SLUICE_LOG_FORMAT") or default.log_format,
         driver_metrics=int(environ.get("SLUICE_DRIVER_METRICS_PORT") or 0) or None,
         resource_class=environ.get("SLUICE_CLASS", ""),
+        cluster_name=environ.get("SLUICE_CLUSTER_NAME", ""),
         policy=Policy(
             privileged_pods=environ.get("SLUICE_PRIVILEGED_PODS", "").lower() == "true",
             service_accounts=_names(environ, "SLUICE_SERVICE_ACCOUNTS"),

@@ -25,8 +25,9 @@ from simulated_cluster import KEY, MIGRATING, SPEC, SimulatedCluster
 
 from sluice_checkpoints.dynamodb import table
 from sluice_checkpoints.errors import LeaseHeld, Refused
-from sluice_checkpoints.protocol import copies
+from sluice_checkpoints.protocol import copies, owners
 from sluice_checkpoints.protocol.lease import Heartbeat, Watcher
+from sluice_checkpoints.protocol.owners import Owner
 from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_consumer.batches import excluding, isolating, retention
 from sluice_consumer.checks import stream
@@ -182,6 +183,14 @@ def table_restored() -> SimulatedCluster:
     """Somebody restored it under its name."""
     row = ConsumerRow("c", "arn:aws:kinesis:eu-west-1:111122223333:stream/orders", 0, table_id="4f1c")
     return ended(65, "Refused", said(lambda: copies.look("sluice_default_orders", row, "9a02")))
+
+
+@trouble
+def other_owner() -> SimulatedCluster:
+    """A manifest was copied to another namespace, with the table's name in it."""
+    row = ConsumerRow("c", "arn:aws:kinesis:eu-west-1:111122223333:stream/orders", 0, owner="test/orders", cluster="prod-eu")
+    ours = Owner("default/orders", ("prod-eu",))
+    return ended(65, "Refused", said(lambda: owners.check("sluice_test_orders", row, ours)))
 
 
 @trouble

@@ -31,7 +31,7 @@ SWITCHES: dict[str, Json] = {
     "image": {"image": {"repository": "localhost:5000/o", "tag": "v2", "pullPolicy": "Always"}, "imagePullSecrets": [{"name": "mine"}]},
     "digest": {"image": {"digest": f"sha256:{'0' * 64}"}},
     "one replica": {"replicas": 1},
-    "watched": {"watchNamespaces": ["a", "b"], "class": "blue", "rbac": {"clusterWide": False, "aggregate": False}},
+    "watched": {"watchNamespaces": ["a", "b"], "class": "blue", "clusterName": "prod-eu", "rbac": {"clusterWide": False, "aggregate": False}},
     "no rights": {"rbac": {"create": False}, "watchNamespaces": ["a"]},
     "consumers": {
         "consumer": {

@@ -12,6 +12,9 @@
 {{- with .Values.class }}
 - {name: SLUICE_CLASS, value: {{ . | quote }}}
 {{- end }}
+{{- with .Values.clusterName }}
+- {name: SLUICE_CLUSTER_NAME, value: {{ . | quote }}}
+{{- end }}
 {{- with .Values.driverMetrics.port }}
 - {name: SLUICE_DRIVER_METRICS_PORT, value: {{ int . | quote }}}
 {{- end }}

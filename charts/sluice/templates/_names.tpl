@@ -114,6 +114,14 @@ imagePullSecrets: {{- toYaml . | nindent 2 }}
   {{- end }}
 {{- end -}}
 
+{{- /* Which cluster this is: the uid of this namespace. Of use only in a ClusterRole. */ -}}
+{{- define "sluice.rules.cluster" -}}
+- apiGroups: [""]
+  resources: [namespaces]
+  resourceNames: [kube-system]
+  verbs: [get]
+{{- end -}}
+
 {{- define "sluice.rules.pods" -}}
 - apiGroups: [sluice.dev]
   resources: [kinesisconsumers/finalizers]  # owner references that block the owner's deletion

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sluice_operator.apply import manifests, migration_job
+from sluice_operator.apply.cluster_identity import identities
 from sluice_operator.cluster.port import CONSUMER_KIND, Exists, Rejected, Unavailable
 from sluice_operator.names import FINALIZER
 from sluice_operator.observe.parse import SPEC_HASH, TARGET
@@ -71,7 +72,8 @@ def _create_driver(context: ActionContext, _action: CreateDriver) -> None:
         raise ValueError("no driver without a spec")
     if view.wanted.spec.executor_template and not view.wanted.spec.executor.in_driver:
         _check_executor(context.cluster, manifests.executor_sample(view.resource, view.wanted, context.settings))
-    _create(context.cluster, manifests.driver_pod(view.resource, view.wanted, view.driver, context.settings))
+    clusters = identities(context.cluster, context.settings.cluster_name)
+    _create(context.cluster, manifests.driver_pod(view.resource, view.wanted, view.driver, context.settings, clusters))
 
 
 def _check_executor(cluster: Cluster, sample: Json) -> None:

@@ -45,8 +45,8 @@ FIELDS = {
 SOURCE = "sluice-source"
 
 
-def driver_pod(resource: Resource, wanted: DesiredSpec, driver: DriverStatus, settings: Settings) -> Json:
-    """The pod that `driver` (from the status) names."""
+def driver_pod(resource: Resource, wanted: DesiredSpec, driver: DriverStatus, settings: Settings, clusters: tuple[str, ...] = ()) -> Json:
+    """The pod that `driver` (from the status) names. `clusters`: by what this cluster is known."""
     spec = wanted.spec
     config = driver_config(resource, wanted, driver, settings)
     notes = {CONFIG: json.dumps(config, sort_keys=True), TARGET: str(spec.replicas), SPEC_HASH: driver.spec_hash or ""}
@@ -58,7 +58,13 @@ def driver_pod(resource: Resource, wanted: DesiredSpec, driver: DriverStatus, se
     container = {
         **container_part("driver", wanted, settings),
         "args": ["python", "-m", "sluice_consumer", "--config", "/etc/sluice/config.json"],
-        "env": [*(_field(name, path) for name, path in FIELDS.items()), TERMINATION_ENV, *_table_made(driver), *_source_env(spec)],
+        "env": [
+            *(_field(name, path) for name, path in FIELDS.items()),
+            TERMINATION_ENV,
+            *_owner_env(resource, clusters),
+            *_table_made(driver),
+            *_source_env(spec),
+        ],
         "resources": spec.driver.resources.document(),
         "volumeMounts": [{"name": "sluice-config", "mountPath": "/etc/sluice", "readOnly": True}, *_source_mount(spec), *SCRATCH_MOUNTS],
         "ports": [{"name": "metrics", "containerPort": settings.driver_metrics}] if settings.driver_metrics else [],
@@ -123,6 +129,12 @@ def _source_volume(spec: Spec) -> list[Json]:
 def _spark_conf(resource: Resource, wanted: DesiredSpec, driver: DriverStatus, settings: Settings) -> dict[str, str]:
     found = spark_settings(f"{resource.name}-{driver.attempt}", resource.namespace, wanted.spec, settings)
     return found if wanted.spec.executor.in_driver else found | _labelled(resource)
+
+
+def _owner_env(resource: Resource, clusters: tuple[str, ...]) -> list[Json]:
+    """Whose the checkpoint table is to be. They are variables, as `_table_made`."""
+    named = {"SLUICE_OWNER": f"{resource.namespace}/{resource.name}", "SLUICE_CLUSTER": " ".join(clusters)}
+    return [{"name": name, "value": value} for name, value in named.items() if value]
 
 
 def _table_made(driver: DriverStatus) -> list[Json]:

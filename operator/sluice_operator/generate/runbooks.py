@@ -39,6 +39,7 @@ RUNBOOKS: dict[str, tuple[str, ...]] = {
     "A driver's node is lost": ("DriverOverdue", "ExecutorsLeaving", "Forced"),
     "Drains are cut short": (),
     "The lease is held, or changes hands": ("LeaseHeld", "Held", "Fenced"),
+    "The checkpoint table belongs to another consumer": ("Refused",),
     "Something stands that the status does not name": ("StrayDriver", "StrayJob"),
     "A migration failed": ("MigrationFailed", "MigrationLost", "Migrating"),
     "The old consumer still runs": ("SourceActive", "SourceMoved"),

@@ -13,7 +13,8 @@ import boto3
 import pytest
 from conftest_checks import REGION, Checked, row_of
 
-from sluice_checkpoints.protocol.lease import Watcher, take_over
+from sluice_checkpoints.protocol.lease import LeaseRequest, Watcher, take_over
+from sluice_checkpoints.protocol.owners import Owner
 from sluice_checkpoints.protocol.rows import MigrationRow
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer.checks.model import CheckOutcome
@@ -123,6 +124,19 @@ def test_a_copy_of_a_table(consumer: Checked) -> None:
     wiring.targets(config).ensure(config.checkpoints.table)
     assert wiring.store(config).create_consumer(replace(row, table_id="arn:another@1"))
     assert "is a copy of arn:another@1" in consumer.stopped()[2]
+
+
+def test_a_table_of_another_owner(consumer: Checked) -> None:
+    """A person tries on a laptop whether a cluster's consumer could start; then the driver of another resource starts, and one of the owner."""
+    _, store = opened(consumer)
+    assert take_over(store, LeaseRequest(5000, "pod-1", "now", owner=Owner("shop/orders", ("c1",))), Watcher())
+    assert consumer.stopped()[2].endswith("run as it: SLUICE_OWNER=shop/orders SLUICE_CLUSTER=c1")
+    consumer.environment |= {pod.OWNER: "test/orders", pod.CLUSTER: "c1"}
+    name, outcome, said = consumer.stopped()
+    assert (name, outcome) == ("table", FAILED)
+    assert "belongs to shop/orders (cluster c1), and this driver to test/orders (cluster c1)" in said
+    consumer.environment |= {pod.OWNER: "shop/orders"}
+    assert consumer.results()["table"].outcome is OK
 
 
 def test_an_exported_table(consumer: Checked) -> None:

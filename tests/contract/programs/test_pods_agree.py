@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 import typing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sluice_checkpoints import termination_log
 from sluice_checkpoints.cli.main import main as tables
+from sluice_checkpoints.cli.options import CLUSTER
 from sluice_checkpoints.formats.detect import AUTO, FORMATS
+from sluice_checkpoints.protocol.owners import Owner
 from sluice_consumer import config as configs
 from sluice_consumer.process import pod, source, supervisor
 from sluice_operator.apply import manifests, migration_job
@@ -24,6 +28,7 @@ from sluice_operator.state.objects import Resource
 from sluice_operator.state.status import DriverStatus, MigrationStatus
 
 Json = dict[str, Any]
+ROOT = Path(__file__).parents[3]
 RESOURCE = Resource(namespace="team-a", name="orders", uid="u-1", version="7", generation=3)
 DRIVER = DriverStatus(attempt=3, pod="orders-driver-3", spec_hash="abc", generation=2)
 SPEC: Json = {
@@ -35,10 +40,17 @@ SPEC: Json = {
 }
 
 
-def made(**change: Any) -> Json:
+def made(clusters: tuple[str, ...] = (), **change: Any) -> Json:
     """The driver's pod, as the operator makes it."""
     raw = {**SPEC, **change}
-    return manifests.driver_pod(RESOURCE, DesiredSpec(spec_of(raw), raw), DRIVER, Settings(image="i"))
+    return manifests.driver_pod(RESOURCE, DesiredSpec(spec_of(raw), raw), DRIVER, Settings(image="i"), clusters)
+
+
+def environment(pod_made: Json) -> dict[str, str]:
+    """What the kubelet gives the driver's container."""
+    fields = {"metadata.name": "orders-driver-3", "metadata.namespace": "team-a", "metadata.uid": "u", "status.podIP": "10.0.0.7"}
+    (container,) = pod_made["spec"]["containers"]
+    return {e["name"]: e["value"] if "value" in e else fields[e["valueFrom"]["fieldRef"]["fieldPath"]] for e in container["env"]}
 
 
 def test_a_drivers_annotations_have_one_name() -> None:
@@ -66,15 +78,35 @@ def test_a_driver_follows_the_target_that_the_operator_wrote() -> None:
 
 def test_a_driver_finds_its_pod_its_table_and_its_code_in_the_environment_of_its_pod() -> None:
     """Under the operator's names."""
-    fields_of_a_pod = {"metadata.name": "orders-driver-3", "metadata.namespace": "team-a", "metadata.uid": "u", "status.podIP": "10.0.0.7"}
-    (container,) = made()["spec"]["containers"]
-    given = {e["name"]: e["value"] if "value" in e else fields_of_a_pod[e["valueFrom"]["fieldRef"]["fieldPath"]] for e in container["env"]}
+    given = environment(made())
     here = pod.from_environment(given)
     assert here is not None
     assert (here.name, here.namespace, here.uid, here.ip) == ("orders-driver-3", "team-a", "u", "10.0.0.7")
     assert pod.table_made(given)
     assert given[source.CONFIG_MAP] == "code"
     assert termination_log.VARIABLE in given
+
+
+@pytest.mark.parametrize("clusters", [(), ("uid-1",), ("prod-eu", "uid-1")], ids=["cluster not known", "by uid", "by name and uid"])
+def test_a_driver_is_told_whose_the_table_is(clusters: tuple[str, ...]) -> None:
+    """The resource, and by what its cluster is known. A resource that is made again is the same owner: its uid is not in it."""
+    found = pod.owner("orders", environment(made(clusters)))
+    assert (found, str(RESOURCE.uid) in str(found)) == (Owner("team-a/orders", clusters), False)
+
+
+def test_a_driver_of_an_older_operator_finds_the_same_owner() -> None:
+    """After `helm rollback` of the operator, an image of this version goes on with the table that it owns."""
+    given = {name: value for name, value in environment(made(("uid-1",))).items() if name not in {pod.OWNER, pod.CLUSTER}}
+    name = configs.parse(made()["metadata"]["annotations"][CONFIG]).name
+    assert pod.owner(name, given) == Owner("team-a/orders")
+
+
+def test_what_the_chart_takes_for_a_name_of_a_cluster_the_command_takes() -> None:
+    """And it is one word of a variable."""
+    pattern = json.loads((ROOT / "charts/sluice/values.schema.json").read_text())["properties"]["clusterName"]["pattern"]
+    for name in ("prod", "arn:aws:eks:eu-west-1:111122223333:cluster/prod", "6f1c1a2e-0f63-4a7e-8d53-0a8a4f5a2c11", "a b", "-a", "a\n", "prod "):
+        assert bool(re.search(pattern, name, re.ASCII)) == bool(CLUSTER.fullmatch(name)) or name.endswith("\n")
+        assert not CLUSTER.fullmatch(name) or name.split() == [name]
 
 
 def test_a_driver_reads_the_configuration_that_the_operator_wrote() -> None:

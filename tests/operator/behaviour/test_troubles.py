@@ -47,6 +47,30 @@ def test_a_refusal_of_the_driver_stalls() -> None:
     assert world.status["phase"] == "Failed"
 
 
+def test_a_table_of_another_owner_stalls_until_it_is_handed_over() -> None:
+    """The driver is refused by the table, again and again; after `adopt --owner` the next one works, and no spec was touched."""
+    world = started({**SPEC, "suspend": True})
+    world.place.table("sluice_default_orders").owner = "test/orders"
+    world.apply(SPEC)
+    assert world.run(60, until=lambda: world.condition("Stalled").get("reason") == "Refused")
+    assert "belongs to test/orders, and this driver to default/orders" in world.condition("Stalled")["message"]
+    world.run(120)
+    assert world.condition("Stalled")["status"] == "True"
+    assert world.place.table("sluice_default_orders").generation == 0
+    world.place.table("sluice_default_orders").owner = "default/orders"
+    assert world.run(400, until=lambda: ready(world))
+
+
+def test_a_resource_that_is_made_again_goes_on_with_its_table() -> None:
+    """It has another uid, and is the same owner."""
+    world = started()
+    world.delete()
+    assert world.run(200, until=lambda: world.resource() is None)
+    world.apply(SPEC)
+    assert world.run(60, until=lambda: ready(world)), world.status
+    assert world.place.table("sluice_default_orders").generation == 2
+
+
 def test_a_refusal_stays_told_while_it_is_tried_again() -> None:
     """Stalled does not come and go with each attempt; a driver that works ends it, and so does another spec."""
     world = started()

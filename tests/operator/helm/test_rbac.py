@@ -12,6 +12,7 @@ from scenarios import live
 from simulated_cluster import BEGIN, SimulatedCluster
 from steering.line import Line
 
+from sluice_operator.apply.cluster_identity import SYSTEM
 from sluice_operator.cluster.client import ApiServer
 from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND, PATHS
@@ -102,7 +103,7 @@ def test_nothing_is_granted_wholesale() -> None:
 
 
 def test_with_watched_namespaces_only_the_own_kind_is_granted_everywhere() -> None:
-    """Pods and Jobs of other namespaces are none of its business; of Namespaces it reads the watched ones."""
+    """Pods and Jobs of other namespaces are none of its business; of Namespaces it reads the watched ones, and the one whose uid is the cluster's."""
     objects = rendered(**MODES["some namespaces"])
     (bound,) = of("ClusterRoleBinding", objects)
     (role,) = (body for body in of("ClusterRole", objects) if body["metadata"]["name"] == bound["roleRef"]["name"])
@@ -111,8 +112,8 @@ def test_with_watched_namespaces_only_the_own_kind_is_granted_everywhere() -> No
         ("sluice.dev", "kinesisconsumers/status"),
         ("", "namespaces"),
     }
-    (reading,) = (rule for rule in role["rules"] if rule["resources"] == ["namespaces"])
-    assert reading["resourceNames"] == ["a", "b"]
+    reading = [(rule["verbs"], rule["resourceNames"]) for rule in role["rules"] if rule["resources"] == ["namespaces"]]
+    assert reading == [(["get"], ["a", "b"]), (["get"], [SYSTEM])]
 
 
 def test_without_a_cluster_role_everything_is_in_the_namespaces() -> None:

@@ -73,12 +73,12 @@ def test_what_a_driver_tells_is_not_written_over_a_change() -> None:
 
 
 def test_taking_a_resource_over_saves_the_look_a_read() -> None:
-    """The write answers with the resource as it is; only Jobs and pods are listed before the first driver is made."""
+    """The write answers with the resource as it is; only Jobs and pods are listed before the first driver is made, which is told its cluster."""
     world = Counted()
     world.apply(SPEC)
     world.context.cache.see(CONSUMER_KIND, world.must(), world.now)
     reconcile(world.context, KEY, world.now)
-    assert [call for call in world.faults.done if call[0] in READS] == [("list", "Job"), ("list", "Pod")]
+    assert [call for call in world.faults.done if call[0] in READS] == [("list", "Job"), ("list", "Pod"), ("get", "Namespace")]
     assert world.drivers()
 
 

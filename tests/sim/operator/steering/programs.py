@@ -22,9 +22,10 @@ EARLY = {"WaitingOutLease", "Starting"}
 
 @dataclass
 class Table:
-    """The checkpoint table, as far as it decides who may work. `taken` is the uid of the pod that holds the lease."""
+    """The checkpoint table, as far as it decides who may work. `taken` is the uid of the pod that holds the lease, `owner` a KinesisConsumer."""
 
     taken: str | None = None
+    owner: str | None = None
     generation: int = 0
     beat: int = 0
     migrated: bool = False
@@ -82,6 +83,7 @@ class Driver:
         self.place, self.uid, self.meta = place, meta["uid"], meta
         self.config: Json = json.loads(meta["annotations"]["sluice.dev/config"])
         self.table = place.table(self.config["checkpoints"]["table"])
+        self.owner = next(item["value"] for item in pod["spec"]["containers"][0]["env"] if item["name"] == "SLUICE_OWNER")
         self.ended: tuple[int, Json] | None = None
         self.step, self.since = "WaitingOutLease", place.now
         self.watched = self.table.beat, self.table.generation
@@ -115,6 +117,8 @@ class Driver:
         waited = self.place.now - self.since
         if self.config["migrateFrom"] and not self.table.migrated:
             self.ended = (65, {"message": "not migrated"})
+        elif self.table.owner not in {None, self.owner}:
+            self.ended = (65, {"reason": "Refused", "message": f"checkpoints.table: belongs to {self.table.owner}, and this driver to {self.owner}"})
         elif not isinstance(self.config.get("acceptLossOfBatch", 0), int):
             self.ended = (65, {"message": "acceptLossOfBatch: a number is wanted"})
         elif pod and "deletionTimestamp" in pod["metadata"]:
@@ -123,7 +127,7 @@ class Driver:
             self.ended = (75, {"reason": "LeaseHeld", "message": "another driver works"})
         elif self.config["force"] or self.table.taken is None or waited >= timedelta(seconds=self.config["leaseDurationSeconds"]):
             self.place.ledger.takes(self)
-            self.table.taken, self.table.generation = self.uid, self.table.generation + 1
+            self.table.taken, self.table.owner, self.table.generation = self.uid, self.owner, self.table.generation + 1
             self.generation = self.table.generation
             self._go("Starting")
             if pod is not None:
