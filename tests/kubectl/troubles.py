@@ -237,6 +237,19 @@ def node_lost() -> SimulatedCluster:
 
 
 @trouble
+def held() -> SimulatedCluster:
+    """The driver's node is gone, its pod was given up, and another program keeps the object."""
+    world = started()
+    (driver,) = world.drivers()
+    world.twin.edit(driver, {"metadata": {"finalizers": ["mesh.example.com/drain"]}})
+    world.lose_nodes()
+    world.ask_restart()
+    until(world, "DriverOverdue")
+    world.annotate(force=driver["metadata"]["uid"])
+    return until(world, "PodHeld")
+
+
+@trouble
 def migration_failed() -> SimulatedCluster:
     """A row of the source table cannot be read."""
     return beset("MigrationFailed", MIGRATING, source="bad")

@@ -37,6 +37,7 @@ RUNBOOKS: dict[str, tuple[str, ...]] = {
     "Records that cannot be processed": ("Isolating", "OutageLasts", "PoisonExcluded", "TooMuchPoison"),
     "A driver is silent": ("ReportStale",),
     "A driver's node is lost": ("DriverOverdue", "ExecutorsLeaving", "Forced"),
+    "A finalizer keeps a pod": ("PodHeld",),
     "Drains are cut short": (),
     "The lease is held, or changes hands": ("LeaseHeld", "Held", "Fenced"),
     "The checkpoint table belongs to another consumer": ("Refused",),

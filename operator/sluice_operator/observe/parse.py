@@ -21,7 +21,7 @@ from sluice_operator.state.objects import Job, Observed, Pod, Resource, Trouble
 from sluice_operator.state.serialization import TEXT, load_report, load_status
 from sluice_operator.state.status import Exit, Status
 from sluice_operator.state.view import View
-from sluice_operator.untrusted.values import EARLIEST, LATEST, WORDS, Unreadable, moment, named, objects, part, request, text, whole
+from sluice_operator.untrusted.values import EARLIEST, LATEST, WORDS, Unreadable, moment, named, objects, part, request, text, texts, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,7 +55,7 @@ STUCK = {
 def resource(raw: Json) -> Resource:
     """Metadata and annotations of a KinesisConsumer."""
     meta = part(raw, "metadata")
-    notes, finalizers = part(meta, "annotations"), meta.get("finalizers")
+    notes = part(meta, "annotations")
     return Resource(
         namespace=named(raw, "namespace"),
         name=named(raw, "name"),
@@ -63,7 +63,7 @@ def resource(raw: Json) -> Resource:
         version=named(raw, "resourceVersion"),
         generation=whole(meta.get("generation")) or 0,
         deleting="deletionTimestamp" in meta,
-        finalizers=tuple(name for name in finalizers if isinstance(name, str)) if isinstance(finalizers, list) else (),
+        finalizers=texts(meta, "finalizers"),
         paused=notes.get("sluice.dev/paused", "false") != "false",
         retry=request(notes, "sluice.dev/retry"),
         restart=request(notes, "sluice.dev/restart"),
@@ -159,7 +159,7 @@ def pod(raw: Json) -> Pod:
         **_owner(meta),
         phase=text(status, "phase") or "Pending",
         gone_by=(moment(meta["deletionTimestamp"]) or LATEST) if meta.get("deletionTimestamp") else None,
-        held=bool(meta.get("finalizers")),
+        finalizers=texts(meta, "finalizers"),
         forced=meta.get("deletionGracePeriodSeconds") == 0,
         started_at=_started(container),
         spec_hash=text(notes, SPEC_HASH),

@@ -52,6 +52,10 @@ FAILURES: dict[str, Advice] = {
     "RestartRequested": Advice("waits until the driver before has ended its work", "Read the driver's log", late=True),
     "Migrating": Advice("waits for the Job", "Read the log of the Job's pod", late=True),
     "DriverOverdue": Advice("waits: a driver that cannot be seen may still work", "If its node is lost for good, give the pod up by the annotation"),
+    "PodHeld": Advice(
+        "waits until the object is gone: nothing of it runs any more, or you gave it up",
+        "Ask who set them first: the program may not have done its work",
+    ),
     "StrayDriver": Advice("ends a driver that its status does not name, and starts none before it is gone"),
     "StrayJob": Advice("ends a migration Job that its status does not name, and goes on when it is gone"),
     "ExecutorsLeaving": Advice("waits: executors of the last driver may still work", "If their node is lost for good, delete the Node"),

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from sluice_operator.names import printable
 from sluice_operator.plan.record import FORCED
 from sluice_operator.plan.running import UNHEARD
 from sluice_operator.state.actions import Action, CreateDriver, DeletePod
@@ -22,7 +23,11 @@ if TYPE_CHECKING:
     from sluice_operator.state.objects import Pod
 
 LATE = timedelta(seconds=30)
-OVERDUE = "DriverOverdue"
+OVERDUE, HELD = "DriverOverdue", "PodHeld"
+LATER = {OVERDUE, HELD}
+OF_KUBERNETES = {"foregroundDeletion", "orphan"}  # its garbage collector takes them off
+NO_FINALIZERS = '{"metadata":{"finalizers":null}}'
+NAMES = 200  # characters of the finalizers in a message
 
 
 def clear_strays(view: View) -> Step | None:
@@ -67,7 +72,7 @@ def await_executors(view: View) -> Step | None:
         return step
     if restarts.next_at is None:
         return replace(step, phase=Phase.STARTING)
-    if restarts.reason is None or step.reason == OVERDUE:
+    if restarts.reason is None or step.reason in LATER:
         return replace(step, phase=Phase.BACKING_OFF)
     return replace(step, phase=Phase.BACKING_OFF, reason=restarts.reason, message=f"{restarts.message or ''}; {step.message}")
 
@@ -124,7 +129,7 @@ def make(driver: DriverStatus) -> Step:
 def _restarting(view: View, step: Step) -> Step:
     """Reason and message stay the same until the next driver is created: one write reports the whole restart. Not so if a driver is overdue."""
     left = view.driver.leaving
-    if left is None or step.reason == OVERDUE:
+    if left is None or step.reason in LATER:
         return step
     return replace(step, phase=Phase.STARTING, reason=left.why, message=f"{left.pod} ends its work, then the next driver starts")
 
@@ -141,13 +146,30 @@ def leaving(view: View, pods: Sequence[Pod], why: str) -> Step:
     """Wait for pods that are being deleted. If one is overdue, the message says how to give it up: only the user may decide that it is dead."""
     late = next((pod for pod in pods if pod.gone_by and view.now >= pod.gone_by + LATE), None)
     if late is not None:
-        given_up = late.uid if late.role == "driver" else late.owner
-        text = f"{late.name} should be gone; is its node lost? To go on without it, annotate this resource: sluice.dev/force={given_up}"
-        return Step(phase=Phase.DRAINING, reason=OVERDUE, message=text, stalled=True)
+        return overdue(view, late)
     due = [pod.gone_by + LATE for pod in pods if pod.gone_by]
     names = ", ".join(pod.name for pod in pods[:3])
     step = progress(Phase.DRAINING, why, f"waiting until {names} is gone")
     return replace(step, wake=min(due, default=None), due=max(due, default=None))
+
+
+def overdue(view: View, pod: Pod) -> Step:
+    """A pod that should be gone. One whose node is out of the question is kept by finalizers alone, and the annotation would not help."""
+    taken_off = _taken_off(view, pod)
+    if pod.forced and taken_off:
+        text = f"{pod.name} is deleted, and other programs keep it by their finalizers; {taken_off}"
+        return Step(phase=Phase.DRAINING, reason=HELD, message=text, stalled=True)
+    given_up = pod.uid if pod.role == "driver" else pod.owner
+    text = f"{pod.name} should be gone; is its node lost? To go on without it, annotate this resource: sluice.dev/force={given_up}"
+    return Step(phase=Phase.DRAINING, reason=OVERDUE, message=f"{text}; then {taken_off}" if taken_off else text, stalled=True)
+
+
+def _taken_off(view: View, pod: Pod) -> str:
+    names = printable(", ".join(name for name in pod.finalizers if name not in OF_KUBERNETES))
+    if not names:
+        return ""
+    command = f"kubectl patch pod {pod.name} -n {view.resource.namespace} --type=merge -p '{NO_FINALIZERS}'"
+    return f"take off its finalizers ({names[:NAMES]}{'…' * (len(names) > NAMES)}): {command}"
 
 
 def ends(view: View, pods: Sequence[Pod]) -> tuple[Action, ...]:

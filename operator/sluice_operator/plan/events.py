@@ -41,6 +41,7 @@ class Reason(StrEnum):
     DRIVER_DISRUPTED = "DriverDisrupted"
     DRIVER_FAILED = "DriverFailed"
     DRIVER_OVERDUE = "DriverOverdue"
+    POD_HELD = "PodHeld"
     DRAIN_CUT_SHORT = "DrainCutShort"
     STRAY_DRIVER = "StrayDriver"
     FORCED = "Forced"
@@ -75,6 +76,7 @@ WARNINGS = {
     Reason.MIGRATION_LOST,
     Reason.MIGRATION_FAILED,
     Reason.DRIVER_OVERDUE,
+    Reason.POD_HELD,
     Reason.STRAY_DRIVER,
     Reason.FORCED,
     Reason.REPORT_STALE,
@@ -82,6 +84,7 @@ WARNINGS = {
 }
 SENT_ON_CHANGE = {
     Reason.DRIVER_OVERDUE,
+    Reason.POD_HELD,
     Reason.STRAY_DRIVER,
     Reason.FORCED,
     Reason.WAITING_OUT_LEASE,

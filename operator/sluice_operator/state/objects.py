@@ -77,7 +77,8 @@ class Pod:
     """A driver, executor or migration pod. `owner` is the uid of its controller.
 
     `gone_by` is the end of its grace period; in the cache by this process's clock, and `told_gone_by` is the same by the API server's.
-    `forced`: its deletion waits for no node any more. `held`: another program's finalizer keeps it. `rows` and `warnings` are a migration's result.
+    `forced`: its deletion waits for no node any more. `finalizers` keep it, whoever set them. `rows` and `warnings` are
+    a migration's result.
     `trouble` keeps its own container from starting; `beside` is that of another container while its own one runs, such as a sidecar that crashes.
     `unlisted`: it was read by name, for its label is gone, and no watch shows it.
     """
@@ -93,7 +94,7 @@ class Pod:
     gone_by: datetime | None = None
     told_gone_by: datetime | None = None
     forced: bool = False
-    held: bool = False
+    finalizers: tuple[str, ...] = ()
     started_at: datetime | None = None
     spec_hash: str | None = None
     target: str | None = None
@@ -110,6 +111,11 @@ class Pod:
     def deleting(self) -> bool:
         """Its deletion was asked for. It may still run for its whole grace period."""
         return self.gone_by is not None
+
+    @property
+    def held(self) -> bool:
+        """Its object stays after its containers have ended, until somebody takes the finalizers off."""
+        return bool(self.finalizers)
 
     @property
     def finished(self) -> bool:

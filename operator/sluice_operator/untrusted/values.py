@@ -37,6 +37,12 @@ def text(where: object, key: str, most: int = NAME) -> str | None:
     return found[:most] if isinstance(found, str) else None
 
 
+def texts(where: object, key: str) -> tuple[str, ...]:
+    """The texts of the list under this key, as they are; whatever else it holds is left out."""
+    found = where.get(key) if isinstance(where, dict) else None
+    return tuple(item for item in found if isinstance(item, str)) if isinstance(found, list) else ()
+
+
 def request(where: object, key: str) -> str | None:
     """The text under this key as something that is asked for. Empty or blank text asks for nothing: None."""
     found = text(where, key)

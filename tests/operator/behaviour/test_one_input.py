@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -177,6 +178,34 @@ def test_a_status_that_no_operator_wrote_is_said_to_be_so_and_the_deletion_goes_
     assert until(lambda: condition(admin, "theirs", "written", "Stalled").get("reason") == "ReconcileFailed")
     assert "status.driver.startedAt" in condition(admin, "theirs", "written", "Stalled")["message"]
     remove(admin, "theirs", "written")
+
+
+def test_a_driver_is_told_the_uid_of_its_cluster(admin: Admin) -> None:
+    """Of a namespace that each API server makes for itself."""
+    make(admin, "theirs", "owned", {})
+    assert until(lambda: bool(pods(admin, "owned")))
+    (driver,) = pods(admin, "owned")
+    given = {item["name"]: item.get("value") for item in driver["spec"]["containers"][0]["env"]}
+    uid = admin.call("GET", "api/v1/namespaces/kube-system")["metadata"]["uid"]
+    assert (given["SLUICE_OWNER"], given["SLUICE_CLUSTER"]) == ("theirs/owned", uid)
+    remove(admin, "theirs", "owned")
+
+
+def test_a_pod_that_a_finalizer_keeps_is_named_with_the_command_that_frees_it(admin: Admin) -> None:
+    """The finalizer is of a program that is not there any more; the resource is deleted, and goes when the patch of the message was made."""
+    make(admin, "theirs", "held", {})
+    assert until(lambda: bool(pods(admin, "held")))
+    path = "api/v1/namespaces/theirs/pods/held-driver-1"
+    admin.call("PATCH", path, {"metadata": {"finalizers": ["mesh.example.com/drain"]}})
+    admin.call("DELETE", f"{CONSUMERS.format('theirs')}/held")
+    assert until(lambda: condition(admin, "theirs", "held", "Ready").get("reason") == "PodHeld")
+    message = condition(admin, "theirs", "held", "Ready")["message"]
+    assert "mesh.example.com/drain" in message
+    words = shlex.split(message.partition("): ")[2].partition(". ")[0])
+    assert words[:7] == ["kubectl", "patch", "pod", "held-driver-1", "-n", "theirs", "--type=merge"]
+    admin.call("PATCH", path, json.loads(words[8]))
+    assert until(lambda: get(admin, "theirs", "held") == {})
+    assert pods(admin, "held") == []
 
 
 CORE = "api/v1/namespaces/{}"

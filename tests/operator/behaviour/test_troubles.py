@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
 from scenarios import started
-from simulated_cluster import SPEC, assert_nothing_left, ready
+from simulated_cluster import SPEC, SimulatedCluster, assert_nothing_left, ready
 
 from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import Rejected
@@ -239,3 +241,61 @@ def test_a_finished_pod_that_a_foreign_finalizer_holds_is_not_waited_for(how: st
     assert world.run(120, until=lambda: world.status["driver"]["attempt"] == 2 and ready(world)), world.status
     assert world.twin.get("Pod", "default", "orders-driver-1") is not None
     assert world.status["restarts"].get("reason") == ("Failed" if how == "fail" else None)  # it is not taken for lost
+
+
+HOLD = "mesh.example.com/drain"
+
+
+def off(message: str) -> tuple[str, str, Json]:
+    """Pod, namespace and patch of the command that a message names."""
+    found = re.search(r"kubectl patch pod (\S+) -n (\S+) --type=merge -p '(\{[^']*\})'", message)
+    assert found is not None, message
+    return found[1], found[2], json.loads(found[3])
+
+
+@pytest.mark.parametrize("role", ["driver", "executor"])
+def test_a_message_names_the_finalizers_of_an_overdue_pod_and_the_command_that_takes_them_off(role: str) -> None:
+    """While its node may be lost, after the annotation; once it was given up, alone: the annotation could not help any more. The command ends it."""
+    world = started()
+    for pod in world.drivers() if role == "driver" else world.executors():
+        world.twin.edit(pod, {"metadata": {"finalizers": [HOLD, "foregroundDeletion"]}})
+    uid = world.status["driver"]["uid"]
+    world.lose_nodes()
+    world.apply({**SPEC, "batch": {"intervalSeconds": 9}})
+    if role == "executor":
+        world.run(200)
+        world.twin.remove("Pod", "default", "orders-driver-1", uid, 0)  # a person deletes the driver by force; its executors follow
+    assert world.run(400, until=lambda: HOLD in world.condition("Stalled").get("message", "")), world.status
+    stalled = world.condition("Stalled")
+    assert (stalled["reason"], f"sluice.dev/force={uid}" in stalled["message"]) == ("DriverOverdue", True)
+    assert "foregroundDeletion" not in stalled["message"]
+    world.annotate(force=uid)
+    assert world.run(60, until=lambda: world.condition("Stalled").get("reason") == "PodHeld"), world.status
+    message = world.condition("Stalled")["message"]
+    assert HOLD in message
+    assert "annotate" not in message
+    assert "PodHeld" in world.reasons()
+    while "PodHeld" in world.condition("Stalled").get("reason", ""):
+        name, namespace, patch = off(world.condition("Stalled")["message"])
+        world.twin.edit(world.twin.get("Pod", namespace, name) or {}, patch)
+        world.run(40)
+    world.restore_nodes()
+    assert world.run(120, until=lambda: ready(world) and world.status["driver"]["attempt"] == 2), world.status
+
+
+def test_a_pod_without_a_node_that_a_finalizer_holds_is_named() -> None:
+    """It never ran: its deletion waits for nobody but that program. Its name, and its finalizers, may be anything."""
+    world = SimulatedCluster()
+    world.lose_nodes()
+    world.apply(SPEC)
+    assert world.run(30, until=lambda: bool(world.drivers()))
+    (driver,) = world.drivers()
+    world.twin.edit(driver, {"metadata": {"finalizers": [f"{'x' * 250}/\x1b[31m{number}" for number in range(9)]}, "spec": {"nodeName": None}})
+    world.delete()
+    assert world.run(90, until=lambda: world.condition("Ready").get("reason") == "PodHeld"), world.status
+    message = world.condition("Ready")["message"]
+    assert message.isprintable()
+    assert len(message) < 900
+    name, namespace, patch = off(message)
+    world.twin.edit(world.twin.get("Pod", namespace, name) or {}, patch)
+    assert world.run(60, until=lambda: world.resource() is None)
