@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pod_security import violations
 from pyspark.sql import SparkSession
 from rendered_executor import HERE, RESOURCE, SPEC, Renderer
 
@@ -83,8 +84,9 @@ def test_the_sample_for_a_dry_run_has_the_sizes_that_spark_gives(spark_builds: R
 
 
 def test_an_executor_is_restricted(spark_builds: Renderer) -> None:
-    """By the letter of Kubernetes' Pod Security Standards, level restricted; it writes to nothing but space that goes with it."""
+    """By every row of Kubernetes' Pod Security Standards; it writes to nothing but space that goes with it."""
     pod = spark_builds.pod()
+    assert violations(pod) == []
     assert pod["spec"]["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
     expected = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True}
     assert container(pod)["securityContext"] == expected
@@ -93,6 +95,34 @@ def test_an_executor_is_restricted(spark_builds: Renderer) -> None:
     mounts = {mount["mountPath"]: volumes[mount["name"]] for mount in container(pod)["volumeMounts"]}
     assert all("emptyDir" in volume for volume in mounts.values())
     assert {*SCRATCH.values(), environment(pod)["SPARK_LOCAL_DIRS"]} == set(mounts)
+
+
+RESTRICTED: dict[str, Json] = {
+    "code and secrets": {
+        "pipeline": {
+            **SPEC["pipeline"],
+            "source": {"configMap": "code"},
+            "volumes": [{"name": "keys", "mountPath": "/keys", "secret": {"secretName": "keys"}}],
+        }
+    },
+    "a user of its own": {
+        "executor": {"podTemplate": {"spec": {"containers": [{"name": "executor", "securityContext": {"runAsUser": 1000, "capabilities": {}}}]}}}
+    },
+    "a claim for shuffles": {
+        "sparkConf": {
+            "spark.kubernetes.executor.volumes.persistentVolumeClaim.spark-local-dir-1.options.claimName": "OnDemand",
+            "spark.kubernetes.executor.volumes.persistentVolumeClaim.spark-local-dir-1.options.storageClass": "gp3",
+            "spark.kubernetes.executor.volumes.persistentVolumeClaim.spark-local-dir-1.options.sizeLimit": "9Gi",
+            "spark.kubernetes.executor.volumes.persistentVolumeClaim.spark-local-dir-1.mount.path": "/shuffle",
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("change", RESTRICTED.values(), ids=RESTRICTED)
+def test_an_executor_stays_restricted_whatever_a_spec_asks_for(spark_builds: Renderer, change: Json) -> None:
+    """By Spark's own hand, too: it adds volumes, variables and sizes."""
+    assert violations(spark_builds.pod(**change)) == []
 
 
 def test_an_executors_image_may_write_to_its_root_if_the_template_says_so(spark_builds: Renderer) -> None:

@@ -92,11 +92,13 @@ class Told:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[apiserver.LocalApiServer]:
-    """With the accounts, rights, bindings and the admission policy that the chart makes for drivers."""
+    """With the accounts, rights, bindings and the admission policy that the chart makes for drivers; it enforces Pod Security `restricted`."""
     chart = rendered(consumer={"namespaces": [HOME]}, admissionPolicy={"enabled": True})
     objects = [body for kind in OBJECTS for body in of(kind, chart) if body["metadata"]["namespace"] == HOME]
     try:
         with apiserver.running(places.work(), ("admin",), reads=True) as found:
+            enforced = {"pod-security.kubernetes.io/enforce": "restricted"}
+            Admin(found).call("PATCH", f"api/v1/namespaces/{HOME}", {"metadata": {"labels": enforced}})
             for body in objects:
                 Admin(found).call("POST", f"{OBJECTS[body['kind']]}/namespaces/{HOME}/{body['kind'].lower()}s", body)
             for kind, plural in POLICY.items():
