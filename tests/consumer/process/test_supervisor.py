@@ -13,6 +13,7 @@ from supervising import CONFIG, DRAINS, GONE, HANGS, LEASE, LIMIT, YES, Beating,
 from sluice_checkpoints.errors import LeaseHeld, Refused
 from sluice_checkpoints.memory.table import MemoryTable
 from sluice_checkpoints.protocol.lease import LeaseRequest, take_over
+from sluice_checkpoints.protocol.owners import Owner
 from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer.process import child_process as children
@@ -197,6 +198,15 @@ def test_an_exported_table_is_refused(force: bool) -> None:  # noqa: FBT001
     store.create_consumer(ConsumerRow("id", "arn", 1, state="EXPORTED"))
     with pytest.raises(Refused, match="EXPORTED"):
         take_over(store, LeaseRequest(1000, "me", "", force=force), Time().watcher())
+
+
+def test_a_driver_asks_for_the_lease_as_the_owner_that_its_pod_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the table refuses it where it is another's; docs/protocol.md, "The owner"."""
+    monkeypatch.setenv("SLUICE_OWNER", "shop/orders")
+    monkeypatch.setenv("SLUICE_CLUSTER", "prod uid-1")
+    assert supervisor.claim(CONFIG).owner == Owner("shop/orders", ("prod", "uid-1"))
+    monkeypatch.delenv("SLUICE_OWNER")
+    assert supervisor.claim(CONFIG).owner == Owner("", ("prod", "uid-1"))
 
 
 def test_sigterm_before_there_is_a_driver_stops_cleanly() -> None:

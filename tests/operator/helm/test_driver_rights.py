@@ -29,6 +29,7 @@ from sluice_lab import places
 from sluice_lab.errors import LabError
 from sluice_lab.machine import apiserver, processes
 from sluice_operator.apply.manifests import driver_pod
+from sluice_operator.apply.pod_parts import CONTAINER_SECURITY, POD_SECURITY
 from sluice_operator.apply.spark_settings import UNNEEDED
 from sluice_operator.settings import Settings
 from sluice_operator.spec.changes import DesiredSpec
@@ -150,7 +151,8 @@ def access(server: apiserver.LocalApiServer, here: conf.PodAddress) -> dict[str,
 
 def is_refused(server: apiserver.LocalApiServer, token: str) -> bool:
     """Whether a pod is refused that RBAC lets the driver make: nothing of Sluice's."""
-    pod = {"metadata": {"generateName": "web-"}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}}
+    container = {"name": "web", "image": "web:1", "securityContext": dict(CONTAINER_SECURITY)}
+    pod = {"metadata": {"generateName": "web-"}, "spec": {"securityContext": dict(POD_SECURITY), "containers": [container]}}
     url = f"{server.url}/api/v1/namespaces/{HOME}/pods?dryRun=All"
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     request = urllib.request.Request(url, json.dumps(pod).encode(), headers)  # noqa: S310 - ours, and https
