@@ -64,7 +64,7 @@ class Protocol(RuleBasedStateMachine):
         mortal=st.sampled_from([False, False, False, True]),
         shared=st.sampled_from([False, False, True]),
     )
-    def begin(self, shards: int, habits: Habits, start: str, records: int, lease: float, whole: bool, mortal: bool, shared: bool) -> None:  # noqa: FBT001, PLR0917 - hypothesis passes names
+    def begin(self, shards: int, habits: Habits, start: str, records: int, lease: float, whole: bool, mortal: bool, shared: bool = False) -> None:  # noqa: FBT001, FBT002, PLR0917 - hypothesis passes names
         """A stream, and the first epoch; sometimes its bootstrap can be interrupted, one day the stream may be deleted, or another owner come."""
         self.world = World(shards, replace(habits, **self.only))
         self.start, self.mortal, self.shared = start, mortal, shared
