@@ -11,6 +11,7 @@ from typing import Any
 from sluice_kubectl.api.errors import ChangedMeanwhile, CommandError, NothingThere
 from sluice_kubectl.api.streams import LogRequest, PodTexts
 from sluice_kubectl.views.actions import Intent
+from sluice_kubectl.views.part import Part, name_of
 from sluice_operator.cluster.port import CONSUMER_KIND, ApiError, Cluster, Conflict, Exists, Rejected, Unavailable
 from sluice_operator.names import GROUP
 
@@ -52,7 +53,7 @@ class Person:
         return found
 
     def _unknown(self, name: str) -> str:
-        names = sorted(body["metadata"]["name"] for body in self.consumers())
+        names = sorted(name_of(body) for body in self.consumers())
         similar = get_close_matches(name, names, n=1)
         step = f"did you mean {similar[0]}?" if similar else f"next: one of {', '.join(names)}" if names else "next: status --all-namespaces"
         told = name if PLAIN.fullmatch(name) else repr(name)
@@ -82,7 +83,7 @@ class Person:
         Raises:
             ChangedMeanwhile: there is one.
         """
-        name = body["metadata"]["name"]
+        name = name_of(body)
         with self._told(f"create pod {name}", UNSURE):
             try:
                 return self._cluster.create(body)
@@ -102,7 +103,7 @@ class Person:
     def events(self, uid: str) -> list[Json]:
         """Events about the object with this uid."""
         with self._told("list events"):
-            return [body for body in self._cluster.list("Event", self.namespace, {}) if body["involvedObject"].get("uid") == uid]
+            return [body for body in self._cluster.list("Event", self.namespace, {}) if Part.whole(body).part("involvedObject").text("uid") == uid]
 
     def log(self, pod: str, request: LogRequest) -> Iterator[str]:
         """Lines of a pod's log."""

@@ -13,6 +13,7 @@ from sluice_kubectl.screens.words import Hanging
 from sluice_kubectl.views import actions
 from sluice_kubectl.views.documents import stamp
 from sluice_kubectl.views.objects import PodView, pods
+from sluice_kubectl.views.part import uid_of
 
 Json = dict[str, Any]
 HELP = {
@@ -63,7 +64,7 @@ def _seen(person: Person, name: str, late: actions.GivenUp) -> PodView:
     if (found := next(listed, None)) is not None:
         return found
     body = person.pod(late.pod)
-    if body is None or body["metadata"]["uid"] != late.uid:
+    if body is None or uid_of(body) != late.uid:
         raise actions.NotOffered(f"{late.pod} is gone already: there is nothing to give up; nothing was written; next: status {name}")
     return pods([body])[0]
 

@@ -19,8 +19,9 @@ from sluice_kubectl.cli import tables
 from sluice_kubectl.cli.edge import NAME, OUTPUT, Terminal, command
 from sluice_kubectl.views import letters
 from sluice_kubectl.views.actions import NotOffered
-from sluice_kubectl.views.consumer import consumer
+from sluice_kubectl.views.consumer import consumer, dynamodb_endpoint
 from sluice_kubectl.views.objects import PodView, pods
+from sluice_kubectl.views.part import name_of, uid_of
 
 Json = dict[str, Any]
 EVERY = 1.0  # seconds between two looks at the pod
@@ -37,7 +38,7 @@ def list_(at: Terminal, person: Person, name: str, output: str | None, **endpoin
     """A line a letter of the consumer NAME. With --path, a folder without a cluster."""
     body = person.consumer(name)
     place = _place(person, body, "list")
-    table = tables.rows(consumer(body), endpoints["dynamodb_endpoint"] or body["spec"]["stream"].get("dynamodbEndpoint"))
+    table = tables.rows(consumer(body), endpoints["dynamodb_endpoint"] or dynamodb_endpoint(body))
     if (owner := table["consumerId"]) is None:
         raise NothingThere(f"no driver of {name} has worked yet: its checkpoint table names no consumer, so it has left nothing out")
     tables.LettersReader(place, endpoints["s3_endpoint"]).list(owner, at.out, as_json=bool(output))
@@ -58,8 +59,8 @@ def _place(person: Person, body: Json, what: str) -> letters.LettersPlace:
     """A folder that this machine can read."""
     place = letters.letters_place(body)
     if place.path.startswith("file://"):
-        driver = next((one.name for one in pods(person.pods(body["metadata"]["name"])) if one.role == "driver"), "DRIVER-POD")
-        raise letters.in_pod(driver, body["metadata"]["namespace"], place, what)
+        driver = next((one.name for one in pods(person.pods(name_of(body))) if one.role == "driver"), "DRIVER-POD")
+        raise letters.in_pod(driver, consumer(body).namespace, place, what)
     return place
 
 
@@ -75,13 +76,13 @@ def redrive(at: Terminal, person: Person, name: str, how: str | None, letter: tu
     driver = _driver(person, name)
     pod = f"{name}-redrive-{at.now():%Y%m%d%H%M%S}"
     made = person.create_pod(letters.redrive_pod(body, driver, pod, (*([how] if how else []), "--", *letter)))
-    at.tell(f"{pod} has image, configuration and rights of {driver['metadata']['name']}; its log:")
+    at.tell(f"{pod} has image, configuration and rights of {name_of(driver)}; its log:")
     try:
         code = _followed(at, person, pod, ticks())
     except (KeyboardInterrupt, CommandError):
         at.tell(f"{pod} goes on without this command; next: logs {name} --role redrive -f, then kubectl delete pod {pod}")
         raise
-    person.delete_pod(pod, made["metadata"]["uid"])
+    person.delete_pod(pod, uid_of(made))
     if code:
         raise RedriveEnded(f"the letters were not redriven: {pod} ended with {code}, and its log above says why", code)
 
@@ -100,7 +101,7 @@ def _driver(person: Person, name: str) -> Json:
     chosen: PodView | None = next((one for one in pods(listed) if one.role == "driver" and not one.leaving), None)
     if chosen is None:
         raise NotOffered(f"{name} has no driver whose image, configuration and rights a redrive could take; next: status {name}")
-    return next(body for body in listed if body["metadata"]["uid"] == chosen.uid)
+    return next(body for body in listed if uid_of(body) == chosen.uid)
 
 
 def ticks() -> Iterator[None]:

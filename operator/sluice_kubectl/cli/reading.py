@@ -22,8 +22,10 @@ from sluice_kubectl.screens.one import event_table, one_consumer
 from sluice_kubectl.screens.shards import shard_screen
 from sluice_kubectl.screens.words import Hanging
 from sluice_kubectl.views.consumer import ConsumerView, by_need, consumer
+from sluice_kubectl.views.consumer import dynamodb_endpoint as endpoint_of
 from sluice_kubectl.views.documents import document
 from sluice_kubectl.views.objects import PodView, events, pods
+from sluice_kubectl.views.part import uid_of
 from sluice_kubectl.views.shards import ShardFigures, figures, shards
 from sluice_operator.names import printable
 
@@ -82,12 +84,12 @@ def _screen(at: Terminal, person: Person, name: str | None) -> RenderableType:
     if name is None:
         return fleet(_all(person), at.now(), namespaces=not person.namespace)
     body = person.consumer(name)
-    return one_consumer(consumer(body), pods(person.pods(name)), events(person.events(body["metadata"]["uid"])), at.now())
+    return one_consumer(consumer(body), pods(person.pods(name)), events(person.events(uid_of(body))), at.now())
 
 
 def _one_document(person: Person, name: str) -> Json:
     body = person.consumer(name)
-    about = {"pods": pods(person.pods(name)), "events": events(person.events(body["metadata"]["uid"]))}
+    about = {"pods": pods(person.pods(name)), "events": events(person.events(uid_of(body)))}
     return {**document(consumer(body)), **{key: document(value) for key, value in about.items()}}
 
 
@@ -114,7 +116,7 @@ def shards_(at: Terminal, person: Person, name: str, output: str | None, *, tabl
     one, notes = consumer(body), []
     scraped, note = _scraped(person, pods(person.pods(name)))
     notes += [note] if note else []
-    rows = tables.rows(one, dynamodb_endpoint or body["spec"]["stream"].get("dynamodbEndpoint")) if table else None
+    rows = tables.rows(one, dynamodb_endpoint or endpoint_of(body)) if table else None
     if rows is None:
         notes.append("positions are in the checkpoint table: --table reads it, with your AWS credentials")
     found = shards(scraped, rows, one.driver.pod)
@@ -142,7 +144,7 @@ def _scraped(person: Person, found: tuple[PodView, ...]) -> tuple[Mapping[str, S
 @OUTPUT
 def events_(at: Terminal, person: Person, name: str, output: str | None) -> None:
     """What happened to one consumer, the youngest last."""
-    found = events(person.events(person.consumer(name)["metadata"]["uid"]))
+    found = events(person.events(uid_of(person.consumer(name))))
     if output:
         at.document([document(event) for event in found])
     elif found:

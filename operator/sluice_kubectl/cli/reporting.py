@@ -24,6 +24,7 @@ from sluice_kubectl.views import secrets
 from sluice_kubectl.views.consumer import consumer
 from sluice_kubectl.views.documents import stamp
 from sluice_kubectl.views.objects import PodView, events, pods
+from sluice_kubectl.views.part import uid_of
 from sluice_operator.names import counted
 
 Json = dict[str, Any]
@@ -59,7 +60,7 @@ def gather(at: Terminal, person: Person, name: str) -> Parts:
     body, parts = person.consumer(name), Parts()
     kept = parts.add("consumer.json", lambda: body)
     listed = parts.add("pods.json", lambda: person.pods(name))
-    happened = parts.add("events.json", lambda: person.events(body["metadata"]["uid"]))
+    happened = parts.add("events.json", lambda: person.events(uid_of(body)))
     parts.add("jobs.json", lambda: person.jobs(name))
     found = pods(listed)
     parts.add("status.txt", lambda: _drawn(one_consumer(consumer(kept), found, events(happened), at.now())))

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from sluice_kubectl.screens.words import Hanging, age, grid, lag, number, phase, ready, row, why
+from sluice_kubectl.screens.words import Hanging, age, grid, lag, number, phase, ready, row, unreadable, why
 from sluice_kubectl.views.consumer import ConsumerView
 from sluice_kubectl.views.next_steps import next_step
 from sluice_kubectl.views.objects import EventView, PodView
@@ -90,7 +90,7 @@ def pod_table(pods: Sequence[PodView], now: datetime) -> Table:
     """One line a pod."""
     table = grid("pod", "role", "state", "ready", "restarts", "node", "age")
     for pod in pods:
-        state = f"{pod.state}, leaving" if pod.leaving else pod.state
+        state = "; ".join([f"{pod.state}, leaving" if pod.leaving else pod.state, *unreadable(pod.unreadable)])
         row(table, pod.name, pod.role, state, "yes" if pod.ready else "no", str(pod.restarts), pod.node, age(pod.created, now))
     return table
 
@@ -101,5 +101,5 @@ def event_table(events: Sequence[EventView], now: datetime) -> Table:
     for event in events:
         kind = Text("Warning", style="yellow") if event.warning else Text("Normal")
         times = f" (x{event.count})" if event.count > 1 else ""
-        row(table, age(event.at, now), kind, event.reason, event.message + times)
+        row(table, age(event.at, now), kind, event.reason, "; ".join([event.message + times, *unreadable(event.unreadable)]))
     return table

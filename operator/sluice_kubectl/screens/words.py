@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -86,4 +86,9 @@ def why(one: ConsumerView) -> str:
         marks.append(f"{one.reason}: {one.message}")
     speaking = (condition for condition in one.conditions if condition.speaks and condition.type not in SAID_BY_READY)
     marks += [each.type if each.status == "True" else f"{each.type} is {each.status}" for each in speaking]
-    return "; ".join(marks)
+    return "; ".join([*marks, *unreadable(one.unreadable)])
+
+
+def unreadable(fields: Sequence[str]) -> list[str]:
+    """`unreadable: status.driver.startedAt`; nothing of an object that has its form."""
+    return [f"unreadable: {', '.join(fields)}"] if fields else []

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sluice_kubectl.views.consumer import ConsumerView, consumer
+from sluice_kubectl.views.part import Part
 from sluice_operator.names import GROUP
 
 Json = dict[str, Any]
@@ -135,4 +136,15 @@ def _annotated(body: Json, note: str, value: str, said: str) -> Intent:
 
 
 def _conditional(body: Json, changes: Json) -> Json:
-    return {"metadata": {"resourceVersion": body["metadata"]["resourceVersion"]}, **changes}
+    return {"metadata": {"resourceVersion": required(Part.whole(body).part("metadata"), "resourceVersion")}, **changes}
+
+
+def required(of: Part, key: str) -> str:
+    """A text without which nothing can be written.
+
+    Raises:
+        NotOffered: there is none.
+    """
+    if found := of.text(key):
+        return found
+    raise NotOffered(f"{of.path}.{key} cannot be read, so nothing was written; next: look at it with kubectl get -o yaml")

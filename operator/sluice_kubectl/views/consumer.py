@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sluice_kubectl.views.documents import moment
+from sluice_kubectl.views.part import Part
 from sluice_kubectl.views.words import shown
 from sluice_operator.names import GROUP
 
@@ -64,7 +64,10 @@ class FiguresView:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerView:
-    """What a KinesisConsumer says of itself. `behind`: its status is of an earlier spec than the present one; `letters`: where dead letters go."""
+    """What a KinesisConsumer says of itself. `behind`: its status is of an earlier spec than the present one; `letters`: where dead letters go.
+
+    `unreadable` are the first five fields that are there and cannot be read.
+    """
 
     namespace: str
     name: str
@@ -91,52 +94,61 @@ class ConsumerView:
     figures: FiguresView
     driver: DriverView
     conditions: tuple[ConditionView, ...]
+    unreadable: tuple[str, ...]
 
 
 def consumer(body: Json) -> ConsumerView:
-    """The resource as the API server has it; a status that is not there yet is Pending. Each text is one printable line."""
+    """The resource as the API server has it, whatever its form; a status that is not there yet is Pending. Each text is one printable line."""
     return shown(_consumer(body))
 
 
 def _consumer(body: Json) -> ConsumerView:
-    meta, spec, status = body["metadata"], body["spec"], body.get("status") or {}
-    conditions = tuple(_condition(one) for one in status.get("conditions") or ())
+    whole = Part.whole(body)
+    meta, spec, status = whole.part("metadata"), whole.part("spec"), whole.part("status")
+    conditions = tuple(map(_condition, status.parts("conditions")))
     by_type = {one.type: one for one in conditions}
     ready, stalled = by_type.get("Ready"), by_type.get("Stalled")
-    restarts, migration = status.get("restarts") or {}, status.get("migration") or {}
+    restarts, migration, stream, desired = status.part("restarts"), status.part("migration"), spec.part("stream"), spec.count("replicas")
+    namespace, name = meta.must("namespace"), meta.must("name")
     return ConsumerView(
-        namespace=meta["namespace"],
-        name=meta["name"],
-        stream=spec["stream"]["name"],
-        region=spec["stream"].get("region") or "",
-        table=(spec.get("checkpoints") or {}).get("table") or f"sluice_{meta['namespace']}_{meta['name']}",
-        phase=status.get("phase") or "Pending",
+        namespace=namespace,
+        name=name,
+        stream=stream.must("name"),
+        region=stream.text("region") or "",
+        table=spec.part("checkpoints").text("table") or f"sluice_{namespace}_{name}",
+        phase=status.text("phase") or "Pending",
         ready=ready.status if ready else "Unknown",
         reason=ready.reason if ready else "NotSeenYet",
         message=ready.message if ready else "no operator has written a status",
         stalled=stalled is not None and stalled.status == "True",
         paused=is_paused(body),
-        suspended=spec.get("suspend") is True,
-        deleting="deletionTimestamp" in meta,
-        behind=status.get("observedGeneration") != meta.get("generation"),
-        executors=status.get("replicas") or 0,
-        desired=spec.get("replicas", 1),
-        created=moment(meta.get("creationTimestamp")),
-        failures=restarts.get("count") or 0,
-        next_start=moment(restarts.get("nextAt")),
-        migration=migration.get("state"),
-        next_migration=moment(migration.get("nextAt")),
-        letters=_letters((spec.get("onError") or {}).get("deadLetter") or {}),
-        figures=_figures(status.get("stream") or {}),
-        driver=_driver(status.get("driver") or {}),
+        suspended=spec.flag("suspend"),
+        deleting=meta.has("deletionTimestamp"),
+        behind=status.count("observedGeneration") != meta.count("generation"),
+        executors=status.count("replicas") or 0,
+        desired=1 if desired is None else desired,
+        created=meta.time("creationTimestamp"),
+        failures=restarts.count("count") or 0,
+        next_start=restarts.time("nextAt"),
+        migration=migration.text("state"),
+        next_migration=migration.time("nextAt"),
+        letters=_letters(spec.part("onError", "deadLetter")),
+        figures=_figures(status.part("stream")),
+        driver=_driver(status.part("driver")),
         conditions=conditions,
+        unreadable=whole.noted(),
     )
 
 
 def is_paused(body: Json) -> bool:
     """Whether the annotation keeps the operator's hands off; any value but `false` does."""
-    note = (body["metadata"].get("annotations") or {}).get(f"{GROUP}/paused")
+    note = Part.whole(body).part("metadata", "annotations").value.get(f"{GROUP}/paused")
     return note is not None and note != "false"
+
+
+def dynamodb_endpoint(body: Json) -> str | None:
+    """Another DynamoDB than the region's, for the checkpoint table."""
+    return Part.whole(body).part("spec", "stream").text("dynamodbEndpoint")
 
 
 def by_need(consumers: Iterable[ConsumerView]) -> tuple[ConsumerView, ...]:
@@ -144,44 +156,45 @@ def by_need(consumers: Iterable[ConsumerView]) -> tuple[ConsumerView, ...]:
     return tuple(sorted(consumers, key=lambda one: (not one.stalled, one.ready == "True", -(one.figures.lag_millis or 0), one.namespace, one.name)))
 
 
-def _letters(place: Json) -> str | None:
+def _letters(place: Part) -> str | None:
     """Where dead letters go: `path s3a://…`, `sqs https://…`, `kinesis letters`."""
-    return next((f"{kind} {place[kind]}" for kind in ("path", "sqs", "kinesis") if place.get(kind)), None)
+    return next((f"{kind} {found}" for kind in ("path", "sqs", "kinesis") if (found := place.text(kind))), None)
 
 
-def _condition(one: Json) -> ConditionView:
-    speaks = one["status"] != AT_REST.get(one["type"], "False")
-    return ConditionView(one["type"], one["status"], one.get("reason", ""), one.get("message", ""), moment(one.get("lastTransitionTime")), speaks)
+def _condition(one: Part) -> ConditionView:
+    type_, status = one.must("type"), one.must("status")
+    speaks = status != AT_REST.get(type_, "False")
+    return ConditionView(type_, status, one.text("reason") or "", one.text("message") or "", one.time("lastTransitionTime"), speaks)
 
 
-def _figures(stream: Json) -> FiguresView:
+def _figures(stream: Part) -> FiguresView:
     return FiguresView(
-        lag_millis=stream.get("millisBehindLatest"),
-        records_per_second=stream.get("recordsPerSecond"),
-        records=stream.get("records"),
-        dead_letters=stream.get("deadLetters"),
-        batch=stream.get("batch"),
-        open_batch=stream.get("openBatch"),
-        batch_at=moment(stream.get("batchAt")),
-        open_shards=stream.get("openShards"),
-        ended_shards=stream.get("endedShards"),
-        held_shards=stream.get("heldShards"),
-        reported=moment(stream.get("reportedAt")),
+        lag_millis=stream.count("millisBehindLatest"),
+        records_per_second=stream.number("recordsPerSecond"),
+        records=stream.count("records"),
+        dead_letters=stream.count("deadLetters"),
+        batch=stream.count("batch"),
+        open_batch=stream.count("openBatch"),
+        batch_at=stream.time("batchAt"),
+        open_shards=stream.count("openShards"),
+        ended_shards=stream.count("endedShards"),
+        held_shards=stream.count("heldShards"),
+        reported=stream.time("reportedAt"),
     )
 
 
-def _driver(driver: Json) -> DriverView:
-    leaving, ended = driver.get("leaving") or {}, driver.get("exit") or {}
+def _driver(driver: Part) -> DriverView:
+    leaving, ended = driver.part("leaving"), driver.part("exit")
     return DriverView(
-        attempt=driver.get("attempt") or 0,
-        pod=driver.get("pod"),
-        uid=driver.get("uid"),
-        started=moment(driver.get("startedAt")),
-        stopping=driver.get("stopping"),
-        leaving=leaving.get("pod"),
-        leaving_uid=leaving.get("uid"),
-        exit_reason=ended.get("reason"),
-        exit_message=ended.get("message"),
-        exit_code=ended.get("code"),
-        exit_at=moment(ended.get("at")),
+        attempt=driver.count("attempt") or 0,
+        pod=driver.text("pod"),
+        uid=driver.text("uid"),
+        started=driver.time("startedAt"),
+        stopping=driver.text("stopping"),
+        leaving=leaving.text("pod"),
+        leaving_uid=leaving.text("uid"),
+        exit_reason=ended.text("reason"),
+        exit_message=ended.text("message"),
+        exit_code=ended.code("code"),
+        exit_at=ended.time("at"),
     )

@@ -21,8 +21,3 @@ def document(value: Any) -> Any:
 def stamp(moment: datetime) -> str:
     """`2026-11-25T12:00:00Z`."""
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
-
-
-def moment(text: str | None) -> datetime | None:
-    """A time of the API server, with or without parts of a second."""
-    return datetime.fromisoformat(text) if text else None

@@ -6,7 +6,8 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
-from sluice_kubectl.views.actions import NotOffered
+from sluice_kubectl.views.actions import NotOffered, required
+from sluice_kubectl.views.part import Part, name_of
 from sluice_kubectl.views.words import shown
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.names import ARGO, CONFIG, EXECUTOR_TEMPLATE, GROUP
@@ -39,14 +40,15 @@ def letters_place(body: Json) -> LettersPlace:
     Raises:
         NotOffered: there is none, or it is a queue or a stream.
     """
-    name, spec = body["metadata"]["name"], body["spec"]
-    place = (spec.get("onError") or {}).get("deadLetter") or {}
-    if path := place.get("path"):
-        conf = spec.get("sparkConf") or {}
-        return LettersPlace(path, conf.get(f"{S3A}.region") or spec["stream"].get("region"), conf.get(S3A))
+    whole = Part.whole(body)
+    name, spec = whole.part("metadata").must("name"), whole.part("spec")
+    place = spec.part("onError", "deadLetter")
+    if path := place.text("path"):
+        conf = spec.part("sparkConf")
+        return LettersPlace(path, conf.text(f"{S3A}.region") or spec.part("stream").text("region"), conf.text(S3A))
     for kind, words in OTHERS.items():
-        if kind in place:
-            raise NotOffered(f"{name} keeps no folder of dead letters: {words.format(place=place[kind])}")
+        if found := place.text(kind):
+            raise NotOffered(f"{name} keeps no folder of dead letters: {words.format(place=found)}")
     raise NotOffered(f"{name} keeps no dead letters: spec.onError.deadLetter is not set")
 
 
@@ -64,24 +66,25 @@ def redrive_pod(consumer: Json, driver: Json, name: str, arguments: tuple[str, .
     Raises:
         NotOffered: the letters are in a volume that only the driver's own pod has.
     """
-    meta, spec = consumer["metadata"], copy.deepcopy(driver["spec"])
-    container = next(one for one in spec["containers"] if one["name"] == "driver")
-    _reachable(letters_place(consumer), spec, container, f"-n {meta['namespace']} {driver['metadata']['name']}")
+    meta, body = Part.whole(consumer).part("metadata"), Part.whole(copy.deepcopy(driver))
+    spec, namespace, owned = body.part("spec").value, required(meta, "namespace"), required(meta, "name")
+    container = _container(body)
+    _reachable(letters_place(consumer), body.part("spec"), container, f"-n {namespace} {name_of(driver)}")
     for field in PLACED:
         spec.pop(field, None)
     for field in PROBES:
-        container.pop(field, None)
+        container.value.pop(field, None)
     options = ["--config", "/etc/sluice/config.json", *arguments]
-    container |= {"name": ROLE, "args": ["python", "-m", "sluice_checkpoints", "dead-letters", "redrive", *options]}
-    notes = driver["metadata"].get("annotations") or {}
-    owner = {"apiVersion": f"{GROUP}/v1alpha1", "kind": CONSUMER_KIND, "name": meta["name"], "uid": meta["uid"]}
+    container.value.update({"name": ROLE, "args": ["python", "-m", "sluice_checkpoints", "dead-letters", "redrive", *options]})
+    notes = body.part("metadata", "annotations").value
+    owner = {"apiVersion": f"{GROUP}/v1alpha1", "kind": CONSUMER_KIND, "name": owned, "uid": required(meta, "uid")}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
             "name": name,
-            "namespace": meta["namespace"],
-            "labels": {"app.kubernetes.io/managed-by": "sluice", f"{GROUP}/consumer": meta["name"], f"{GROUP}/role": ROLE},
+            "namespace": namespace,
+            "labels": {"app.kubernetes.io/managed-by": "sluice", f"{GROUP}/consumer": owned, f"{GROUP}/role": ROLE},
             "annotations": {key: notes[key] for key in NOTES if key in notes} | ARGO,
             "ownerReferences": [owner],
         },
@@ -89,14 +92,20 @@ def redrive_pod(consumer: Json, driver: Json, name: str, arguments: tuple[str, .
     }
 
 
-def _reachable(place: LettersPlace, spec: Json, container: Json, pod: str) -> None:
+def _container(driver: Part) -> Part:
+    if found := next((one for one in driver.part("spec").parts("containers") if one.text("name") == "driver"), None):
+        return found
+    raise NotOffered("the driver's pod has no container driver that a redrive could copy; next: kubectl get its pod with -o yaml")
+
+
+def _reachable(place: LettersPlace, spec: Part, container: Part, pod: str) -> None:
     """An emptyDir, or the container's own disk, is another one in each pod: there a redrive would find no letters."""
     if not place.path.startswith("file://"):
         return
     folder = place.path.removeprefix("file://").rstrip("/") + "/"
-    mounts = [one for one in container.get("volumeMounts") or () if folder.startswith(one["mountPath"].rstrip("/") + "/")]
-    volume = max(mounts, key=lambda one: len(one["mountPath"]), default={"name": None})["name"]
-    found: Json = next((one for one in spec.get("volumes") or () if one["name"] == volume), {"emptyDir": {}})
+    mounts = [(one.must("mountPath"), one.must("name")) for one in container.parts("volumeMounts")]
+    _, volume = max((mount for mount in mounts if folder.startswith(mount[0].rstrip("/") + "/")), key=lambda mount: len(mount[0]), default=("", None))
+    found: Json = next((one.value for one in spec.parts("volumes") if one.text("name") == volume), {"emptyDir": {}})
     if "emptyDir" in found:
         command = f"kubectl exec {pod} -c driver -- python -m sluice_checkpoints dead-letters redrive --config /etc/sluice/config.json"
         raise NotOffered(
@@ -115,11 +124,10 @@ class RedriveState:
 
 def redrive_state(body: Json) -> RedriveState:
     """Of the pod as the API server has it; a pod that failed without its container has ended with 1."""
-    status = body.get("status") or {}
-    container: Json = next((one for one in status.get("containerStatuses") or () if one["name"] == ROLE), {})
-    state = container.get("state") or {}
-    ended = state.get("terminated")
-    code = ended.get("exitCode", 1) if ended else 1 if status.get("phase") == "Failed" else None
-    unplaced = (one.get("message") for one in status.get("conditions") or () if one["type"] == "PodScheduled" and one["status"] == "False")
-    waits = (state.get("waiting") or {}).get("reason") or next(unplaced, None) or status.get("phase") or "Pending"
-    return shown(RedriveState("running" in state or code is not None, waits, code))
+    status = Part.whole(body).part("status")
+    state = next((one for one in status.parts("containerStatuses") if one.text("name") == ROLE), status.part("")).part("state")
+    ended = state.part("terminated")
+    code = (1 if (said := ended.code("exitCode")) is None else said) if ended.value else 1 if status.text("phase") == "Failed" else None
+    unplaced = (one.text("message") for one in status.parts("conditions") if (one.text("type"), one.text("status")) == ("PodScheduled", "False"))
+    waits = state.part("waiting").text("reason") or next(unplaced, None) or status.text("phase") or "Pending"
+    return shown(RedriveState(state.has("running") or code is not None, waits, code))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sluice_kubectl.views.documents import moment
+from sluice_kubectl.views.part import Part
 from sluice_kubectl.views.words import shown
 from sluice_operator.names import GROUP
 
@@ -30,6 +30,7 @@ class PodView:
     created: datetime | None
     leaving: bool
     metrics_port: int | None
+    unreadable: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class EventView:
     reason: str
     message: str
     count: int
+    unreadable: tuple[str, ...] = ()
 
 
 def pods(bodies: Iterable[Json]) -> tuple[PodView, ...]:
@@ -55,32 +57,36 @@ def events(bodies: Iterable[Json]) -> tuple[EventView, ...]:
 
 
 def _pod(body: Json) -> PodView:
-    meta, status = body["metadata"], body.get("status") or {}
-    containers = status.get("containerStatuses") or ()
+    whole = Part.whole(body)
+    meta, spec, status = whole.part("metadata"), whole.part("spec"), whole.part("status")
+    containers = status.parts("containerStatuses")
     return PodView(
-        name=meta["name"],
-        uid=meta["uid"],
-        role=(meta.get("labels") or {}).get(f"{GROUP}/role", ""),
-        state=next(filter(None, map(_trouble, containers)), status.get("phase") or "Unknown"),
-        ready=bool(containers) and all(one.get("ready") for one in containers),
-        restarts=sum(one.get("restartCount") or 0 for one in containers),
-        node=body["spec"].get("nodeName") or "",
-        created=moment(meta.get("creationTimestamp")),
-        leaving="deletionTimestamp" in meta,
-        metrics_port=_metrics_port(body["spec"]),
+        name=meta.must("name"),
+        uid=meta.must("uid"),
+        role=meta.part("labels").text(f"{GROUP}/role") or "",
+        state=next(filter(None, map(_trouble, containers)), status.text("phase") or "Unknown"),
+        ready=bool(containers) and all(one.flag("ready") for one in containers),
+        restarts=sum(one.count("restartCount") or 0 for one in containers),
+        node=spec.text("nodeName") or "",
+        created=meta.time("creationTimestamp"),
+        leaving=meta.has("deletionTimestamp"),
+        metrics_port=_metrics_port(spec),
+        unreadable=whole.noted(),
     )
 
 
-def _trouble(container: Json) -> str:
-    state = container.get("state") or {}
-    return str((state.get("waiting") or state.get("terminated") or {}).get("reason") or "")
+def _trouble(container: Part) -> str:
+    state = container.part("state")
+    return state.part("waiting" if state.has("waiting") else "terminated").text("reason") or ""
 
 
-def _metrics_port(spec: Json) -> int | None:
-    named = (port for one in spec.get("containers") or () for port in one.get("ports") or () if port.get("name") == "metrics")
-    return next((int(port["containerPort"]) for port in named), None)
+def _metrics_port(spec: Part) -> int | None:
+    named = (port for one in spec.parts("containers") for port in one.parts("ports") if port.text("name") == "metrics")
+    return next((port.count("containerPort") for port in named), None)
 
 
 def _event(body: Json) -> EventView:
-    at = body.get("lastTimestamp") or body.get("eventTime") or body["metadata"].get("creationTimestamp")
-    return EventView(moment(at), body.get("type") == "Warning", body.get("reason", ""), body.get("message", ""), body.get("count") or 1)
+    whole = Part.whole(body)
+    at = whole.time("lastTimestamp") or whole.time("eventTime") or whole.part("metadata").time("creationTimestamp")
+    warning, count = whole.text("type") == "Warning", whole.count("count") or 1
+    return EventView(at, warning, whole.text("reason") or "", whole.text("message") or "", count, whole.noted())
