@@ -46,8 +46,13 @@ class Parts:
         except CommandError as error:
             self.missing.append(f"{name}: {error}")
             return []
-        kept = secrets.text(found) if isinstance(found, str) else secrets.body(found)
-        self.files[name] = kept if isinstance(kept, str) else json.dumps(kept, indent=1) + "\n"
+        try:
+            kept = secrets.text(found) if isinstance(found, str) else secrets.body(found)
+            said = kept if isinstance(kept, str) else json.dumps(kept, indent=1) + "\n"
+        except Exception as error:  # noqa: BLE001 - whatever a stranger wrote: the other parts are what a maintainer gets
+            self.missing.append(f"{name}: it could not be made safe to send ({type(error).__name__})")
+            return []
+        self.files[name] = said
         return kept
 
 
@@ -63,7 +68,7 @@ def gather(at: Terminal, person: Person, name: str) -> Parts:
     happened = parts.add("events.json", lambda: person.events(uid_of(body)))
     parts.add("jobs.json", lambda: person.jobs(name))
     found = pods(listed)
-    parts.add("status.txt", lambda: _drawn(one_consumer(consumer(kept), found, events(happened), at.now())))
+    parts.add("status.txt", lambda: _drawn(one_consumer(consumer(kept or {}), found, events(happened), at.now())))
     for pod in found:
         _logs(parts, person, pod)
     parts.files["report.txt"] = f"Made by sluice {_version()} at {stamp(at.now())}\n" + secrets.text(
@@ -118,8 +123,8 @@ def pack(parts: Parts, path: Path, folder: str) -> None:
 def report(at: Terminal, person: Person, name: str, file: Path | None) -> None:
     """One archive for support: resource, pods, Jobs, events and logs, without what looks like a secret.
 
-    Hidden are the values of environment variables (but of a list), everything below a key that is named like a credential, and tokens, keys and
-    passwords in text. Look through it before you send it: what `process` itself logs of records is not known to be secret.
+    A text in an object is hidden unless its field is known to be harmless. In logs and messages, tokens, keys and what follows a name such as
+    `password` are hidden. Look through it before you send it: what `process` itself logs of records is not known to be secret.
     """
     folder = f"sluice-{name}-{at.now():%Y%m%dT%H%M%SZ}"
     path = file or Path(f"{folder}.tar.gz")

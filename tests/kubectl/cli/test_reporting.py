@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 import tarfile
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 from scene import Elsewhere, Scene
 
+from sluice_kubectl.views import secrets
+from sluice_kubectl.views.credentials import HIDDEN
 from sluice_operator.cluster.port import Rejected
 
 
@@ -88,3 +91,47 @@ def test_a_container_that_started_again_has_two_logs(told: Scene, tmp_path: Path
     told.run("report", "orders", "--file", str(tmp_path / "r.tar.gz"))
     assert "logs/orders-driver-1.previous.log" in contents(tmp_path / "r.tar.gz")
     assert any(request.previous for request in told.texts.asked)
+
+
+def test_a_part_that_cannot_be_made_safe_is_named_and_the_archive_is_written(told: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a stranger wrote: the part is left out, and never shown as it was."""
+    real = secrets.body
+
+    def failing(value: Any, *rest: Any) -> Any:
+        if isinstance(value, list) and any(isinstance(each, dict) and "nodeName" in str(each.get("spec")) for each in value):
+            raise RecursionError
+        return real(value, *rest)
+
+    monkeypatch.setattr(secrets, "body", failing)
+    answer = told.run("report", "orders", "--file", str(tmp_path / "r.tar.gz"))
+    assert answer.exit_code == 0
+    found = contents(tmp_path / "r.tar.gz")
+    assert "pods.json" not in found
+    assert "missing pods.json: it could not be made safe to send (RecursionError)" in found["report.txt"]
+    assert {"consumer.json", "events.json", "status.txt"} <= set(found)
+
+
+def test_an_annotation_of_any_depth_stops_no_report(told: Scene, tmp_path: Path) -> None:
+    """JSON in JSON, of 96 levels each; also as a line of a log."""
+    said = "[" * 70 + "]" * 70
+    for _ in range(6):
+        said = "[" * 96 + json.dumps(said) + "]" * 96
+    told.cluster.edit(told.get(), {"metadata": {"annotations": {"x": said, "sluice.dev/x": said}}})
+    told.texts.logs["orders-driver-1"].append(said)
+    answer = told.run("report", "orders", "--file", str(tmp_path / "r.tar.gz"))
+    assert answer.exit_code == 0
+    assert "consumer.json" in contents(tmp_path / "r.tar.gz")
+
+
+def test_a_report_has_what_a_maintainer_needs(told: Scene, tmp_path: Path) -> None:
+    """Phases, conditions with reasons and messages, image tags, figures, times and uids are as the cluster has them."""
+    told.cluster.edit(told.get(), {"spec": {"pipeline": {"image": "registry.example:5000/team/orders:1.4.2"}}})
+    body = told.get()
+    told.run("report", "orders", "--file", str(tmp_path / "r.tar.gz"))
+    found = json.loads(contents(tmp_path / "r.tar.gz")["consumer.json"])
+    assert found["status"] == body["status"]
+    assert found["spec"] == body["spec"] | {"sparkConf": {"spark.hadoop.fs.s3a.secret.key": HIDDEN}}
+    assert found["metadata"]["uid"] == body["metadata"]["uid"]
+    pods = json.loads(contents(tmp_path / "r.tar.gz")["pods.json"])
+    assert {pod["metadata"]["labels"]["sluice.dev/role"] for pod in pods} == {"driver", "executor"}
+    assert {pod["status"]["phase"] for pod in pods} == {"Running"}
