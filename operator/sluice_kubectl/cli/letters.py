@@ -22,6 +22,7 @@ from sluice_kubectl.views.actions import NotOffered
 from sluice_kubectl.views.consumer import consumer, dynamodb_endpoint
 from sluice_kubectl.views.objects import PodView, pods
 from sluice_kubectl.views.part import name_of, uid_of
+from sluice_operator.names import printable
 
 Json = dict[str, Any]
 EVERY = 1.0  # seconds between two looks at the pod
@@ -115,7 +116,7 @@ def _followed(at: Terminal, person: Person, pod: str, due: Iterator[None]) -> in
     """Waits for the pod, prints its log as it comes, and returns its exit code."""
     _until(at, person, pod, due, lambda state: state.started)
     for line in person.log(pod, LogRequest(letters.ROLE, follow=True)):
-        at.out.file.write(line + "\n")
+        at.out.file.write(printable(line) + "\n")
         at.out.file.flush()
     return _until(at, person, pod, due, lambda state: state.exit_code is not None).exit_code or 0
 

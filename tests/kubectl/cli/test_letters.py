@@ -167,6 +167,18 @@ def test_a_redrive_runs_in_a_pod_like_the_drivers_and_the_pod_is_removed(orders:
 
 
 @pytest.mark.usefixtures("at_once")
+def test_the_log_of_a_redrive_moves_no_cursor(orders: Scene) -> None:
+    """It quotes records: each line is one printable line. Only `logs` prints what the container wrote."""
+    keeping(orders, path="s3a://lake/dead-letters")
+    kubelet = Kubelet(orders, 0)
+    orders.texts.logs[POD] = ["a \x1b[2J\x1b]0;title\x07b\r", "c\u202e\ud800d"]
+    answer = orders.run("dead-letters", "redrive", "orders", cluster=Elsewhere(orders.cluster, get=kubelet.look))
+    assert answer.exit_code == 0, answer.told
+    assert all(line.isprintable() for line in answer.said.splitlines())
+    assert len(answer.said.splitlines()) == 2
+
+
+@pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("how", ["--resume", "--give-up"])
 def test_how_an_open_redrive_ends_is_handed_on(orders: Scene, how: str) -> None:
     """To the program in the pod."""
