@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from sluice_operator.names import printable
+
 Json = dict[str, Any]
 
 NAME = 253  # characters of a name, a word or an annotation
@@ -44,9 +46,9 @@ def texts(where: object, key: str) -> tuple[str, ...]:
 
 
 def request(where: object, key: str) -> str | None:
-    """The text under this key as something that is asked for. Empty or blank text asks for nothing: None."""
+    """The text under this key as something that is asked for, as one printable line. Empty or blank text asks for nothing: None."""
     found = text(where, key)
-    return found if found and not found.isspace() else None
+    return printable(found) if found and not found.isspace() else None
 
 
 def named(where: object, key: str) -> str:

@@ -85,6 +85,16 @@ def carried_out(spec: Any, status: Any = None, **meta: Any) -> None:
         orjson.dumps(body)
 
 
+@EACH
+@given(st.lists(st.one_of(st.sampled_from(("\x1b[2J", "\n", "\u202e", "\x9b", "\u200b", "2026")), st.text(max_size=5)), max_size=5).map("".join))
+def test_what_an_annotation_asks_for_is_one_printable_line(said: str) -> None:
+    """A request is written into the status as it was read: `status.driver.restart`, `status.migration.retry`."""
+    notes = {f"sluice.dev/{word}": said for word in ("restart", "retry", "force", "accept-loss")}
+    found = parse.view({"metadata": {**META, "annotations": notes}, "spec": SPEC}, Observed(), BEGIN).resource
+    for asked in (found.restart, found.retry, found.force, found.accept_loss):
+        assert asked is None or asked.isprintable()
+
+
 @pytest.mark.parametrize("field", ["driver", "executor"])
 def test_a_pod_template_with_an_odd_value_anywhere_is_made_or_refused_by_its_field(field: str) -> None:
     """Every place of a full template, every odd value in it."""
