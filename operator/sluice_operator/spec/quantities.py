@@ -62,6 +62,6 @@ def quantity(text: object) -> int:
 
 def _amount(written: str) -> Decimal:
     digits, suffix = PARTS.fullmatch(written).groups()  # type: ignore[union-attr]  # it has the form
-    if suffix[:1] in {"e", "E"} and suffix[1:]:
-        return Decimal(f"{digits}{suffix}")
-    return Decimal(digits) * POWERS.get(suffix, Decimal(1))
+    if suffix in POWERS:
+        return Decimal(digits) * POWERS[suffix]
+    return Decimal(f"{digits}{suffix}")  # an exponent, or nothing

@@ -29,19 +29,31 @@ Json = dict[str, Any]
 def load_status(raw: Json | None) -> Status:
     """The status as stored; a new resource has none.
 
+    Its last good spec is bounded as a spec is, not as a part of the status. One that is no spec counts as none, and the rest is read.
+
     Raises:
         Unreadable: the status has content that the operator never writes; the message names the first such field.
     """
-    if unusable := bounds.problem(raw or {}, "status"):
+    stored, good = _apart(raw or {})
+    if unusable := bounds.problem(stored, "status"):
         raise Unreadable(unusable)
     try:
-        status = STATUS.validate_python(raw or {})
+        status = STATUS.validate_python(stored)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise Unreadable(f"{'.'.join(['status', *map(str, first['loc'])])}: {first['msg']}") from None
     if (found := next(_impossible_times(status, "status"), None)) is not None:
         raise Unreadable(f"{found}: is no time between the years 2000 and 2200, with a zone")
-    return status
+    return replace(status, last_good_spec=good)
+
+
+def _apart(raw: Any) -> tuple[Any, Json | None]:
+    """The status without its last good spec, and that."""
+    if not isinstance(raw, dict):
+        return raw, None
+    good = raw.get("lastGoodSpec")
+    usable = isinstance(good, dict) and not bounds.problem(good, "status.lastGoodSpec")
+    return {key: value for key, value in raw.items() if key != "lastGoodSpec"}, good if usable else None
 
 
 def _impossible_times(value: Any, path: str) -> Iterator[str]:
@@ -59,7 +71,7 @@ def _impossible_times(value: Any, path: str) -> Iterator[str]:
 
 def dump_status(status: Status) -> Json:
     """JSON for the API server, without what is None; `lastGoodSpec` is kept to the letter."""
-    document: Json = STATUS.dump_python(status, mode="json", by_alias=True, exclude_none=True)
+    document: Json = STATUS.dump_python(replace(status, last_good_spec=None), mode="json", by_alias=True, exclude_none=True)
     if status.last_good_spec is not None:
         document["lastGoodSpec"] = status.last_good_spec
     return document

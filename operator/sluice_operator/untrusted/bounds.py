@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 DEPTH = 64  # levels: a pod template has 12
 VALUES = 65_536  # values and keys: as many as fit into what a driver's configuration may have
-INTEGER = 2**64  # no JSON encoder of ours writes more
+LEAST, GREATEST = -(2**63), 2**64 - 1  # of a whole number: no JSON encoder of ours writes more
 SHOWN = 4  # names of a path that a message shows
 
 
@@ -34,7 +34,7 @@ def _refusal(item: object, depth: int) -> str | None:
     if isinstance(item, float):
         return None if math.isfinite(item) else "is no finite number"
     if isinstance(item, int):
-        return None if abs(item) < INTEGER else "is a greater number than any program of Sluice can write"
+        return None if LEAST <= item <= GREATEST else "is a greater number than any program of Sluice can write"
     return None if not isinstance(item, str) or _is_unicode(item) else "has characters that are not Unicode"
 
 

@@ -76,4 +76,4 @@ def moment(value: object) -> datetime | None:
         found = found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         return None
-    return found if EARLIEST <= found <= LATEST else None
+    return found if EARLIEST <= found < LATEST else None

@@ -231,7 +231,13 @@ def test_the_migration_is_named_by_source_format_and_target() -> None:
     assert name(migrateFrom=None) is None
 
 
-@pytest.mark.parametrize(("text", "value"), [("2Gi", 2 * 2**30), ("1500M", 1_500_000_000), (7, 7), ("500m", 0), ("1e3", 1000)])
+QUANTITIES = [
+    *[("2Gi", 2 * 2**30), ("1500M", 1_500_000_000), (7, 7), ("500m", 0), ("1e3", 1000), ("1E3", 1000), ("+.5e1", 5)],
+    *[("1Ei", 2**60), ("0.Ei", 0), ("1E", 10**18), ("2Pi", 2**51), ("1.", 1), ("1e-2", 0)],
+]
+
+
+@pytest.mark.parametrize(("text", "value"), QUANTITIES)
 def test_quantities_are_read_as_kubernetes_writes_them(text: str | int, value: int) -> None:
     """Whole units."""
     assert quantity(text) == value

@@ -1,0 +1,113 @@
+"""What the operator writes into a status, it can read: whatever a spec, a report or an exit holds."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from odd_values import ODD, deep, specs
+from simulated_cluster import BEGIN, SPEC
+
+from sluice_operator.observe import parse
+from sluice_operator.plan.rules import plan
+from sluice_operator.spec.fields import MAX_BYTES, InvalidSpec
+from sluice_operator.spec.fields import parse as accepted
+from sluice_operator.state.objects import Observed
+from sluice_operator.state.serialization import dump_status, load_status
+from sluice_operator.state.status import Exit, Status
+from sluice_operator.untrusted.bounds import DEPTH
+from sluice_operator.untrusted.values import moment
+
+Json = dict[str, Any]
+META: Json = {"namespace": "default", "name": "orders", "uid": "u", "resourceVersion": "7", "generation": 3, "finalizers": ["sluice.dev/operator"]}
+SHOWN = Status(observed_generation=3)
+
+
+def with_args(args: Any) -> Json:
+    """A spec with such arguments for the pipeline."""
+    return {**SPEC, "pipeline": {**SPEC["pipeline"], "args": args}}
+
+
+def comes_back(spec: Json) -> bool:
+    """Whether the spec is accepted; its status is read as it was written, also as bytes."""
+    view = parse.view({"metadata": META, "spec": spec}, Observed(), BEGIN)
+    status = plan(view).status
+    document = dump_status(status)
+    assert load_status(document) == status
+    assert load_status(orjson.loads(orjson.dumps(document))) == status
+    return status.last_good_spec is not None
+
+
+@pytest.mark.parametrize("levels", range(DEPTH - 6, DEPTH + 3))
+def test_the_status_of_a_nested_spec_is_readable(levels: int) -> None:
+    """One level less than what is refused was accepted, and its status could not be read from then on."""
+    comes_back(with_args(deep(levels)))
+    comes_back({**SPEC, "executor": {"podTemplate": {"spec": {"affinity": deep(levels)}}}})
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"list": [0] * 20_000},
+        {"list": [[]] * 15_000},
+        {"a": 2**64 - 1},
+        {"a": -(2**63)},
+        {"a": -(2**63) - 1},
+        {"a": 2**64},
+        {"a": -0.0, "b": 5e-324, "c": 1e308},
+        {"": None, "\u2028": ["\x00"], "x" * 300: "\U0001f300" * 1000},
+    ],
+    ids=lambda args: repr(args)[:30],
+)
+def test_the_status_of_a_spec_at_the_bounds_is_readable(args: Json) -> None:
+    """Of numbers, values and characters."""
+    comes_back(with_args(args))
+
+
+@settings(max_examples=100)
+@given(st.one_of(specs(), st.sampled_from(ODD).map(lambda odd: with_args({"a": odd}))))
+def test_the_status_of_any_spec_is_readable(spec: Json) -> None:
+    """Drawn from the CRD, and free where it is."""
+    comes_back(spec)
+
+
+def test_a_last_good_spec_adds_no_more_to_a_status_than_a_driver_can_have() -> None:
+    """The object holds the spec twice, so a spec is far smaller than the 1.5 MB of an object."""
+    room = MAX_BYTES - len(json.dumps(with_args({"a": ""})))
+    assert comes_back(with_args({"a": "x" * room}))
+    assert not comes_back(with_args({"a": "x" * (room + 1)}))
+    view = parse.view({"metadata": META, "spec": with_args({"a": "\U0001f300" * (room // 12)})}, Observed(), BEGIN)
+    assert view.problem is None
+    assert len(orjson.dumps(dump_status(plan(view).status)["lastGoodSpec"])) <= MAX_BYTES < 1_500_000 / 20
+
+
+def test_a_last_good_spec_that_is_no_spec_counts_as_none() -> None:
+    """Attempt, migration and restarts are read all the same, and the pass goes on."""
+    for odd in [*(odd for odd in ODD if not isinstance(odd, dict)), deep(100), {"a": deep(900)}]:
+        status = load_status({**dump_status(SHOWN), "driver": {"attempt": 7}, "lastGoodSpec": odd})
+        assert (status.driver.attempt, status.last_good_spec) == (7, None)
+        body = {"metadata": META, "spec": SPEC, "status": {"driver": {"attempt": 7}, "lastGoodSpec": odd}}
+        assert plan(parse.view(body, Observed(), BEGIN)).status.last_good_spec == SPEC
+
+
+@pytest.mark.parametrize("time", ["2200-01-01T00:00:00Z", "2199-12-31T23:59:59Z", "2000-01-01T00:00:00Z", "1999-12-31T23:59:59Z"])
+def test_a_time_that_is_taken_from_a_pod_can_be_read_again(time: str) -> None:
+    """The two bounds are one."""
+    at = moment(time)
+    if at is not None:
+        status = replace(SHOWN, driver=replace(SHOWN.driver, attempt=1, exit=Exit(reason="Failed", at=at)), progressing_since=at - timedelta())
+        assert load_status(dump_status(status)) == status
+
+
+def test_a_spec_that_is_refused_is_not_kept() -> None:
+    """Otherwise the tests above would hold for nothing."""
+    with pytest.raises(InvalidSpec):
+        accepted(with_args(deep(DEPTH)))
+    assert not comes_back(with_args(deep(DEPTH)))
+    assert comes_back(SPEC)
