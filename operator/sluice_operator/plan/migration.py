@@ -132,7 +132,7 @@ def migrate(view: View) -> Step | None:
             if migration is None
             else stop(view) or Step(phase=Phase.PENDING, reason="MigrationDropped", progressing=True, forget_migration=True, wake=view.now)
         )
-    if migration is None or migration.hash != wanted or migration.spec_hash != view.wanted.job_hash:
+    if migration is None or migration.hash != wanted or not view.wanted.is_job_hash(migration.spec_hash):
         return _new_try(view, wanted)
     return _BY_STATE[migration.state](view, migration)
 

@@ -1,7 +1,7 @@
 """What a change of each spec field costs, and the hashes by which a change is noticed.
 
-Hashes cover what differs from the defaults of the schema. The API server writes those out, so an absent field and its default are the same. A new
-field with a default, or a new operator, restarts nothing. Pure.
+Hashes cover what differs from the defaults of the schema, in its normal form. The API server writes defaults out, so an absent field and its
+default are the same. A new field with a default, or a new operator, restarts nothing. Pure.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import json
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+from sluice_operator.spec.normal_form import normal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,7 +60,7 @@ DEFAULTS: Json = {
 """The schema's defaults of the fields that a hash covers. If one changes, it stays here as it was: stored resources have the old one written out."""
 RESTARTING = [key for key, change in CHANGES.items() if change is ChangeCost.RESTART]
 TO_THE_LETTER = {"args", "podTemplate"}
-"""Fields in which an empty map may mean something: an `emptyDir`, a selector of everything, an argument of the pipeline."""
+"""Fields in which those operators took an empty map for something."""
 MIGRATION_FIELDS = ("stream", "checkpoints", "migrateFrom", "pipeline", "serviceAccountName", "driver")
 
 
@@ -71,17 +73,27 @@ class DesiredSpec:
 
     @property
     def driver_hash(self) -> str:
-        """12 hex digits over the RESTART fields. A map or list that is empty counts as absent."""
-        return digest(_stated(_chosen(self.raw, RESTARTING)), 12)
+        """12 hex digits over what the RESTART fields say. Another way to write the same is no change."""
+        return digest(normal(_chosen(self.raw, RESTARTING)), 12)
 
     def is_hash(self, found: str | None) -> bool:
-        """Whether a driver with this hash carries the spec out, also one that an operator up to 0.1 started: it told an empty map from none."""
-        return found in {self.driver_hash, digest(_chosen(self.raw, RESTARTING), 12)}
+        """Whether a driver with this hash carries the spec out."""
+        return found in {self.driver_hash, *_written(self.raw, RESTARTING)}
 
     @property
     def job_hash(self) -> str:
         """12 hex digits over all the migration Job would run: editing it lets a failed or waiting migration try again."""
-        return digest(_chosen(self.raw, MIGRATION_FIELDS), 12)
+        return digest(normal(_chosen(self.raw, MIGRATION_FIELDS)), 12)
+
+    def is_job_hash(self, found: str) -> bool:
+        """Whether a Job with this hash runs what the spec says."""
+        return found in {self.job_hash, *_written(self.raw, MIGRATION_FIELDS)}
+
+
+def _written(raw: Json, keys: Iterable[str]) -> set[str]:
+    """The hashes of operators up to 0.1, over these fields as they are written; the later ones of them told no empty map from none."""
+    chosen = _chosen(raw, keys)
+    return {digest(chosen, 12), digest(_stated(chosen), 12)}
 
 
 def _chosen(raw: Json, keys: Iterable[str]) -> Json:

@@ -113,6 +113,12 @@ def their_container(template: Json) -> Json:
     return found
 
 
+def stated_resources(container: Json) -> Json:
+    """The resources of a template's container; those that say nothing are none."""
+    found = container.get("resources")
+    return {key: value for key, value in found.items() if value} if isinstance(found, dict) else {}
+
+
 def lay_under(template: Json, pod: Json, container: str) -> Json:
     """A new pod (metadata, spec with one container): the template's, with `pod` laid over it. Lists are joined.
 
@@ -141,7 +147,8 @@ def _needed(volumes: list[Json], mounts: list[Json], under: Json) -> list[Json]:
 
 
 def _their_own(theirs: Json, ours: Json) -> Json:
-    found: Json = {"resources": theirs["resources"]} if theirs.get("resources") else {}
+    resources = stated_resources(theirs)
+    found: Json = {"resources": resources} if resources else {}
     security = theirs.get("securityContext")
     if isinstance(security, dict) and security.get("readOnlyRootFilesystem") is False:
         found["securityContext"] = _merge(security, {**ours["securityContext"], "readOnlyRootFilesystem": False})

@@ -51,13 +51,22 @@ def quantity(text: object) -> int:
     Raises:
         ValueError: it is none, it is negative, or it is greater than 2^63 - 1.
     """
+    return int(amount(text))
+
+
+def amount(text: object) -> Decimal:
+    """The same with its fraction.
+
+    Raises:
+        ValueError: as `quantity`.
+    """
     written = str(text) if isinstance(text, str | int) and not isinstance(text, bool) else ""
     if len(written) > LONGEST or not re.fullmatch(FORM, written):
         raise ValueError(f"{repr(text)[:LONGEST]} is no quantity; write for example 500m or 2Gi")
-    amount = _amount(written)
-    if amount > MOST:
+    found = _amount(written)
+    if found > MOST:
         raise ValueError(f"{written!r} is more than 2^63 - 1, the most that Kubernetes counts")
-    return int(amount)
+    return found
 
 
 def _amount(written: str) -> Decimal:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from sluice_operator.spec.pod_template import their_container
+from sluice_operator.spec.pod_template import stated_resources, their_container
 from sluice_operator.spec.quantities import DRIVER, EXECUTOR, shares
 
 if TYPE_CHECKING:
@@ -98,5 +98,4 @@ def _resources(driver: DriverSpec) -> dict[str, Any]:
 
 
 def _theirs(driver: DriverSpec) -> dict[str, Any]:
-    found = their_container(driver.pod_template).get("resources")
-    return found if isinstance(found, dict) else {}
+    return stated_resources(their_container(driver.pod_template))

@@ -88,7 +88,13 @@ def test_the_hashes_of_a_full_spec_are_what_they_were() -> None:
     """They decide whether a driver or a migration is still the wanted one."""
     raw, hashes = LAST["spec"]["raw"], LAST["spec"]["hashes"]
     wanted = DesiredSpec(parse(raw), raw)
-    assert {"driver": wanted.driver_hash, "job": wanted.job_hash, "migration": migration_hash("default", "orders", wanted)} == hashes
+    assert wanted.is_hash(hashes["driver"])
+    assert wanted.is_job_hash(hashes["job"])
+    assert migration_hash("default", "orders", wanted) == hashes["migration"]
+    other = {**raw, "batch": {"intervalSeconds": 3}, "pipeline": {**raw["pipeline"], "image": "orders:2"}}
+    edited = DesiredSpec(parse(other), other)
+    assert not edited.is_hash(hashes["driver"])
+    assert not edited.is_job_hash(hashes["job"])
 
 
 class Left(MemoryCluster):

@@ -184,7 +184,7 @@ def test_an_empty_map_or_list_restarts_nothing(change: Json) -> None:
         {"pipeline": {**SPEC["pipeline"], "args": {"columns": {}}}},
         {"pipeline": {**SPEC["pipeline"], "args": {"columns": []}}},
         {"executor": {"podTemplate": {"spec": {"volumes": [{"name": "a", "emptyDir": {}}]}}}},
-        {"executor": {"podTemplate": {"spec": {"tolerations": []}}}},
+        {"executor": {"podTemplate": {"spec": {"affinity": {"podAffinity": {"x": [{"labelSelector": {}}]}}}}}},
     ],
     ids=json.dumps,
 )
