@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
 GROUP = "sluice.dev"
 FINALIZER = f"{GROUP}/operator"
 CONFIG = f"{GROUP}/config"
@@ -28,6 +33,11 @@ def camel(name: str) -> str:
     """`last_good_spec` → `lastGoodSpec`: names on the wire are camelCase."""
     head, *rest = name.split("_")
     return head + "".join(word.capitalize() for word in rest)
+
+
+def clock(time: datetime, now: datetime) -> str:
+    """`13:00:00Z`; of another day than now's `2027-11-26T13:00:00Z`. Both times in UTC."""
+    return f"{time:%H:%M:%SZ}" if time.date() == now.date() else f"{time:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def lasting(millis: int) -> str:

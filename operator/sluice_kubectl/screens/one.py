@@ -14,7 +14,7 @@ from sluice_kubectl.screens.words import Hanging, age, grid, lag, number, phase,
 from sluice_kubectl.views.consumer import ConsumerView
 from sluice_kubectl.views.next_steps import next_step
 from sluice_kubectl.views.objects import EventView, PodView
-from sluice_operator.names import counted
+from sluice_operator.names import clock, counted
 
 LAST_EVENTS = 5
 LABEL = 11  # columns of a fact's name
@@ -55,10 +55,10 @@ def _facts(one: ConsumerView, pods: Sequence[PodView], now: datetime) -> list[st
         code = f" (exit {driver.exit_code})" if driver.exit_code is not None else ""
         facts.append(f"last end   {driver.exit_reason}{code} {age(driver.exit_at, now)} ago: {driver.exit_message or 'no last words'}")
     if one.failures or one.next_start:
-        due = f"; next driver at {one.next_start:%H:%M:%S}Z" if one.next_start else ""
+        due = f"; next driver at {clock(one.next_start, now)}" if one.next_start else ""
         facts.append(f"failures   {one.failures} since the last stable run{due}")
     if one.migration:
-        due = f"; next try at {one.next_migration:%H:%M:%S}Z" if one.next_migration else ""
+        due = f"; next try at {clock(one.next_migration, now)}" if one.next_migration else ""
         facts.append(f"migration  {one.migration}{due}")
     if step := next_step(one, pods):
         facts.append(f"next       {step}")

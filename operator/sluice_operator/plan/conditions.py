@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sluice_operator.names import printable
+from sluice_operator.names import clock, printable
 from sluice_operator.plan.advice import advised
 from sluice_operator.state.status import Condition, MigrationState
 
@@ -109,7 +109,7 @@ def draining(view: View, step: Step) -> ConditionValue:
         return ConditionValue("True", left.why, f"{left.pod} drains")
     if pod is not None and (view.driver.stopping or (pod.deleting and pod.exit is None)):
         return ConditionValue("True", view.driver.stopping or "DriverDeleted", f"{pod.name} drains")
-    leaving = [f"{drain.pod} until {drain.deadline:%H:%M:%S}Z" if drain.deadline else drain.pod for drain in view.status.draining]
+    leaving = [f"{drain.pod} until {clock(drain.deadline, view.now)}" if drain.deadline else drain.pod for drain in view.status.draining]
     if leaving:
         return ConditionValue("True", "ScaleDown", ", ".join(leaving))
     return ConditionValue("False", "NothingToDrain")

@@ -40,4 +40,4 @@ def limited(before: Status, view: View, step: Step) -> Step:
 def _since(before: Status, view: View) -> datetime:
     edited = before.observed_generation != view.resource.generation
     migrated = view.migrated and (before.migration is None or before.migration.state is not MigrationState.COMPLETE)
-    return view.now if before.progressing_since is None or edited or migrated else before.progressing_since
+    return view.now if before.progressing_since is None or edited or migrated else min(before.progressing_since, view.now)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from sluice_operator.names import printable
+from sluice_operator.names import clock, printable
 from sluice_operator.spec.changes import migration_hash
 from sluice_operator.state.actions import Action, CreateJob, DeleteJob
 from sluice_operator.state.objects import Job, Pod
@@ -197,7 +197,7 @@ def _wait(view: View, migration: MigrationStatus) -> Step:
     if migration.next_at is None or view.now >= migration.next_at or _asked(view, migration):
         return _new_try(view, migration.hash)
     reason = "SourceActive" if migration.state is MigrationState.SOURCE_ACTIVE else "MigrationLost"
-    text = f"{migration.message}; next try at {migration.next_at:%H:%M:%S}Z"
+    text = f"{migration.message}; next try at {clock(migration.next_at, view.now)}"
     return replace(progress(Phase.MIGRATING, reason, text), wake=migration.next_at)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from sluice_operator.names import lasting
 from sluice_operator.plan import migration
+from sluice_operator.plan.clocks import note_clock
 from sluice_operator.state.status import Exit, RestartStatus, Status, StreamStatus
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def note_driver(view: View) -> Status:
     if driver.pod is None:
         return view.status
     if pod is not None:
-        return replace(view.status, driver=_seen(driver, pod))
+        return replace(view.status, driver=_seen(driver, pod, view.now))
     if driver.uid is None or driver.exit is not None:
         return view.status
     reason = FORCED if view.resource.force == driver.uid else LOST
@@ -50,12 +51,12 @@ def note_driver(view: View) -> Status:
     return replace(view.status, driver=replace(driver, exit=view.observed.exits.get(driver.uid, gone)))
 
 
-def _seen(driver: DriverStatus, pod: Pod) -> DriverStatus:
+def _seen(driver: DriverStatus, pod: Pod, now: datetime) -> DriverStatus:
     generation = pod.report.generation if pod.report else None
     return replace(
         driver,
         uid=pod.uid,
-        started_at=pod.started_at or driver.started_at,
+        started_at=pod.started_at if pod.started_at and pod.started_at <= now else driver.started_at or (now if pod.started_at else None),
         generation=generation or driver.generation,
         stopping=driver.stopping if pod.deleting else None,  # a deletion that was intended and not carried out: the rules decide again
         exit=driver.exit or pod.exit,  # the first exit counts: a pod that is deleted afterwards would look killed
@@ -145,4 +146,4 @@ def note_migration(view: View) -> Status:
     return replace(view.status, migration=migration.note(view))
 
 
-NOTES = (note_driver, note_end, note_stability, note_migration, note_pods, note_report)
+NOTES = (note_clock, note_driver, note_end, note_stability, note_migration, note_pods, note_report)

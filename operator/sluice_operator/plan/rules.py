@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sluice_operator.names import FINALIZER, GROUP
+from sluice_operator.names import FINALIZER, GROUP, clock
 from sluice_operator.plan import migration
 from sluice_operator.plan.conditions import judge
 from sluice_operator.plan.deadline import limited
@@ -172,7 +172,7 @@ def back_off(view: View) -> Step | None:
         return None
     if view.outdated:
         return None
-    text = f"{_said(view)}; attempt {view.driver.attempt + 1} at {due:%H:%M:%S}Z"
+    text = f"{_said(view)}; attempt {view.driver.attempt + 1} at {clock(due, view.now)}"
     return replace(progress(Phase.BACKING_OFF, view.status.restarts.reason or "DriverFailed", text), wake=due)
 
 

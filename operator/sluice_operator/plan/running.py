@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from sluice_operator.names import counted
+from sluice_operator.names import clock, counted
 from sluice_operator.state.objects import Trouble
 from sluice_operator.state.status import Phase
 from sluice_operator.state.view import Step, progress
@@ -36,7 +36,7 @@ def running(view: View) -> Step:
         return progress(Phase.STARTING, "DriverStarting", UNHEARD.format(pod.name))
     heard = view.last_report_at
     if view.now - heard >= STALE:
-        text = f"no report from {pod.name} since {heard:%H:%M:%S}Z"
+        text = f"no report from {pod.name} since {clock(heard, view.now)}"
         return progress(PHASES.get(pod.report.phase, Phase.STARTING), "ReportStale", text)
     step = _reported(view, pod, pod.report)
     if pod.beside is not None:

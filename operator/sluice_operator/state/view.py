@@ -30,6 +30,11 @@ class RestartPolicy:
     max_backoff_seconds: int = 300
     reset_after_seconds: int = 600
 
+    @property
+    def longest(self) -> timedelta:
+        """No pause is longer."""
+        return timedelta(seconds=self.max_backoff_seconds)
+
     def pause(self, failures: int) -> timedelta:
         """After so many failures before this one: doubled with each."""
         return timedelta(seconds=min(self.backoff_seconds * 2 ** min(failures, 16), self.max_backoff_seconds))

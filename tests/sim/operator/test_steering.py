@@ -229,6 +229,18 @@ def test_the_next_try_of_a_migration_deletes_a_job_without_label(source: str) ->
     operating.teardown()
 
 
+def test_a_driver_is_made_again_after_a_leader_whose_clock_was_a_year_ahead() -> None:
+    """Its `nextAt` was obeyed: no driver for a year, and nobody was told, for `progressingSince` was ahead too."""
+    operating = Operating()
+    operating.begin(migrating=False, leaders=1, source="ok", run=30)
+    operating.clock(ahead=365 * 86_400, seconds=5)
+    operating.driver_ends(code=1, times=1, seconds=1)
+    assert operating.world.run(60, until=lambda: operating.world.status["restarts"].get("nextAt", "") > "2027")
+    operating.clock(ahead=0, seconds=360)
+    assert operating.world.condition("Ready")["status"] == "True"
+    operating.teardown()
+
+
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
 def test_the_story_ends_well(mutant: OperatorMutant) -> None:
     """So that it is the mutant, and not the story, that breaks something."""

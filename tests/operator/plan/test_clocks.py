@@ -1,0 +1,111 @@
+"""Times that a leader wrote whose clock was ahead: none is waited for longer than the policy can ask for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from plan.views import NOW, REPORT, attempt, driver, gone, job, migration, seconds, view, wanted
+
+from sluice_operator.names import clock
+from sluice_operator.plan.rules import plan
+from sluice_operator.state.actions import CreateDriver, CreateJob
+from sluice_operator.state.objects import Observed
+from sluice_operator.state.status import MigrationState, RestartStatus, Status, StreamStatus
+
+AHEAD = [datetime(2027, 11, 26, 13, tzinfo=UTC), datetime(2199, 12, 31, 23, 59, 59, tzinfo=UTC)]
+NOTHING = Observed()
+LONGEST = timedelta(seconds=300)
+WAITS = Status(observed_generation=1, driver=gone(), restarts=RestartStatus(count=1, reason="Failed", message="boom"))
+ahead = pytest.mark.parametrize("time", AHEAD, ids=str)
+
+
+def later(status: Status, since: timedelta, **fields: Any) -> Any:
+    """The plan of a pass that finds this status so much later."""
+    return plan(replace(view(status=status, **fields), now=NOW + since))
+
+
+@ahead
+def test_a_driver_is_made_after_the_longest_pause(time: datetime) -> None:
+    """Its time is written down anew, so that it comes."""
+    first = later(replace(WAITS, restarts=replace(WAITS.restarts, next_at=time)), timedelta(), observed=NOTHING)
+    assert (first.actions, first.status.restarts.next_at, first.wake) == ((), NOW + LONGEST, NOW + LONGEST)
+    assert later(first.status, LONGEST / 2, observed=NOTHING).status.restarts.next_at == NOW + LONGEST
+    assert CreateDriver() in later(first.status, LONGEST, observed=NOTHING).actions
+
+
+@ahead
+def test_a_migration_is_tried_after_the_longest_pause(time: datetime) -> None:
+    """As a driver is."""
+    spec = wanted(migrateFrom={"table": "orders-kcl"}, restart={"backoffSeconds": 5, "maxBackoffSeconds": 60})
+    lost = replace(migration(state=MigrationState.LOST, next_at=time, uid=None), spec_hash=spec.job_hash)
+    first = later(Status(observed_generation=1, migration=lost), timedelta(), spec=spec, observed=NOTHING)
+    assert first.actions == ()
+    assert first.status.migration.next_at == seconds(60)
+    assert CreateJob() in later(first.status, timedelta(seconds=60), spec=spec, observed=NOTHING).actions
+
+
+@ahead
+def test_what_is_not_done_is_stalled_at_its_deadline(time: datetime) -> None:
+    """Progress that began in the future has begun now."""
+    begun = Status(observed_generation=1, driver=attempt(uid=None), progressing_since=time)
+    first = later(begun, timedelta(), observed=Observed(drivers=(driver(report=None),)))
+    assert first.status.progressing_since == NOW
+    second = later(first.status, timedelta(seconds=600), observed=Observed(drivers=(driver(report=None),)))
+    assert second.status.condition("Stalled") is not None
+
+
+@ahead
+def test_a_batch_that_began_in_the_future_is_overdue_at_its_deadline(time: datetime) -> None:
+    """Otherwise a hanging `process` would never be told of."""
+    hangs = Observed(drivers=(driver(report=replace(REPORT, open_batch=8)),))
+    status = Status(observed_generation=1, driver=attempt(), stream=StreamStatus(number=9, open_batch=8, batch_at=time, reported_at=NOW))
+    first = later(status, timedelta(), observed=hangs).status
+    assert first.stream is not None
+    assert first.stream.batch_at == NOW
+
+
+@ahead
+def test_a_job_without_a_pod_is_lost_after_a_minute(time: datetime) -> None:
+    """Since when it has none is not in the future."""
+    status = Status(observed_generation=1, migration=migration(podless_since=time))
+    spec = wanted(migrateFrom={"table": "orders-kcl"})
+    first = later(status, timedelta(), spec=spec, observed=Observed(jobs=(job(),))).status
+    assert first.migration.podless_since == NOW
+    second = later(first, timedelta(seconds=60), spec=spec, observed=Observed(jobs=(job(),))).status
+    assert second.migration.state is MigrationState.LOST
+
+
+@ahead
+def test_a_driver_that_started_in_the_future_becomes_stable(time: datetime) -> None:
+    """By the clock of its node, or of another leader."""
+    failed = Status(observed_generation=1, driver=attempt(started_at=None), restarts=RestartStatus(count=3))
+    observed = Observed(drivers=(driver(started_at=time),))
+    first = later(failed, timedelta(), observed=observed).status
+    assert first.driver.started_at == NOW
+    assert later(first, timedelta(seconds=600), observed=observed).status.restarts == RestartStatus()
+    known = replace(failed, driver=attempt(started_at=time))
+    assert later(known, timedelta(), observed=Observed(drivers=(driver(started_at=None),))).status.driver.started_at == NOW
+
+
+@given(st.integers(0, 300))
+def test_a_time_that_the_policy_can_ask_for_is_kept(pause: int) -> None:
+    """To the second."""
+    due = seconds(pause)
+    assert later(replace(WAITS, restarts=replace(WAITS.restarts, next_at=due)), timedelta(), observed=NOTHING).status.restarts.next_at in {due, None}
+
+
+def test_a_message_shows_the_date_of_a_time_that_is_not_today() -> None:
+    """`13:00:00Z` of next year reads as an hour from now."""
+    assert clock(NOW + timedelta(hours=1), NOW) == "13:00:00Z"
+    assert clock(NOW + timedelta(hours=12), NOW) == "2026-11-23T00:00:00Z"
+    assert clock(NOW - timedelta(days=365), NOW) == "2025-11-22T12:00:00Z"
+    spec = wanted(restart={"backoffSeconds": 5, "maxBackoffSeconds": 3600})
+    waits = replace(view(spec=spec, status=replace(WAITS, restarts=replace(WAITS.restarts, next_at=AHEAD[0])), observed=NOTHING), now=seconds(43_000))
+    ready = plan(waits).status.condition("Ready")
+    assert ready is not None
+    assert "attempt 2 at 2026-11-23T00:56:40Z" in ready.message
