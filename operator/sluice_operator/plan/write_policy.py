@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 BATCHED_EVERY = timedelta(seconds=10)  # what is not urgent is written together, this often at most
 FOUND_AGAIN_EVERY = timedelta(seconds=120)  # a start, even one that pulls an image, has an urgent change sooner
+MOST_AT_ONCE, AT_ONCE_WITHIN = 10, timedelta(seconds=60)  # urgent writes of one resource on which no action depends; what flaps is no news
 FIGURES_RATE = 3  # writes a second, of all resources together: from 31 resources on, each writes its figures less often than every 10 s
 STARTS = "DriverStarting"
 RESTART_CONDITIONS = {"Ready", "Reconciling", "Draining"}
@@ -45,6 +46,7 @@ class WriteContext:
         resources: how many resources this operator reconciles.
         acting: whether actions follow.
         wake: when the plan asks for the next reconcile; None: only after an event.
+        at_once: how many urgent changes of this resource were written within the last `AT_ONCE_WITHIN`.
     """
 
     now: datetime
@@ -52,21 +54,23 @@ class WriteContext:
     resources: int
     acting: bool = False
     wake: datetime | None = None
+    at_once: int = 0
 
 
 def write_time(old: Status, new: Status, context: WriteContext) -> WriteTime:
     """When `new` is written in the place of `old`.
 
     An action depends on the status, so the status is written first. It does not depend on facts that a live read finds again.
-    A plan that goes on at once continues from its own status, so that is written at once too.
+    A plan that goes on at once continues from its own status, so that is written at once too. An urgent change that is one of many waits as words do.
     """
     if new == old:
         return WriteTime.NEVER
     if context.acting:
         return WriteTime.LATER if found_again(old, new) else WriteTime.NOW
-    at_once = context.wake is not None and context.wake <= context.now
+    goes_on = context.wake is not None and context.wake <= context.now
+    news = urgent(old, new) and context.at_once < MOST_AT_ONCE
     due = context.written + _interval(old, new, context.resources)
-    return WriteTime.NOW if at_once or urgent(old, new) or context.now >= due else WriteTime.LATER
+    return WriteTime.NOW if goes_on or news or context.now >= due else WriteTime.LATER
 
 
 def figures_interval(resources: int) -> timedelta:

@@ -9,19 +9,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sluice_operator.apply.events import announce
 from sluice_operator.apply.execute import ActionContext, apply
 from sluice_operator.cluster.port import Conflict, Rejected
 from sluice_operator.observe.cache import version_of
 from sluice_operator.plan.live_read_policy import needs_live_read
 from sluice_operator.plan.rules import plan
-from sluice_operator.plan.write_policy import WriteContext, WriteTime, write_time
+from sluice_operator.plan.write_policy import BATCHED_EVERY, WriteContext, WriteTime, urgent, write_time
 from sluice_operator.run import schedule
 from sluice_operator.run.live_read import cached_view, live_read, overdue
 from sluice_operator.run.refusals import action_refused, conflict, status_refused
 from sluice_operator.run.schedule import ReconcileResult
 from sluice_operator.run.shared import key_of
-from sluice_operator.run.status_write import send_events, write_status
+from sluice_operator.run.status_write import send_events, tell, write_status
 from sluice_operator.run.take_over import take_over
 from sluice_operator.state.actions import AddFinalizer
 
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
     from sluice_operator.run.shared import ReconcileContext
     from sluice_operator.state.actions import Plan
     from sluice_operator.state.view import View
+
+STATUS = "status"
 
 
 def reconcile(context: ReconcileContext, key: ResourceKey, now: datetime, *, force_refresh: bool = False) -> ReconcileResult:
@@ -84,12 +85,27 @@ def _decide(context: ReconcileContext, view: View, intent: Plan) -> ReconcileRes
     when = _write_time(context, view, intent)
     if when is WriteTime.NEVER:
         return schedule.unchanged(context, view, intent)
-    return schedule.as_planned(context, intent, view.now) if when is WriteTime.LATER else None
+    return _later(context, view, intent) if when is WriteTime.LATER else None
+
+
+def _later(context: ReconcileContext, view: View, intent: Plan) -> ReconcileResult:
+    """As planned; for an urgent change that is one of many, when it may be written."""
+    planned = schedule.as_planned(context, intent, view.now)
+    if planned.wake is None or not urgent(view.status, intent.status):
+        return planned
+    return replace(planned, wake=min(planned.wake, context.written[key_of(view)] + BATCHED_EVERY))
 
 
 def _write_time(context: ReconcileContext, view: View, intent: Plan) -> WriteTime:
-    written = context.written.get(key_of(view), view.now)
-    about = WriteContext(now=view.now, written=written, resources=len(context.looked), acting=bool(intent.actions), wake=intent.wake)
+    key = key_of(view)
+    about = WriteContext(
+        now=view.now,
+        written=context.written.get(key, view.now),
+        resources=len(context.looked),
+        acting=bool(intent.actions),
+        wake=intent.wake,
+        at_once=context.at_once.recent(key, STATUS, view.now),
+    )
     return write_time(view.status, intent.status, about)
 
 
@@ -118,10 +134,12 @@ def _record(context: ReconcileContext, body: Json, view: View, intent: Plan) -> 
     """Write the status if it is time, and send the events of what was decided. The view of what is stored then."""
     decided = replace(intent, events=tuple(event for event in intent.events if not event.after_action))
     if _write_time(context, view, intent) is WriteTime.NOW:
+        if not intent.actions and urgent(view.status, intent.status):
+            context.at_once.take(key_of(view), STATUS, view.now)
         view = write_status(context, body, view, decided)
     elif decided.events:  # an earlier reconcile wrote the status
         context.on_status_written(view, decided)
-    announce(context.cluster, view, decided.events, context.settings.identity)
+    tell(context, view, decided.events)
     return view.with_status(intent.status)
 
 

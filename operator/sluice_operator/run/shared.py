@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from sluice_operator.observe.cache import ResourceKey
+from sluice_operator.plan.write_policy import AT_ONCE_WITHIN, MOST_AT_ONCE
+from sluice_operator.run.rate_limit import RateLimit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
     from sluice_operator.state.actions import Plan
     from sluice_operator.state.objects import Trouble
     from sluice_operator.state.view import View
+
+MOST_EVENTS, EVENTS_WITHIN = 10, timedelta(minutes=10)  # of one reason, about one resource
 
 
 @dataclass(slots=True)
@@ -36,6 +41,8 @@ class ReconcileContext:
         refusals: actions that the API server refused.
         written: when the status was written last.
         looked: when the resource was read live last.
+        at_once: urgent writes on which no action depended.
+        told: events by reason. One that is too much is left out: the conditions say the same.
         unwritable: until when a status that the API server refused is not written again.
         on_status_written: called with the view that was replaced and the plan, for metrics.
     """
@@ -47,6 +54,8 @@ class ReconcileContext:
     written: dict[ResourceKey, datetime] = field(default_factory=dict)
     looked: dict[ResourceKey, datetime] = field(default_factory=dict)
     unwritable: dict[ResourceKey, datetime] = field(default_factory=dict)
+    at_once: RateLimit = field(default_factory=lambda: RateLimit(MOST_AT_ONCE, AT_ONCE_WITHIN))
+    told: RateLimit = field(default_factory=lambda: RateLimit(MOST_EVENTS, EVENTS_WITHIN))
     on_status_written: Callable[[View, Plan], None] = lambda _view, _plan: None
 
     def forget(self, key: ResourceKey) -> None:
@@ -54,6 +63,8 @@ class ReconcileContext:
         self.cache.forget_deleted(key)
         for memory in (self.refusals, self.written, self.looked, self.unwritable):
             memory.pop(key, None)
+        self.at_once.forget(key)
+        self.told.forget(key)
 
 
 def key_of(view: View) -> ResourceKey:

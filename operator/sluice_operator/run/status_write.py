@@ -14,9 +14,11 @@ from sluice_operator.run.shared import key_of
 from sluice_operator.state.serialization import dropped, dump_status
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sluice_operator.cluster.port import Json
     from sluice_operator.run.shared import ReconcileContext
-    from sluice_operator.state.actions import Plan
+    from sluice_operator.state.actions import EventToSend, Plan
     from sluice_operator.state.status import Status
     from sluice_operator.state.view import View
 
@@ -59,7 +61,14 @@ def send_events(context: ReconcileContext, view: View, intent: Plan) -> None:
     """Count the plan's events and send them."""
     if intent.events:
         context.on_status_written(view, intent)
-        announce(context.cluster, view, intent.events, context.settings.identity)
+        tell(context, view, intent.events)
+
+
+def tell(context: ReconcileContext, view: View, events: Iterable[EventToSend]) -> None:
+    """Send the events, but for those of a reason that was told often lately."""
+    key = key_of(view)
+    new = [event for event in events if context.told.take(key, event.reason, view.now)]
+    announce(context.cluster, view, new, context.settings.identity)
 
 
 def _line(status: Status) -> str:

@@ -48,6 +48,7 @@ class Row:
     resources: int = 1
     acting: bool = False
     wake: float | None = None
+    at_once: int = 0
 
     def __str__(self) -> str:
         return f"{self.what} after {self.age:.0f} s"
@@ -71,6 +72,11 @@ URGENT = {
 ROWS = [
     *(Row(what, new, AT_ONCE) for what, new in URGENT.items()),
     *(Row(f"{what}, and an action", new, AT_ONCE, acting=True) for what, new in URGENT.items()),
+    *(Row(f"{what}, the tenth time within a minute", new, AT_ONCE, at_once=9) for what, new in URGENT.items()),
+    *(Row(f"{what}, once more", new, LATER, age=9, at_once=10) for what, new in URGENT.items()),
+    *(Row(f"{what}, once more", new, AT_ONCE, age=10, resources=300, at_once=10) for what, new in URGENT.items()),
+    *(Row(f"{what}, once more, and an action", new, AT_ONCE, acting=True, at_once=10) for what, new in URGENT.items()),
+    Row("the phase, once more, and the plan goes on at once", URGENT["the phase"], AT_ONCE, wake=0, at_once=10),
     Row("nothing", OLD, NEVER, age=3600),
     Row("nothing, and an action", OLD, NEVER, acting=True),
     Row("nothing, and the plan goes on at once", OLD, NEVER, wake=0),
@@ -105,7 +111,7 @@ ROWS = [
 def test_a_change_is_written_at_its_time(row: Row) -> None:
     """NOW: what somebody waits for, what an action depends on, and what has waited long enough."""
     wake = None if row.wake is None else seconds(row.wake)
-    context = WriteContext(now=NOW, written=seconds(-row.age), resources=row.resources, acting=row.acting, wake=wake)
+    context = WriteContext(now=NOW, written=seconds(-row.age), resources=row.resources, acting=row.acting, wake=wake, at_once=row.at_once)
     assert write_time(row.old, row.new, context) is row.when
 
 

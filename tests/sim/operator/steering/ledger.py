@@ -49,6 +49,7 @@ PROMPT = timedelta(seconds=45)  # a spec that the watches have shown; unsettled 
 BELIEVED = timedelta(seconds=130)  # without news a status is looked at again after 90 s; then the look, and the write
 
 
+WORDS = 18  # statuses a minute: 10 at once, then one every 10 s, and two for chance
 UNMADE = 4  # attempts in a row: of two operators, or with edits to and fro, some
 
 
@@ -81,6 +82,7 @@ class Ledger:
         self.told: dict[str, tuple[int, datetime]] = {}
         self.ran: dict[str, datetime] = {}
         self.named: dict[tuple[str, str | None], tuple[int, int]] = {}
+        self.words: dict[tuple[Line, str], tuple[Json, list[datetime]]] = {}
         self.asked: tuple[str, int] = "", 0
         self.asked_at: datetime
 
@@ -177,6 +179,8 @@ class Ledger:
                 return "generation_is_honest", f"{condition} at generation {seen}"
         if problem := unfit(status) or self._dodges(meta, status["driver"]) or self._hurries(line, meta, status):
             return problem
+        if problem := self._chatters(line, meta, status):
+            return problem
         if line.stalled or condition_of(status, "Ready").get("status") != "True":
             return None  # who stood still writes what was true, onto what has not changed since, and looks again at once
         return self._at_rest(body) if _rests(status) else self._doubt(line, status)
@@ -190,6 +194,14 @@ class Ledger:
         passed = 0 if there else passed + (named > before)
         self.named[key] = named, passed
         return ("no_hot_loop", f"{passed} attempts for one spec were named and not made, the last is {named}") if passed > UNMADE else None
+
+    def _chatters(self, line: Line, meta: Json, status: Json) -> tuple[str, str] | None:
+        """Whether one process writes words again and again: what flaps in a report is no news."""
+        deeds = {key: status.get(key) for key in ("driver", "migration", "restarts", "observedGeneration", "lastGoodSpec")}
+        before, times = self.words.get((line, meta["uid"]), ({}, []))
+        lately = [time for time in times if self.now - time < timedelta(minutes=1)] + ([self.now] if deeds == before else [])
+        self.words[line, meta["uid"]] = deeds, lately
+        return ("no_hot_loop", f"{len(lately)} statuses within a minute, in which only words differ") if len(lately) > WORDS else None
 
     def _at_rest(self, body: Json) -> tuple[str, str] | None:
         """Why Ready may not be said of what shall not run."""

@@ -11,7 +11,7 @@ from steering.mutant import do, mutant
 from sluice_operator.apply import execute as apply
 from sluice_operator.cluster import client
 from sluice_operator.observe import ownership, parse
-from sluice_operator.plan import driver_succession, migration, record
+from sluice_operator.plan import driver_succession, migration, record, write_policy
 from sluice_operator.plan import known_words as words_of
 from sluice_operator.plan import rules as plan
 from sluice_operator.run import live_read, reconcile
@@ -20,6 +20,12 @@ from sluice_operator.state.status import Phase
 from sluice_operator.state.view import View, progress
 
 # -- a stranger --------------------------------------------------------------------------------------------------------------------
+
+
+@mutant("a report that flaps is written as often as it does", "no_hot_loop", do("flap", times=40))
+def flapping_is_news(patch: Patch) -> None:
+    """A driver whose warnings come and go costs a read, a list and two writes a second."""
+    patch.setattr(write_policy, "MOST_AT_ONCE", 10**6)
 
 
 @mutant("a label that is no number is read as one", "no_faults", do("label", role="driver", attempt="abc", owner=None, seconds=5))

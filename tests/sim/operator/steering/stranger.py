@@ -160,6 +160,18 @@ class Stranger:
             self.world.twin.edit(driver, {"metadata": {"annotations": {"sluice.dev/report": REPORTS[report]}}})
         self.world.run(seconds)
 
+    @rule(times=st.integers(5, 40))
+    def flap(self, times: int) -> None:
+        """A report says one thing and the opposite by turns, every second."""
+        self.world.disturb()
+        for turn in range(times):
+            for driver in self.world.drivers():
+                said = driver["metadata"]["annotations"].get("sluice.dev/report", "")
+                if said.startswith('{"'):
+                    report = {**json.loads(said), "warnings": ["Isolating: batch 7"] if turn % 2 else []}
+                    self.world.twin.edit(driver, {"metadata": {"annotations": {"sluice.dev/report": json.dumps(report)}}})
+            self.world.run(1)
+
     @rule(says=st.sampled_from(sorted(SAYS)), code=st.sampled_from([1, 65, 75]), times=st.integers(1, 2), seconds=seconds)
     def driver_says(self, says: str, code: int, times: int, seconds: int) -> None:
         """The next drivers end by themselves, with such words."""
