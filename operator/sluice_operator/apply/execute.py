@@ -13,6 +13,7 @@ from sluice_operator.apply.cluster_identity import identities
 from sluice_operator.cluster.port import CONSUMER_KIND, Exists, Rejected, Unavailable
 from sluice_operator.names import FINALIZER
 from sluice_operator.observe.parse import SPEC_HASH, TARGET
+from sluice_operator.spec.sizes import other_resources
 from sluice_operator.state.actions import Action, AddFinalizer, CreateDriver, CreateJob, DeleteJob, DeletePod, RemoveFinalizer, Retarget
 
 if TYPE_CHECKING:
@@ -70,7 +71,8 @@ def _create_driver(context: ActionContext, _action: CreateDriver) -> None:
     view = context.view
     if view.wanted is None:
         raise ValueError("no driver without a spec")
-    if view.wanted.spec.executor_template and not view.wanted.spec.executor.in_driver:
+    spec = view.wanted.spec
+    if (spec.executor_template or other_resources(spec.executor)) and not spec.executor.in_driver:
         _check_executor(context.cluster, manifests.executor_sample(view.resource, view.wanted, context.settings))
     clusters = identities(context.cluster, context.settings.cluster_name)
     _create(context.cluster, manifests.driver_pod(view.resource, view.wanted, view.driver, context.settings, clusters))

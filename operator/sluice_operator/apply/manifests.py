@@ -26,7 +26,7 @@ from sluice_operator.names import ARGO, CONFIG, EXECUTOR_TEMPLATE
 from sluice_operator.observe.parse import ATTEMPT, SPEC_HASH, TARGET
 from sluice_operator.spec.changes import DesiredSpec, table_name
 from sluice_operator.spec.pod_template import lay_under
-from sluice_operator.spec.sizes import executor_resources
+from sluice_operator.spec.sizes import executor_resources, other_resources
 from sluice_operator.untrusted.values import part
 
 if TYPE_CHECKING:
@@ -167,7 +167,20 @@ def executor_template(resource: Resource, wanted: DesiredSpec, settings: Setting
             "volumes": list(SCRATCH_VOLUMES),
         },
     }
-    return lay_under(wanted.spec.executor_template, pod, "executor")
+    return _with_others(lay_under(wanted.spec.executor_template, pod, "executor"), other_resources(wanted.spec.executor))
+
+
+def _with_others(pod: Json, others: dict[str, dict[str, str | int]]) -> Json:
+    """The template with the resources that Spark takes from nowhere else, under those that it names itself."""
+    if not others:
+        return pod
+    containers = [{**one, "resources": _under(one, others)} if one["name"] == "executor" else one for one in pod["spec"]["containers"]]
+    return {**pod, "spec": {**pod["spec"], "containers": containers}}
+
+
+def _under(container: Json, others: dict[str, dict[str, str | int]]) -> Json:
+    theirs = part(container, "resources")
+    return {**theirs, **{kind: {**given, **part(theirs, kind)} for kind, given in others.items()}}
 
 
 def executor_sample(resource: Resource, wanted: DesiredSpec, settings: Settings) -> Json:

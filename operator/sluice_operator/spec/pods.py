@@ -48,7 +48,7 @@ class ExecutorSpec(SpecPart):
     cores: Annotated[int, Field(ge=1, le=256)] = 1
     """Tasks at a time per executor; default 1."""
     resources: Resources = Field(default_factory=Resources)
-    """cpu and memory of the whole pod; Spark's heap is derived from memory."""
+    """Of the executor's container. Spark's heap is derived from memory; what is neither cpu nor memory, such as nvidia.com/gpu, goes as it is."""
     pod_template: Annotated[dict[str, Any], _template("executor")] = Field(default_factory=dict)
     """metadata and spec to build on; the container is named `executor`."""
 

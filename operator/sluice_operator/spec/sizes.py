@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sluice_operator.spec.pods import DriverSpec, ExecutorSpec
 
 DEFAULT_HEAP, LEAST_OVERHEAD, FACTOR, MOST_FACTOR = "1g", 384, 0.1, 1000.0  # Spark's defaults for executors, MiB
+BY_SETTING = {"cpu", "memory"}
 SIZE = re.compile(r"(\d{1,15})(?:([kmgtp])b?|(b))?")
 UNITS = {"b": 2**-20, "k": 2**-10, "m": 1, "g": 2**10, "t": 2**20, "p": 2**30}
 
@@ -32,6 +33,13 @@ def executor_settings(executor: ExecutorSpec) -> dict[str, str]:
         settings["spark.executor.memory"] = f"{heap}m"
         settings["spark.executor.memoryOverhead"] = f"{overhead}m"
     return settings
+
+
+def other_resources(executor: ExecutorSpec) -> dict[str, dict[str, str | int]]:
+    """Requests and limits of all else, such as ephemeral-storage or nvidia.com/gpu. Spark leaves those of its template."""
+    asked = {"requests": executor.resources.requests, "limits": executor.resources.limits}
+    others = {kind: {name: amount for name, amount in part.items() if name not in BY_SETTING} for kind, part in asked.items()}
+    return {kind: part for kind, part in others.items() if part}
 
 
 def executor_resources(settings: dict[str, str]) -> dict[str, dict[str, str]]:

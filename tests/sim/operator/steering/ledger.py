@@ -177,9 +177,8 @@ class Ledger:
         for condition in status["conditions"]:
             if condition["observedGeneration"] != seen:
                 return "generation_is_honest", f"{condition} at generation {seen}"
-        if problem := unfit(status) or self._dodges(meta, status["driver"]) or self._hurries(line, meta, status):
-            return problem
-        if problem := self._chatters(line, meta, status):
+        chatter = self._chatters(line, meta, status)
+        if problem := chatter or unfit(status) or self._dodges(meta, status["driver"]) or self._hurries(line, meta, status):
             return problem
         if line.stalled or condition_of(status, "Ready").get("status") != "True":
             return None  # who stood still writes what was true, onto what has not changed since, and looks again at once
