@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 BATCHED_EVERY = timedelta(seconds=10)  # what is not urgent is written together, this often at most
 FOUND_AGAIN_EVERY = timedelta(seconds=120)  # a start, even one that pulls an image, has an urgent change sooner
-MOST_AT_ONCE, AT_ONCE_WITHIN = 10, timedelta(seconds=60)  # urgent writes of one resource on which no action depends; what flaps is no news
+MOST_AT_ONCE, AT_ONCE_WITHIN = 10, timedelta(seconds=60)  # of one resource: phases and conditions that come and go are no news
 FIGURES_RATE = 3  # writes a second, of all resources together: from 31 resources on, each writes its figures less often than every 10 s
 STARTS = "DriverStarting"
 RESTART_CONDITIONS = {"Ready", "Reconciling", "Draining"}
@@ -46,7 +46,7 @@ class WriteContext:
         resources: how many resources this operator reconciles.
         acting: whether actions follow.
         wake: when the plan asks for the next reconcile; None: only after an event.
-        at_once: how many urgent changes of this resource were written within the last `AT_ONCE_WITHIN`.
+        at_once: how many changes of mere phase and conditions were written at once within the last `AT_ONCE_WITHIN`.
     """
 
     now: datetime
@@ -61,14 +61,15 @@ def write_time(old: Status, new: Status, context: WriteContext) -> WriteTime:
     """When `new` is written in the place of `old`.
 
     An action depends on the status, so the status is written first. It does not depend on facts that a live read finds again.
-    A plan that goes on at once continues from its own status, so that is written at once too. An urgent change that is one of many waits as words do.
+    A plan that goes on at once continues from its own status, so that is written at once too.
+    One of many changes of mere phase and conditions waits as words do.
     """
     if new == old:
         return WriteTime.NEVER
     if context.acting:
         return WriteTime.LATER if found_again(old, new) else WriteTime.NOW
     goes_on = context.wake is not None and context.wake <= context.now
-    news = urgent(old, new) and context.at_once < MOST_AT_ONCE
+    news = urgent(old, new) and not (context.at_once >= MOST_AT_ONCE and only_told(old, new))
     due = context.written + _interval(old, new, context.resources)
     return WriteTime.NOW if goes_on or news or context.now >= due else WriteTime.LATER
 
@@ -87,6 +88,11 @@ def _interval(old: Status, new: Status, resources: int) -> timedelta:
 def urgent(old: Status, new: Status) -> bool:
     """Whether something differs that a person or a program may wait for."""
     return _waited_for(old) != _waited_for(_as_announced(old, new))
+
+
+def only_told(old: Status, new: Status) -> bool:
+    """Whether of all that is waited for only phase and conditions differ: what a report or a pod shows may go to and fro."""
+    return _done(old) == _done(_as_announced(old, new))
 
 
 def found_again(old: Status, new: Status) -> bool:
@@ -111,8 +117,12 @@ def _as_announced(old: Status, new: Status) -> Status:
 
 
 def _waited_for(status: Status) -> tuple[Any, ...]:
-    """Phase, status of each condition, generation, last good spec, restarts, attempt, and the migration without what a live read finds again."""
-    conditions = {item.type: item.status for item in status.conditions}
+    """Phase, status of each condition, and what was done."""
+    return status.phase, {item.type: item.status for item in status.conditions}, _done(status)
+
+
+def _done(status: Status) -> tuple[Any, ...]:
+    """Generation, last good spec, restarts, attempt, and the migration without what a live read finds again."""
     migration = replace(status.migration, uid=None, podless_since=None) if status.migration else None
     driver = (status.driver.attempt, status.driver.stopping if status.driver.pod else None)
-    return status.phase, conditions, status.observed_generation, status.last_good_spec, status.restarts, driver, migration
+    return status.observed_generation, status.last_good_spec, status.restarts, driver, migration

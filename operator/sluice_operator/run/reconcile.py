@@ -14,7 +14,7 @@ from sluice_operator.cluster.port import Conflict, Rejected
 from sluice_operator.observe.cache import version_of
 from sluice_operator.plan.live_read_policy import needs_live_read
 from sluice_operator.plan.rules import plan
-from sluice_operator.plan.write_policy import BATCHED_EVERY, WriteContext, WriteTime, urgent, write_time
+from sluice_operator.plan.write_policy import BATCHED_EVERY, WriteContext, WriteTime, only_told, urgent, write_time
 from sluice_operator.run import schedule
 from sluice_operator.run.live_read import cached_view, live_read, overdue
 from sluice_operator.run.refusals import action_refused, conflict, status_refused
@@ -89,7 +89,7 @@ def _decide(context: ReconcileContext, view: View, intent: Plan) -> ReconcileRes
 
 
 def _later(context: ReconcileContext, view: View, intent: Plan) -> ReconcileResult:
-    """As planned; for an urgent change that is one of many, when it may be written."""
+    """As planned; if an urgent change has to wait, when it may be written."""
     planned = schedule.as_planned(context, intent, view.now)
     if planned.wake is None or not urgent(view.status, intent.status):
         return planned
@@ -134,7 +134,7 @@ def _record(context: ReconcileContext, body: Json, view: View, intent: Plan) -> 
     """Write the status if it is time, and send the events of what was decided. The view of what is stored then."""
     decided = replace(intent, events=tuple(event for event in intent.events if not event.after_action))
     if _write_time(context, view, intent) is WriteTime.NOW:
-        if not intent.actions and urgent(view.status, intent.status):
+        if not intent.actions and urgent(view.status, intent.status) and only_told(view.status, intent.status):
             context.at_once.take(key_of(view), STATUS, view.now)
         view = write_status(context, body, view, decided)
     elif decided.events:  # an earlier reconcile wrote the status

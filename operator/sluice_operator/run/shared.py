@@ -41,7 +41,7 @@ class ReconcileContext:
         refusals: actions that the API server refused.
         written: when the status was written last.
         looked: when the resource was read live last.
-        at_once: urgent writes on which no action depended.
+        at_once: writes of mere phase and conditions that did not wait.
         told: events by reason. One that is too much is left out: the conditions say the same.
         unwritable: until when a status that the API server refused is not written again.
         on_status_written: called with the view that was replaced and the plan, for metrics.

@@ -69,11 +69,12 @@ URGENT = {
     "why the driver stops": replace(OLD, driver=attempt(stopping="Suspended")),
     "the try of the migration": replace(OLD, migration=migration(tries=2)),
 }
+TOLD = {"the phase", "the status of a condition", "a condition that was absent"}  # a report makes them come and go
 ROWS = [
     *(Row(what, new, AT_ONCE) for what, new in URGENT.items()),
     *(Row(f"{what}, and an action", new, AT_ONCE, acting=True) for what, new in URGENT.items()),
     *(Row(f"{what}, the tenth time within a minute", new, AT_ONCE, at_once=9) for what, new in URGENT.items()),
-    *(Row(f"{what}, once more", new, LATER, age=9, at_once=10) for what, new in URGENT.items()),
+    *(Row(f"{what}, once more", new, LATER if what in TOLD else AT_ONCE, age=9, at_once=10) for what, new in URGENT.items()),
     *(Row(f"{what}, once more", new, AT_ONCE, age=10, resources=300, at_once=10) for what, new in URGENT.items()),
     *(Row(f"{what}, once more, and an action", new, AT_ONCE, acting=True, at_once=10) for what, new in URGENT.items()),
     Row("the phase, once more, and the plan goes on at once", URGENT["the phase"], AT_ONCE, wake=0, at_once=10),
