@@ -248,10 +248,11 @@ class World(Scheduler):
 
     def _after_overdue(self, last: SimulatedEpoch) -> SimulatedEpoch:
         """The first epoch that does not end because `process` hangs."""
-        for _ in range(OVERDUE):
-            if not (last.driver and isinstance(last.driver.error, BatchOverdue)):
-                break
+        left, without = self.ledger.missing(), 0
+        while last.driver and isinstance(last.driver.error, BatchOverdue) and without < OVERDUE:
             last = self._last()
+            before, left = left, self.ledger.missing()
+            without = without + 1 if left == before else 0
         return last
 
     def _accounted_for(self) -> None:
