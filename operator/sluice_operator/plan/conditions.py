@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sluice_operator.state.status import MigrationStatus, Status
     from sluice_operator.state.view import Step, View
 
+FAILING = "ReconcileFailed"
 LONGEST = 1024  # characters of a message; the log or the event has all of it
 # What a driver's report may warn of; each is a condition of its own.
 WARNINGS = ("DataLossSuspected", "SourceMoved", "PoisonExcluded")
@@ -63,11 +64,13 @@ def _stamped(view: View, kind: str, verdict: ConditionValue) -> Condition:
     )
 
 
-def ready(_view: View, step: Step) -> ConditionValue:
+def ready(view: View, step: Step) -> ConditionValue:
     """True when the resource does what its spec asks: the driver reported lately that it holds every shard, and executors have registered.
 
-    Suspended or scaled to zero: True when nothing runs. The reason is always the step's.
+    Suspended or scaled to zero: True when nothing runs. The reason is the step's. Unknown while reconciles fail.
     """
+    if view.observed.failing:
+        return ConditionValue("Unknown", FAILING, _why_failing(view))
     text = step.message if step.ready else advised(step.reason, step.message, stalled=step.stalled)
     return ConditionValue("True" if step.ready else "False", step.reason, text)
 
@@ -78,10 +81,16 @@ def reconciling(view: View, step: Step) -> ConditionValue | None:
 
 
 def stalled(view: View, step: Step) -> ConditionValue | None:
-    """A person has to act."""
+    """A person has to act. While reconciles fail, whatever the step says."""
+    if view.observed.failing:
+        return ConditionValue("True", FAILING, _why_failing(view))
     if step.stalled:
         return ConditionValue("True", step.reason, advised(step.reason, step.message, stalled=True))
     return ConditionValue("True", "SpecInvalid", advised("SpecInvalid", view.problem)) if view.problem else None
+
+
+def _why_failing(view: View) -> str:
+    return advised(FAILING, view.observed.failing or "", stalled=True)
 
 
 def migrated(view: View, _step: Step) -> ConditionValue:

@@ -177,6 +177,8 @@ def _step(view: View, old: Status, step: Step) -> Iterator[EventToSend]:
             yield EventToSend(Reason.DELETED, step.message, after_action=True)
         if isinstance(action, Retarget):
             yield EventToSend(Reason.SCALING, f"{counted(action.executors, 'executor')} wanted of {action.pod}", after_action=True)
+    if view.observed.failing:  # Ready says that instead, so nothing shows what has been sent already
+        return
     if step.ready and view.driver_pod is not None and (before is None or before.status != "True"):
         yield EventToSend(Reason.DRIVER_READY, step.message)
     if before and before.reason == step.reason:

@@ -126,7 +126,7 @@ def _namespace_deleted(cluster: Cluster, namespace: str) -> bool:
 
 
 def _view(context: ReconcileContext, key: ResourceKey, body: Json, observed: Observed, now: datetime) -> View:
-    refusal = context.refusals.get(key)
+    refusal, observed = context.refusals.get(key), replace(observed, failing=context.failing.get(key))
     if refusal and refusal.generation == body["metadata"].get("generation", 0):
         observed = replace(observed, refusal=refusal.trouble, refused_until=refusal.until)
     return parse.view(body, observed, now, parse.Bounds(context.settings.policy, context.cache.elder(key)))

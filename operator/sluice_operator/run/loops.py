@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("sluice")
 THREADS = 16  # reconciles at the same time; each waits for a few calls to the API server
 LONGEST_PAUSE = 60.0
+DOUBLINGS = 6  # failures in a row after which the pause is the longest; a number without bound has no float
 TOLD_AFTER = 6  # failed reconciles in a row: about a minute
 LAST_RECONCILE = 8.0  # seconds to wait for running reconciles when the process ends
 STUCK_AFTER = 120.0  # seconds a reconcile may take: its calls have timeouts of their own
@@ -68,12 +69,12 @@ class Loops:
             return
         self._bells.setdefault(key, asyncio.Event()).set()
         if key not in self._tasks:
-            self._tasks[key] = asyncio.get_running_loop().create_task(self._loop(key), name="/".join(key))
+            self._tasks[key] = asyncio.get_running_loop().create_task(self._unending(key), name="/".join(key))
 
     def stuck(self) -> list[ResourceKey]:
-        """Resources whose reconcile has run for more than 2 min. The liveness probe fails while there is one."""
+        """Resources whose reconcile has run for more than 2 min; waiting for a thread does not count. The liveness probe fails while there is one."""
         before = time.monotonic() - STUCK_AFTER
-        return [key for key, since in self._passes.items() if since < before]
+        return [key for key, since in self._passes.copy().items() if since < before]  # threads write it
 
     async def stop(self) -> bool:
         """End all loops. Whether no reconcile runs any more; the next operator repeats one that does."""
@@ -86,34 +87,54 @@ class Loops:
         done, _ = await asyncio.wait({ended}, timeout=LAST_RECONCILE)
         return bool(done)
 
-    async def _loop(self, key: ResourceKey) -> None:
-        failures, told, force_refresh = 0, "", False
+    async def _unending(self, key: ResourceKey) -> None:
+        """The loop until the resource is gone. Whatever else ends it is logged, and it begins again."""
         try:
             while True:
-                self._bells[key].clear()
-                self._alive.discard(key)
-                outcome = await self._pass(key, force_refresh=force_refresh)
-                if isinstance(outcome, FailedPass):
-                    failures += 1
-                    if failures >= TOLD_AFTER and outcome.why != told:
-                        told = outcome.why
-                        await asyncio.get_running_loop().run_in_executor(self._threads, report_failing, self._context, key, told, datetime.now(UTC))
-                    await asyncio.sleep(min(max(2.0**failures, outcome.after), LONGEST_PAUSE))
-                elif outcome.wake is None:
-                    if not self._bells[key].is_set():
-                        return
-                else:
-                    failures, told = 0, ""
-                    self._figures[key] = outcome.figures or outcome.wake
-                    force_refresh = await self._sleep(key, outcome.wake, outcome.latest) and not outcome.acted
+                try:
+                    return await self._loop(key)
+                except Exception:
+                    LOG.exception("%s/%s: its loop failed, and begins again", *key)
+                await asyncio.sleep(LONGEST_PAUSE)
         finally:
             self._tasks.pop(key, None)
             self._bells.pop(key, None)
             self._figures.pop(key, None)
             self._alive.discard(key)
 
+    async def _loop(self, key: ResourceKey) -> None:
+        failures, force_refresh = 0, False
+        while True:
+            self._bells[key].clear()
+            self._alive.discard(key)
+            outcome = await self._pass(key, force_refresh=force_refresh)
+            if isinstance(outcome, FailedPass):
+                failures += 1
+                await self._failed(key, outcome, failures)
+            elif outcome.wake is None:
+                if not self._bells[key].is_set():
+                    return
+            else:
+                failures = 0
+                self._succeeded(key)
+                self._figures[key] = outcome.figures or outcome.wake
+                force_refresh = await self._sleep(key, outcome.wake, outcome.latest) and not outcome.acted
+
+    async def _failed(self, key: ResourceKey, outcome: FailedPass, failures: int) -> None:
+        """Say so after a minute, and again when the cause changes; then pause. While `failing` names the cause, every status says it."""
+        failing = self._context.failing
+        if failures >= TOLD_AFTER and failing.get(key) != outcome.why:
+            failing[key] = outcome.why
+            await asyncio.get_running_loop().run_in_executor(self._threads, report_failing, self._context, key, outcome.why, datetime.now(UTC))
+        await asyncio.sleep(min(max(2.0 ** min(failures, DOUBLINGS), outcome.after), LONGEST_PAUSE))
+
+    def _succeeded(self, key: ResourceKey) -> None:
+        """The status that this reconcile wrote may say still that reconciles fail: the next one, at once, does not."""
+        if self._context.failing.pop(key, None) is not None:
+            self._bells[key].set()
+
     async def _pass(self, key: ResourceKey, *, force_refresh: bool) -> ReconcileResult | FailedPass:
-        self._passes[key] = asked = time.monotonic()
+        asked = time.monotonic()
         self._metrics.queue.inc()
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, partial(self._timed, asked, key, force_refresh=force_refresh))
@@ -123,17 +144,17 @@ class Loops:
         except Exception as error:
             LOG.exception("%s/%s: a reconcile failed", *key)
             return FailedPass(repr(error))
-        finally:
-            self._passes.pop(key, None)
 
     def _timed(self, asked: float, key: ResourceKey, *, force_refresh: bool) -> ReconcileResult:
-        began, result = time.monotonic(), "failed"
+        self._passes[key] = began = time.monotonic()
+        result = "failed"
         self._metrics.queue.dec()
         self._metrics.waits.observe(began - asked)
         try:
             outcome = reconcile(self._context, key, datetime.now(UTC).replace(microsecond=0), force_refresh=force_refresh)
             result = "ok"
         finally:
+            self._passes.pop(key, None)
             self._metrics.passes.labels(result).observe(time.monotonic() - began)
         if outcome.wake is None:
             self._metrics.forget(key)

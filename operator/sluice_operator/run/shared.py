@@ -43,6 +43,7 @@ class ReconcileContext:
         looked: when the resource was read live last.
         at_once: writes of mere phase and conditions that did not wait.
         told: events by reason. One that is too much is left out: the conditions say the same.
+        failing: why reconciles have failed for a minute or longer, until one succeeds; every status that is written says so.
         unwritable: until when a status that the API server refused is not written again.
         on_status_written: called with the view that was replaced and the plan, for metrics.
     """
@@ -53,6 +54,7 @@ class ReconcileContext:
     refusals: dict[ResourceKey, Refusal] = field(default_factory=dict)
     written: dict[ResourceKey, datetime] = field(default_factory=dict)
     looked: dict[ResourceKey, datetime] = field(default_factory=dict)
+    failing: dict[ResourceKey, str] = field(default_factory=dict)
     unwritable: dict[ResourceKey, datetime] = field(default_factory=dict)
     at_once: RateLimit = field(default_factory=lambda: RateLimit(MOST_AT_ONCE, AT_ONCE_WITHIN))
     told: RateLimit = field(default_factory=lambda: RateLimit(MOST_EVENTS, EVENTS_WITHIN))
@@ -61,7 +63,7 @@ class ReconcileContext:
     def forget(self, key: ResourceKey) -> None:
         """The resource is gone. One of the same name that the watch has shown since stays in the cache."""
         self.cache.forget_deleted(key)
-        for memory in (self.refusals, self.written, self.looked, self.unwritable):
+        for memory in (self.refusals, self.written, self.looked, self.failing, self.unwritable):
             memory.pop(key, None)
         self.at_once.forget(key)
         self.told.forget(key)

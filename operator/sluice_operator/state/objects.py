@@ -143,6 +143,7 @@ class Observed:
     """Everything of one resource that exists, and what of it cannot be seen any more.
 
     `refusal` is what the API server answered to the last action, not to be repeated before `refused_until`.
+    `failing`: why reconciles of the resource have failed for a minute or longer.
     `exits` are those that were ever seen of drivers, by uid: their pods may be gone by now.
     `doomed`: the whole namespace is being deleted, and the rest was not looked at.
     """
@@ -153,5 +154,6 @@ class Observed:
     jobs: tuple[Job, ...] = ()
     refusal: Trouble | None = None
     refused_until: datetime | None = None
+    failing: str | None = None
     exits: Mapping[str, Exit] = field(default_factory=dict)
     doomed: bool = False
