@@ -18,6 +18,7 @@ from urllib.parse import urlencode
 import aiohttp
 
 from sluice_operator.cluster.port import CONSUMER_KIND, PATHS
+from sluice_operator.election.candidate import uptime
 from sluice_operator.observe.watch_health import OURS
 from sluice_operator.observe.watch_state import GONE, Lines, WatchBroken, WatchExpired, WatchState
 from sluice_operator.untrusted.decoding import decoded
@@ -44,6 +45,7 @@ MUCH = 2**15  # bytes read at once: more is on its way, so there is no pause
 SILENT = 70.0  # seconds without a byte; the server says how far it has come once a minute
 CONNECT = 3.05  # seconds
 PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)  # seconds after so many failures in a row; the last one is repeated
+LIVED = 10.0  # seconds after its first bytes: a watch that ends then is taken up at once
 
 
 class WatchRefused(Exception):
@@ -69,33 +71,42 @@ class WatchServer:
 class Watch:
     """The watch of one kind in one namespace; in all namespaces if that is ''."""
 
-    def __init__(self, server: WatchServer, kind: str, namespace: str, tell: Tell) -> None:
+    def __init__(self, server: WatchServer, kind: str, namespace: str, tell: Tell, clock: Callable[[], float] = uptime) -> None:
         group, plural = PATHS[kind]
         self._server, self._kind, self._namespace, self._tell = server, kind, namespace, tell
         self._path = f"{group}/namespaces/{namespace}/{plural}" if namespace else f"{group}/{plural}"
-        self._track, self._failures = WatchState(), 0
+        self._track, self._clock = WatchState(), clock
+        self._failures, self._said = 0, ""
+        self._heard: float | None = None
+        """When the first bytes of the present watch came."""
 
     async def run(self) -> None:
         """Until it is cancelled."""
         while True:
-            self._failures += 1  # reset by the first bytes: a watch that the server ends at once pauses before the next try
+            self._heard, trace = None, None
             try:
                 if self._track.version is None:
                     await self._list()
                 await self._follow(self._track.version)
+                why = "the server ends the watch"
             except WatchExpired:
-                self._track.version = None
+                self._track.version, why = None, "410: the server keeps no changes since the last list"
             except (WatchRefused, WatchBroken, aiohttp.ClientError, OSError) as error:
-                self._log(str(error) or type(error).__name__)
-            except Exception:
-                LOG.exception("%ss in namespace %s are not watched", self._kind, self._namespace or "*")
-            if self._failures:
-                await asyncio.sleep(PAUSES[min(self._failures, len(PAUSES)) - 1])
+                why = str(error) or type(error).__name__
+            except Exception as error:  # noqa: BLE001 - whatever it is, the watch goes on
+                trace, why = error, repr(error)
+            await self._ended(why, trace)
 
-    def _log(self, why: str) -> None:
-        """Log a connection that cannot be made. A connection that ends is not logged."""
-        if self._failures:
-            LOG.warning("%ss in namespace %s are not watched: %s", self._kind, self._namespace or "*", why)
+    async def _ended(self, why: str, trace: Exception | None) -> None:
+        """Pause before the next try, longer each time, and log why, once. After a watch that has lived for a while there is no pause."""
+        if self._heard is not None and self._clock() - self._heard > LIVED and trace is None:
+            self._failures, self._said = 0, ""
+            return
+        self._failures += 1
+        if why != self._said:
+            self._said = why
+            LOG.warning("%ss in namespace %s are not watched: %s", self._kind, self._namespace or "*", why, exc_info=trace)
+        await asyncio.sleep(PAUSES[min(self._failures, len(PAUSES)) - 1])
 
     async def _list(self) -> None:
         self._track.begin()
@@ -119,7 +130,7 @@ class Watch:
             await _checked(reply)
             async for piece in reply.content.iter_any():
                 self._take(event for line in lines.feed(piece) if (event := self._event(line)))
-                self._failures = 0
+                self._heard = self._clock() if self._heard is None else self._heard
                 if len(piece) < MUCH:
                     await _pause(reply)
 
