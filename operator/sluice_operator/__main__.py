@@ -15,6 +15,7 @@ from sluice_operator.cluster.client import ApiServer, connect
 from sluice_operator.election.candidate import Candidate, ElectionTimings, LeaseRef
 from sluice_operator.election.thread import Election, LeaderOnly
 from sluice_operator.observe.cache import Cache
+from sluice_operator.observe.kept import of_pod_or_job
 from sluice_operator.observe.watch import Watches
 from sluice_operator.observe.watch_health import Freshness
 from sluice_operator.run.handlers import EventSink, registry
@@ -51,7 +52,7 @@ def main() -> None:
 def assembled(settings: Settings) -> kopf.OperatorRegistry:
     """All parts, and the handlers that kopf calls."""
     cache, metrics, freshness, client = Cache(), OperatorMetrics(), Freshness(resource_class=settings.resource_class), connect()
-    api = ApiServer(client)
+    api = ApiServer(client, keep=of_pod_or_job)  # a reconcile lists nothing else
     candidate = candidate_for(settings)
     leads = candidate.leads if candidate else lambda: True
     port = LeaderOnly(MeteredCluster(api, metrics), leads)

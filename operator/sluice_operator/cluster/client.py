@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from urllib.parse import quote, urlencode, urlsplit
 
 import orjson
@@ -20,12 +20,16 @@ from kubernetes.client.configuration import Configuration
 from kubernetes.client.exceptions import ApiException
 
 from sluice_operator.cluster.port import PATHS, ApiError, Conflict, Exists, Rejected, Unavailable
+from sluice_operator.untrusted import oversize
 from sluice_operator.untrusted.decoding import decoded
+from sluice_operator.untrusted.values import Unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from sluice_operator.cluster.port import Json
+
+    Keep = Callable[[Json], Json]
 
 TIMEOUT = (3.05, 15)  # seconds to connect, and between bytes
 NOT_FOUND, CONFLICT, UNPROCESSABLE, SERVER_ERROR = 404, 409, 422, 500
@@ -37,9 +41,16 @@ STRICT = "?fieldValidation=Strict"  # an unknown field is refused, not ignored: 
 NO_NAME = re.compile(r"\.{0,2}|.*[/%].*", re.DOTALL)
 """Names that no object may have. In a path they would be another object, or all of a kind."""
 DIGITS = re.compile(r"[0-9]{1,6}")
-PAGE = 500
+PAGE = 100  # objects
+FEWER = 5  # a page that is too large is asked for again with a fifth of the objects
+MOST = 4 * 2**20  # bytes of an answer that are read: no API server stores an object of half that size
+JSON = "application/json"
 NO_DRY_RUN = "does not support dry run"
-SAMPLE = 100  # objects of an audit: with 500, their JSON was 18 % of what the operator did with 500 drivers at rest
+SAMPLES = (
+    100,
+    10,
+    1,
+)  # objects of an audit, fewer if they are too large; with 500, their JSON was 18 % of what the operator did with 500 drivers at rest
 CONNECTIONS = 20  # kept open, for the threads that call (`loops.THREADS`, audits); another one costs a handshake
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
@@ -64,19 +75,42 @@ class Direct(ApiClient):  # type: ignore[misc]  # untyped
         self._pool = self.rest_client.pool_manager.connection_from_url(settings.host)
 
     def call_api(self, method: str, url: str, headers: Json, body: Json | None = None, _request_timeout: tuple[float, float] = TIMEOUT) -> Any:
-        """The reply, read."""
+        """The reply, read. A body of more than 4 MiB is not read to its end."""
         parts = urlsplit(url)
         target = f"{parts.path}?{parts.query}" if parts.query else parts.path
         data = None if body is None else orjson.dumps(body)
         timeout = urllib3.Timeout(connect=_request_timeout[0], read=_request_timeout[1])
-        return self._pool.urlopen(method, target, data, headers, retries=False, redirect=False, timeout=timeout)
+        reply = self._pool.urlopen(method, target, data, headers, retries=False, redirect=False, timeout=timeout, preload_content=False)
+        try:
+            answer = reply.read(MOST + 1)
+            if len(answer) > MOST:
+                reply.close()
+        finally:
+            reply.release_conn()
+        return Answer(reply.status, answer, reply.headers)
+
+
+class Answer(NamedTuple):
+    """An HTTP status, the first 4 MiB of the body, and the headers."""
+
+    status: int
+    data: bytes
+    headers: Mapping[str, str]
+
+
+def whole(body: Json) -> Json:
+    """All of an object."""
+    return body
 
 
 class ApiServer:
     """Adapter of `Cluster`."""
 
-    def __init__(self, api: ApiClient, timeout: tuple[float, float] = TIMEOUT, agent: str = "sluice-operator", manager: str = "") -> None:
-        self._api, self._timeout, self._agent, self._manager = api, timeout, agent, manager or agent
+    def __init__(
+        self, api: ApiClient, timeout: tuple[float, float] = TIMEOUT, agent: str = "sluice-operator", manager: str = "", keep: Keep = whole
+    ) -> None:
+        """`keep` says what a list keeps of each object."""
+        self._api, self._timeout, self._agent, self._manager, self._keep = api, timeout, agent, manager or agent, keep
 
     def get(self, kind: str, namespace: str, name: str) -> Json | None:
         """See Cluster."""
@@ -89,18 +123,28 @@ class ApiServer:
 
     def list(self, kind: str, namespace: str, labels: dict[str, str]) -> list[Json]:
         """See Cluster."""
-        query = {"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items()), "limit": PAGE}
+        query = {"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items())}
         found: list[Json] = []
+        limit, more = PAGE, ""
         while True:
-            try:
-                page = self._call("GET", f"{_path(kind, namespace)}?{urlencode(query)}")
-            except ApiException as error:
-                _raise(error)
-            found += page["items"]
-            token = page["metadata"].get("continue")
-            if not token:
+            page = self._page(_path(kind, namespace), {**query, "limit": limit} | ({"continue": more} if more else {}))
+            if page is None:
+                limit = max(limit // FEWER, 1)
+                continue
+            found += map(self._keep, page["items"])
+            more, limit = page["metadata"].get("continue"), min(limit * 2, PAGE)
+            if not more:
                 return found
-            query["continue"] = token
+
+    def _page(self, path: str, query: Json, accept: str = JSON) -> Json | None:
+        """A page of a list; None if it is too large. One of one object is cut instead."""
+        try:
+            data = self._bytes("GET", f"{path}?{urlencode(query)}", accept=accept)
+        except ApiException as error:
+            _raise(error)
+        if query["limit"] > 1 and oversize.is_large_page(data):
+            return None
+        return _json(data, path, oversize.page_of_one if query["limit"] == 1 else decoded)
 
     def versions(self, kind: str, namespace: str, selector: str) -> dict[str, str]:
         """The resourceVersion by uid of the first objects, live; of every namespace if it is ''. Metadata only.
@@ -108,11 +152,10 @@ class ApiServer:
         Raises:
             ApiError: see Cluster.
         """
-        query = urlencode({"labelSelector": selector, "limit": SAMPLE})
-        try:
-            page = self._call("GET", f"{_path(kind, namespace)}?{query}", accept=METADATA)
-        except ApiException as error:
-            _raise(error)
+        for limit in SAMPLES:
+            page = self._page(_path(kind, namespace), {"labelSelector": selector, "limit": limit}, METADATA)
+            if page is not None:
+                break
         items = page["items"] or ()  # null, where a list of metadata alone is empty
         return {item["metadata"]["uid"]: item["metadata"]["resourceVersion"] for item in items}
 
@@ -158,23 +201,32 @@ class ApiServer:
         except ApiException as error:
             _raise(error, method)
 
-    def _call(self, method: str, path: str, body: Json | None = None, accept: str = "application/json") -> Json:
-        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+    def _call(self, method: str, path: str, body: Json | None = None) -> Json:
+        return _json(self._bytes(method, path, body), f"{method} {path}", oversize.readable)
+
+    def _bytes(self, method: str, path: str, body: Json | None = None, accept: str = JSON) -> bytes:
+        kind = "application/merge-patch+json" if method == "PATCH" else JSON
         headers = {"Accept": accept, "Content-Type": kind, "User-Agent": self._agent}
         self._api.update_params_for_auth(headers, [], ["BearerToken"], "", "", body)
         try:
             url = f"{self._api.configuration.host}/{path}"
             reply = self._api.call_api(method, url, headers, body, _request_timeout=self._timeout)
-            data = reply.data
+            data: bytes = reply.data
         except urllib3.exceptions.HTTPError as error:
             raise Unavailable(f"{method} {path}: {error}") from error
         if not 200 <= reply.status < 300:
             raise _unsuccessful(reply.status, data, reply.headers)
-        try:
-            result: Json = decoded(data)
-        except ValueError as error:
-            raise Unavailable(f"{method} {path}: the answer is no JSON: {error}") from error
-        return result
+        return data
+
+
+def _json(data: bytes, what: str, read: Callable[[bytes], Any]) -> Json:
+    try:
+        result: Json = read(data)
+    except Unreadable as error:
+        raise Unavailable(f"{what}: {error}") from error
+    except ValueError as error:
+        raise Unavailable(f"{what}: the answer is no JSON: {error}") from error
+    return result
 
 
 def _nobodys(kind: str, name: str) -> bool:

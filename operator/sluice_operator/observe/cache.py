@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe import parse
+from sluice_operator.observe.kept import packed, unpacked
 from sluice_operator.observe.tables import Tables
 from sluice_operator.state.objects import Pod
 from sluice_operator.untrusted.values import named, part, text, whole
@@ -67,7 +68,9 @@ class LastReport:
 class CacheEntry:
     """Everything seen of one resource."""
 
-    body: Json | None = None
+    kept: Json | bytes | None = None
+    named: tuple[str | None, ...] = ()
+    """The drivers that the status names; what others report is of no use."""
     pods: dict[str, Pod] = field(default_factory=dict)
     jobs: dict[str, Job] = field(default_factory=dict)
     reports: dict[str, LastReport] = field(default_factory=dict)
@@ -75,9 +78,20 @@ class CacheEntry:
     newer: list[tuple[Pod | Job, bool]] | None = None
     """What watches showed since a live read began, and whether it was deleted; None while there is no live read."""
 
+    @property
+    def body(self) -> Json | None:
+        """The resource; None if there is none."""
+        return None if self.kept is None else unpacked(self.kept)
+
+    @body.setter
+    def body(self, body: Json | None) -> None:
+        self.kept = None if body is None else packed(body)
+        driver = part(body, "status", "driver")
+        self.named = (text(driver, "pod"), text(part(driver, "leaving"), "pod"))
+
     def replace(self, before: str | None, body: Json | None) -> None:
         """The body becomes what an answer says, if it still has the version that it had before the call. One that is gone stays gone."""
-        if self.body is not None and version_of(self.body) == before:
+        if (present := self.body) is not None and version_of(present) == before:
             self.body = body
 
 
@@ -105,17 +119,19 @@ class Cache:
     def _take_in(self, key: ResourceKey, kind: str, raw: Json, now: datetime, *, gone: bool) -> bool:
         entry = self._entries.setdefault(key, CacheEntry())
         if kind == CONSUMER_KIND:
-            matters = gone or version_of(entry.body) != version_of(raw)
+            before = entry.body
+            matters = gone or version_of(before) != version_of(raw)
             named(raw, "uid")
-            entry.body = _present(entry.body, raw) if gone else raw
-            self._tables.note(key, entry.body)
+            present = _present(before, raw) if gone else raw
+            entry.body = present
+            self._tables.note(key, present)
         else:
             item = _pod(entry, raw, now) if kind == "Pod" else parse.job(raw)
             if entry.newer is not None:
                 entry.newer.append((item, gone))
-            before = _put(entry.pods if isinstance(item, Pod) else entry.jobs, item, gone=gone)
-            matters = gone or before is None or _without_figures(before) != _without_figures(item)
-        if gone and entry.body is None and not entry.pods and not entry.jobs and entry.newer is None:
+            shown = _put(entry.pods if isinstance(item, Pod) else entry.jobs, item, gone=gone)
+            matters = gone or shown is None or _without_figures(shown) != _without_figures(item)
+        if gone and entry.kept is None and not entry.pods and not entry.jobs and entry.newer is None:
             del self._entries[key]
         return matters
 
@@ -144,13 +160,14 @@ class Cache:
     def snapshots(self) -> list[ResourceSnapshot]:
         """Every resource that exists."""
         with self._lock:
-            return [ResourceSnapshot(entry.body, _driver(entry, entry.body)) for entry in self._entries.values() if entry.body is not None]
+            there = ((entry, body) for entry in self._entries.values() if (body := entry.body) is not None)
+            return [ResourceSnapshot(body, _driver(entry, body)) for entry, body in there]
 
     def last_report_at(self, key: ResourceKey) -> datetime | None:
         """When the last report of the driver that the status names was seen first, by this process's clock."""
         with self._lock:
             entry = self._entries.get(key)
-            pod = _driver(entry, entry.body) if entry and entry.body else None
+            pod = _driver(entry, body) if entry and (body := entry.body) else None
             return pod.reported_at if pod else None
 
     def observed(self, key: ResourceKey) -> Observed:
@@ -198,7 +215,7 @@ class Cache:
     def forget_deleted(self, key: ResourceKey) -> None:
         """Drop what is left of a resource that is gone. A new resource of the same name stays."""
         with self._lock:
-            if self._entries.get(key, CacheEntry()).body is None:
+            if self._entries.get(key, CacheEntry()).kept is None:
                 self._entries.pop(key, None)
 
     @staticmethod
@@ -236,9 +253,9 @@ def _put(items: dict[str, Pod] | dict[str, Job], item: Pod | Job, *, gone: bool)
 
 def _without_figures(item: Pod | Job) -> Pod | Job:
     """Without what no plan depends on. That a report came is recorded in `LastReport`."""
-    if not isinstance(item, Pod) or item.report is None:
+    if not isinstance(item, Pod):
         return item
-    return replace(item, reported_at=None, report=item.report.without_figures)
+    return replace(item, reported_at=None, report=item.report.without_figures if item.report else None)
 
 
 def _pod(entry: CacheEntry, raw: Json, now: datetime) -> Pod:
@@ -263,11 +280,11 @@ def _ending_here(before: Pod | None, pod: Pod, raw: Json, now: datetime) -> Pod:
 def _stamped(entry: CacheEntry, pod: Pod, now: datetime) -> Pod:
     """The pod with the time at which the number of its report was seen first. Its exit is kept."""
     if pod.role != "driver":
-        return pod
+        return replace(pod, report=None)
     report = entry.reports.setdefault(pod.uid, LastReport())
     if len(entry.reports) > REMEMBERED:
         del entry.reports[next(iter(entry.reports))]
     report.exit = report.exit or pod.exit
     if pod.report and pod.report.number != report.number:
         report.number, report.at = pod.report.number, now
-    return replace(pod, reported_at=report.at)
+    return replace(pod, reported_at=report.at, report=pod.report if pod.name in entry.named else None)

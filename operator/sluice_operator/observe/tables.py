@@ -58,7 +58,7 @@ class Tables:
 
 def table(key: ResourceKey, body: Json) -> TableName:
     """The checkpoint table that the resource names, or the one of its own name."""
-    spec = part(body, "spec")
+    spec = part(body, "spec") or part(body, "status", "lastGoodSpec")  # of one that was not read, the last one goes on
     stream = part(spec, "stream")
     name = text(part(spec, "checkpoints"), "table", URL) or f"sluice_{key.namespace}_{key.name}"
     return TableName(text(stream, "dynamodbEndpoint", URL) or "", text(stream, "region") or "", name)

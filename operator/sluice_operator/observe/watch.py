@@ -21,6 +21,7 @@ from sluice_operator.cluster.port import CONSUMER_KIND, PATHS
 from sluice_operator.election.candidate import uptime
 from sluice_operator.observe.watch_health import OURS
 from sluice_operator.observe.watch_state import GONE, Lines, WatchBroken, WatchExpired, WatchState
+from sluice_operator.untrusted import oversize
 from sluice_operator.untrusted.decoding import decoded
 from sluice_operator.untrusted.values import part, text
 
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("sluice")
 KINDS = (CONSUMER_KIND, "Pod", "Job")
 SELECTED = {"Pod": {"labelSelector": OURS}, "Job": {"labelSelector": OURS}}  # of resources all: one whose class changes has to be seen
-PAGE = 500
+PAGE = 100  # objects
+FEWER = 5  # a page that is too large is asked for again with a fifth of the objects
 TOKEN = 65_536  # characters of what asks for the next page
 LASTS = (240, 300)  # seconds that a watch is asked to last, chosen at random: not all watches end together
 GATHER = 0.2  # seconds: what arrives meanwhile is read at once; waking up costs as much as an event
@@ -109,17 +111,31 @@ class Watch:
         await asyncio.sleep(PAUSES[min(self._failures, len(PAUSES)) - 1])
 
     async def _list(self) -> None:
+        """List all, in pages of bounded size: a page that is too large is asked for again with fewer objects, and one object alone is cut."""
         self._track.begin()
-        query: Json = {**SELECTED.get(self._kind, {}), "limit": PAGE}
-        more: str | None = ""
+        limit, more, meta = PAGE, "", dict[str, Any]()
         while more is not None:
-            async with self._server.get(self._path, query, SILENT) as reply:
-                await _checked(reply)
-                page = decoded(await reply.read())
+            data = await self._page(limit, more)
+            if limit > 1 and oversize.is_large_page(data):
+                limit = max(limit // FEWER, 1)
+                continue
+            page = decoded(data) if limit > 1 else oversize.page_of_one(data)
             self._take(self._track.page(page))
             meta = part(page, "metadata")
-            query["continue"] = more = text(meta, "continue", TOKEN) or None
+            more, limit = text(meta, "continue", TOKEN) or None, min(limit * 2, PAGE)
         self._take(self._track.end(text(meta, "resourceVersion") or ""))
+
+    async def _page(self, limit: int, more: str) -> bytes:
+        """A page of the list. The rest of one that is too large is not read."""
+        query: Json = {**SELECTED.get(self._kind, {}), "limit": limit} | ({"continue": more} if more else {})
+        data = bytearray()
+        async with self._server.get(self._path, query, SILENT) as reply:
+            await _checked(reply)
+            async for piece in reply.content.iter_any():
+                data += piece
+                if limit > 1 and len(data) > oversize.PAGE_BYTES:
+                    break
+        return bytes(data)
 
     async def _follow(self, version: str | None) -> None:
         seconds = random.randint(*LASTS)  # noqa: S311 - to spread them, not to hide them

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sluice_operator.cluster.operator_class import CLASS
 from sluice_operator.observe.parse import CONSUMER
-from sluice_operator.untrusted.decoding import decoded
+from sluice_operator.untrusted import oversize
 from sluice_operator.untrusted.values import Unreadable, named, objects, part, text
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 LOG = logging.getLogger("sluice")
 GONE = 410
+LONGEST = 4 * 2**20  # bytes of a line: no API server stores an object of half that size
 
 
 class WatchEvent(NamedTuple):
@@ -84,7 +85,7 @@ class WatchState:
             WatchBroken: the server reports any other error.
             ValueError: the line is not an event.
         """
-        event = decoded(line)
+        event = oversize.event(line)
         what, body = text(event, "type"), part(event, "object")
         if what == "ERROR":
             raise (WatchExpired if body.get("code") == GONE else WatchBroken)(text(body, "message"))
@@ -107,12 +108,18 @@ def _labels(body: Json) -> tuple[tuple[str, str], ...]:
 
 
 class Lines:
-    """Bytes as they arrive, to whole lines."""
+    """Bytes as they arrive, to whole lines of bounded length."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """The lines that are complete now."""
+        """The lines that are complete now.
+
+        Raises:
+            WatchExpired: a line does not end.
+        """
         *lines, self._rest = (self._rest + piece).split(b"\n")
+        if len(self._rest) > LONGEST:
+            raise WatchExpired(f"a line of more than {LONGEST} bytes")
         return [line for line in lines if line]

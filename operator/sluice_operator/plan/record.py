@@ -26,7 +26,6 @@ LOST = "DriverLost"
 FORCED = "Forced"
 REFUSED = 65  # configuration, format, stream or data; trying again will hardly help
 SAID_SO = {75, 76}  # LeaseHeld, Fenced: another epoch goes on; not a failure (docs/interfaces.md)
-DRAINS = 50  # executors whose drain the status names
 DISRUPTIONS = {"Evicted", "Drained", "Killed", LOST, FORCED}  # the pod was taken away: not the driver's fault
 
 
@@ -119,7 +118,7 @@ def note_report(view: View) -> Status:
     pod = view.driver_pod
     if pod is None or pod.report is None:
         return replace(view.status, draining=())
-    return replace(view.status, draining=pod.report.draining[:DRAINS], stream=_figures(pod.report, view.status.stream, view.last_report_at))
+    return replace(view.status, draining=pod.report.draining, stream=_figures(pod.report, view.status.stream, view.last_report_at))
 
 
 def _figures(report: Report, before: StreamStatus | None, heard: datetime) -> StreamStatus:

@@ -21,7 +21,7 @@ STATUS = TypeAdapter(Status)
 _REPORT = TypeAdapter(Report)
 TEXT = 131_072  # characters of a report: half of what all annotations of a pod may have
 WORD, WORDS, NAME = 64, 1024, 253  # characters of a word, of a warning, and of a pod's name
-DRAINS, WARNINGS = 1000, 16
+DRAINS, WARNINGS = 50, 16  # of a report: as many drains as a status shows
 
 Json = dict[str, Any]
 

@@ -181,6 +181,7 @@ FIGURES = {"number": 2, "batch": 7, "millisBehindLatest": 900, "recordsPerSecond
 def test_only_figures_do_not_matter(report: dict[str, Any], matters: bool) -> None:  # noqa: FBT001 - a table
     """Everything that a plan depends on does; and that a driver reported is heard in any case."""
     cache = Cache()
+    cache.see("KinesisConsumer", {**version("7"), "status": {"driver": {"pod": "orders-driver-1"}}}, NOW)
     cache.see("Pod", reporting(), NOW)
     later = NOW + timedelta(seconds=5)
     assert cache.see("Pod", reporting(**report), later) == (KEY, matters)

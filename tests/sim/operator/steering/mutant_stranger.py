@@ -147,7 +147,6 @@ def all_drains(patch: Patch) -> None:
     patch.setattr(serialization, "TEXT", 10**7)
     patch.setattr(parse, "TEXT", 10**7)
     patch.setattr(serialization, "DRAINS", 10**7)
-    patch.setattr(record, "DRAINS", 10**7)
 
 
 @mutant("a report's numbers are taken as they are", "status_fits", do("forge", report="big numbers", seconds=5))

@@ -1,0 +1,56 @@
+"""What is kept of an object that was read. Pure.
+
+Many objects of strangers have to fit into memory: of each, what a plan needs stays. A resource that is not small stays as bytes, for a byte of JSON
+may become thirty of memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from sluice_operator.names import GROUP
+from sluice_operator.spec.fields import MAX_BYTES, TOO_LARGE
+from sluice_operator.untrusted.values import part
+
+Json = dict[str, Any]
+
+SMALL = 8 * 1024  # bytes of a resource that stays as it is: most are smaller, and reading them costs nothing
+NOTE = 1024  # bytes of an annotation of others
+
+
+def packed(body: Json) -> Json | bytes:
+    """A resource as it is kept: without what other programs noted, and without a spec that is too large to be carried out."""
+    body = {**body, "metadata": _metadata(body)}
+    try:
+        data = orjson.dumps(body)
+        if len(data) <= SMALL:
+            return body
+        if len(orjson.dumps(body.get("spec"))) > MAX_BYTES:
+            data = orjson.dumps({**body, "spec": TOO_LARGE})
+    except TypeError:  # no API server writes such a value, but a fake may
+        return body
+    return bytes(memoryview(data))  # a copy: orjson's own bytes may hold a buffer of sixty times their length
+
+
+def unpacked(kept: Json | bytes) -> Json:
+    """The resource."""
+    body: Json = orjson.loads(kept) if isinstance(kept, bytes) else kept
+    return body
+
+
+def of_pod_or_job(body: Json) -> Json:
+    """A pod or Job of a live read: its metadata and its status."""
+    return {"metadata": _metadata(body), "status": body.get("status")}
+
+
+def _metadata(body: Json) -> Json:
+    meta = {key: value for key, value in part(body, "metadata").items() if key != "managedFields"}
+    if notes := part(meta, "annotations"):
+        meta["annotations"] = {key: value for key, value in notes.items() if key.startswith(GROUP) or not _is_long(value)}
+    return meta
+
+
+def _is_long(value: Any) -> bool:
+    return isinstance(value, str) and len(value) > NOTE
