@@ -109,7 +109,7 @@ class Cache:
         Raises:
             Unreadable: the object has no name, namespace or uid.
         """
-        name = named(raw, "name") if kind == CONSUMER_KIND else text(part(raw, "metadata", "labels"), parse.CONSUMER)
+        name = named(raw, "name") if kind == CONSUMER_KIND else parse.consumer(raw)
         if not name:
             return None
         key = ResourceKey(named(raw, "namespace"), name)

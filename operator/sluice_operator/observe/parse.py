@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 from datetime import datetime
@@ -29,12 +30,14 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 CONSUMER, ROLE, ATTEMPT = "sluice.dev/consumer", "sluice.dev/role", "sluice.dev/attempt"
-UNLISTED = "(unlisted)"  # no label: `run.live_read` marks so what it reads by name
+MANAGED = "app.kubernetes.io/managed-by"
+UNLISTED = "(unlisted)"  # `run.live_read` marks so what no watch shows
+ROLES = {CONSUMER_KIND: "driver", "Pod": "executor", "Job": "migration"}  # by the kind of the controller
+DRIVER_NAME = re.compile(r".+-driver-([1-9]\d{0,8})")
 SPEC_HASH, TARGET, REPORT = "sluice.dev/spec-hash", "sluice.dev/executors", "sluice.dev/report"
 CONTAINERS = {"driver": "driver", "migration": "migrate", "executor": "executor"}
 EXITS = {0: "Completed", 65: "Refused", 75: "Held", 76: "Fenced"}
 TENANTS = Policy()
-DIGITS = 9  # of an attempt
 TAKEN = (
     "spec.checkpoints.table: is the table of KinesisConsumer {}, which is older, and a table has one consumer."
     " Delete one of the two, or make this one again with another table"
@@ -145,8 +148,7 @@ def pod(raw: Json) -> Pod:
         Unreadable: it has no name or no uid.
     """
     meta, status = part(raw, "metadata"), part(raw, "status")
-    labels, notes = part(meta, "labels"), part(meta, "annotations")
-    role = text(labels, ROLE) or ""
+    labels, notes, role = part(meta, "labels"), part(meta, "annotations"), _role(meta)
     container = _container(status, CONTAINERS.get(role, ""))
     ended = part(container, "state").get("terminated")
     ended = ended if isinstance(ended, dict) else None
@@ -155,7 +157,7 @@ def pod(raw: Json) -> Pod:
         name=named(raw, "name"),
         uid=named(raw, "uid"),
         role=role,
-        attempt=_attempt(text(labels, ATTEMPT)),
+        attempt=_attempt(meta),
         **_owner(meta),
         phase=text(status, "phase") or "Pending",
         gone_by=(moment(meta["deletionTimestamp"]) or LATEST) if meta.get("deletionTimestamp") else None,
@@ -168,7 +170,7 @@ def pod(raw: Json) -> Pod:
         trouble=None if _runs(container) else _trouble(status),
         beside=_trouble(status) if _runs(container) else None,
         report=load_report(text(notes, REPORT, TEXT + 1)),
-        unlisted=UNLISTED in labels,
+        unlisted=UNLISTED in labels or text(labels, MANAGED) != "sluice",
         rows=whole(result.get("shards")),
         warnings=whole(result.get("warnings")),
     )
@@ -188,9 +190,16 @@ def job(raw: Json) -> Job:
         **_owner(meta),
         spec_hash=text(part(meta, "annotations"), SPEC_HASH),
         state=text(ended, "type") or "Active",
+        active=(whole(part(raw, "status").get("active")) or 0) > 0,
         message=text(ended, "message", WORDS) or "",
         deleting="deletionTimestamp" in meta,
     )
+
+
+def consumer(raw: Json) -> str | None:
+    """The name of the KinesisConsumer that controls a pod or a Job; of one that none controls, what its label says."""
+    owner = _owner(part(raw, "metadata"))
+    return owner["owner_name"] if owner["owner_kind"] == CONSUMER_KIND else text(part(raw, "metadata", "labels"), CONSUMER)
 
 
 def _owner(meta: Json) -> Json:
@@ -201,9 +210,19 @@ def _owner(meta: Json) -> Json:
     return {"owner": text(ref, "uid"), "owner_kind": sys.intern(kind_of_group), "owner_name": text(ref, "name") or ""}
 
 
-def _attempt(label: str | None) -> int:
-    """The attempt in the label; 0 for a value that no operator writes."""
-    return int(label) if label and len(label) <= DIGITS and label.isascii() and label.isdecimal() else 0
+def _role(meta: Json) -> str:
+    """What a pod is by its controller, whatever its label says. Of one without a controller a driver's name decides, then the label."""
+    owner = _owner(meta)
+    if owner["owner_kind"] in ROLES:
+        return ROLES[owner["owner_kind"]]
+    made = owner["owner"] is None and SPEC_HASH in part(meta, "annotations") and DRIVER_NAME.fullmatch(text(meta, "name") or "")
+    return "driver" if made else text(part(meta, "labels"), ROLE) or ""
+
+
+def _attempt(meta: Json) -> int:
+    """The attempt in the name of a driver; 0 for a name that no operator gives."""
+    found = DRIVER_NAME.fullmatch(text(meta, "name") or "")
+    return int(found[1]) if found else 0
 
 
 def _container(status: Json, name: str) -> Json:

@@ -43,7 +43,7 @@ def note(view: View) -> MigrationStatus | None:
     due = _outlived(view, job)
     if job.state != "Active" or (due is not None and view.now >= due):
         return _ended(view, migration, job)
-    return _podless(view, migration)
+    return _podless(view, migration, job)
 
 
 def _outlived(view: View, job: Job) -> datetime | None:
@@ -58,9 +58,9 @@ def _job(view: View, migration: MigrationStatus) -> Job | None:
     return next((job for job in ours if job.name == migration.job and migration.uid in {None, job.uid}), None)
 
 
-def _podless(view: View, migration: MigrationStatus) -> MigrationStatus:
+def _podless(view: View, migration: MigrationStatus, job: Job) -> MigrationStatus:
     """A Job whose pod is refused (quota, account, admission) stays active and says nothing. Before the next try a dry run asks for the reason."""
-    if any(pod.owner == migration.uid for pod in view.observed.migrators):
+    if job.active or any(pod.owner == migration.uid for pod in view.observed.migrators):
         return replace(migration, podless_since=None)
     since = migration.podless_since or view.now
     if view.now - since >= PODLESS:

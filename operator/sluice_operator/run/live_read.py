@@ -10,10 +10,10 @@ from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe import parse
 from sluice_operator.observe.cache import version_of
 from sluice_operator.plan import live_read_policy
-from sluice_operator.untrusted.values import objects, part, text
+from sluice_operator.state.status import MigrationState
+from sluice_operator.untrusted.values import objects, part, text, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from datetime import datetime
 
     from sluice_operator.cluster.port import Cluster, Json
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from sluice_operator.state.objects import Observed
     from sluice_operator.state.view import View
 
-STRAYS = 4  # drivers that only their executors name: a late leader's
+STRAYS = 4  # drivers that only their executors name: a late leader's; and Jobs without a pod
+JOB_NAME, SPARK_APP = "batch.kubernetes.io/job-name", "spark-app-selector"  # labels that the Job controller and Spark put on pods
 
 
 def overdue(context: ReconcileContext, key: ResourceKey, view: View) -> bool:
@@ -38,7 +39,8 @@ def cached_view(context: ReconcileContext, key: ResourceKey, body: Json, now: da
 def live_read(context: ReconcileContext, key: ResourceKey, now: datetime, cached: Json, body: Json | None = None) -> tuple[Json, View] | None:
     """Read the resource, its Jobs and its pods from the API server, in this order.
 
-    Pods come last, so that the pod of an ended Job is seen with its exit. What the status or an executor names and no list shows is read by name.
+    Pods come last, so that the pod of an ended Job is seen with its exit. What the status or an executor names and no list shows is read by name;
+    pods of Jobs and executors without our label are found by Kubernetes' and by Spark's.
     Of a deleted resource the namespace is read first: if that is
     being deleted, the rest is not read.
 
@@ -67,45 +69,56 @@ def _observed(context: ReconcileContext, key: ResourceKey, body: Json, now: date
         return replace(context.cache.live(key, (), (), now), doomed=True)
     labels = {parse.CONSUMER: key.name}
     jobs = context.cluster.list("Job", key.namespace, labels)
-    jobs += _unlisted(context, key, "Job", Listed(jobs, _named_jobs(body)))
+    jobs += _by_name(context, key, "Job", Listed(jobs, _named_jobs(body)))
     pods = context.cluster.list("Pod", key.namespace, labels)
-    pods += _unlisted(context, key, "Pod", Listed(pods, _named_drivers(body, pods)))
+    pods += _by_name(context, key, "Pod", Listed(pods, _named_drivers(body, pods)))
+    found = Found(body, pods, jobs)
+    pods += [*_pods_of_jobs(context, key, found), *_executors_of_spark(context, key, found)]
     return context.cache.live(key, pods, jobs, now)
 
 
-class NamedObject(NamedTuple):
-    """An object that the status or an executor names, and the labels that it was made with."""
+class Found(NamedTuple):
+    """The resource, and what was read of it so far."""
 
-    name: str
-    labels: dict[str, str]
+    body: Json
+    pods: list[Json]
+    jobs: list[Json]
 
 
 class Listed(NamedTuple):
-    """What a list showed, and what has to be in it."""
+    """What a list showed, and the names of what has to be in it."""
 
     items: list[Json]
-    named: list[NamedObject]
+    named: list[str]
 
 
-def _unlisted(context: ReconcileContext, key: ResourceKey, kind: str, wanted: Listed) -> Iterator[Json]:
+def _by_name(context: ReconcileContext, key: ResourceKey, kind: str, wanted: Listed) -> list[Json]:
     """What is named and the list lacks, read by name: it may be there without the label. Whose it is, `ownership` says."""
     listed = {text(part(item, "metadata"), "name") for item in wanted.items}
-    for named in (named for named in wanted.named if named.name not in listed):
-        found = context.cluster.get(kind, key.namespace, named.name)
-        if found is not None:
-            labels = {**part(found, "metadata", "labels"), parse.CONSUMER: key.name, parse.UNLISTED: "", **named.labels}
-            yield {**found, "metadata": {**found["metadata"], "labels": labels}}
+    found = [context.cluster.get(kind, key.namespace, name) for name in wanted.named if name not in listed]
+    return [_unwatched(item) for item in found if item is not None]
 
 
-def _named_drivers(body: Json, pods: list[Json]) -> list[NamedObject]:
+def _by_label(context: ReconcileContext, key: ResourceKey, label: dict[str, str], pods: list[Json]) -> list[Json]:
+    """Pods with a label that is not ours, without those that were read already."""
+    known = {part(pod, "metadata").get("uid") for pod in pods}
+    return [_unwatched(pod) for pod in context.cluster.list("Pod", key.namespace, label) if pod["metadata"]["uid"] not in known]
+
+
+def _unwatched(item: Json) -> Json:
+    """The item, marked as one that no watch shows."""
+    labels = {**part(item, "metadata", "labels"), parse.UNLISTED: ""}
+    return {**item, "metadata": {**item["metadata"], "labels": labels}}
+
+
+def _named_drivers(body: Json, pods: list[Json]) -> list[str]:
     """The driver, the one before it while the status says that it leaves, and those that listed executors name as their driver.
 
     Both of the first two may be there: one that a finalizer holds is not waited for.
     """
     driver = part(body, "status", "driver")
     by_status = (text(one, "pod") for one in (part(driver, "leaving"), driver))
-    names = dict.fromkeys(name for name in (*by_status, *_owners(pods, f"{body['metadata']['name']}-driver-")) if name)
-    return [NamedObject(name, {parse.ROLE: "driver", parse.ATTEMPT: name.rpartition("-")[2]}) for name in names]
+    return [*dict.fromkeys(name for name in (*by_status, *_owners(pods, f"{body['metadata']['name']}-driver-")) if name)]
 
 
 def _owners(pods: list[Json], prefix: str) -> list[str]:
@@ -114,10 +127,40 @@ def _owners(pods: list[Json], prefix: str) -> list[str]:
     return sorted(name for name in owners if name.startswith(prefix))[:STRAYS]
 
 
-def _named_jobs(body: Json) -> list[NamedObject]:
+def _named_jobs(body: Json) -> list[str]:
     """The Job of the present try or of the last one. One that has ended is there until the resource or the next try ends it."""
     name = text(part(body, "status", "migration"), "job")
-    return [NamedObject(name, {parse.ROLE: "migration"})] if name else []
+    return [name] if name else []
+
+
+def _pods_of_jobs(context: ReconcileContext, key: ResourceKey, found: Found) -> list[Json]:
+    """Pods without our label of Jobs of which no pod was listed, by the label that Kubernetes gives them. A Job's pod may outlive it."""
+    migration, owners = part(found.body, "status", "migration"), {_owner(pod) for pod in found.pods}
+    jobs = {part(job, "metadata").get("uid"): text(part(job, "metadata"), "name") for job in found.jobs}
+    if migration.get("state") != MigrationState.COMPLETE:
+        jobs.setdefault(text(migration, "uid"), text(migration, "job"))
+    names = sorted(name for uid, name in jobs.items() if uid and name and uid not in owners and name.startswith(f"{key.name}-migrate-"))
+    return [pod for name in names[:STRAYS] for pod in _by_label(context, key, {JOB_NAME: name}, found.pods)]
+
+
+def _executors_of_spark(context: ReconcileContext, key: ResourceKey, found: Found) -> list[Json]:
+    """Executors without our label, by Spark's own. They are looked for when the driver does not work: they are waited for, and then one is made."""
+    driver = part(found.body, "status", "driver")
+    there = [meta for pod in found.pods if (meta := part(pod, "metadata")).get("name") == driver.get("pod") and "deletionTimestamp" not in meta]
+    if (
+        any(driver.get("uid") in {None, meta["uid"]} for meta in there)
+        and "leaving" not in driver
+        and "deletionTimestamp" not in found.body["metadata"]
+    ):
+        return []
+    last = whole(driver.get("attempt")) or 0
+    unseen = last - 1 if driver.get("pod") and not driver.get("uid") else 0
+    attempts = {last, unseen, whole(part(driver, "leaving").get("attempt"))} - {0, None}
+    return [pod for attempt in sorted(attempts) for pod in _by_label(context, key, {SPARK_APP: f"{key.name}-{attempt}"}, found.pods)]
+
+
+def _owner(item: Json) -> object:
+    return next((ref.get("uid") for ref in objects(part(item, "metadata"), "ownerReferences") if ref.get("controller")), None)
 
 
 def _namespace_deleted(cluster: Cluster, namespace: str) -> bool:

@@ -80,7 +80,7 @@ class Pod:
     `forced`: its deletion waits for no node any more. `finalizers` keep it, whoever set them. `rows` and `warnings` are
     a migration's result.
     `trouble` keeps its own container from starting; `beside` is that of another container while its own one runs, such as a sidecar that crashes.
-    `unlisted`: it was read by name, for its label is gone, and no watch shows it.
+    `unlisted`: a label of ours is gone, so no watch shows it.
     """
 
     name: str
@@ -125,7 +125,7 @@ class Pod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A migration Job: `state` is Active, Complete or Failed."""
+    """A migration Job: `state` is Active, Complete or Failed. `active`: Kubernetes counts a pod of it that has not ended."""
 
     name: str
     uid: str
@@ -134,6 +134,7 @@ class Job:
     owner_name: str = ""
     spec_hash: str | None = None
     state: str = "Active"
+    active: bool = False
     message: str = ""
     deleting: bool = False
 

@@ -96,6 +96,44 @@ def test_a_driver_without_its_label_goes_on_with_its_executors() -> None:
     operating.teardown()
 
 
+@pytest.mark.parametrize("label", ["sluice.dev/consumer", "sluice.dev/role", "sluice.dev/attempt", "app.kubernetes.io/managed-by"])
+@pytest.mark.parametrize("value", [None, "payments", "executor"])
+@pytest.mark.parametrize("then", ["goes on", "is suspended", "is deleted", "is orphaned"])
+def test_a_driver_is_the_resources_whatever_its_labels_say(label: str, value: str | None, then: str) -> None:
+    """An attack: without its role it counted as lost, and the next one was made beside it."""
+    operating = Operating()
+    operating.begin(migrating=False, leaders=1, source="ok", run=60)
+    operating.unlabel(kind="Pod", label=label, value=value, seconds=30)
+    if then == "is suspended":
+        operating.suspend(seconds=60)
+        assert operating.world.status["phase"] == "Suspended"
+    elif then != "goes on":
+        operating.world.delete(cascade="background" if then == "is deleted" else "orphan")
+        operating.world.run(60)
+        assert not list(operating.world.twin.all("Pod"))
+    else:
+        operating.wait(seconds=120)
+        assert operating.world.status["driver"]["attempt"] == 1
+        assert operating.world.condition("Ready")["status"] == "True"
+    operating.teardown()
+
+
+@pytest.mark.parametrize("label", ["sluice.dev/consumer", "sluice.dev/role", "app.kubernetes.io/managed-by"])
+@pytest.mark.parametrize("value", [None, "driver"])
+def test_the_pod_of_a_job_is_the_jobs_whatever_its_labels_say(label: str, value: str | None) -> None:
+    """An attack: its Job counted as one that had no pod for 60 s, and was lost while the pod ran."""
+    operating = Operating()
+    operating.begin(migrating=True, leaders=1, source="ok", run=2)
+    for node in "ab":
+        operating.lose_node(node=node, how="cut", seconds=0)
+    assert operating.world.pods("migration")
+    operating.unlabel(kind="migration", label=label, value=value, seconds=120)
+    assert operating.world.status["migration"]["state"] == "Running"
+    operating.end_of_outage(how="restore", seconds=60)
+    assert operating.world.status["migration"]["tries"] == 1
+    operating.teardown()
+
+
 def test_drivers_that_are_asked_to_end_before_they_are_seen_were_made() -> None:
     """Found by 60 examples: the observer counted an attempt as passed over whose pod was the next one's predecessor."""
     operating = Operating()
@@ -272,6 +310,20 @@ def test_the_simulated_driver_reports_as_a_driver_does() -> None:
     fields = {camel(field.name) for field in dataclasses.fields(DriverReport)}
     assert {key for report in seen for key in report} <= {"number", *fields}
     assert {report["phase"] for report in seen} == {str(phase) for phase in ReportPhase} - {ReportPhase.IDLE}
+
+
+@pytest.mark.parametrize("label", ["sluice.dev/consumer", "sluice.dev/role"])
+def test_two_drivers_that_run_are_seen_whatever_their_labels_say(label: str) -> None:
+    """The observer was blind to those without a label. It knows by uid what was made as a driver."""
+    operating = Operating()
+    operating.begin(migrating=False, leaders=1, source="ok", run=60)
+    (driver,) = operating.world.drivers()
+    operating.world.leaders[0].stop(60)
+    operating.world.twin.create({**driver, "metadata": {**driver["metadata"], "name": "orders-driver-2", "uid": None}})
+    operating.world.ledger.register.meet()
+    operating.unlabel(kind="Pod", label=label, seconds=0)
+    with pytest.raises(Broken, match=r"^one_driver: two of one consumer run"):
+        operating.wait(seconds=10)
 
 
 def test_every_invariant_is_seen_to_break() -> None:

@@ -15,7 +15,7 @@ FINALIZERS = {"foreground": "foregroundDeletion", "orphan": "orphan"}
 
 def tick(server: MemoryCluster) -> None:
     """One round of each."""
-    pods = [pod for pod in server.all("Pod") if pod["metadata"]["labels"].get("sluice.dev/role") == "migration"]
+    pods = [pod for pod in server.all("Pod") if _owner(pod, "kind") == "Job"]
     jobs = {job["metadata"]["uid"]: job for job in server.all("Job")}
     for pod in pods:
         if _over(pod) or _owner(pod) not in jobs:
@@ -47,7 +47,8 @@ def _pod(job: Json, number: int) -> Json:
     template, meta = copied(job["spec"]["template"]), job["metadata"]
     refs = [{"apiVersion": "batch/v1", "kind": "Job", "name": meta["name"], "uid": meta["uid"], "controller": True}]
     name = f"{meta['name']}-{meta['uid']}-{number}"
-    head = {**template["metadata"], "namespace": meta["namespace"], "name": name, "ownerReferences": refs, "finalizers": [TRACKING]}
+    labels = {**template["metadata"]["labels"], "batch.kubernetes.io/job-name": meta["name"]}
+    head = {**template["metadata"], "labels": labels, "namespace": meta["namespace"], "name": name, "ownerReferences": refs, "finalizers": [TRACKING]}
     return {"kind": "Pod", "metadata": head, "spec": template["spec"]}
 
 
@@ -60,8 +61,8 @@ def _disrupted(pod: Json) -> bool:
     return any(condition["type"] == "DisruptionTarget" for condition in pod.get("status", {}).get("conditions", ()))
 
 
-def _owner(body: Json) -> str:
-    return str((body["metadata"].get("ownerReferences") or [{"uid": ""}])[0]["uid"])
+def _owner(body: Json, what: str = "uid") -> str:
+    return str((body["metadata"].get("ownerReferences") or [{}])[0].get(what, ""))
 
 
 def _foreground(server: MemoryCluster) -> None:

@@ -120,7 +120,7 @@ class Leader:
     def _see(self, kind: str, body: Json, *, gone: bool = False) -> bool:
         """Whether it rings, as in `Loops.wake`. To a watch that selects by labels, an object that lost them is gone."""
         uid, labels = body["metadata"]["uid"], body["metadata"].get("labels") or {}
-        if kind != CONSUMER_KIND and CONSUMER not in labels:
+        if kind != CONSUMER_KIND and not (CONSUMER in labels and labels.get("app.kubernetes.io/managed-by") == "sluice"):
             last = self.shown.pop(uid, None)
             return last is not None and self._see(kind, last, gone=True)
         if not gone:

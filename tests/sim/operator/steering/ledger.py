@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from steering.bounds import unfit
-from steering.whose import calls, is_of, labelled, names
+from steering.register import Register
+from steering.whose import calls, labelled, names
 
 from sluice_operator.cluster.memory import FINISHED, MemoryCluster
 from sluice_operator.observe.parse import CONSUMER
@@ -68,6 +69,7 @@ class Ledger:
 
     def __init__(self, server: MemoryCluster, tables: dict[str, Table]) -> None:
         self.server, self.tables = server, tables
+        self.register = Register(server)
         self.nodes: Nodes
         self.now: datetime
         self.calm_since: datetime
@@ -124,28 +126,28 @@ class Ledger:
         if line.stalled:
             self.late.add(meta["name"])
             return None
-        others = [pod["metadata"]["name"] for pod in self._pods(meta) if _role(pod) != "migration" and not only_held(pod)]
+        others = [pod["metadata"]["name"] for pod in self._pods(meta) if self.role(pod) != "migration" and not self.only_held(pod)]
         if others:
             return "one_driver", f"{meta['name']} is made beside {others}"
         config = json.loads(meta["annotations"]["sluice.dev/config"])
         table = self.tables.get(config["checkpoints"]["table"])
         if config["migrateFrom"] and not (table and table.migrated):
             return "migrated_first", f"{meta['name']} is made, and nothing is migrated"
-        busy = [pod["metadata"]["name"] for pod in self._pods(meta) if not _has_ended(pod)]
+        busy = [pod["metadata"]["name"] for pod in self._pods(meta) if not self._has_ended(pod)]
         return ("migrated_first", f"{meta['name']} is made while {busy} runs") if busy else None
 
     def _creates_job(self, line: Line, body: Json) -> tuple[str, str] | None:
         if line.stalled:
             return None
         meta = body["metadata"]
-        pods = (pod for pod in self._pods(meta) if _role(pod) == "migration" or not only_held(pod))
+        pods = (pod for pod in self._pods(meta) if self.role(pod) == "migration" or not self.only_held(pod))
         others = [item["metadata"]["name"] for item in (*self._of(meta, "Job"), *pods)]
         return ("one_migration", f"{meta['name']} is made beside {others}") if others else None
 
     def _deletes_pod(self, _line: Line, body: Json) -> tuple[str, str] | None:
         meta = body["metadata"]
         pod = self.server.get("Pod", meta["namespace"], meta["name"])
-        if pod is None or pod["metadata"]["uid"] != meta["uid"] or _role(pod) != "driver":
+        if pod is None or pod["metadata"]["uid"] != meta["uid"] or self.role(pod) != "driver":
             return None
         owner = next((o for o in self.server.all(KIND) if o["metadata"]["uid"] == _owner(pod)), None)
         driver = (owner or {}).get("status", {}).get("driver", {})
@@ -218,13 +220,17 @@ class Ledger:
         return None if late else ("status_is_true", f"DriverOverdue is said at {self.now}, and pods have until {ends}")
 
     def _dodges(self, meta: Json, driver: Json) -> tuple[str, str] | None:
-        """Whether the status says that somebody took a pod away that stands there, and has ended by itself."""
-        pod = self.server.get("Pod", meta["namespace"], driver.get("pod") or "")
-        exit_ = driver.get("exit") or {}
-        if pod is None or pod["metadata"]["uid"] != driver.get("uid") or exit_.get("reason") not in TAKEN:
+        """Whether the status says that somebody took a pod away that stands there, and runs or has ended by itself. It may name it no more."""
+        name, exit_ = driver.get("pod") or f"{meta['name']}-driver-{driver['attempt']}", driver.get("exit") or {}
+        pod = self.server.get("Pod", meta["namespace"], name)
+        if pod is None or exit_.get("reason") not in TAKEN or not self._is_meant(pod, meta["uid"], driver.get("uid")):
             return None
         taken = "deletionTimestamp" in pod["metadata"] or "DisruptionTarget" in json.dumps(pod.get("status", {}))
-        return None if taken else ("exits_are_kept", f"{driver['pod']} ended by itself, and the status says {exit_}")
+        return None if taken else ("exits_are_kept", f"{name} stands there or ended by itself, and the status says {exit_}")
+
+    def _is_meant(self, pod: Json, resource: str, uid: str | None) -> bool:
+        """Whether the status means this pod: by its uid, or because this resource made it and no uid was ever seen."""
+        return uid == pod["metadata"]["uid"] if uid else self.register.of(pod).owner == resource and not self.is_foreign(pod)
 
     def _tells(self, line: Line, body: Json) -> tuple[str, str] | None:
         """An event of a deed."""
@@ -262,11 +268,9 @@ class Ledger:
         return self._of(meta, "Pod")
 
     def _of(self, meta: Json, kind: str) -> Iterator[Json]:
-        """What of that kind is the consumer's: by label, by owner, or because the status names it. What has none of these is nobody's."""
-        name = meta["labels"][CONSUMER]
-        named = self._named(name)
+        """What of that kind was made for the consumer, whatever its labels are now, and is not abandoned since."""
         for body in self.server.all(kind):
-            if not self.is_foreign(body) and (labelled(body, name) or is_of(body, name) or named & calls(body)):
+            if self.register.of(body).consumer == meta["labels"][CONSUMER] and not self.is_foreign(body):
                 yield body
 
     def _named(self, consumer: str) -> set[tuple[str, str | None]]:
@@ -287,6 +291,21 @@ class Ledger:
         """A stranger's, or made by what is a stranger's."""
         return bool({body["metadata"]["uid"], _owner(body)} & (self.foreign | self.orphans))
 
+    def role(self, pod: Json) -> str:
+        """What it was made as."""
+        return self.register.of(pod).role
+
+    def _has_ended(self, pod: Json) -> bool:
+        """Its own container has, whatever else runs in the pod."""
+        status = pod.get("status", {})
+        own = {"driver": "driver", "migration": "migrate"}.get(self.role(pod), "executor")
+        over = any("terminated" in item["state"] for item in status.get("containerStatuses", ()) if item["name"] == own)
+        return over or status.get("phase") in FINISHED
+
+    def only_held(self, pod: Json) -> bool:
+        """Its containers have ended for good, and a finalizer keeps it, or the driver that it is an executor of."""
+        return pod.get("status", {}).get("phase") in FINISHED and (self.role(pod) == "executor" or bool(pod["metadata"].get("finalizers")))
+
     # what stands, second by second
 
     def _sees(self, resource: Json) -> None:
@@ -298,8 +317,19 @@ class Ledger:
         if seen != meta["generation"] and "deletionTimestamp" not in meta:
             claim("generation_is_seen", late < PROMPT, f"generation {meta['generation']} was not seen for {late}, the status says {seen}")
 
+    def _two_run(self) -> None:
+        """Two drivers of one consumer run, as the cluster has it: whatever their labels say, and whoever is the owner."""
+        running: dict[str, list[str]] = {}
+        for pod in self.server.all("Pod"):
+            meta, made = pod["metadata"], self.register.of(pod)
+            unknown = self.is_foreign(pod) or meta["name"] in self.late or meta["uid"] in self.given_up
+            if made.role == "driver" and not unknown and self.runs(meta["uid"]):
+                running.setdefault(made.consumer, []).append(meta["name"])
+        claim("one_driver", all(len(names) == 1 for names in running.values()), f"two of one consumer run: {running}")
+
     def tick(self, resource: Json | None) -> None:
         """What may not stand for long: a claim of readiness of a driver that is not there, or says nothing."""
+        self._two_run()
         if resource is not None:
             self._sees(resource)
         status = (resource or {}).get("status", {})
@@ -323,23 +353,6 @@ def condition_of(status: Json, kind: str) -> Json:
 def _rests(status: Json) -> bool:
     """It says that there is no driver. Ready means then that none shall run."""
     return not (status.get("driver") or {}).get("pod")
-
-
-def _has_ended(pod: Json) -> bool:
-    """Its own container has, whatever else runs in the pod."""
-    status = pod.get("status", {})
-    own = {"driver": "driver", "migration": "migrate"}.get(_role(pod), "executor")
-    over = any("terminated" in item["state"] for item in status.get("containerStatuses", ()) if item["name"] == own)
-    return over or status.get("phase") in FINISHED
-
-
-def only_held(pod: Json) -> bool:
-    """Its containers have ended for good, and a finalizer keeps it, or the driver that it is an executor of."""
-    return pod.get("status", {}).get("phase") in FINISHED and (_role(pod) == "executor" or bool(pod["metadata"].get("finalizers")))
-
-
-def _role(pod: Json) -> str:
-    return str(pod["metadata"]["labels"].get("sluice.dev/role"))
 
 
 def _owner(pod: Json) -> str:

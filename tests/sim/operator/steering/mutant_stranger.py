@@ -57,7 +57,7 @@ def earlier_lives_are_strangers(patch: Patch) -> None:
     patch.setattr(ownership, "_is_controlled", lambda resource, item: item.owner == resource.uid)
 
 
-@mutant("a driver without its owner is not ours", "nothing_leaks", do("orphan", seconds=9))
+@mutant("a driver without its owner is not ours", "exits_are_kept", do("orphan", seconds=9))
 def orphans_are_strangers(patch: Patch) -> None:
     """The resource goes, and the driver consumes on."""
     patch.setattr(ownership, "_adopted", lambda _resource, item: item)
@@ -167,10 +167,43 @@ def jobs_end_alone(patch: Patch) -> None:
     patch.setattr(migration, "_outlived", lambda _view, _job: None)
 
 
-@mutant("a driver that no list shows is gone", "health_is_true", do("unlabel", kind="Pod", seconds=30))
+@mutant("a driver that no list shows is gone", "exits_are_kept", do("unlabel", kind="Pod", seconds=30))
 def lists_are_believed(patch: Patch) -> None:
     """Its label was taken off, and it consumes on; the next one is made beside it."""
     patch.setattr(live_read, "_named_drivers", lambda _body, _pods: [])
+
+
+@mutant("a driver is what its label says", "exits_are_kept", do("unlabel", kind="Pod", label="sluice.dev/role", value="x", seconds=30))
+def roles_are_believed(patch: Patch) -> None:
+    """The role was changed, and it consumes on; the next one is made beside it."""
+    patch.setattr(parse, "_role", lambda meta: parse.text(parse.part(meta, "labels"), parse.ROLE) or "")
+
+
+@mutant(
+    "executors are those with the label",
+    "one_driver",
+    do("unlabel", kind="executor", seconds=2),
+    do("lose_node", node="a", how="cut", seconds=1),
+    do("lose_node", node="b", how="cut", seconds=1),
+    do("delete_pod", role="driver", grace=0, seconds=60),
+)
+def executors_are_listed(patch: Patch) -> None:
+    """They work on nodes that nobody reaches, and the next driver is made beside them."""
+    patch.setattr(live_read, "_executors_of_spark", lambda _context, _key, _found: [])
+
+
+@mutant(
+    "the pod of a Job is that with the label",
+    "one_migration",
+    do("lose_node", node="a", how="cut", seconds=0),
+    do("lose_node", node="b", how="cut", seconds=0),
+    do("unlabel", kind="migration", seconds=120),
+    migrating=True,
+    run=2,
+)
+def migrators_are_listed(patch: Patch) -> None:
+    """Its Job counts as lost while it migrates."""
+    patch.setattr(live_read, "_pods_of_jobs", lambda _context, _key, _found: [])
 
 
 @mutant("a Job that no list shows is gone", "spec_reached", do("unlabel", kind="Job", seconds=60), migrating=True, run=3)

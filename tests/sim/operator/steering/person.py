@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from argo_lua import argo_health
 from kstatus import CURRENT, FAILED, IN_PROGRESS, kstatus
-from steering.ledger import BELIEVED, SILENT, claim, only_held
+from steering.ledger import BELIEVED, SILENT, claim
 
 from sluice_operator.spec.changes import DesiredSpec
 from sluice_operator.spec.fields import InvalidSpec, parse
@@ -78,8 +78,8 @@ def undone(world: World, body: Json) -> str | None:
     if not wanted.spec.suspend and wanted.spec.migrate_from and (status.get("migration") or {}).get("state") != "Complete":
         return "the source is not taken over"
     if wanted.spec.suspend or not wanted.spec.replicas:
-        return "something runs" if any(not only_held(pod) for pod in (*world.drivers(), *world.executors())) else None
-    drivers = [pod for pod in world.drivers() if not only_held(pod)]
+        return "something runs" if any(not world.ledger.only_held(pod) for pod in (*world.drivers(), *world.executors())) else None
+    drivers = [pod for pod in world.drivers() if not world.ledger.only_held(pod)]
     if len(drivers) != 1 or "deletionTimestamp" in drivers[0]["metadata"]:
         return f"{len(drivers)} drivers, or one that leaves"
     return _working(world, drivers[0], wanted)
@@ -96,7 +96,9 @@ def _working(world: World, driver: Json, wanted: DesiredSpec) -> str | None:
         return "the driver is silent"
     if report["phase"] not in {"Running", "Idle"} or report["heldShards"] < report["openShards"] or report["draining"]:
         return f"the driver is {report['phase']}"
-    staying = [pod for pod in world.executors() if "deletionTimestamp" not in pod["metadata"] and not only_held(pod)]  # others may be on a lost node
+    staying = [
+        pod for pod in world.executors() if "deletionTimestamp" not in pod["metadata"] and not world.ledger.only_held(pod)
+    ]  # others may be on a lost node
     if report["executors"] != wanted.spec.replicas or len(staying) != wanted.spec.replicas:
         return f"{report['executors']} executors have registered"
     return HANGS if world.habits.hangs else None

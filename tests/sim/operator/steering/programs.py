@@ -185,8 +185,9 @@ class Driver:
         meta = pod["metadata"]
         self.number += 1
         name = self.config["name"]  # its pod may have lost the label
-        epoch = f"{name}-{meta['labels']['sluice.dev/attempt']}"
+        epoch = self.config["sparkConf"]["spark.app.id"]
         labels = {"app.kubernetes.io/managed-by": "sluice", CONSUMER: name, "sluice.dev/role": "executor"}
+        labels |= {"spark-role": "executor", "spark-app-selector": epoch}  # Spark's own
         refs = [{"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": self.uid, "controller": True}]
         head: Json = {"namespace": meta["namespace"], "ownerReferences": refs}
         if self.number == 1:

@@ -12,6 +12,7 @@ from steering.admission import ANSWERS
 from steering.world import KEY, World
 
 from sluice_operator.cluster.memory import copied
+from sluice_operator.observe.parse import CONSUMER
 
 if TYPE_CHECKING:
     from sluice_operator.cluster.port import Json
@@ -21,6 +22,8 @@ FOREVER = 10**6  # seconds: until the example ends
 HOLD = "theirs.example.com/hold"
 ROLES = ["driver", "executor", "migration"]
 ATTEMPTS = ["abc", "", "1", "7", "-1", "1e3", "9" * 40]
+OURS = [CONSUMER, CONSUMER, "sluice.dev/role", "sluice.dev/attempt", "app.kubernetes.io/managed-by"]
+CHANGED = st.sampled_from([None, None, "payments", "driver", "executor", "7"])
 OWNERS: dict[str, Json] = {
     "another kind": {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "orders"},
     "another group's": {"apiVersion": "example.com/v1", "kind": "KinesisConsumer", "name": "orders"},
@@ -70,11 +73,11 @@ class Stranger:
         self._make("Pod", f"theirs-{role}", {"containers": [{"name": "theirs", "image": "theirs"}]}, {"labels": labels}, owner)
         self.world.run(seconds)
 
-    @rule(kind=st.sampled_from(["Pod", "Pod", "Job"]), seconds=seconds)
-    def unlabel(self, kind: str, seconds: int) -> None:
-        """A driver or a Job is set aside, as one does with a pod of a ReplicaSet: its label is taken off."""
-        for body in [body for body in self.world.ours(kind) if kind == "Job" or body["metadata"]["labels"]["sluice.dev/role"] == "driver"]:
-            self.world.twin.edit(body, {"metadata": {"labels": {"sluice.dev/consumer": None}}})
+    @rule(kind=st.sampled_from(["Pod", "Pod", "Job", "executor", "migration"]), label=st.sampled_from(OURS), value=CHANGED, seconds=seconds)
+    def unlabel(self, kind: str, seconds: int, label: str = CONSUMER, value: str | None = None) -> None:
+        """A driver ("Pod"), a Job or a pod of theirs is set aside, as a pod of a ReplicaSet may be: a label of ours is taken off, or changed."""
+        for body in self.world.ours("Job") if kind == "Job" else self.world.pods("driver" if kind == "Pod" else kind):
+            self.world.twin.edit(body, {"metadata": {"labels": {label: value}}})
         self.world.run(seconds)
 
     @rule(seconds=seconds)

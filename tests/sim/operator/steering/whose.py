@@ -1,4 +1,4 @@
-"""Whose a pod or a Job is: by its label, by its owner, or because a status names it. What has none of these is nobody's."""
+"""By what an operator can find a pod or a Job that lost its owner: by its label, or because a status names it. What has neither is nobody's."""
 
 from __future__ import annotations
 
@@ -7,12 +7,6 @@ from typing import Any
 from sluice_operator.observe.parse import CONSUMER
 
 Json = dict[str, Any]
-KIND = "KinesisConsumer"
-
-
-def is_of(body: Json, consumer: str) -> bool:
-    """Whether the consumer controls it, whatever its labels are."""
-    return any(ref["kind"] == KIND and ref["name"] == consumer for ref in body["metadata"].get("ownerReferences") or ())
 
 
 def labelled(body: Json, consumer: str) -> bool:

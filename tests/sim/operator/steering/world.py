@@ -48,7 +48,7 @@ class World:
         self.place = Place(self.twin, self.tables, self.habits, self.ledger, self.now)
         self.nodes = Nodes(self.twin, lambda: self.now, self._program)
         self.ledger.nodes = self.nodes
-        self.nodes.full = lambda pod: self.habits.executors == "pending" and pod["metadata"]["labels"].get("sluice.dev/role") == "executor"
+        self.nodes.full = lambda pod: self.habits.executors == "pending" and self.ledger.role(pod) == "executor"
         self.twin.admission = self._admit
         self.person = Person(self)
         self.admission = Admission(self.twin, lambda: self.now)
@@ -59,7 +59,7 @@ class World:
         self.restart_asked_at: datetime | None = None
 
     def _program(self, pod: Json) -> Program:
-        uid, role = pod["metadata"]["uid"], pod["metadata"]["labels"]["sluice.dev/role"]
+        uid, role = pod["metadata"]["uid"], self.ledger.role(pod)
         if uid in self.ledger.foreign:
             return Idle()
         if self.habits.sidecar and role != "executor":
@@ -147,7 +147,7 @@ class World:
 
     def pods(self, role: str) -> list[Json]:
         """Pods of that role that exist, of ours."""
-        return [pod for pod in self.ours("Pod") if pod["metadata"].get("labels", {}).get("sluice.dev/role") == role]
+        return [pod for pod in self.ours("Pod") if self.ledger.role(pod) == role]
 
     def ours(self, kind: str) -> list[Json]:
         """What of that kind exists and is no stranger's."""
@@ -187,6 +187,7 @@ class World:
                 leader.tick()
             elif self.listens:
                 leader.listen()
+        self.ledger.register.meet()
         if self.stalled or any(leader.down for leader in self.leaders):
             self.disturb()
         if self.admission.policies.get(("status", CONSUMER_KIND), (self.now, ""))[0] > self.now:
