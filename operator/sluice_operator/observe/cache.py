@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe import parse
 from sluice_operator.observe.kept import packed, unpacked
-from sluice_operator.observe.tables import Tables
+from sluice_operator.observe.tables import Tables, starts
 from sluice_operator.state.objects import Pod
 from sluice_operator.untrusted.values import named, part, text, whole
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from sluice_operator.cluster.port import Json
+    from sluice_operator.spec.policy import Policy
     from sluice_operator.state.objects import Job, Observed
     from sluice_operator.state.status import Exit
 
@@ -135,16 +136,15 @@ class Cache:
             del self._entries[key]
         return matters
 
-    def elder(self, key: ResourceKey) -> ResourceKey | None:
-        """The oldest resource with the same checkpoint table, if that is another one."""
+    def holder(self, key: ResourceKey, body: Json, policy: Policy) -> ResourceKey | None:
+        """The other resource that has the checkpoint table which this one names (`tables`)."""
         with self._lock:
-            first = min(self._tables.sharing(key), default=None)
-            return first[1] if first is not None and first[1] != key else None
+            return self._tables.holder(key, body, lambda one: starts(body if one == key else self._entries[one].body or {}, policy))
 
-    def sharing(self, key: ResourceKey) -> list[ResourceKey]:
-        """The other resources with the same checkpoint table."""
+    def sharing(self, key: ResourceKey) -> set[ResourceKey]:
+        """The other resources that name a checkpoint table of this one."""
         with self._lock:
-            return [other for _, other in self._tables.sharing(key) if other != key]
+            return self._tables.sharing(key)
 
     def body(self, key: ResourceKey) -> Json | None:
         """The resource as last seen; None when it was deleted or has not been seen yet."""
@@ -196,7 +196,11 @@ class Cache:
         """The resource, as the answer to a call of ours has it. It replaces only the version that was in the cache before the call."""
         meta = body["metadata"]
         with self._lock:
-            self._entries.get(ResourceKey(meta["namespace"], meta["name"]), CacheEntry()).replace(before, body)
+            key = ResourceKey(meta["namespace"], meta["name"])
+            entry = self._entries.get(key, CacheEntry())
+            entry.replace(before, body)
+            if entry.body is not None:
+                self._tables.note(key, entry.body)
 
     def lost(self, key: ResourceKey, before: str | None) -> None:
         """A live read found no such resource, or one of another operator. Only the version that was in the cache before the read goes."""

@@ -39,9 +39,10 @@ CONTAINERS = {"driver": "driver", "migration": "migrate", "executor": "executor"
 EXITS = {0: "Completed", 65: "Refused", 75: "Held", 76: "Fenced"}
 TENANTS = Policy()
 TAKEN = (
-    "spec.checkpoints.table: is the table of KinesisConsumer {}, which is older, and a table has one consumer."
-    " Delete one of the two, or make this one again with another table"
+    "spec.checkpoints.table: is the table of {}, and a table has one consumer."
+    " If spec.stream was edited, edit it back; else delete one of the two, or make this one again with another table"
 )
+ELSEWHERE = "a KinesisConsumer in another namespace"
 SIGNALS = frozenset(signal.Signals)
 STUCK = {
     "ErrImagePull": "ImagePullBackOff",  # the two alternate; one reason keeps the condition stable
@@ -76,10 +77,10 @@ def resource(raw: Json) -> Resource:
 
 
 class Bounds(NamedTuple):
-    """What a spec is held against: what the operator allows, and `elder`, the namespace and name of an older resource with the same table."""
+    """What a spec is held against: what the operator allows, and `holder`, the namespace and name of the resource that has its table."""
 
     policy: Policy = TENANTS
-    elder: tuple[str, str] | None = None
+    holder: tuple[str, str] | None = None
 
 
 def view(raw: Json, observed: Observed, now: datetime, around: Bounds = Bounds()) -> View:  # noqa: B008 - a frozen value
@@ -91,9 +92,29 @@ def view(raw: Json, observed: Observed, now: datetime, around: Bounds = Bounds()
     about = resource(raw)
     status = _status(raw, about)
     wanted, problem = accept(raw.get("spec") or {}, status, about.namespace, around.policy)
-    if around.elder is not None and not problem:
-        wanted, problem = None, TAKEN.format("/".join(around.elder))
+    if around.holder is not None and wanted is not None and not problem:
+        wanted, problem = _without_table(wanted, status), TAKEN.format(_shown(around.holder, about))
     return View(resource=about, wanted=wanted, problem=problem, status=status, observed=own(about, status, observed), now=now)
+
+
+def _shown(holder: tuple[str, str], about: Resource) -> str:
+    """Names of another namespace are none of this one's business."""
+    return f"KinesisConsumer {'/'.join(holder)}" if holder[0] == about.namespace else ELSEWHERE
+
+
+def _without_table(wanted: DesiredSpec, status: Status) -> DesiredSpec | None:
+    """What a resource does that may not have the table: nothing is started. One that has begun with another goes on with that.
+
+    `suspend` and `replicas` are obeyed all the same.
+    """
+    last, rests = _last_good(status), wanted.spec.suspend or wanted.spec.replicas == 0
+    if last is not None and last.spec.stream != wanted.spec.stream and status.driver.attempt > 0:
+        raw = {**last.raw, "suspend": wanted.spec.suspend, "replicas": wanted.spec.replicas}
+    elif rests:
+        raw = {**wanted.raw, "suspend": True}
+    else:
+        return None
+    return DesiredSpec(parse(raw), raw)
 
 
 def _status(raw: Json, about: Resource) -> Status:

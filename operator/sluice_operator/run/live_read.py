@@ -172,4 +172,4 @@ def _view(context: ReconcileContext, key: ResourceKey, body: Json, observed: Obs
     refusal, observed = context.refusals.get(key), replace(observed, failing=context.failing.get(key))
     if refusal and refusal.generation == body["metadata"].get("generation", 0):
         observed = replace(observed, refusal=refusal.trouble, refused_until=refusal.until)
-    return parse.view(body, observed, now, parse.Bounds(context.settings.policy, context.cache.elder(key)))
+    return parse.view(body, observed, now, parse.Bounds(context.settings.policy, context.cache.holder(key, body, context.settings.policy)))

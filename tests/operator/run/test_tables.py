@@ -1,4 +1,4 @@
-"""A checkpoint table has one consumer: of two resources that name it the younger is refused, and taken as soon as the older is gone."""
+"""A checkpoint table has one consumer: it is the resource's that has begun with it. To name it, or to be older, takes it from nobody."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from simulated_cluster import BEGIN, SPEC
 from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe.cache import Cache, ResourceKey
+from sluice_operator.observe.tables import table
 from sluice_operator.observe.watch_state import WatchEvent
 from sluice_operator.run.loops import Loops
 from sluice_operator.run.reconcile import reconcile
 from sluice_operator.run.shared import ReconcileContext
 from sluice_operator.settings import Settings
+from sluice_operator.spec.policy import Policy
 
 Json = dict[str, Any]
 OLD, NEW = ResourceKey("shop", "orders"), ResourceKey("lab", "copy")
@@ -42,6 +44,17 @@ class Scene:
         """A resource, which the watch shows."""
         self.see(self.twin.create({"kind": CONSUMER_KIND, "metadata": {"namespace": key.namespace, "name": key.name}, "spec": spec}))
 
+    def edit(self, key: ResourceKey, changes: Json) -> None:
+        """A user edits it, which the watch shows."""
+        self.twin.edit(self.body(key), changes)
+        self.see(self.body(key))
+
+    def body(self, key: ResourceKey) -> Json:
+        """As it is stored."""
+        body = self.twin.get(CONSUMER_KIND, *key)
+        assert body is not None
+        return body
+
     def see(self, body: Json, *, gone: bool = False) -> None:
         """An event of the watch."""
         self.context.cache.see(CONSUMER_KIND, body, self.now, gone=gone)
@@ -49,7 +62,7 @@ class Scene:
     def passes(self, key: ResourceKey) -> Json:
         """Until it has a status and nothing more is done at once; its condition SpecValid."""
         for _ in range(6):
-            reconcile(self.context, key, self.now)
+            reconcile(self.context, key, self.now, force_refresh=True)
         conditions = (self.twin.get(CONSUMER_KIND, *key) or {})["status"]["conditions"]
         return next(item for item in conditions if item["type"] == "SpecValid")
 
@@ -58,13 +71,14 @@ class Scene:
         return [pod["metadata"]["name"] for pod in self.twin.list("Pod", key.namespace, {})]
 
 
-def test_the_younger_of_two_with_one_table_is_refused_and_the_other_is_named() -> None:
+def test_the_younger_of_two_with_one_table_is_refused_and_the_other_namespace_is_not_named() -> None:
     """It would take the lease in turns with the older one; nothing of it is started."""
     scene = Scene()
     assert scene.passes(OLD)["status"] == "True"
     refused = scene.passes(NEW)
     assert refused["status"] == "False"
-    assert refused["message"].startswith("spec.checkpoints.table: is the table of KinesisConsumer shop/orders, which is older")
+    assert refused["message"].startswith("spec.checkpoints.table: is the table of a KinesisConsumer in another namespace")
+    assert not {"shop", "orders"} & set(refused["message"].replace("/", " ").split())
     assert scene.pods(OLD) == ["orders-driver-1"]
     assert scene.pods(NEW) == []
 
@@ -85,16 +99,143 @@ def test_another_table_or_region_or_endpoint_is_another_table(other: Json) -> No
     assert scene.pods(NEW) == ["copy-driver-1"]
 
 
-def test_a_younger_one_that_runs_already_is_not_ended() -> None:
-    """An operator of before this rule has started it: its driver works on, is followed by none, and the condition says why."""
+def test_the_other_is_named_in_its_own_namespace() -> None:
+    """There its name is no secret."""
     scene = Scene()
-    body = scene.twin.get(CONSUMER_KIND, *OLD)
-    assert body is not None
+    scene.passes(OLD)
+    near = ResourceKey("shop", "copy")
+    scene.make(near, {**SPEC, **NAMED})
+    assert "KinesisConsumer shop/orders" in scene.passes(near)["message"]
+
+
+def test_a_younger_one_that_runs_already_keeps_its_table() -> None:
+    """The older one, which the operator sees later, is refused."""
+    scene = Scene()
+    body = scene.body(OLD)
     scene.see(body, gone=True)
     scene.passes(NEW)
     scene.see(body)
-    assert scene.passes(NEW)["status"] == "False"
+    scene.context.cache._tables._granted.clear()  # the operator is restarted
+    assert scene.passes(OLD)["status"] == "False"
+    assert scene.passes(NEW)["status"] == "True"
+    assert (scene.pods(OLD), scene.pods(NEW)) == ([], ["copy-driver-1"])
+
+
+SQUATTERS: dict[str, Json] = {
+    "suspended": {"spec": {"suspend": True}},
+    "invalid": {"spec": {"sparkConf": {"spark.master": "x"}}},
+    "scaled to zero": {"spec": {"replicas": 0}},
+    "paused": {"metadata": {"annotations": {"sluice.dev/paused": "true"}}},
+    "unreadable": {"spec": {"pipeline": {"args": {"a": 1e300}, "entrypoint": 7}}},
+}
+
+
+@pytest.mark.parametrize("looked_at", [True, False])
+@pytest.mark.parametrize("how", sorted(SQUATTERS))
+def test_one_that_never_started_takes_the_table_from_nobody(how: str, *, looked_at: bool) -> None:
+    """An attack: an older resource that is not even valid names another tenant's table, whose consumer is never started."""
+    scene = Scene()
+    scene.edit(OLD, SQUATTERS[how])
+    if looked_at:
+        reconcile(scene.context, OLD, scene.now)
+    assert scene.passes(NEW)["status"] == "True"
     assert scene.pods(NEW) == ["copy-driver-1"]
+    scene.edit(OLD, {"spec": {**SPEC, "suspend": False, "sparkConf": None}, "metadata": {"annotations": {"sluice.dev/paused": None}}})
+    assert scene.passes(OLD)["status"] == "False"
+    assert scene.pods(OLD) == []
+
+
+@pytest.mark.parametrize("started", [True, False])
+def test_one_that_is_being_deleted_and_runs_nothing_holds_up_nobody(*, started: bool) -> None:
+    """An attack: another program's finalizer keeps it for ever."""
+    scene = Scene()
+    scene.edit(OLD, {"metadata": {"finalizers": ["example.com/backup"]}})
+    if started:
+        scene.passes(OLD)
+    scene.twin.remove(CONSUMER_KIND, *OLD, scene.body(OLD)["metadata"]["uid"])
+    scene.see(scene.body(OLD))
+    assert started is (scene.passes(NEW)["status"] == "False")
+    for pod in scene.twin.list("Pod", OLD.namespace, {}):
+        scene.twin.finish_deletion(pod)
+    scene.passes(OLD) if started else None
+    assert scene.passes(NEW)["status"] == "True"
+    assert scene.pods(NEW) == ["copy-driver-1"]
+
+
+ELSEWHERE: Json = {"stream": {**SPEC["stream"], "dynamodbEndpoint": "https://elsewhere.example.com"}}
+
+
+def test_who_edits_its_endpoint_to_a_table_that_is_taken_is_refused_and_goes_on() -> None:
+    """An attack: the endpoint can be edited. What runs is not taken away: neither from the other one, nor from the editor."""
+    scene = Scene(**ELSEWHERE)
+    assert [scene.passes(key)["status"] for key in (OLD, NEW)] == ["True", "True"]
+    for editor, other, edited in ((NEW, OLD, {"stream": {"dynamodbEndpoint": None}}), (OLD, NEW, ELSEWHERE)):
+        scene.edit(editor, {"spec": edited})
+        assert scene.passes(editor)["status"] == "False"
+        assert scene.passes(other)["status"] == "True"
+        assert (scene.pods(OLD), scene.pods(NEW)) == (["orders-driver-1"], ["copy-driver-1"])
+        scene.edit(editor, {"spec": ELSEWHERE if editor == NEW else {"stream": {"dynamodbEndpoint": None}}})
+        assert scene.passes(editor)["status"] == "True"
+
+
+@pytest.mark.parametrize("asked", [{"suspend": True}, {"replicas": 0}, None])
+@pytest.mark.parametrize("edited", [True, False])
+def test_one_that_is_refused_is_suspended_scaled_and_deleted_all_the_same(asked: Json | None, *, edited: bool) -> None:
+    """Whether it goes on with another table, or was started by an operator of before this rule with the same one."""
+    scene = Scene(**ELSEWHERE)
+    for key in (OLD, NEW):
+        scene.passes(key)
+    scene.edit(NEW, {"spec": {"stream": {"dynamodbEndpoint": None}}})
+    if not edited:
+        body = scene.body(NEW)
+        scene.see(scene.twin.replace_status({**body, "status": {**body["status"], "lastGoodSpec": body["spec"]}}))
+    assert scene.passes(NEW)["status"] == "False"
+    if asked is None:
+        scene.twin.remove(CONSUMER_KIND, *NEW, scene.body(NEW)["metadata"]["uid"])
+        scene.see(scene.body(NEW))
+    else:
+        scene.edit(NEW, {"spec": asked})
+    for _ in range(4):
+        reconcile(scene.context, NEW, scene.now, force_refresh=True)
+    assert all("deletionTimestamp" in pod["metadata"] for pod in scene.twin.list("Pod", NEW.namespace, {}))
+
+
+def test_a_migration_has_the_table_too() -> None:
+    """It writes there before any driver does. One that is refused migrates nothing."""
+    scene = Scene(migrateFrom={"table": "old"}, replicas=0)
+    scene.edit(OLD, {"spec": {"suspend": True}})
+    scene.passes(NEW)
+    scene.context.cache._tables._granted.clear()
+    scene.edit(OLD, {"spec": {"suspend": False, "migrateFrom": {"table": "old"}, "replicas": 0}})
+    assert scene.passes(OLD)["status"] == "False"
+    assert (len(scene.twin.list("Job", NEW.namespace, {})), scene.twin.list("Job", OLD.namespace, {})) == (1, [])
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "https://dynamodb.eu-west-1.amazonaws.com",
+        "https://DynamoDB.eu-west-1.amazonaws.com/",
+        "https://dynamodb.eu-west-1.amazonaws.com:443",
+        "http://dynamodb.eu-west-1.amazonaws.com",
+        "https://dynamodb.eu-west-1.amazonaws.com.",
+        "https://dynamodb.eu-west-1.api.aws",
+        "https://dynamodb-fips.eu-west-1.amazonaws.com",
+        "https://123456789012.ddb.eu-west-1.amazonaws.com",
+        "https://vpce-1a2b-3c4d.dynamodb.eu-west-1.vpce.amazonaws.com",
+    ],
+)
+def test_an_endpoint_of_aws_is_aws_however_it_is_written(endpoint: str) -> None:
+    """An attack: both started on one table."""
+    scene = Scene(stream={**SPEC["stream"], "dynamodbEndpoint": endpoint})
+    assert [scene.passes(key)["status"] for key in (OLD, NEW)] == ["True", "False"]
+
+
+@pytest.mark.parametrize("written", ["http://Local:8000/", "http://local:8000", "HTTP://LOCAL:8000//"])
+def test_an_endpoint_of_ones_own_is_the_same_however_it_is_written(written: str) -> None:
+    """Case, and a slash at its end."""
+    key = ResourceKey("a", "b")
+    assert table(key, {"stream": {"dynamodbEndpoint": written}}) == table(key, {"stream": {"dynamodbEndpoint": "http://local:8000"}})
 
 
 def test_the_younger_one_is_taken_when_the_older_is_gone() -> None:
@@ -118,28 +259,42 @@ def test_the_younger_one_is_taken_when_the_older_is_gone() -> None:
 
 
 KEYS = [ResourceKey("a", "x"), ResourceKey("b", "y"), ResourceKey("c", "z")]
+TABLES = ["t", "u", None, "gone", "forget", *ODD[:6]]
+STATES: dict[str, Json] = {"fresh": {}, "suspended": {"suspend": True}, "invalid": {"sparkConf": {"spark.master": "x"}}}
 
 
 @settings(max_examples=60)
-@given(st.lists(st.tuples(st.sampled_from(KEYS), st.sampled_from(["t", "u", None, "gone", "forget", *ODD[:6]]), st.integers(0, 3)), max_size=20))
-def test_whatever_comes_and_goes_the_oldest_of_those_that_are_there_has_the_table(events: list[tuple[ResourceKey, Any, int]]) -> None:
-    """Held against a look at all of them."""
-    cache = Cache()
-    for number, (key, what, age) in enumerate(events):
-        meta = {"namespace": key.namespace, "name": key.name, "uid": str(key), "resourceVersion": str(number)}
-        body = {"metadata": meta | {"creationTimestamp": f"2026-11-21T10:00:0{age}Z"}, "spec": {**SPEC, "checkpoints": {"table": what}}}
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(KEYS), st.sampled_from(["t", "u", None, "gone", "forget", *ODD[:6]]), st.integers(0, 3), st.sampled_from([*STATES])
+        ),
+        max_size=20,
+    )
+)
+def test_whatever_comes_and_goes_two_never_start_with_one_table(events: list[tuple[ResourceKey, Any, int, str]]) -> None:
+    """Who was let through has begun, and keeps its table as long as it is there and names it."""
+    cache, begun = Cache(), dict[ResourceKey, tuple[str, Json]]()
+    for number, (key, what, age, state) in enumerate(events):
         if what == "forget":
             cache.forget(key)
-        else:
-            cache.see(CONSUMER_KIND, body, BEGIN, gone=what == "gone")
-        there = {other: found for other in KEYS if (found := cache.body(other)) is not None}
-        tables = {other: _table(other, found) for other, found in there.items()}
-        for other in KEYS:
-            rivals = [(there[one]["metadata"]["creationTimestamp"], one) for one in there if tables[one] == tables.get(other)]
-            oldest = min(rivals, default=(None, other))[1]
-            assert cache.elder(other) == (oldest if oldest != other else None)
+            begun.pop(key, None)
+            continue
+        spec = {**SPEC, "checkpoints": {"table": what} if isinstance(what, str) else {}, **STATES[state]}
+        meta = {"namespace": key.namespace, "name": key.name, "uid": str(key), "resourceVersion": str(number)}
+        body: Json = {"metadata": meta | {"creationTimestamp": f"2026-11-21T10:00:0{age}Z"}, "spec": spec}
+        if key in begun:
+            body["status"] = {"driver": {"attempt": 1}, "lastGoodSpec": begun[key][1]}
+        cache.see(CONSUMER_KIND, body, BEGIN, gone=what == "gone")
+        if what == "gone":
+            begun.pop(key, None)
+        elif state == "fresh" and cache.holder(key, body, Policy()) is None:
+            named = _table(key, body)
+            assert named not in {other for one, (other, _) in begun.items() if one != key}
+            begun[key] = named, spec
+            cache.see(CONSUMER_KIND, {**body, "status": {"driver": {"attempt": 1}, "lastGoodSpec": spec}}, BEGIN)
 
 
 def _table(key: ResourceKey, body: Json) -> str:
-    named = body["spec"]["checkpoints"]["table"]
+    named = body["spec"]["checkpoints"].get("table")
     return named if isinstance(named, str) and named else f"sluice_{key.namespace}_{key.name}"

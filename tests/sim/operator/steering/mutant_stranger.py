@@ -11,7 +11,7 @@ from steering.mutant import do, mutant
 from sluice_operator.apply import execute as apply
 from sluice_operator.cluster import client
 from sluice_operator.observe import ownership, parse
-from sluice_operator.plan import driver_succession, migration, record, write_policy
+from sluice_operator.plan import driver_succession, migration, write_policy
 from sluice_operator.plan import known_words as words_of
 from sluice_operator.plan import rules as plan
 from sluice_operator.run import live_read, reconcile
