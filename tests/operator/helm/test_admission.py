@@ -191,6 +191,57 @@ def test_pods_of_others_are_left_alone(scene: Scene) -> None:
         assert refused(lambda caller=caller: caller.delete(scene.web))
 
 
+LABELS = ["sluice.dev/consumer", "sluice.dev/role", "app.kubernetes.io/managed-by"]
+
+
+@cluster
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("value", [None, "theirs"])
+def test_what_sluice_made_is_deleted_and_scaled_though_a_label_was_taken_off(scene: Scene, label: str, value: str | None) -> None:
+    """An attack: the deletion of its resource was refused for ever. A driver reports on and ends its executors, too."""
+    name, off = f"{label.rpartition('/')[2]}-{value or 'off'}".lower(), {"metadata": {"labels": {label: value}}}
+    mine = scene.admin.create(changed(driver(), "metadata.name", f"orders-driver-{LABELS.index(label) + (20 if value else 30)}"))
+    work = scene.admin.create(changed(job(), "metadata.name", f"orders-migrate-0ae0c6-{LABELS.index(label) + (20 if value else 30)}"))
+    bare = scene.admin.create(executor(mine, f"orders-{name}-exec-1"))
+    for body in (mine, bare, work):
+        scene.admin.patch(body, off)
+    its = Caller(scene.admin.server, CONSUMER, mine["metadata"]["uid"])
+    its.patch(mine, {"metadata": {"annotations": {"sluice.dev/report": "{}"}}})
+    scene.operator.patch(mine, {"metadata": {"annotations": {"sluice.dev/executors": "3"}}})
+    its.delete(bare)
+    for body in (mine, bare, work):
+        scene.operator.delete(body)
+
+
+@cluster
+def test_what_lost_label_and_owner_is_deleted_by_its_name_and_its_hash(scene: Scene) -> None:
+    """`kubectl delete --cascade=orphan` takes the owner off."""
+    for body in (changed(driver(), "metadata.name", "orders-driver-40"), changed(job(), "metadata.name", "orders-migrate-0ae0c6-40")):
+        made = scene.admin.create(body)
+        scene.admin.patch(made, {"metadata": {"labels": {"sluice.dev/consumer": None}, "ownerReferences": None}})
+        scene.operator.delete(made)
+
+
+@cluster
+@pytest.mark.parametrize(
+    ("name", "owner"),
+    [
+        ("their-db-1", {"apiVersion": "sluice.dev/v1alpha1", "kind": "KinesisConsumer", "name": "their-db"}),
+        ("x-driver-1", {"apiVersion": "sluice.dev/v1alpha1", "kind": "KinesisConsumer", "name": "orders"}),
+        ("orders-driver-91", {"apiVersion": "example.com/v1", "kind": "KinesisConsumer", "name": "orders"}),
+        ("orders-driver-92", {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "orders"}),
+        ("their-worker-exec-1", {"apiVersion": "v1", "kind": "Pod", "name": "their-worker"}),
+    ],
+)
+def test_no_edit_makes_a_foreign_pod_one_of_ours(scene: Scene, name: str, owner: Json) -> None:
+    """An owner can be written onto any pod; its name cannot be changed."""
+    refs = [{**owner, "uid": "u", "controller": True}]
+    body: Json = {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": HERE, "name": name, "ownerReferences": refs}, "spec": plain()}
+    theirs = scene.admin.create(body)
+    assert refused(lambda: scene.operator.delete(theirs))
+    assert refused(lambda: scene.driver.delete(theirs))
+
+
 @cluster
 @pytest.mark.parametrize("place", ["name", "kind", "apiVersion", "controller"])
 def test_the_operator_makes_nothing_without_its_owner(scene: Scene, place: str) -> None:
