@@ -42,7 +42,7 @@ FLOW = {
     "metadata": {"name": "sluice-none"},
     "spec": {
         "priorityLevelConfiguration": {"name": "sluice-none"},
-        "matchingPrecedence": 1,
+        "matchingPrecedence": 2,
         "rules": [
             {
                 "subjects": [{"kind": "Group", "group": {"name": f"system:serviceaccounts:{OPERATOR_NAMESPACE}"}}],
