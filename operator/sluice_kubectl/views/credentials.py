@@ -32,6 +32,7 @@ FORMS = (
         r"\b(?:gh[a-z]_|github_pat_|gl[a-z]{1,5}t-|gldt-|npm_|pypi-|hf_|dapi|dop_v1_|shpat_|sq0[a-z]{3}-|AIza|ya29\.|hvs\.|dckr_[a-z]+_"
         r"|glsa_|GOCSPX-|ATATT|ATCTT|IQoJ|FwoG|AGE-SECRET-KEY-)[\w+/=.-]{12,}"
     ),
+    re.compile(r"\b(?:tskey-|figd_|sntry[su]_|pscale_|lin_api_|xkeysib-|sk-ant-)[\w-]{6,}"),
     re.compile(r"[\w.~-]{3}8Q~[\w.~-]{16,}"),  # Entra ID
     re.compile(r"\b(?:xox[a-z]|xapp)-[\w-]{8,}"),  # Slack
     re.compile(r"(?<=hooks\.slack\.com/)\S+|(?<=/api/webhooks/)\S+|(?<=webhook\.office\.com/)\S+|(?<=/bot)\d+:[\w-]+"),
@@ -43,17 +44,29 @@ FORMS = (
     re.compile(r"(?i:\b(?:bearer|negotiate|basic|digest)\b\s+)(?=\S*[A-Z0-9+/=])\S.*|(?<=\bBasic )\s*\S.*|(?<=\b[Bb]earer )\s*\S.*"),
     re.compile(r"(?<=\bBASIC )\s*\S.*|(?<=\bBEARER )\s*\S.*|(?<=\bNegotiate )\s*\S.*|(?<=\bAUTH )\s*\S.*|(?<=[?&]key=)\S+"),
     re.compile(r"(?<=\bredis-cli )(?=.*-a).*|(?<=\bcurl )(?=.*(?:-u|--user)\b).*|(?i:\bidentified by\s+)\S.*"),
+    re.compile(r"\b(?:mysql\w*|sshpass)\s(?:.*\s)?-p.*"),
     re.compile(r"(?<=\bkey=)(?=\w*[a-z])(?=\w*[A-Z])(?=\w*\d)\S+"),
 )
 SAID = re.compile(  # in prose: `the password is x`, `machine db login u password x`, `PASSWORD 'x'`
     r"(?i:(?:passw(?:or)?d|pass-?phrase|pwd)s?\b[\"']?)(?:\s++(?:is|was|are|to|set|now)\b|\s*+[-=:~]++>?)*+:?\s+"
     r"(?!(?i:in|for|of|the|must|not|was|has|does|and|or|from|is|at|on|by|with|to|failed|required|expired|incorrect|wrong|missing|changed|authentication|auth|policy|reset|hash|file)\b|$)(?P<value>\S.*)"
 )
+SAID_OF = re.compile(r"(?i:passw(?:or)?ds?\b[^:=\n]{1,40}[:=])\s*(?P<value>\S.*)")  # `Password for user bob: x`
+MIXED = re.compile(  # `the token is x`, `client secret x`: a word of letters and digits
+    r"(?i:(?:secret|token|credentials?|pass|(?:api|app|access|private|client|shared|account)[ _-]?key)\b)(?i:\s+(?:is|was|of|to|set|now))*\s+"
+    r"(?P<value>[\"']?(?=[\w+/=!#$%^&*]{0,40}[A-Z])(?=[\w+/=!#$%^&*]{0,40}[a-z])(?=[\w+/=!#$%^&*]{0,40}\d)[\w+/=!#$%^&*]{6,}(?![\w-]).*)"
+)
+SPACED = re.compile(
+    r"(?i:\b(?:api|app|access|private|client|shared|account|secret|pass|auth)[ ](?:key|secret|token|word|phrase|id)s?\s*[=:])(?P<value>.*)"
+)
 USER = re.compile(r"(?<![^\s\"'<>])[^\s\"'<>]+@[^\s\"'<>]+")
 AFTER = re.compile(r".*?(?:://|thin:)", re.DOTALL)
-ASSIGNED = re.compile(r"(?<![\w.$-])(?P<name>[\w.$-]++)\\*+[\"'\]]*\s*(?:=>|->|:=|[=:>]|%3[dDaA])")
+ASSIGNED = re.compile(r"(?<![\w.$-])(?P<name>[\w.$-]++)\\*+[\"'\]]*\s*(?:=>|->|:=|[=:>\u2236\ua789\u2192\u21d2]|%3[dDaA])")
 QUOTED = re.compile(r"(?:[\"'>])(?P<name>[\w.$-]++)\\*(?:[\"']\s*(?:[,)]|[\w-]+\s*[=:])|</\w+>\s*<|</\w+>$)")
+BARE = re.compile(r"[(\[{]\s*(?P<name>[\w.$-]++)\s*,")
+CALLED = re.compile(r"(?<![\w.$-])(?P<name>[\w.$-]++)\((?!\)|[\w$]+\.(?:java|scala|kt|py)\b|Unknown|Native)")  # no line of a stack trace
 OPTION = re.compile(r"(?<!\S)--?(?P<name>[\w.-]++)\s+(?=\S)")
+ALONE = re.compile(r"\s*[\w.$-]+\s*")
 PROPERTY = re.compile(r"-[DP]")  # of Java, of Gradle
 HARMLESS = re.compile(r"sha256:[0-9a-f]{64}|containerd://[0-9a-f]{64}|\bspark-[0-9a-f]{32}")
 RUN = re.compile(r"[A-Za-z0-9]{20,}")
@@ -76,9 +89,11 @@ def without_forms(said: str) -> str:
 
 def kept_of(line: str) -> int | None:
     """How many characters of the line are before the first value of a credential; None: it names none."""
-    patterns = (ASSIGNED, OPTION, QUOTED)
+    if is_named_so(line) and ALONE.fullmatch(line):
+        return len(line)
+    patterns = (ASSIGNED, OPTION, QUOTED, BARE, CALLED)
     ends = [match.end() for pattern in patterns for match in pattern.finditer(line) if is_named_so(match["name"])]
-    ends += [match.start("value") for match in SAID.finditer(line)]
+    ends += [match.start("value") for pattern in (SAID, SAID_OF, MIXED, SPACED) for match in pattern.finditer(line)]
     return min(ends, default=None)
 
 
@@ -110,7 +125,7 @@ def is_random(word: str) -> bool:
     """Whether letters and digits alternate as in no name: `AbstractS3ACommitterFactory` changes its class 7 times in 27 characters."""
     if not re.search(r"\d", word) or not re.search(r"[A-Za-z]", word):
         return False
-    return len(re.findall(r"\d+", word)) >= 4 or _changes(word) >= 0.4 * len(word)
+    return len(re.findall(r"\d", word)) >= 4 or _changes(word) >= 0.4 * len(word)
 
 
 def _is_base64(word: str) -> bool:

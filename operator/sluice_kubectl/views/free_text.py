@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import unicodedata
@@ -12,7 +13,11 @@ from sluice_kubectl.views.credentials import HIDDEN, is_named_so, kept_of, witho
 
 DEEPEST = 40  # levels, over all texts in a text; what is below is hidden
 ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])")
-BLOCK = re.compile(r"\s*[\[{(|>\\]*[+-]?[\\,\s\"']*(?:<\w+>)?\s*")  # nothing, or what opens a block: the value is on the next lines
+BLOCK = re.compile(
+    r"\s*(?:!\S*\s*)?[\[{(|>\\]*[+-]?[\\,\s\"']*(?:<\w+>)?\s*(?:#.*)?"
+)  # nothing, or what opens a block: the value is on the next lines
+ENCODED = re.compile(r"%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}|&#?\w+;")
+BACKSLASHED = re.compile(r"\\+u([0-9A-Fa-f]{4})|\\+x([0-9A-Fa-f]{2})")
 VARIABLES = re.compile(r"env|environ|environment|envVars|(?:spark\.)?(?:executor|driver)Env", re.IGNORECASE)
 CLOSING = re.compile(r"\s*[\]})]+[,;]?\s*")
 LINE = 100_000  # characters of a line: longer ones are cut
@@ -123,9 +128,14 @@ def _indent(line: str) -> int:
 
 def _kept(line: str) -> int | None:
     kept = kept_of(line)
-    if kept is None and "%" in line and _is_one_decoded(unquote(line)):
+    if kept is None and ENCODED.search(line) and _is_one_decoded(_decoded(line)):
         return 0  # it is encoded: nothing of the line is known to be harmless
     return kept
+
+
+def _decoded(line: str) -> str:
+    """The line without the escapes of URLs (twice), of HTML, and of Java and Python."""
+    return html.unescape(BACKSLASHED.sub(lambda found: chr(int(found[1] or found[2], 16)), unquote(unquote(line))))
 
 
 def _is_one_decoded(line: str) -> bool:

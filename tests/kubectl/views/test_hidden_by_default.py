@@ -41,6 +41,8 @@ SAID = (
     f"u:{SECRET}@host",
     *(f"pass\x1b[0mword={SECRET}", f"pass\u200bword={SECRET}", f"password\uff1d{SECRET}", f"?pass%77ord={SECRET}", f"access%5Ftoken={SECRET}"),
     *(f"{name}={SECRET}" for name in ("appKey", "consumerKey", "fernet_key", "connStr", "routing_key", "writeKey", "privkey", "certKey")),
+    *(f"Password for user bob: {SECRET}", f"(password,{SECRET})", f"the token is {SECRET}", f"api key: {SECRET}", f"mysql -u root -p{SECRET}"),
+    *(f"password\\u003d{SECRET}", f"password&#61;{SECRET}", f"BasicAWSCredentials(u, {SECRET})", f"password: # old\n  {SECRET}"),
     f"-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n{SECRET}\n-----END PGP PRIVATE KEY BLOCK-----",
 )  # fmt: skip
 AWS = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
