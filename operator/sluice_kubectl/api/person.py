@@ -11,7 +11,7 @@ from typing import Any
 from sluice_kubectl.api.errors import ChangedMeanwhile, CommandError, NothingThere
 from sluice_kubectl.api.streams import LogRequest, PodTexts
 from sluice_kubectl.views.actions import Intent
-from sluice_kubectl.views.part import Part, name_of
+from sluice_kubectl.views.part import ObjectPart, name_of
 from sluice_operator.cluster.port import CONSUMER_KIND, ApiError, Cluster, Conflict, Exists, Rejected, Unavailable
 from sluice_operator.names import GROUP
 
@@ -103,7 +103,9 @@ class Person:
     def events(self, uid: str) -> list[Json]:
         """Events about the object with this uid."""
         with self._told("list events"):
-            return [body for body in self._cluster.list("Event", self.namespace, {}) if Part.whole(body).part("involvedObject").text("uid") == uid]
+            return [
+                body for body in self._cluster.list("Event", self.namespace, {}) if ObjectPart.whole(body).part("involvedObject").text("uid") == uid
+            ]
 
     def log(self, pod: str, request: LogRequest) -> Iterator[str]:
         """Lines of a pod's log."""

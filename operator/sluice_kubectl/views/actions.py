@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sluice_kubectl.views.consumer import ConsumerView, consumer
-from sluice_kubectl.views.part import Part
+from sluice_kubectl.views.part import ObjectPart
 from sluice_operator.names import GROUP
 
 Json = dict[str, Any]
@@ -136,10 +136,10 @@ def _annotated(body: Json, note: str, value: str, said: str) -> Intent:
 
 
 def _conditional(body: Json, changes: Json) -> Json:
-    return {"metadata": {"resourceVersion": required(Part.whole(body).part("metadata"), "resourceVersion")}, **changes}
+    return {"metadata": {"resourceVersion": required(ObjectPart.whole(body).part("metadata"), "resourceVersion")}, **changes}
 
 
-def required(of: Part, key: str) -> str:
+def required(of: ObjectPart, key: str) -> str:
     """A text without which nothing can be written.
 
     Raises:

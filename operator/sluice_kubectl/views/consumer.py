@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sluice_kubectl.views.part import Part
+from sluice_kubectl.views.part import ObjectPart
 from sluice_kubectl.views.words import shown
 from sluice_operator.names import GROUP
 
@@ -103,7 +103,7 @@ def consumer(body: Json) -> ConsumerView:
 
 
 def _consumer(body: Json) -> ConsumerView:
-    whole = Part.whole(body)
+    whole = ObjectPart.whole(body)
     meta, spec, status = whole.part("metadata"), whole.part("spec"), whole.part("status")
     conditions = tuple(map(_condition, status.parts("conditions")))
     by_type = {one.type: one for one in conditions}
@@ -142,13 +142,13 @@ def _consumer(body: Json) -> ConsumerView:
 
 def is_paused(body: Json) -> bool:
     """Whether the annotation keeps the operator's hands off; any value but `false` does."""
-    note = Part.whole(body).part("metadata", "annotations").value.get(f"{GROUP}/paused")
+    note = ObjectPart.whole(body).part("metadata", "annotations").value.get(f"{GROUP}/paused")
     return note is not None and note != "false"
 
 
 def dynamodb_endpoint(body: Json) -> str | None:
     """Another DynamoDB than the region's, for the checkpoint table."""
-    return Part.whole(body).part("spec", "stream").text("dynamodbEndpoint")
+    return ObjectPart.whole(body).part("spec", "stream").text("dynamodbEndpoint")
 
 
 def by_need(consumers: Iterable[ConsumerView]) -> tuple[ConsumerView, ...]:
@@ -156,18 +156,18 @@ def by_need(consumers: Iterable[ConsumerView]) -> tuple[ConsumerView, ...]:
     return tuple(sorted(consumers, key=lambda one: (not one.stalled, one.ready == "True", -(one.figures.lag_millis or 0), one.namespace, one.name)))
 
 
-def _letters(place: Part) -> str | None:
+def _letters(place: ObjectPart) -> str | None:
     """Where dead letters go: `path s3a://…`, `sqs https://…`, `kinesis letters`."""
     return next((f"{kind} {found}" for kind in ("path", "sqs", "kinesis") if (found := place.text(kind))), None)
 
 
-def _condition(one: Part) -> ConditionView:
+def _condition(one: ObjectPart) -> ConditionView:
     type_, status = one.must("type"), one.must("status")
     speaks = status != AT_REST.get(type_, "False")
     return ConditionView(type_, status, one.text("reason") or "", one.text("message") or "", one.time("lastTransitionTime"), speaks)
 
 
-def _figures(stream: Part) -> FiguresView:
+def _figures(stream: ObjectPart) -> FiguresView:
     return FiguresView(
         lag_millis=stream.count("millisBehindLatest"),
         records_per_second=stream.number("recordsPerSecond"),
@@ -183,7 +183,7 @@ def _figures(stream: Part) -> FiguresView:
     )
 
 
-def _driver(driver: Part) -> DriverView:
+def _driver(driver: ObjectPart) -> DriverView:
     leaving, ended = driver.part("leaving"), driver.part("exit")
     return DriverView(
         attempt=driver.count("attempt") or 0,

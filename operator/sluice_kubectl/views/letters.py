@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sluice_kubectl.views.actions import NotOffered, required
-from sluice_kubectl.views.part import Part, name_of
+from sluice_kubectl.views.part import ObjectPart, name_of
 from sluice_kubectl.views.words import shown
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.names import ARGO, CONFIG, EXECUTOR_TEMPLATE, GROUP
@@ -40,7 +40,7 @@ def letters_place(body: Json) -> LettersPlace:
     Raises:
         NotOffered: there is none, or it is a queue or a stream.
     """
-    whole = Part.whole(body)
+    whole = ObjectPart.whole(body)
     name, spec = whole.part("metadata").must("name"), whole.part("spec")
     place = spec.part("onError", "deadLetter")
     if path := place.text("path"):
@@ -66,7 +66,7 @@ def redrive_pod(consumer: Json, driver: Json, name: str, arguments: tuple[str, .
     Raises:
         NotOffered: the letters are in a volume that only the driver's own pod has.
     """
-    meta, body = Part.whole(consumer).part("metadata"), Part.whole(copy.deepcopy(driver))
+    meta, body = ObjectPart.whole(consumer).part("metadata"), ObjectPart.whole(copy.deepcopy(driver))
     spec, namespace, owned = body.part("spec").value, required(meta, "namespace"), required(meta, "name")
     container = _container(body)
     _reachable(letters_place(consumer), body.part("spec"), container, f"-n {namespace} {name_of(driver)}")
@@ -92,13 +92,13 @@ def redrive_pod(consumer: Json, driver: Json, name: str, arguments: tuple[str, .
     }
 
 
-def _container(driver: Part) -> Part:
+def _container(driver: ObjectPart) -> ObjectPart:
     if found := next((one for one in driver.part("spec").parts("containers") if one.text("name") == "driver"), None):
         return found
     raise NotOffered("the driver's pod has no container driver that a redrive could copy; next: kubectl get its pod with -o yaml")
 
 
-def _reachable(place: LettersPlace, spec: Part, container: Part, pod: str) -> None:
+def _reachable(place: LettersPlace, spec: ObjectPart, container: ObjectPart, pod: str) -> None:
     """An emptyDir, or the container's own disk, is another one in each pod: there a redrive would find no letters."""
     if not place.path.startswith("file://"):
         return
@@ -124,7 +124,7 @@ class RedriveState:
 
 def redrive_state(body: Json) -> RedriveState:
     """Of the pod as the API server has it; a pod that failed without its container has ended with 1."""
-    status = Part.whole(body).part("status")
+    status = ObjectPart.whole(body).part("status")
     state = next((one for one in status.parts("containerStatuses") if one.text("name") == ROLE), status.part("")).part("state")
     ended = state.part("terminated")
     code = (1 if (said := ended.code("exitCode")) is None else said) if ended.value else 1 if status.text("phase") == "Failed" else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sluice_kubectl.views.part import Part
+from sluice_kubectl.views.part import ObjectPart
 from sluice_kubectl.views.words import shown
 from sluice_operator.names import GROUP
 
@@ -57,7 +57,7 @@ def events(bodies: Iterable[Json]) -> tuple[EventView, ...]:
 
 
 def _pod(body: Json) -> PodView:
-    whole = Part.whole(body)
+    whole = ObjectPart.whole(body)
     meta, spec, status = whole.part("metadata"), whole.part("spec"), whole.part("status")
     containers = status.parts("containerStatuses")
     return PodView(
@@ -75,18 +75,18 @@ def _pod(body: Json) -> PodView:
     )
 
 
-def _trouble(container: Part) -> str:
+def _trouble(container: ObjectPart) -> str:
     state = container.part("state")
     return state.part("waiting" if state.has("waiting") else "terminated").text("reason") or ""
 
 
-def _metrics_port(spec: Part) -> int | None:
+def _metrics_port(spec: ObjectPart) -> int | None:
     named = (port for one in spec.parts("containers") for port in one.parts("ports") if port.text("name") == "metrics")
     return next((port.count("containerPort") for port in named), None)
 
 
 def _event(body: Json) -> EventView:
-    whole = Part.whole(body)
+    whole = ObjectPart.whole(body)
     at = whole.time("lastTimestamp") or whole.time("eventTime") or whole.part("metadata").time("creationTimestamp")
     warning, count = whole.text("type") == "Warning", whole.count("count") or 1
     return EventView(at, warning, whole.text("reason") or "", whole.text("message") or "", count, whole.noted())

@@ -20,7 +20,7 @@ UNKNOWN = "?"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ObjectPart:
     """An object at a path of another one. `unreadable` is shared by all parts of one object."""
 
     value: dict[str, Any]
@@ -28,7 +28,7 @@ class Part:
     unreadable: list[str] = field(default_factory=list)
 
     @classmethod
-    def whole(cls, body: object) -> Part:
+    def whole(cls, body: object) -> ObjectPart:
         """An object as the API server gave it."""
         return cls(body) if isinstance(body, dict) else cls({}, "", ["object"])
 
@@ -40,19 +40,19 @@ class Part:
         """Whether it is there at all."""
         return self.value.get(key) is not None
 
-    def part(self, *keys: str) -> Part:
+    def part(self, *keys: str) -> ObjectPart:
         """The object at this path below; an empty one if there is none."""
         found = self
         for key in keys:
-            found = Part(found._read(key, _object) or {}, found._at(key), self.unreadable)
+            found = ObjectPart(found._read(key, _object) or {}, found._at(key), self.unreadable)
         return found
 
-    def parts(self, key: str) -> list[Part]:
+    def parts(self, key: str) -> list[ObjectPart]:
         """The objects of a list."""
         found = self._read(key, _list) or []
         if any(not isinstance(each, dict) for each in found):
             self._note(key)
-        return [Part(each, f"{self._at(key)}[{at}]", self.unreadable) for at, each in enumerate(found) if isinstance(each, dict)]
+        return [ObjectPart(each, f"{self._at(key)}[{at}]", self.unreadable) for at, each in enumerate(found) if isinstance(each, dict)]
 
     def text(self, key: str) -> str | None:
         """A text; longer ones are cut."""
@@ -102,12 +102,12 @@ class Part:
 
 def uid_of(body: object) -> str:
     """The uid of an object; `?` if it has none."""
-    return Part.whole(body).part("metadata").must("uid")
+    return ObjectPart.whole(body).part("metadata").must("uid")
 
 
 def name_of(body: object) -> str:
     """The name of an object; `?` if it has none."""
-    return Part.whole(body).part("metadata").must("name")
+    return ObjectPart.whole(body).part("metadata").must("name")
 
 
 def _object(value: object) -> dict[str, Any] | None:

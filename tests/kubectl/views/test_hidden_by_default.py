@@ -62,7 +62,7 @@ KEPT = (
     "\tat org.apache.hadoop.fs.s3a.commit.AbstractS3ACommitterFactory.createOutputCommitter(AbstractS3ACommitterFactory.java:50)",
     '  File "/usr/local/lib/python3.11/site-packages/sluice_consumer/batches/loop.py", line 120, in run',
     "pod orders-driver-1 uid 5f0c1f0e-8f4b-4c63-9a51-0d9f7c2b1a3e on ip-10-1-2-3.eu-west-1.compute.internal at 2026-11-21T10:00:03.123456Z",
-    "image ghcr.io/example/orders:1.4.2@sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "image registry.example/example/orders:1.4.2@sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
     "ConditionalCheckFailedException: row shardId-000000000003 has generation 17; expected 16; batch 42 open since 12s",
     "password authentication failed for user; no password in Secret shop/orders",
     'Pod "orders-1-exec-2" is forbidden: exceeded quota: compute, requested: memory=2Gi, used: memory=9Gi, limited: memory=10Gi',
