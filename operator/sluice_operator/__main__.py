@@ -57,12 +57,12 @@ def assembled(settings: Settings) -> kopf.OperatorRegistry:
     leads = candidate.leads if candidate else lambda: True
     port = LeaderOnly(MeteredCluster(api, metrics), leads)
     event_writer = EventWriter(port)
-    loops = Loops(ReconcileContext(event_writer, cache, settings, on_status_written=metrics.on_status_written), metrics, leading=False)
+    loops = Loops(ReconcileContext(event_writer, cache, settings, on_status_written=metrics.on_status_written), metrics, leading=False, listed=False)
     metrics.registry.register(Gauges(Sources(cache.snapshots, leads, freshness.behind)))
     sink = EventSink(cache, loops, freshness, metrics, settings.resource_class)
     services = (
         HttpServer(settings.port, partial(problems, loops, freshness), freshness.cold, metrics.registry),
-        Watches(client, settings.namespaces, sink.see),
+        Watches(client, settings.namespaces, sink.see, loops.listed),
         Audits(freshness, api, settings.namespaces),
         LeaderService(loops, port, partial(Election, candidate) if candidate else None),
         event_writer,

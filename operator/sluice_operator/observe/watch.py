@@ -46,12 +46,17 @@ GATHER = 0.2  # seconds: what arrives meanwhile is read at once; waking up costs
 MUCH = 2**15  # bytes read at once: more is on its way, so there is no pause
 SILENT = 70.0  # seconds without a byte; the server says how far it has come once a minute
 CONNECT = 3.05  # seconds
+NOT_OURS = {403, 404}  # a namespace that may not be listed: it counts as empty until it may be
 PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)  # seconds after so many failures in a row; the last one is repeated
 LIVED = 10.0  # seconds after its first bytes: a watch that ends then is taken up at once
 
 
 class WatchRefused(Exception):
     """The server answered with an error status."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(f"{status} {text}")
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +80,12 @@ class Watch:
 
     def __init__(self, server: WatchServer, kind: str, namespace: str, tell: Tell, clock: Callable[[], float] = uptime) -> None:
         group, plural = PATHS[kind]
-        self._server, self._kind, self._namespace, self._tell = server, kind, namespace, tell
+        self._server, self.kind, self._namespace, self._tell = server, kind, namespace, tell
         self._path = f"{group}/namespaces/{namespace}/{plural}" if namespace else f"{group}/{plural}"
         self._track, self._clock = WatchState(), clock
         self._failures, self._said = 0, ""
+        self.listed = asyncio.Event()
+        """The first list is complete, or refused."""
         self._heard: float | None = None
         """When the first bytes of the present watch came."""
 
@@ -93,7 +100,11 @@ class Watch:
                 why = "the server ends the watch"
             except WatchExpired:
                 self._track.version, why = None, "410: the server keeps no changes since the last list"
-            except (WatchRefused, WatchBroken, aiohttp.ClientError, OSError) as error:
+            except WatchRefused as error:
+                why = str(error)
+                if error.status in NOT_OURS:
+                    self.listed.set()  # its rights may never come, and others wait
+            except (WatchBroken, aiohttp.ClientError, OSError) as error:
                 why = str(error) or type(error).__name__
             except Exception as error:  # noqa: BLE001 - whatever it is, the watch goes on
                 trace, why = error, repr(error)
@@ -107,7 +118,7 @@ class Watch:
         self._failures += 1
         if why != self._said:
             self._said = why
-            LOG.warning("%ss in namespace %s are not watched: %s", self._kind, self._namespace or "*", why, exc_info=trace)
+            LOG.warning("%ss in namespace %s are not watched: %s", self.kind, self._namespace or "*", why, exc_info=trace)
         await asyncio.sleep(PAUSES[min(self._failures, len(PAUSES)) - 1])
 
     async def _list(self) -> None:
@@ -124,10 +135,11 @@ class Watch:
             meta = part(page, "metadata")
             more, limit = text(meta, "continue", TOKEN) or None, min(limit * 2, PAGE)
         self._take(self._track.end(text(meta, "resourceVersion") or ""))
+        self.listed.set()
 
     async def _page(self, limit: int, more: str) -> bytes:
         """A page of the list. The rest of one that is too large is not read."""
-        query: Json = {**SELECTED.get(self._kind, {}), "limit": limit} | ({"continue": more} if more else {})
+        query: Json = {**SELECTED.get(self.kind, {}), "limit": limit} | ({"continue": more} if more else {})
         data = bytearray()
         async with self._server.get(self._path, query, SILENT) as reply:
             await _checked(reply)
@@ -140,7 +152,7 @@ class Watch:
     async def _follow(self, version: str | None) -> None:
         seconds = random.randint(*LASTS)  # noqa: S311 - to spread them, not to hide them
         asked = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version, "timeoutSeconds": seconds}
-        query = {**asked, **SELECTED.get(self._kind, {})}
+        query = {**asked, **SELECTED.get(self.kind, {})}
         lines = Lines()
         async with self._server.get(self._path, query, SILENT) as reply:
             await _checked(reply)
@@ -155,22 +167,22 @@ class Watch:
         try:
             return self._track.line(line)
         except ValueError as error:
-            LOG.error("an event of %ss in namespace %s cannot be read: %s", self._kind, self._namespace or "*", error)  # noqa: TRY400
+            LOG.error("an event of %ss in namespace %s cannot be read: %s", self.kind, self._namespace or "*", error)  # noqa: TRY400
             return None
 
     def _take(self, events: Iterable[WatchEvent]) -> None:
         for event in events:
             try:
-                self._tell(self._kind, event)
+                self._tell(self.kind, event)
             except Exception:  # one object that cannot be parsed does not hide the others
-                LOG.exception("%s %s cannot be parsed", self._kind, text(part(event.body, "metadata"), "name"))
+                LOG.exception("%s %s cannot be parsed", self.kind, text(part(event.body, "metadata"), "name"))
 
 
 class Watches:
-    """The watches of all kinds and namespaces, as long as the process runs."""
+    """The watches of all kinds and namespaces, as long as the process runs. `listed`: each list of KinesisConsumers was complete once."""
 
-    def __init__(self, api: ApiClient, namespaces: tuple[str, ...], tell: Tell) -> None:
-        self._api, self._tell = api, tell
+    def __init__(self, api: ApiClient, namespaces: tuple[str, ...], tell: Tell, listed: Callable[[], None] = lambda: None) -> None:
+        self._api, self._tell, self._listed = api, tell, listed
         self._places = [(kind, namespace) for namespace in namespaces or ("",) for kind in KINDS]
         self.watching: list[Watch] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -181,7 +193,18 @@ class Watches:
         self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust(self._api), limit=0))
         server = WatchServer(self._api, self._session)
         self.watching = [Watch(server, *place, self._tell) for place in self._places]
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin all watches that were made."""
         self._tasks = [asyncio.create_task(one.run()) for one in self.watching]
+        self._tasks.append(asyncio.create_task(self._when_listed()))
+
+    async def _when_listed(self) -> None:
+        for one in self.watching:
+            if one.kind == CONSUMER_KIND:
+                await one.listed.wait()
+        self._listed()
 
     async def stop(self) -> None:
         """Stop all watches."""
@@ -222,4 +245,4 @@ async def _checked(reply: aiohttp.ClientResponse) -> None:
     if reply.status == GONE:
         raise WatchExpired
     if not reply.ok:
-        raise WatchRefused(f"{reply.status} {(await reply.text())[:300]}")
+        raise WatchRefused(reply.status, (await reply.text())[:300])

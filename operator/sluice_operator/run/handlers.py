@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from sluice_operator.cluster.port import Json
-    from sluice_operator.observe.cache import Cache, CacheChange
+    from sluice_operator.observe.cache import Cache
     from sluice_operator.observe.watch_health import Freshness
     from sluice_operator.observe.watch_state import WatchEvent
     from sluice_operator.run.loops import Loops
@@ -52,29 +52,27 @@ class EventSink:
     strangers: set[ResourceKey] = field(default_factory=set)
 
     def see(self, kind: str, event: WatchEvent) -> None:
-        """Put the event into the cache, and wake the loop of the resource that it is about."""
+        """Put the event into the cache, and wake the loops of the resource that it is about, and of those that name its table: it may be free now."""
+        key = ResourceKey(event.body["metadata"]["namespace"], event.body["metadata"]["name"])
+        before = self._sharing(kind, key)
+        self._take_in(kind, event)
+        for other in before | self._sharing(kind, key):
+            self.loops.wake(other)
+
+    def _sharing(self, kind: str, key: ResourceKey) -> set[ResourceKey]:
+        return self.cache.sharing(key) if kind == CONSUMER_KIND else set()
+
+    def _take_in(self, kind: str, event: WatchEvent) -> None:
         body, gone = event
         meta = body["metadata"]
         strange = self._strange(kind, body, gone=gone)
         self.freshness.shown(kind, meta["uid"], meta["resourceVersion"], gone=gone or (strange and kind == CONSUMER_KIND))
         if strange:
             return
-        change = self._taken_in(kind, body, gone=gone)
+        change = self.cache.see(kind, body, datetime.now(UTC).replace(microsecond=0), gone=gone)
         self.metrics.saw(kind, meta["uid"], text(part(meta, "annotations"), REPORT, TEXT), gone=gone)
         if change is not None:
             self.loops.wake(change.key, matters=change.matters)
-
-    def _taken_in(self, kind: str, body: Json, *, gone: bool) -> CacheChange | None:
-        """Put it into the cache. Who shares a table with a resource is woken: it may be free now, or taken."""
-        now = datetime.now(UTC).replace(microsecond=0)
-        if kind != CONSUMER_KIND:
-            return self.cache.see(kind, body, now, gone=gone)
-        key = ResourceKey(body["metadata"]["namespace"], body["metadata"]["name"])
-        before = self.cache.sharing(key)
-        change = self.cache.see(kind, body, now, gone=gone)
-        for other in before | self.cache.sharing(key):
-            self.loops.wake(other)
-        return change
 
     def _strange(self, kind: str, body: Json, *, gone: bool) -> bool:
         """Whether it belongs to another operator. A resource whose class changed leaves the cache, and its loop ends.

@@ -44,8 +44,8 @@ class FailedPass(NamedTuple):
 class Loops:
     """The loops of all resources."""
 
-    def __init__(self, context: ReconcileContext, metrics: OperatorMetrics | None = None, *, leading: bool = True) -> None:
-        self._context, self._leading = context, leading
+    def __init__(self, context: ReconcileContext, metrics: OperatorMetrics | None = None, *, leading: bool = True, listed: bool = True) -> None:
+        self._context, self._leading, self._listed = context, leading, listed
         self._metrics = metrics or OperatorMetrics()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="pass")
         self._bells: dict[ResourceKey, asyncio.Event] = {}
@@ -54,15 +54,23 @@ class Loops:
         self._figures: dict[ResourceKey, datetime] = {}
         self._alive: set[ResourceKey] = set()
 
+    def listed(self) -> None:
+        """Every KinesisConsumer has been seen once. Before, a younger resource would be taken for the only one with its table."""
+        self._listed = True
+        self._begin()
+
     def lead(self) -> None:
-        """Start to reconcile: every resource in the cache, and each that a watch shows later."""
+        """Start to reconcile as soon as all are listed: every resource in the cache, and each that a watch shows later."""
         self._leading = True
+        self._begin()
+
+    def _begin(self) -> None:
         for key in self._context.cache.known():
             self.wake(key)
 
     def wake(self, key: ResourceKey, *, matters: bool = True) -> None:
         """An event about this resource: reconcile it. An event that does not matter waits until figures are due."""
-        if not self._leading:
+        if not (self._leading and self._listed):
             return
         if not matters and (due := self._figures.get(key)) and datetime.now(UTC) < due:
             self._alive.add(key)

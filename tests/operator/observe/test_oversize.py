@@ -26,7 +26,9 @@ KEY = ResourceKey("shop", "orders")
 META = {"name": "orders", "namespace": "shop", "uid": "u", "resourceVersion": "7", "finalizers": ["sluice.dev/finalizer"], "generation": 2}
 STATUS = {
     "driver": {"attempt": 3, "pod": "orders-driver-3"},
-    "conditions": [{"type": "Ready", "status": "True", "reason": "Reading", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+    "conditions": [
+        {"type": "Ready", "status": "True", "reason": "Reading", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1}
+    ],
 }
 EMPTIES = [[]] * 430_000
 MANY = 4 * 2**20  # bytes of memory: the bytes of such an object three times; decoded it takes 27 MB

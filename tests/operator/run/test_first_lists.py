@@ -1,0 +1,163 @@
+"""Who has a table is judged when all resources are known: no loop starts before every list of KinesisConsumers is complete, or refused."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any, Self, cast
+
+import pytest
+from loop_cases import a_while, sink, until
+from simulated_cluster import BEGIN, SPEC
+
+from sluice_operator.cluster.memory import MemoryCluster
+from sluice_operator.cluster.operator_class import CLASS
+from sluice_operator.cluster.port import CONSUMER_KIND
+from sluice_operator.observe import watch
+from sluice_operator.observe.cache import Cache, ResourceKey
+from sluice_operator.observe.watch import Watch, Watches, WatchServer
+from sluice_operator.observe.watch_state import WatchEvent
+from sluice_operator.run.loops import Loops
+from sluice_operator.run.shared import ReconcileContext
+from sluice_operator.settings import Settings
+
+Json = dict[str, Any]
+YOUNG, OLD = ResourceKey("a", "young"), ResourceKey("z", "old")
+SHARED: Json = {**SPEC, "checkpoints": {"table": "shared"}}
+
+
+class Reply:
+    """What aiohttp gives back, when the server lets it go."""
+
+    connection = None
+
+    def __init__(self, let_go: asyncio.Event, body: Json, status: int) -> None:
+        self._let_go, self._body, self.status, self.ok, self.content = let_go, body, status, status < 300, self
+
+    async def __aenter__(self) -> Self:
+        await self._let_go.wait()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def text(self) -> str:
+        """Of an error."""
+        return "no"
+
+    async def iter_any(self) -> Any:
+        """The list; of a watch nothing comes."""
+        yield json.dumps(self._body).encode()
+
+
+class FakeServer:
+    """Lists resources by namespace, one on each page. A page is held back until its event is set."""
+
+    def __init__(self, *bodies: Json) -> None:
+        self.bodies, self.refused, self.held = bodies, dict[str, int](), dict[str, asyncio.Event]()
+
+    def get(self, path: str, query: Json, _silent: float) -> Reply:
+        """A request."""
+        namespace = path.split("/")[-2]
+        if "watch" in query:
+            return Reply(asyncio.Event(), {}, 200)
+        found = [body for body in self.bodies if body["metadata"]["namespace"] == namespace or namespace == "v1alpha1"]
+        at = int(query.get("continue", 0))
+        more = {"continue": str(at + 1)} if at + 1 < len(found) else {}
+        let_go = self.held.setdefault(f"{namespace}/{at}", asyncio.Event())
+        page = {"items": found[at : at + 1], "metadata": {"resourceVersion": "9", **more}}
+        return Reply(let_go, page, self.refused.get(namespace, 200))
+
+
+class Scene:
+    """Two resources with one table, watches of KinesisConsumers, and loops that wait for their lists."""
+
+    def __init__(self, *namespaces: str) -> None:
+        self.twin = MemoryCluster(lambda: BEGIN)
+        self.context = ReconcileContext(self.twin, Cache(), Settings())
+        for key, second in ((YOUNG, "9"), (OLD, "1")):
+            body = {"kind": CONSUMER_KIND, "metadata": {"namespace": key.namespace, "name": key.name}, "spec": SHARED}
+            made = self.twin.create(body)
+            made["metadata"]["creationTimestamp"] = f"2026-01-01T00:00:0{second}Z"
+        self.server = FakeServer(*(self._body(key, second) for key, second in ((YOUNG, "9"), (OLD, "1"))))
+        self.loops = Loops(self.context, leading=False, listed=False)
+        self.events = sink(self.context, self.loops)
+        self.watches = Watches(cast("Any", None), (), self.events.see, self.loops.listed)
+        self.watches.watching = [Watch(cast("WatchServer", self.server), CONSUMER_KIND, namespace, self.events.see) for namespace in namespaces]
+
+    def _body(self, key: ResourceKey, second: str) -> Json:
+        body = self.twin.get(CONSUMER_KIND, *key) or {}
+        return {**body, "metadata": {**body["metadata"], "creationTimestamp": f"2026-01-01T00:00:0{second}Z"}}
+
+    async def played(self) -> None:
+        """The watches begin, and this process is elected."""
+        self.watches.begin()
+        self.loops.lead()
+
+    async def let_go(self, page: str) -> None:
+        """The server answers."""
+        self.server.held.setdefault(page, asyncio.Event()).set()
+        await a_while()
+
+    async def end(self) -> None:
+        """Of the scene."""
+        await self.loops.stop()
+        await self.watches.stop()
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "first", "second"), [(("a", "z"), "a/0", "z/0"), (("",), "v1alpha1/0", "v1alpha1/1")], ids=["namespaces", "pages"]
+)
+def test_no_loop_starts_before_all_lists_are_complete(namespaces: tuple[str, ...], first: str, second: str) -> None:
+    """Of namespaces, and of pages. The younger of two is seen first."""
+
+    async def scene() -> None:
+        world = Scene(*namespaces)
+        await world.played()
+        await world.let_go(first)
+        assert world.context.cache.known() == [YOUNG]
+        assert not world.loops._tasks
+        await world.let_go(second)
+        await until(lambda: set(world.loops._tasks) == {YOUNG, OLD})
+        assert world.context.cache.elder(YOUNG) == OLD
+        await world.end()
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize(("status", "starts"), [(403, True), (404, True), (500, False), (429, False)])
+def test_a_namespace_that_is_refused_stops_no_other(status: int, starts: bool, caplog: pytest.LogCaptureFixture) -> None:  # noqa: FBT001 - a table
+    """For nobody knows whether its rights ever come. A server that has trouble is waited for."""
+
+    async def scene() -> None:
+        world = Scene("a", "z")
+        world.server.refused["z"] = status
+        await world.played()
+        await world.let_go("a/0")
+        await world.let_go("z/0")
+        assert (YOUNG in world.loops._tasks) is starts
+        await world.end()
+
+    asyncio.run(scene())
+    assert f"KinesisConsumers in namespace z are not watched: {status}" in caplog.text
+
+
+@pytest.mark.parametrize("change", [{"spec": {**SHARED, "checkpoints": {"table": "mine"}}}, {"labels": {CLASS: "blue"}}], ids=["table", "class"])
+def test_the_younger_is_woken_when_the_table_of_the_elder_changes(change: Json, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or when another operator takes the elder: its table is free here."""
+    monkeypatch.setattr(watch, "GATHER", 0)
+    woken: list[ResourceKey] = []
+
+    async def scene() -> None:
+        world = Scene()
+        monkeypatch.setattr(world.loops, "wake", lambda key, **_: woken.append(key))
+        for body in world.server.bodies:
+            world.events.see(CONSUMER_KIND, WatchEvent(body))
+        woken.clear()
+        _, old = world.server.bodies
+        meta = {**old["metadata"], "resourceVersion": "99", "labels": change.get("labels", {})}
+        world.events.see(CONSUMER_KIND, WatchEvent({**old, "metadata": meta, "spec": change.get("spec", SHARED)}))
+        await world.end()
+
+    asyncio.run(scene())
+    assert YOUNG in woken
