@@ -1,7 +1,8 @@
 """Which of the pods and Jobs that carry a resource's label are its own. Pure.
 
 Labels prove nothing: a copy of a driver keeps them, and any pod may have them. What decides is the controller that an object names, or the
-uid that the status names. A driver of an earlier resource of this name counts too: two drivers never run side by side.
+uid that the status names: of an object with a name and an annotation of ours, for somebody else may have written the status.
+A driver of an earlier resource of this name counts too: two drivers never run side by side.
 """
 
 from __future__ import annotations
@@ -66,16 +67,16 @@ def _children(pods: tuple[Pod, ...], parents: Parents) -> tuple[Pod, ...]:
 
 def _is_driver(resource: Resource, status: Status, pod: Pod) -> bool:
     driver, left = status.driver, status.driver.leaving
-    if pod.uid in {driver.uid, left.uid if left else None}:
+    formed = pod.attempt > 0 and pod.name == f"{resource.name}-driver-{pod.attempt}"
+    if formed and pod.spec_hash is not None and pod.uid in {driver.uid, left.uid if left else None}:
         return True
-    made = 0 < pod.attempt <= driver.attempt and pod.name == f"{resource.name}-driver-{pod.attempt}"
-    return _is_controlled(resource, pod) or _is_orphan(resource, pod, made=made)
+    return _is_controlled(resource, pod) or _is_orphan(resource, pod, made=formed and pod.attempt <= driver.attempt)
 
 
 def _is_job(resource: Resource, status: Status, job: Job) -> bool:
-    if status.migration is not None and job.uid == status.migration.uid:
-        return True
     made = re.fullmatch(_job_names(resource), job.name) is not None
+    if made and job.spec_hash is not None and status.migration is not None and job.uid == status.migration.uid:
+        return True
     return _is_controlled(resource, job) or _is_orphan(resource, job, made=made)
 
 

@@ -93,8 +93,10 @@ def view(raw: Json, observed: Observed, now: datetime, around: Bounds = Bounds()
     status = _status(raw, about)
     wanted, problem = accept(raw.get("spec") or {}, status, about.namespace, around.policy)
     if around.holder is not None and wanted is not None and not problem:
-        wanted, problem = _without_table(wanted, status), TAKEN.format(_shown(around.holder, about))
-    return View(resource=about, wanted=wanted, problem=problem, status=status, observed=own(about, status, observed), now=now)
+        last = _last_good(status, about.namespace, around.policy) if status.driver.attempt > 0 else None
+        wanted, problem = _without_table(wanted, last), TAKEN.format(_shown(around.holder, about))
+    rests = _rests(part(raw, "spec"))
+    return View(resource=about, wanted=wanted, problem=problem, rests=rests, status=status, observed=own(about, status, observed), now=now)
 
 
 def _shown(holder: tuple[str, str], about: Resource) -> str:
@@ -102,19 +104,17 @@ def _shown(holder: tuple[str, str], about: Resource) -> str:
     return f"KinesisConsumer {'/'.join(holder)}" if holder[0] == about.namespace else ELSEWHERE
 
 
-def _without_table(wanted: DesiredSpec, status: Status) -> DesiredSpec | None:
-    """What a resource does that may not have the table: nothing is started. One that has begun with another goes on with that.
-
-    `suspend` and `replicas` are obeyed all the same.
-    """
-    last, rests = _last_good(status), wanted.spec.suspend or wanted.spec.replicas == 0
-    if last is not None and last.spec.stream != wanted.spec.stream and status.driver.attempt > 0:
-        raw = {**last.raw, "suspend": wanted.spec.suspend, "replicas": wanted.spec.replicas}
-    elif rests:
-        raw = {**wanted.raw, "suspend": True}
-    else:
+def _without_table(wanted: DesiredSpec, last: DesiredSpec | None) -> DesiredSpec | None:
+    """What a resource does that may not have the table: nothing is started. One that has begun with another goes on with that."""
+    if last is None or last.spec.stream == wanted.spec.stream:
         return None
+    raw = {**last.raw, "suspend": wanted.spec.suspend, "replicas": wanted.spec.replicas}
     return DesiredSpec(parse(raw), raw)
+
+
+def _rests(spec: Json) -> bool:
+    """Whether a spec, valid or not, says that nothing shall run."""
+    return spec.get("suspend") is True or whole(spec.get("replicas")) == 0
 
 
 def _status(raw: Json, about: Resource) -> Status:
@@ -131,23 +131,25 @@ def accept(raw: Json, status: Status, namespace: str, policy: Policy) -> tuple[D
     try:
         wanted = DesiredSpec(parse(raw), raw)
     except InvalidSpec as error:
-        return _last_good(status), str(error)
+        return _last_good(status, namespace, policy), str(error)
     if out_of_bounds := bounds.problem(wanted.spec, namespace, policy):
-        return _last_good(status), out_of_bounds
+        return _last_good(status, namespace, policy), out_of_bounds
     started_alone = status.driver.attempt > 0 and status.migration is None
     if started_alone and wanted.spec.migrate_from is not None:
         text = "spec.migrateFrom: cannot be added once the consumer has started; it has checkpoints of its own"
-        return _last_good(status), text
+        return _last_good(status, namespace, policy), text
     return wanted, None
 
 
-def _last_good(status: Status) -> DesiredSpec | None:
+def _last_good(status: Status, namespace: str, policy: Policy) -> DesiredSpec | None:
+    """The last spec that was accepted, if it still is: an older operator, another policy or somebody who may write a status may have put it there."""
     if status.last_good_spec is None:
         return None
     try:
-        return DesiredSpec(parse(status.last_good_spec), status.last_good_spec)
-    except InvalidSpec:  # an older operator accepted it
+        last = DesiredSpec(parse(status.last_good_spec), status.last_good_spec)
+    except InvalidSpec:
         return None
+    return None if bounds.problem(last.spec, namespace, policy) else last
 
 
 def observed(pods: Iterable[Pod], jobs: Iterable[Job]) -> Observed:

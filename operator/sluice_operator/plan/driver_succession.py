@@ -28,6 +28,7 @@ LATER = {OVERDUE, HELD}
 OF_KUBERNETES = {"foregroundDeletion", "orphan"}  # its garbage collector takes them off
 NO_FINALIZERS = '{"metadata":{"finalizers":null}}'
 NAMES = 200  # characters of the finalizers in a message
+MAX_ATTEMPT = 999_999_999  # a name has room for nine digits; then from 1 again, when nothing of the last one is left
 
 
 def clear_strays(view: View) -> Step | None:
@@ -81,8 +82,8 @@ def confirm(view: View) -> Step | None:
     """The status names a driver that was not seen: create it. If the spec changed meanwhile, name and create another one."""
     if view.wanted is None or view.driver.pod is None or view.driver_pod is not None:
         return None
-    if view.outdated == "SpecChanged":
-        return make(following(view))
+    if view.outdated == "SpecChanged" or view.driver.pod != f"{view.resource.name}-driver-{view.driver.attempt}":
+        return make(following(view))  # the name of another spec, or one that no operator gives
     driver = renewed(view)
     return _restarting(view, make(replace(driver, forced=driver.forced or _given_up(view))))
 
@@ -104,7 +105,7 @@ def start(view: View) -> Step | None:
 
 def following(view: View) -> DriverStatus:
     """The next attempt, under a name of its own."""
-    attempt = view.driver.attempt + 1
+    attempt = view.driver.attempt + 1 if 0 <= view.driver.attempt < MAX_ATTEMPT else 1
     return DriverStatus(
         attempt=attempt,
         pod=f"{view.resource.name}-driver-{attempt}",

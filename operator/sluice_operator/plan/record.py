@@ -26,6 +26,7 @@ LOST = "DriverLost"
 FORCED = "Forced"
 REFUSED = 65  # configuration, format, stream or data; trying again will hardly help
 SAID_SO = {75, 76}  # LeaseHeld, Fenced: another epoch goes on; not a failure (docs/interfaces.md)
+MOST_ENDS = 1_000_000  # that are counted
 DISRUPTIONS = {"Evicted", "Drained", "Killed", LOST, FORCED}  # the pod was taken away: not the driver's fault
 
 
@@ -81,13 +82,18 @@ def _account(view: View, driver: DriverStatus, end: Exit) -> RestartStatus:
         return replace(before, next_at=None)
     before = replace(before, reason=end.reason, message=end.message)
     if end.code in SAID_SO or end.reason in DISRUPTIONS:
-        failures, after = before.interruptions, replace(before, interruptions=before.interruptions + 1)
+        failures, after = before.interruptions, replace(before, interruptions=_one_more(before.interruptions))
     else:
         refused = driver.spec_hash if end.code == REFUSED else None
-        failures, after = before.count, replace(before, count=before.count + 1, refused=refused)
+        failures, after = before.count, replace(before, count=_one_more(before.count), refused=refused)
     if end.reason in DISRUPTIONS and lasted >= timedelta(seconds=patience.backoff_seconds):
         return replace(after, next_at=None)  # it worked until its pod was taken away
     return replace(after, next_at=view.now + patience.pause(failures))
+
+
+def _one_more(count: int) -> int:
+    """The next number, from whatever the status has: a number that the API server does not store would keep anything from being started."""
+    return min(max(count, 0) + 1, MOST_ENDS)
 
 
 def note_stability(view: View) -> Status:

@@ -97,9 +97,11 @@ def paused(view: View) -> Step | None:
 
 
 def invalid_spec(view: View) -> Step | None:
-    """The spec is invalid and there is no earlier valid one: nothing is started."""
+    """The spec is invalid and there is no earlier valid one: nothing is started. What runs is stopped if the spec says so all the same."""
     if view.wanted is not None:
         return None
+    if view.rests and (stopping := quiesce(view, "Suspended")) is not None:
+        return stopping
     return Step(phase=Phase.FAILED, reason="SpecInvalid", message=view.problem or "", stalled=True)
 
 

@@ -76,8 +76,8 @@ def _reconcile(context: ReconcileContext, key: ResourceKey, body: Json, now: dat
 
 def _decide(context: ReconcileContext, view: View, intent: Plan) -> ReconcileResult | None:
     """When to reconcile next, if nothing is recorded or applied now; None: something is."""
-    if (until := context.unwritable.get(key_of(view))) and view.now < until:
-        return ReconcileResult(until)  # no action is taken that the status does not name
+    if (until := context.unwritable.get(key_of(view))) and view.now < until:  # no action is taken that the status does not name, but a deletion's
+        return None if view.resource.deleting and intent.actions else ReconcileResult(until)
     if intent.actions:
         return None
     if intent.status != view.status:
@@ -119,7 +119,10 @@ def _carry_out(context: ReconcileContext, body: Json, view: View, intent: Plan) 
     except Conflict as error:
         return conflict(view, error)
     except Rejected as error:
-        return status_refused(context, view, error)
+        waits = status_refused(context, view, error)
+        if not view.resource.deleting or not intent.actions:
+            return waits
+        view = view.with_status(intent.status)  # a deletion goes on: it only ends what there is
     try:
         _apply(context, view, intent)
     except Conflict as error:
@@ -133,7 +136,8 @@ def _carry_out(context: ReconcileContext, body: Json, view: View, intent: Plan) 
 def _record(context: ReconcileContext, body: Json, view: View, intent: Plan) -> View:
     """Write the status if it is time, and send the events of what was decided. The view of what is stored then."""
     decided = replace(intent, events=tuple(event for event in intent.events if not event.after_action))
-    if _write_time(context, view, intent) is WriteTime.NOW:
+    refused = view.now < context.unwritable.get(key_of(view), view.now)
+    if _write_time(context, view, intent) is WriteTime.NOW and not refused:
         if not intent.actions and urgent(view.status, intent.status) and only_told(view.status, intent.status):
             context.at_once.take(key_of(view), STATUS, view.now)
         view = write_status(context, body, view, decided)

@@ -42,7 +42,10 @@ class RestartPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """`wanted` is the present spec, or the last good one while `problem` says why the present one is refused."""
+    """`wanted` is the present spec, or the last good one while `problem` says why the present one is refused.
+
+    `rests`: the present one, refused or not, says that nothing shall run.
+    """
 
     resource: Resource
     wanted: DesiredSpec | None
@@ -50,6 +53,7 @@ class View:
     status: Status
     observed: Observed
     now: datetime
+    rests: bool = False
 
     @property
     def driver(self) -> DriverStatus:

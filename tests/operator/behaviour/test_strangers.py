@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from simulated_cluster import SPEC, SimulatedCluster
+from simulated_cluster import KEY, MIGRATING, SPEC, SimulatedCluster, assert_nothing_left, ready
 
 from sluice_operator.cluster.client import failure
 from sluice_operator.cluster.port import ApiError, Conflict, Exists, Rejected, Unavailable
@@ -101,3 +102,101 @@ def test_a_typo_in_the_executors_template_is_refused_before_a_driver_is_made() -
     (container,) = asked[0]["spec"]["containers"]
     assert container["image"]
     assert asked[0]["metadata"]["ownerReferences"][0]["kind"] == "KinesisConsumer"
+
+
+def written(world: SimulatedCluster, status: Json) -> None:
+    """Somebody who may write statuses, and nothing else, does."""
+    body = world.must()
+    world.twin.replace_status({**body, "status": {**body.get("status", {}), **status}})
+
+
+HOST: Json = {"hostNetwork": True, "hostPID": True, "volumes": [{"name": "root", "hostPath": {"path": "/"}}]}
+
+
+def test_the_policy_is_asked_for_the_last_good_spec_too() -> None:
+    """An attack: an invalid spec, and a last good one in the status that a policy would never let through."""
+    world = SimulatedCluster()
+    world.apply({**SPEC, "sparkConf": {"spark.master": "x"}})
+    world.run(5)
+    written(world, {"lastGoodSpec": {**SPEC, "driver": {"podTemplate": {"spec": HOST}}}})
+    world.run(30)
+    assert not list(world.twin.all("Pod"))
+    assert world.condition("Stalled")["reason"] == "SpecInvalid"
+
+
+@pytest.mark.parametrize("name", ["other-teams-db", "orders-driver-7", "orders-drivers"])
+@pytest.mark.parametrize("place", ["driver", "leaving"])
+def test_a_foreign_pod_that_the_status_names_is_not_deleted(name: str, place: str) -> None:
+    """An attack: who may write a status has the operator delete a pod of somebody else."""
+    world = SimulatedCluster()
+    world.apply(SPEC)
+    assert world.run(60, until=lambda: ready(world))
+    theirs = world.twin.create({"kind": "Pod", "metadata": {"namespace": KEY.namespace, "name": name}, "spec": {"containers": [{"name": "db"}]}})
+    uid = theirs["metadata"]["uid"]
+    world.ledger.foreign.add(uid)
+    driver = world.status["driver"]
+    named = {"attempt": 7, "pod": name, "uid": uid}
+    written(world, {"driver": {**driver, **named} if place == "driver" else {**driver, "uid": None, "leaving": {**named, "why": "SpecChanged"}}})
+    world.apply({**SPEC, "suspend": True})
+    world.run(60)
+    there = world.twin.get("Pod", KEY.namespace, name)
+    assert there is not None
+    assert "deletionTimestamp" not in there["metadata"]
+    assert world.status["phase"] == "Suspended"
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"driver": {"attempt": 2**63 - 1}},
+        {"driver": {"attempt": -5}},
+        {"driver": {"attempt": 10**9}},
+        {"driver": {"attempt": 3, "pod": "any-name-at-all"}},
+        {"restarts": {"count": 2**63 - 1, "interruptions": 2**63 - 1}},
+    ],
+    ids=str,
+)
+def test_a_number_in_the_status_that_nothing_follows_is_gone_on_from(status: Json) -> None:
+    """An attack: the API server stores no larger one, so nothing was ever started."""
+    world = SimulatedCluster()
+    world.apply({**SPEC, "replicas": 0})
+    world.run(5)
+    written(world, status)
+    world.habits.exits = [1]
+    world.apply(SPEC)
+    assert world.run(500, until=lambda: ready(world) and world.status["restarts"]["count"] > 0), world.status
+    assert world.status["driver"]["pod"].startswith("orders-driver-")
+    assert world.status["driver"]["attempt"] < 10**9
+    assert world.status["restarts"]["count"] < 2**53
+
+
+@pytest.mark.parametrize("asked", [{"suspend": True}, {"replicas": 0}])
+def test_a_driver_whose_spec_is_refused_is_stopped_all_the_same(asked: Json) -> None:
+    """The operator's policy became stricter, so there is no spec to go on with; the driver runs on until the spec says that nothing shall run."""
+    world = SimulatedCluster()
+    world.apply(SPEC)
+    assert world.run(60, until=lambda: ready(world))
+    refused = {**SPEC, "sparkConf": {"spark.master": "x"}}
+    world.apply(refused)
+    written(world, {"lastGoodSpec": refused})
+    world.run(30)
+    assert world.drivers()
+    world.apply({**refused, **asked})
+    world.run(60)
+    assert not list(world.twin.all("Pod"))
+    assert world.condition("Stalled")["reason"] == "SpecInvalid"
+
+
+@pytest.mark.parametrize("since", [0, 20])
+@pytest.mark.parametrize("spec", [SPEC, MIGRATING])
+def test_a_deletion_goes_through_though_nothing_can_be_said_in_the_status(spec: Json, since: int) -> None:
+    """An attack: a policy that refuses statuses kept the driver of a deleted resource running. Nothing is started meanwhile."""
+    world = SimulatedCluster()
+    world.apply(spec)
+    world.run(60 if spec is SPEC else 3)
+    world.admission.policies["status", "KinesisConsumer"] = (world.now + timedelta(days=1), "Forbidden")
+    world.run(since)
+    world.delete()
+    assert world.run(90, until=lambda: world.resource() is None), world.status
+    world.run(10)  # the garbage collector's time
+    assert_nothing_left(world)
