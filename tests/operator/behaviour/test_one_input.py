@@ -30,7 +30,7 @@ SPECS: dict[str, Json] = {
     "template": {"driver": {"podTemplate": {"spec": {"affinity": deep(2_000)}}}},
     "shallow": {"pipeline": {**SPEC["pipeline"], "args": deep(990)}},
     "amount": {"driver": {"resources": {"requests": {"cpu": "1e99"}}}},
-    "bytes": {"pipeline": {**SPEC["pipeline"], "args": {"a": [[]] * 430_000}}},
+    "bytes": {"pipeline": {**SPEC["pipeline"], "args": {"a": [[]] * 180_000}}},
     "types": {"driver": {"podTemplate": {"spec": {"containers": [{"name": "driver", "env": 5}]}}}},
 }
 
