@@ -244,6 +244,17 @@ def test_a_driver_without_label_whose_resource_is_gone_is_nobodys(node: str) -> 
     operating.teardown()
 
 
+def test_a_driver_that_a_finalizer_holds_is_let_go_in_the_end_whoever_it_is() -> None:
+    """Found by 300 random examples: nobody's, without label and owner, it kept its name from the next resource's driver."""
+    operating = Operating()
+    operating.begin(migrating=False, leaders=1, source="ok", run=20)
+    operating.hold(held=True, seconds=1)
+    operating.orphan(seconds=20)
+    operating.unlabel(kind="Pod", seconds=1)
+    operating.edit(edit="back", seconds=5)
+    operating.teardown()
+
+
 @pytest.mark.parametrize("run", [3, 30])
 def test_a_job_without_label_and_owner_goes_with_its_resource(run: int) -> None:
     """Found by 100 examples: of a migration that had ended, the Job that the status names was not read by name. It stayed, with its pod."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from kstatus import CURRENT, kstatus
 from steering.ledger import claim
+from steering.stranger import HOLD
 from steering.world import KEY, World
 
 from sluice_operator.spec.changes import DesiredSpec
@@ -45,10 +46,10 @@ def _heal(world: World) -> None:
     for node in list(world.nodes.lost):
         world.nodes.restore(node)
     world.nodes.silence()
+    for pod in [pod for pod in world.twin.all("Pod") if HOLD in (pod["metadata"].get("finalizers") or ())]:
+        world.twin.edit(pod, {"metadata": {"finalizers": []}})
     for body in [body for kind in ("Pod", "Job") for body in world.twin.all(kind) if body["metadata"]["uid"] in world.ledger.orphans]:
         world.twin.remove(body["kind"], body["metadata"]["namespace"], body["metadata"]["name"], body["metadata"]["uid"])
-    for driver in world.drivers():
-        world.twin.edit(driver, {"metadata": {"finalizers": []}})
     world.habits.exits.clear()
     world.habits.words = {}
     world.admission.policies.clear()
