@@ -26,7 +26,7 @@ CROWDED, STEADY = "crowded", "disrupted"
 PAGE = "docs/operations.md"
 LIMITS = {"default": {"cpu": "2", "memory": "2Gi"}, "defaultRequest": {"cpu": "50m", "memory": "256Mi"}, "max": {"cpu": "4", "memory": "4Gi"}}
 RANGE = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "tenants"}, "spec": {"limits": [{"type": "Container", **LIMITS}]}}
-CLASSES = [
+CLASSES: list[dict[str, Any]] = [
     {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
     for name, value in (("sluice-disposable", -100), ("sluice-urgent", 1000))
 ]
@@ -249,7 +249,8 @@ def free(bench: Bench) -> Decimal:
     pods = json.loads(bench.cluster.kubectl("get", "pods", "--all-namespaces", "--output=json"))["items"]
     placed = [pod["spec"] for pod in pods if pod["status"].get("phase") not in {"Succeeded", "Failed"} and pod["spec"].get("nodeName")]
     asked = [c.get("resources", {}).get("requests", {}).get("cpu", "0") for spec in placed for c in spec["containers"]]
-    return Decimal(parse_quantity(node["status"]["allocatable"]["cpu"])) - sum(map(parse_quantity, asked))
+    left: Decimal = parse_quantity(node["status"]["allocatable"]["cpu"]) - sum(map(parse_quantity, asked))
+    return left
 
 
 def running(bench: Bench, name: str) -> bool:

@@ -77,7 +77,7 @@ def test_a_text_of_an_unknown_field_is_hidden(found: Json) -> None:
 
 
 @settings(max_examples=100)
-@given(st.lists(st.text(st.characters(codec="ascii", categories=("L",)), min_size=3, max_size=8), min_size=1, max_size=4))
+@given(st.lists(st.text(st.characters(codec="ascii", categories=["L"]), min_size=3, max_size=8), min_size=1, max_size=4))
 def test_whatever_an_unknown_field_is_called_its_text_is_hidden(keys: list[str]) -> None:
     """No list of secret names is needed: below `args` nothing is known, and elsewhere no unknown key is."""
     inner: Any = "a plain sentence"
