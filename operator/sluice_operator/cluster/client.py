@@ -152,10 +152,8 @@ class ApiServer:
         Raises:
             ApiError: see Cluster.
         """
-        for limit in SAMPLES:
-            page = self._page(_path(kind, namespace), {"labelSelector": selector, "limit": limit}, METADATA)
-            if page is not None:
-                break
+        pages = (self._page(_path(kind, namespace), {"labelSelector": selector, "limit": limit}, METADATA) for limit in SAMPLES)
+        page = next(page for page in pages if page is not None)
         items = page["items"] or ()  # null, where a list of metadata alone is empty
         return {item["metadata"]["uid"]: item["metadata"]["resourceVersion"] for item in items}
 

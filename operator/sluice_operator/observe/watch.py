@@ -124,7 +124,8 @@ class Watch:
     async def _list(self) -> None:
         """List all, in pages of bounded size: a page that is too large is asked for again with fewer objects, and one object alone is cut."""
         self._track.begin()
-        limit, more, meta = PAGE, "", dict[str, Any]()
+        limit, meta = PAGE, dict[str, Any]()
+        more: str | None = ""
         while more is not None:
             data = await self._page(limit, more)
             if limit > 1 and oversize.is_large_page(data):

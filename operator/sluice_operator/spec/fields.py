@@ -228,7 +228,7 @@ class Spec(SpecPart):
         return self
 
 
-def parse(raw: dict[str, Any]) -> Spec:
+def parse(raw: dict[str, Any] | str) -> Spec:
     """The spec as written in the resource.
 
     Raises:

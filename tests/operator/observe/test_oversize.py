@@ -30,7 +30,7 @@ STATUS = {
         {"type": "Ready", "status": "True", "reason": "Reading", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1}
     ],
 }
-EMPTIES = [[]] * 430_000
+EMPTIES: list[Any] = [[]] * 430_000
 MANY = 4 * 2**20  # bytes of memory: the bytes of such an object three times; decoded it takes 27 MB
 
 
@@ -60,7 +60,9 @@ CUT = {"metadata": META, "spec": oversize.MESSAGE, "status": STATUS}
 def test_an_object_that_is_too_large_keeps_metadata_and_status() -> None:
     """Its spec is never decoded, and the place of it says why."""
     data = written(resource())
-    assert peak(lambda: oversize.readable(data)) == (CUT, pytest.approx(MANY / 2, abs=MANY / 2))
+    found, memory = peak(lambda: oversize.readable(data))
+    assert found == CUT
+    assert memory < MANY
 
 
 def test_an_event_of_one_is_an_event() -> None:
@@ -153,7 +155,7 @@ def test_the_spec_of_one_is_refused_and_the_last_good_one_goes_on() -> None:
 def test_many_resources_as_large_as_may_be_take_as_much_memory_as_bytes() -> None:
     """A tenant may have many. One whose spec is too large to be carried out is kept without it."""
     cache = Cache()
-    most = [[]] * (MAX_BYTES // 3 - 500)
+    most: list[Any] = [[]] * (MAX_BYTES // 3 - 500)
 
     def fill() -> None:
         for number in range(12):
