@@ -155,8 +155,8 @@ def _executors_of_spark(context: ReconcileContext, key: ResourceKey, found: Foun
         return []
     last = whole(driver.get("attempt")) or 0
     unseen = last - 1 if driver.get("pod") and not driver.get("uid") else 0
-    attempts = {last, unseen, whole(part(driver, "leaving").get("attempt"))} - {0, None}
-    return [pod for attempt in sorted(attempts) for pod in _by_label(context, key, {SPARK_APP: f"{key.name}-{attempt}"}, found.pods)]
+    attempts = sorted({last, unseen, whole(part(driver, "leaving").get("attempt")) or 0} - {0})
+    return [pod for attempt in attempts for pod in _by_label(context, key, {SPARK_APP: f"{key.name}-{attempt}"}, found.pods)]
 
 
 def _owner(item: Json) -> object:
