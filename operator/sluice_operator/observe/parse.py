@@ -93,7 +93,7 @@ def view(raw: Json, observed: Observed, now: datetime, around: Bounds = Bounds()
     status = _status(raw, about)
     wanted, problem = accept(raw.get("spec") or {}, status, about.namespace, around.policy)
     if around.holder is not None and wanted is not None and not problem:
-        last = _last_good(status, about.namespace, around.policy) if status.driver.attempt > 0 else None
+        last = _last_good(wanted.raw, status, about.namespace, around.policy) if status.driver.attempt > 0 else None
         wanted, problem = _without_table(wanted, last), TAKEN.format(_shown(around.holder, about))
     rests = _rests(part(raw, "spec"))
     return View(resource=about, wanted=wanted, problem=problem, rests=rests, status=status, observed=own(about, status, observed), now=now)
@@ -131,25 +131,33 @@ def accept(raw: Json, status: Status, namespace: str, policy: Policy) -> tuple[D
     try:
         wanted = DesiredSpec(parse(raw), raw)
     except InvalidSpec as error:
-        return _last_good(status, namespace, policy), str(error)
+        return _last_good(raw, status, namespace, policy), str(error)
     if out_of_bounds := bounds.problem(wanted.spec, namespace, policy):
-        return _last_good(status, namespace, policy), out_of_bounds
+        return _last_good(raw, status, namespace, policy), out_of_bounds
     started_alone = status.driver.attempt > 0 and status.migration is None
     if started_alone and wanted.spec.migrate_from is not None:
         text = "spec.migrateFrom: cannot be added once the consumer has started; it has checkpoints of its own"
-        return _last_good(status, namespace, policy), text
+        return _last_good(raw, status, namespace, policy), text
     return wanted, None
 
 
-def _last_good(status: Status, namespace: str, policy: Policy) -> DesiredSpec | None:
-    """The last spec that was accepted, if it still is: an older operator, another policy or somebody who may write a status may have put it there."""
+def _last_good(raw: Json, status: Status, namespace: str, policy: Policy) -> DesiredSpec | None:
+    """The last spec that was accepted, if it is still within the bounds, or says what the user's own spec says.
+
+    The second: an operator or a policy that was before took it, and what it started goes on. Anything else that is out of bounds may have been
+    written by somebody who may write a status, and no more.
+    """
     if status.last_good_spec is None:
         return None
     try:
         last = DesiredSpec(parse(status.last_good_spec), status.last_good_spec)
     except InvalidSpec:
         return None
-    return None if bounds.problem(last.spec, namespace, policy) else last
+    return last if _scaled(last.raw) == _scaled(raw) or not bounds.problem(last.spec, namespace, policy) else None
+
+
+def _scaled(raw: Json) -> Json:
+    return {key: value for key, value in raw.items() if key not in {"suspend", "replicas"}}
 
 
 def observed(pods: Iterable[Pod], jobs: Iterable[Job]) -> Observed:

@@ -119,7 +119,9 @@ def test_no_loop_starts_before_all_lists_are_complete(namespaces: tuple[str, ...
         assert not world.loops._tasks
         await world.let_go(second)
         await until(lambda: set(world.loops._tasks) == {YOUNG, OLD})
-        assert world.context.cache.elder(YOUNG) == OLD
+        young = world.context.cache.body(YOUNG)
+        assert young is not None
+        assert world.context.cache.holder(YOUNG, young, world.context.settings.policy) == OLD
         await world.end()
 
     asyncio.run(scene())

@@ -125,7 +125,8 @@ def test_the_default_account_is_no_change_where_it_is_the_drivers_only() -> None
 def test_a_template_whose_resources_say_nothing_leaves_those_of_the_spec() -> None:
     """Otherwise what has one hash would be two pods."""
     ours = {"metadata": {}, "spec": {"containers": [{"name": "driver", "resources": {"limits": {"cpu": "1"}}}]}}
-    for said in ({}, {"requests": {}}, {"requests": None, "limits": {}}):
+    nothing: tuple[dict[str, Any], ...] = ({}, {"requests": {}}, {"requests": None, "limits": {}})
+    for said in nothing:
         template = container(resources=said)["driver"]["podTemplate"]
         made = lay_under(template, ours, "driver")["spec"]["containers"][0]["resources"]
         assert {key: value for key, value in made.items() if value} == {"limits": {"cpu": "1"}}

@@ -106,7 +106,7 @@ def no_grace(patch: Patch) -> None:
 def no_exit(patch: Patch) -> None:
     """Nobody ever learns it."""
     real = record._seen
-    patch.setattr(record, "_seen", lambda driver, pod: replace(real(driver, pod), exit=driver.exit))
+    patch.setattr(record, "_seen", lambda driver, pod, now: replace(real(driver, pod, now), exit=driver.exit))
 
 
 @mutant(
@@ -245,7 +245,7 @@ def no_confirm(patch: Patch) -> None:
 def stopping_for_ever(patch: Patch) -> None:
     """The user resumes before the pod was deleted; the status says for ever that it drains."""
     real = record._seen
-    patch.setattr(record, "_seen", lambda driver, pod: replace(real(driver, pod), stopping=driver.stopping))
+    patch.setattr(record, "_seen", lambda driver, pod, now: replace(real(driver, pod, now), stopping=driver.stopping))
 
 
 @mutant("the finalizer goes before the pods", "nothing_leaks", do("delete", seconds=5, foreground=False, again=False))
