@@ -156,8 +156,8 @@ def _last_good(raw: Json, status: Status, namespace: str, policy: Policy) -> Des
     return last if _scaled(last.raw) == _scaled(raw) or not bounds.problem(last.spec, namespace, policy) else None
 
 
-def _scaled(raw: Json) -> Json:
-    return {key: value for key, value in raw.items() if key not in {"suspend", "replicas"}}
+def _scaled(raw: Json | str) -> Json:
+    return {} if isinstance(raw, str) else {key: value for key, value in raw.items() if key not in {"suspend", "replicas"}}
 
 
 def observed(pods: Iterable[Pod], jobs: Iterable[Job]) -> Observed:

@@ -84,7 +84,7 @@ class Ledger:
         self.told: dict[str, tuple[int, datetime]] = {}
         self.ran: dict[str, datetime] = {}
         self.named: dict[tuple[str, str | None], tuple[int, int]] = {}
-        self.words: dict[tuple[Line, str], tuple[Json, list[datetime]]] = {}
+        self.words: dict[tuple[Line, str], tuple[Json, str, list[datetime]]] = {}
         self.asked: tuple[str, int] = "", 0
         self.asked_at: datetime
 
@@ -197,11 +197,13 @@ class Ledger:
         return ("no_hot_loop", f"{passed} attempts for one spec were named and not made, the last is {named}") if passed > UNMADE else None
 
     def _chatters(self, line: Line, meta: Json, status: Json) -> tuple[str, str] | None:
-        """Whether one process writes words again and again: what flaps in a report is no news."""
+        """Whether one process writes words again and again: what flaps in a report is no news. A write that was lost does not count."""
         deeds = {key: status.get(key) for key in ("driver", "migration", "restarts", "observedGeneration", "lastGoodSpec")}
-        before, times = self.words.get((line, meta["uid"]), ({}, []))
-        lately = [time for time in times if self.now - time < timedelta(minutes=1)] + ([self.now] if deeds == before else [])
-        self.words[line, meta["uid"]] = deeds, lately
+        before, version, times = self.words.get((line, meta["uid"]), ({}, "", []))
+        stored = (self.server.get("KinesisConsumer", meta["namespace"], meta["name"]) or {"metadata": meta})["metadata"]["resourceVersion"]
+        kept = times[:-1] if stored == version else times
+        lately = [time for time in kept if self.now - time < timedelta(minutes=1)] + ([self.now] if deeds == before else [])
+        self.words[line, meta["uid"]] = deeds, stored, lately
         return ("no_hot_loop", f"{len(lately)} statuses within a minute, in which only words differ") if len(lately) > WORDS else None
 
     def _at_rest(self, body: Json) -> tuple[str, str] | None:
