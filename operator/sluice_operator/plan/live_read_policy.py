@@ -34,8 +34,7 @@ def max_age(phase: Phase, resources: int) -> timedelta:
 
 def needs_live_read(view: View, intent: Plan) -> bool:
     """Whether a plan that was made from the cache has to be made again from a live read."""
-    pod = view.driver_pod
-    if pod is not None and pod.unlisted:
+    if any(pod.unlisted for pod in view.observed.drivers):  # no watch says when it is gone
         return True
     return _falls_silent(view.status, intent.status) or not (_only_figures(view.status, intent) or _only_driver_progress(view, intent))
 
