@@ -34,7 +34,7 @@ LEVEL = {
     "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
     "kind": "PriorityLevelConfiguration",
     "metadata": {"name": "sluice-none"},
-    "spec": {"type": "Limited", "limited": {"nominalConcurrencyShares": 0, "lendablePercent": 0, "limitResponse": {"type": "Reject"}}},
+    "spec": {"type": "Limited", "limited": {"nominalConcurrencyShares": 0, "borrowingLimitPercent": 0, "limitResponse": {"type": "Reject"}}},
 }
 FLOW = {
     "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
