@@ -1,10 +1,9 @@
-"""What a cluster does to a consumer: a quota, a limit range, a throttled API server, a budget, preemption, an operator that is uninstalled."""
+"""What a cluster does to a consumer: a quota, a limit range, a budget, preemption, an operator that is uninstalled."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from operating import IN, helm, is_led, leader, ready
 from rules_world import Subject, World, world
 
 from sluice_lab.errors import LabError
-from sluice_lab.scenario.installing import NAMESPACE, OPERATOR_NAMESPACE, RELEASE
+from sluice_lab.scenario.installing import NAMESPACE, RELEASE
 
 pytestmark = pytest.mark.cluster
 
@@ -30,27 +29,6 @@ CLASSES: list[dict[str, Any]] = [
     {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
     for name, value in (("sluice-disposable", -100), ("sluice-urgent", 1000))
 ]
-LEVEL = {
-    "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
-    "kind": "PriorityLevelConfiguration",
-    "metadata": {"name": "sluice-none"},
-    "spec": {"type": "Limited", "limited": {"nominalConcurrencyShares": 0, "borrowingLimitPercent": 0, "limitResponse": {"type": "Reject"}}},
-}
-FLOW = {
-    "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
-    "kind": "FlowSchema",
-    "metadata": {"name": "sluice-none"},
-    "spec": {
-        "priorityLevelConfiguration": {"name": "sluice-none"},
-        "matchingPrecedence": 2,
-        "rules": [
-            {
-                "subjects": [{"kind": "Group", "group": {"name": f"system:serviceaccounts:{OPERATOR_NAMESPACE}"}}],
-                "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "clusterScope": True, "namespaces": ["*"]}],
-            }
-        ],
-    },
-}
 
 
 def quota(pods: int) -> dict[str, Any]:
@@ -125,58 +103,6 @@ def test_what_the_operator_makes_is_sized_by_the_limit_range_and_passes_the_poli
     assert all({"cpu", "memory"} <= container["resources"]["limits"].keys() for container in containers)
     all_kept(place, CROWDED)
     crowded.delete()
-
-
-# -- an API server under load ------------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def throttled(bench: Bench) -> Iterator[None]:
-    """The API server answers every call of the operator with 429 and `Retry-After`."""
-    bench.apply(LEVEL, FLOW)
-    try:
-        yield
-    finally:
-        bench.kubectl("delete", "flowschema,prioritylevelconfiguration", "sluice-none")
-
-
-def test_an_api_server_that_answers_429_stops_no_consumer_and_no_operator(place: World, steady: Subject) -> None:
-    """The driver reads on. Nobody leads meanwhile; afterwards the same processes do, and look after it."""
-    bench, driver = steady.bench, steady.uids("driver")
-    with throttled(bench):
-        bench.until("it is said", lambda: "Too many requests" in logs(bench))
-        bench.until("nobody can renew the Lease", lambda: not leads(bench))
-        all_kept(place, STEADY)
-    before = steady.status["stream"]["reportedAt"]
-    bench.until("a leader", lambda: leads(bench))
-    bench.until("its reports are heard", lambda: steady.status["stream"]["reportedAt"] > before)
-    bench.until("Ready", lambda: steady.settled(1))
-    assert steady.uids("driver") == driver
-    assert steady.status["restarts"]["count"] == 0
-
-
-def logs(bench: Bench) -> str:
-    """Of the operator's two replicas."""
-    return bench.cluster.kubectl(IN, "logs", "--selector=app.kubernetes.io/name=sluice", "--tail=-1")
-
-
-def leads(bench: Bench) -> bool:
-    """A replica says of itself that it leads."""
-    return any("sluice_leader 1.0" in get(bench, name) for name in names(bench))
-
-
-def names(bench: Bench) -> list[str]:
-    """The operator's pods."""
-    said = bench.cluster.kubectl(IN, "get", "pods", "--selector=app.kubernetes.io/name=sluice", "--output=name")
-    return [name.removeprefix("pod/") for name in said.split()]
-
-
-def get(bench: Bench, pod: str) -> str:
-    """A replica's metrics; nothing while it is starting."""
-    try:
-        return bench.cluster.kubectl("get", "--raw", f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/pods/{pod}:8080/proxy/metrics")
-    except LabError:
-        return ""
 
 
 # -- a budget, and preemption ------------------------------------------------------------------------------------------------------------
@@ -277,3 +203,9 @@ def test_consumers_go_on_while_the_operator_is_uninstalled_and_their_deletion_wa
         "all of it is gone", lambda: steady.left() == [] and STEADY not in {each["metadata"]["name"] for each in bench.get("kinesisconsumers")}
     )
     assert place.twice(STEADY) == []
+
+
+def names(bench: Bench) -> list[str]:
+    """The operator's pods."""
+    said = bench.cluster.kubectl(IN, "get", "pods", "--selector=app.kubernetes.io/name=sluice", "--output=name")
+    return [name.removeprefix("pod/") for name in said.split()]
