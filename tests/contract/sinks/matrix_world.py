@@ -143,7 +143,7 @@ class World:
         pipelines.LETTERS.store, pipelines.LETTERS.owner = letters, self.consumer
         consumer.publish()
         isolator = self._isolator(consumer, source, letters) if self.attempts else None
-        timings = LoopTimings(0.0, None, lambda _rows: {}, self._progress, lambda: None, lambda: self.now)
+        timings = LoopTimings(0.0, None, lambda rows: {row.id: True for row in rows}, self._progress, lambda: None, lambda: self.now)
         Loop(consumer, Engine(self, consumer, source), timings, self.drain, isolator).run()
 
     def until_idle(self) -> int:
