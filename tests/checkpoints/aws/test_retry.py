@@ -39,7 +39,7 @@ def said(caplog: pytest.LogCaptureFixture, cause: str | None, failures: int) -> 
 
     caplog.set_level(logging.WARNING)
     assert time.patience().call("GetItem on table t", attempt) == "answer"
-    return [record.message for record in caplog.records]
+    return [record.getMessage() for record in caplog.records]
 
 
 def test_one_lost_connection_passes_unsaid(caplog: pytest.LogCaptureFixture) -> None:

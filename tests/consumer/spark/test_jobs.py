@@ -111,7 +111,7 @@ def test_waiting_says_whom_it_waits_for(spark: Spark, caplog: pytest.LogCaptureF
     spark.later[50] = lambda: spark.jobs.update({1: SUCCEEDED})
     with caplog.at_level("INFO"):
         jobs.check()
-    said = [record.message for record in caplog.records if "waiting for job 1 (collect at pipeline.py:7) RUNNING" in record.message]
+    said = [said for record in caplog.records if "waiting for job 1 (collect at pipeline.py:7) RUNNING" in (said := record.getMessage())]
     assert len(said) == 3
 
 
@@ -225,7 +225,7 @@ def test_a_cancelled_job_counts_as_working_for_a_lease_more(spark: Spark, caplog
         jobs.cancel()
         jobs.cancel()
     assert spark.cancelled == [1, 1], "a job of the user's that does not read the batch goes on"
-    assert [r.message for r in caplog.records if "cancelling" in r.message] == [
+    assert [said for record in caplog.records if "cancelling" in (said := record.getMessage())] == [
         "cancelling job 1 (collect at pipeline.py:7) RUNNING: ValueError: no, which reads a batch that failed"
     ]
     spark.sleep(1)

@@ -188,7 +188,9 @@ class World:
         ports = IsolationPorts(ExclusionPorts(source, found), self._judged, quiet=lambda: True, wait=self._wait, clock=lambda: self.now)
         isolator = Isolator(consumer, ports, Search(self.attempts, AT_ONCE)) if self.attempts else None
         drain = threading.Event()
-        timings = LoopTimings(0.0, None, lambda rows: {row.id: True for row in rows}, lambda done, _: _idles(done, drain), lambda: None, lambda: self.now)
+        timings = LoopTimings(
+            0.0, None, lambda rows: {row.id: True for row in rows}, lambda done, _: _idles(done, drain), lambda: None, lambda: self.now
+        )
         Loop(consumer, Engine(self, consumer, source, isolator), timings, drain, isolator).run()
 
     def consumer(self, crashes: Crashes) -> Consumer:

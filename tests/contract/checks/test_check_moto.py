@@ -36,7 +36,7 @@ def test_a_start_tells_its_driver_not_to_try(on_moto: Checked, caplog: pytest.Lo
     environment = dict(on_moto.facts().environment)
     assert run.before_start(on_moto.path, environment).stream.name == on_moto.written["stream"]["name"]
     assert environment[ENCODING] == "json"
-    assert [record.message for record in caplog.records if SAID in record.message] == [
+    assert [said for record in caplog.records if SAID in (said := record.getMessage())] == [
         f"stream: the service of stream {on_moto.written['stream']['name']} {SAID}"
     ]
 

@@ -133,7 +133,8 @@ def test_a_right_pipeline_passes(tried: Tried, process: Any, held: Any) -> None:
     verdict.check()
     assert verdict.once
     assert len(verdict.points) >= 3
-    assert str(verdict) == f"each record once after {len(verdict.points)} kills and {len(verdict.shortened)} shortened batches"
+    shortened = len(verdict.shortened)
+    assert str(verdict) == f"each record once after {len(verdict.points)} kills and {shortened} shortened batch{'es' if shortened != 1 else ''}"
 
 
 @pytest.mark.slow

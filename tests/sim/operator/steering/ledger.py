@@ -280,7 +280,7 @@ class Ledger:
 
     def abandon(self, consumer: str) -> None:
         """What has no label and no owner that exists is nobody's, unless the status named it then, or an executor does: by these it is found."""
-        owners = {resource["metadata"]["uid"] for resource in self.server.all(KIND)}
+        owners = {body["metadata"]["uid"] for kind in (KIND, "Pod", "Job") for body in self.server.all(kind)}
         for body in [body for kind in ("Pod", "Job") for body in self.server.all(kind)]:
             uid = body["metadata"]["uid"]
             if labelled(body, consumer) or _owner(body) in owners or self.is_foreign(body):

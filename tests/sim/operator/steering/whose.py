@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from sluice_operator.observe.parse import CONSUMER
+from sluice_operator.run.live_read import JOB_NAME, SPARK_APP
 
 Json = dict[str, Any]
 
 
 def labelled(body: Json, consumer: str) -> bool:
-    """Whether it carries the consumer's label."""
-    return bool(body["metadata"].get("labels", {}).get(CONSUMER) == consumer)
+    """Whether it carries the consumer's label, or one of Spark or of the Job controller that names a driver or a Job of it."""
+    labels = body["metadata"].get("labels") or {}
+    return labels.get(CONSUMER) == consumer or any(str(labels.get(label, "")).startswith(f"{consumer}-") for label in (SPARK_APP, JOB_NAME))
 
 
 def calls(body: Json) -> set[tuple[str, str | None]]:
