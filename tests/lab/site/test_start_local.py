@@ -117,7 +117,8 @@ def test_the_page_leads_from_a_clone_to_a_batch_of_ones_own_and_new_code_runs_wh
     name = re.findall(r"^# (\w+\.py)\n", said.function)[0]
     (checkout / name).write_text(said.function)
     with running(said.run, checkout) as shell:
-        shell.until(*shape_of(said.shown).splitlines())
+        for line in shape_of(said.shown).splitlines():  # the feeder's lines come from a thread of its own
+            shell.until(line)
         (checkout / name).write_text(said.function.replace("print(", 'print("new:", '))
         shell.until(*shape_of(said.anew).splitlines()[:2])
         bash(said.append, checkout)
