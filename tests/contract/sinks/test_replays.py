@@ -126,7 +126,7 @@ def test_a_function_that_nothing_shows_is_named(tried: Tried) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("process", "held"), [(planted.overwrites, in_files), (planted.upserts, in_database)])
+@pytest.mark.parametrize(("process", "held"), [(planted.overwrites, in_files), pytest.param(planted.upserts, in_database, marks=pytest.mark.lake)])
 def test_a_right_pipeline_passes(tried: Tried, process: Any, held: Any) -> None:
     """And the verdict says how often it was killed."""
     verdict = tried(process, held, shortened=True)
