@@ -61,7 +61,7 @@ check: lint ## everything but the cluster and what takes longest, several proces
 	@echo "== tests without a cluster, but for the slow ones (make test has them)"
 	@SLUICE_PART=1 SLUICE_SIM_EXAMPLES=50 $(BIN)/pytest -m "not cluster and not slow and not lake" $(BESIDE)
 
-test: lint ## everything, on a real cluster too, and what depends most on Spark on its other lines (50 minutes)
+test: lint ## everything, on a real cluster too, and what depends most on Spark on its other lines (70 minutes)
 	@echo "== tests without a cluster"
 	@SLUICE_PART=1 $(BIN)/pytest -m "not cluster and not lake" $(BESIDE)
 	@echo "== tests of the cluster"
