@@ -13,7 +13,7 @@ import pytest
 import yaml
 from cluster_bench import Bench
 from kubernetes.utils.quantity import parse_quantity
-from operating import IN, helm, is_led, leader, ready
+from operating import IN, helm, is_led, ready
 from rules_world import Subject, World, world
 
 from sluice_lab.errors import LabError
@@ -198,14 +198,8 @@ def test_consumers_go_on_while_the_operator_is_uninstalled_and_their_deletion_wa
         assert steady.uids("driver") == driver
     finally:
         helm(bench)
-    bench.until("two replicas, one of which leads", lambda: ready(bench, 2) and leader(bench) in set(names(bench)))
+    bench.until("two replicas, one of which leads", lambda: ready(bench, 2) and is_led(bench))
     bench.until(
         "all of it is gone", lambda: steady.left() == [] and STEADY not in {each["metadata"]["name"] for each in bench.get("kinesisconsumers")}
     )
     assert place.twice(STEADY) == []
-
-
-def names(bench: Bench) -> list[str]:
-    """The operator's pods."""
-    said = bench.cluster.kubectl(IN, "get", "pods", "--selector=app.kubernetes.io/name=sluice", "--output=name")
-    return [name.removeprefix("pod/") for name in said.split()]

@@ -21,7 +21,6 @@ from kubernetes.client.exceptions import ApiException
 
 from sluice_operator.cluster.port import PATHS, ApiError, Conflict, Exists, Rejected, Unavailable
 from sluice_operator.untrusted import oversize
-from sluice_operator.untrusted.decoding import decoded
 from sluice_operator.untrusted.values import Unreadable
 
 if TYPE_CHECKING:
@@ -41,16 +40,10 @@ STRICT = "?fieldValidation=Strict"  # an unknown field is refused, not ignored: 
 NO_NAME = re.compile(r"\.{0,2}|.*[/%].*", re.DOTALL)
 """Names that no object may have. In a path they would be another object, or all of a kind."""
 DIGITS = re.compile(r"[0-9]{1,6}")
-PAGE = 100  # objects
-FEWER = 5  # a page that is too large is asked for again with a fifth of the objects
 MOST = 4 * 2**20  # bytes of an answer that are read: no API server stores an object of half that size
 JSON = "application/json"
 NO_DRY_RUN = "does not support dry run"
-SAMPLES = (
-    100,
-    10,
-    1,
-)  # objects of an audit, fewer if they are too large; with 500, their JSON was 18 % of what the operator did with 500 drivers at rest
+SAMPLES = (100, 10, 1)  # objects of an audit, fewer if they are too large; of 500, JSON was 18 % of what the operator did with 500 drivers at rest
 CONNECTIONS = 20  # kept open, for the threads that call (`loops.THREADS`, audits); another one costs a handshake
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
@@ -125,14 +118,14 @@ class ApiServer:
         """See Cluster."""
         query = {"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items())}
         found: list[Json] = []
-        limit, more = PAGE, ""
+        limit, more = oversize.PAGE, ""
         while True:
             page = self._page(_path(kind, namespace), {**query, "limit": limit} | ({"continue": more} if more else {}))
             if page is None:
-                limit = max(limit // FEWER, 1)
+                limit = oversize.fewer(limit)
                 continue
             found += map(self._keep, page["items"])
-            more, limit = page["metadata"].get("continue"), min(limit * 2, PAGE)
+            more, limit = page["metadata"].get("continue"), oversize.more(limit)
             if not more:
                 return found
 
@@ -142,9 +135,8 @@ class ApiServer:
             data = self._bytes("GET", f"{path}?{urlencode(query)}", accept=accept)
         except ApiException as error:
             _raise(error)
-        if query["limit"] > 1 and oversize.is_large_page(data):
-            return None
-        return _json(data, path, oversize.page_of_one if query["limit"] == 1 else decoded)
+        found: Json | None = _json(data, path, lambda read: oversize.page(read, query["limit"]))
+        return found
 
     def versions(self, kind: str, namespace: str, selector: str) -> dict[str, str]:
         """The resourceVersion by uid of the first objects, live; of every namespace if it is ''. Metadata only.
@@ -200,7 +192,8 @@ class ApiServer:
             _raise(error, method)
 
     def _call(self, method: str, path: str, body: Json | None = None) -> Json:
-        return _json(self._bytes(method, path, body), f"{method} {path}", oversize.readable)
+        found: Json = _json(self._bytes(method, path, body), f"{method} {path}", oversize.readable)
+        return found
 
     def _bytes(self, method: str, path: str, body: Json | None = None, accept: str = JSON) -> bytes:
         kind = "application/merge-patch+json" if method == "PATCH" else JSON
@@ -217,14 +210,13 @@ class ApiServer:
         return data
 
 
-def _json(data: bytes, what: str, read: Callable[[bytes], Any]) -> Json:
+def _json(data: bytes, what: str, read: Callable[[bytes], Any]) -> Any:
     try:
-        result: Json = read(data)
+        return read(data)
     except Unreadable as error:
         raise Unavailable(f"{what}: {error}") from error
     except ValueError as error:
         raise Unavailable(f"{what}: the answer is no JSON: {error}") from error
-    return result
 
 
 def _nobodys(kind: str, name: str) -> bool:

@@ -189,7 +189,7 @@ def pod(raw: Json) -> Pod:
         uid=named(raw, "uid"),
         role=role,
         attempt=_attempt(meta),
-        **_owner(meta),
+        **controller(meta),
         phase=text(status, "phase") or "Pending",
         gone_by=(moment(meta["deletionTimestamp"]) or LATEST) if meta.get("deletionTimestamp") else None,
         finalizers=texts(meta, "finalizers"),
@@ -218,7 +218,7 @@ def job(raw: Json) -> Job:
     return Job(
         name=named(raw, "name"),
         uid=named(raw, "uid"),
-        **_owner(meta),
+        **controller(meta),
         spec_hash=text(part(meta, "annotations"), SPEC_HASH),
         state=text(ended, "type") or "Active",
         active=(whole(part(raw, "status").get("active")) or 0) > 0,
@@ -229,11 +229,11 @@ def job(raw: Json) -> Job:
 
 def consumer(raw: Json) -> str | None:
     """The name of the KinesisConsumer that controls a pod or a Job; of one that none controls, what its label says."""
-    owner = _owner(part(raw, "metadata"))
+    owner = controller(part(raw, "metadata"))
     return owner["owner_name"] if owner["owner_kind"] == CONSUMER_KIND else text(part(raw, "metadata", "labels"), CONSUMER)
 
 
-def _owner(meta: Json) -> Json:
+def controller(meta: Json) -> Json:
     """Uid, kind and name of the controller. A kind of the same name in another API group is another kind."""
     ref: Json = next((ref for ref in objects(meta, "ownerReferences") if ref.get("controller")), {})
     kind, group = text(ref, "kind") or "", (text(ref, "apiVersion") or "").partition("/")[0]
@@ -243,7 +243,7 @@ def _owner(meta: Json) -> Json:
 
 def _role(meta: Json) -> str:
     """What a pod is by its controller, whatever its label says. Of one without a controller a driver's name decides, then the label."""
-    owner = _owner(meta)
+    owner = controller(meta)
     if owner["owner_kind"] in ROLES:
         return ROLES[owner["owner_kind"]]
     made = owner["owner"] is None and SPEC_HASH in part(meta, "annotations") and DRIVER_NAME.fullmatch(text(meta, "name") or "")

@@ -22,7 +22,6 @@ from sluice_operator.election.candidate import uptime
 from sluice_operator.observe.watch_health import OURS
 from sluice_operator.observe.watch_state import GONE, Lines, WatchBroken, WatchExpired, WatchState
 from sluice_operator.untrusted import oversize
-from sluice_operator.untrusted.decoding import decoded
 from sluice_operator.untrusted.values import part, text
 
 if TYPE_CHECKING:
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("sluice")
 KINDS = (CONSUMER_KIND, "Pod", "Job")
 SELECTED = {"Pod": {"labelSelector": OURS}, "Job": {"labelSelector": OURS}}  # of resources all: one whose class changes has to be seen
-PAGE = 100  # objects
-FEWER = 5  # a page that is too large is asked for again with a fifth of the objects
 TOKEN = 65_536  # characters of what asks for the next page
 LASTS = (240, 300)  # seconds that a watch is asked to last, chosen at random: not all watches end together
 GATHER = 0.2  # seconds: what arrives meanwhile is read at once; waking up costs as much as an event
@@ -124,17 +121,16 @@ class Watch:
     async def _list(self) -> None:
         """List all, in pages of bounded size: a page that is too large is asked for again with fewer objects, and one object alone is cut."""
         self._track.begin()
-        limit, meta = PAGE, dict[str, Any]()
+        limit, meta = oversize.PAGE, dict[str, Any]()
         more: str | None = ""
         while more is not None:
-            data = await self._page(limit, more)
-            if limit > 1 and oversize.is_large_page(data):
-                limit = max(limit // FEWER, 1)
+            page = oversize.page(await self._page(limit, more), limit)
+            if page is None:
+                limit = oversize.fewer(limit)
                 continue
-            page = decoded(data) if limit > 1 else oversize.page_of_one(data)
             self._take(self._track.page(page))
             meta = part(page, "metadata")
-            more, limit = text(meta, "continue", TOKEN) or None, min(limit * 2, PAGE)
+            more, limit = text(meta, "continue", TOKEN) or None, oversize.more(limit)
         self._take(self._track.end(text(meta, "resourceVersion") or ""))
         self.listed.set()
 

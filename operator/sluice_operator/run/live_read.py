@@ -135,7 +135,7 @@ def _named_jobs(body: Json) -> list[str]:
 
 def _pods_of_jobs(context: ReconcileContext, key: ResourceKey, found: Found) -> list[Json]:
     """Pods without our label of Jobs of which no pod was listed, by the label that Kubernetes gives them. A Job's pod may outlive it."""
-    migration, owners = part(found.body, "status", "migration"), {_owner(pod) for pod in found.pods}
+    migration, owners = part(found.body, "status", "migration"), {parse.controller(part(pod, "metadata"))["owner"] for pod in found.pods}
     jobs = {part(job, "metadata").get("uid"): text(part(job, "metadata"), "name") for job in found.jobs}
     if migration.get("state") != MigrationState.COMPLETE:
         jobs.setdefault(text(migration, "uid"), text(migration, "job"))
@@ -157,10 +157,6 @@ def _executors_of_spark(context: ReconcileContext, key: ResourceKey, found: Foun
     unseen = last - 1 if driver.get("pod") and not driver.get("uid") else 0
     attempts = sorted({last, unseen, whole(part(driver, "leaving").get("attempt")) or 0} - {0})
     return [pod for attempt in attempts for pod in _by_label(context, key, {SPARK_APP: f"{key.name}-{attempt}"}, found.pods)]
-
-
-def _owner(item: Json) -> object:
-    return next((ref.get("uid") for ref in objects(part(item, "metadata"), "ownerReferences") if ref.get("controller")), None)
 
 
 def _namespace_deleted(cluster: Cluster, namespace: str) -> bool:

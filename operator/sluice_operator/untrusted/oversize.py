@@ -20,6 +20,7 @@ Json = dict[str, Any]
 
 OBJECT_BYTES, OBJECT_VALUES = 512 * 1024, 65_536  # of one object: a valid one has its spec three times, and the names of its fields
 PAGE_BYTES, PAGE_VALUES = 2 * 1024 * 1024, 131_072  # of a page of a list
+PAGE, FEWER = 100, 5  # objects that are asked for; of a page that is too large, a fifth
 MESSAGE = f"not read: the resource is larger than {OBJECT_BYTES} bytes, or has more than {OBJECT_VALUES} values; move code and data into the image"
 STATUSES = 32  # places that are tried: a pod template within the last good spec may have a status, too
 EVENT = re.compile(rb'\{"type":"([A-Z]{1,16})","object":')
@@ -32,9 +33,28 @@ def is_large(data: bytes) -> bool:
     return len(data) > OBJECT_BYTES or _values(data) > OBJECT_VALUES
 
 
-def is_large_page(data: bytes) -> bool:
-    """Whether these bytes of a list are not to be decoded whole. Ask for fewer objects."""
-    return len(data) > PAGE_BYTES or _values(data) > PAGE_VALUES
+def page(data: bytes, limit: int) -> Any:
+    """The page of a list that was asked for with this limit; None if it is not to be decoded: ask for `fewer`. One object alone is cut.
+
+    Raises:
+        ValueError: it is no JSON, or no list.
+    """
+    if limit > 1 and (len(data) > PAGE_BYTES or _values(data) > PAGE_VALUES):
+        return None
+    found = page_of_one(data) if limit == 1 else decoded(data)
+    if not isinstance(found, dict):
+        raise ValueError(f"a list is an object, and this is {type(found).__name__}")  # noqa: TRY004 - a matter of the bytes
+    return found
+
+
+def fewer(limit: int) -> int:
+    """The next limit after a page that was too large."""
+    return max(limit // FEWER, 1)
+
+
+def more(limit: int) -> int:
+    """The next limit after a page that was read."""
+    return min(limit * 2, PAGE)
 
 
 def readable(data: bytes) -> Any:
