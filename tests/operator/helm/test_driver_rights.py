@@ -160,7 +160,7 @@ def is_refused(server: apiserver.LocalApiServer, token: str) -> bool:
         with urllib.request.urlopen(request, context=ssl.create_default_context(cafile=str(server.authority)), timeout=10):  # noqa: S310
             return False
     except urllib.error.HTTPError as error:
-        return "create, change and delete only what has" in error.read().decode()
+        return "create only what has Sluice's labels" in error.read().decode()
 
 
 def made(admin: Admin, folder: Path, attempt: int) -> tuple[conf.PodAddress, dict[str, str]]:
