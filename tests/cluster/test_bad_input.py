@@ -106,20 +106,34 @@ def test_a_row_with_an_unknown_value_is_named_and_no_target_is_made(bench: Bench
 
 
 def test_a_table_that_belongs_to_another_stream_is_named_and_left_alone(bench: Bench) -> None:
-    """A checkpoint of another stream would be a lie in this one."""
-    first = consumer(bench, "first", checkpoints={"table": "shared"})
-    first["spec"]["stream"] |= {"name": "another"}
-    bench.apply(first)
-    bench.until("the first consumer's table", lambda: "shared" in tables(bench))
-    bench.until("its consumer row", lambda: "Item" in row(bench))
-    bench.kubectl("delete", "kinesisconsumer", "first", "--timeout=300s")
-    stands = row(bench)["Item"]
-    bench.apply(consumer(bench, "second", checkpoints={"table": "shared"}))
-    says(bench, "second", "Stalled", "stream/another", f"stream/{environment.STREAM}")
-    assert row(bench)["Item"] == stands
+    """A checkpoint of another stream would be a lie in this one, also for a resource of the same name."""
+    before = left_behind(bench, "first", {"name": "another"})
+    bench.apply(consumer(bench, "first", checkpoints={"table": "of-first"}))
+    says(bench, "first", "Stalled", "stream/another", f"stream/{environment.STREAM}")
+    assert row(bench, "of-first")["Item"] == before
 
 
-def row(bench: Bench) -> dict[str, Any]:
-    """The consumer row of the shared table."""
-    found: dict[str, Any] = bench.aws.dynamodb.get_item(TableName="shared", Key={"id": {"S": "consumer"}}, ConsistentRead=True)
+def test_a_table_that_belongs_to_another_consumer_is_named_and_left_alone(bench: Bench) -> None:
+    """That it is gone makes no difference: it may be in another cluster."""
+    before = left_behind(bench, "second", {})
+    bench.apply(consumer(bench, "third", checkpoints={"table": "of-second"}))
+    says(bench, "third", "Stalled", "/second", "/third", "adopt --table of-second")
+    assert row(bench, "of-second")["Item"] == before
+
+
+def left_behind(bench: Bench, name: str, stream: dict[str, str]) -> dict[str, Any]:
+    """The consumer row of a consumer that worked on its table, and is gone."""
+    manifest = consumer(bench, name, checkpoints={"table": f"of-{name}"})
+    manifest["spec"]["stream"] |= stream
+    bench.apply(manifest)
+    bench.until("the consumer's table", lambda: f"of-{name}" in tables(bench))
+    bench.until("its owner", lambda: "owner" in row(bench, f"of-{name}").get("Item", {}))
+    bench.kubectl("delete", "kinesisconsumer", name, "--timeout=300s")
+    found: dict[str, Any] = row(bench, f"of-{name}")["Item"]
+    return found
+
+
+def row(bench: Bench, table: str) -> dict[str, Any]:
+    """The answer that may have the table's consumer row."""
+    found: dict[str, Any] = bench.aws.dynamodb.get_item(TableName=table, Key={"id": {"S": "consumer"}}, ConsistentRead=True)
     return found

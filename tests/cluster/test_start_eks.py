@@ -113,7 +113,8 @@ def test_a_drivers_configuration_can_be_had_for_a_check(reader: Reader) -> None:
     driver = next(each["metadata"]["name"] for each in items(reader.bench, HERE, "pods") if each["metadata"]["labels"]["sluice.dev/role"] == "driver")
     reader.bash(page_blocks.beginning(RUNBOOKS, "kubectl get pod orders-driver-7").replace("orders-driver-7", driver))
     job = yaml.safe_load(page_blocks.beginning(RUNBOOKS, "apiVersion: batch/v1"))
-    job["spec"]["template"]["spec"]["containers"][0] |= {"image": f"{reader.published.registry.name}/sluice-consumer:{VERSION}", "env": credentials()}
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    container |= {"image": f"{reader.published.registry.name}/sluice-consumer:{VERSION}", "env": [*container["env"], *credentials()]}
     reader.saves("job.yaml", job)
     said = reader.bash(
         "kubectl apply -f job.yaml && kubectl wait --for=condition=Complete job/orders-check --timeout=3m && kubectl logs job/orders-check"
