@@ -95,8 +95,10 @@ CASES = (
     Case("SluiceDataLossSuspected", {f'sluice_warnings_total{{{DRIVER},reason="DataLossSuspected"}}': "_x9 1x30"}, 12, (OF_DRIVER,)),
     Case("SluiceDataLossSuspected", {f'sluice_warnings_total{{{DRIVER},reason="BatchSlow"}}': "_x9 1x30"}, 12),
     Case("SluiceDataLossSuspected", {f'sluice_warnings_total{{{DRIVER},reason="DataLossSuspected"}}': "1x90"}, 80),
-    Case("SluiceDeadLetters", {f"sluice_dead_letters_total{{{DRIVER}}}": "0x9 3x30"}, 12, (OF_DRIVER,)),
-    Case("SluiceDeadLetters", {f"sluice_dead_letters_total{{{DRIVER}}}": "3x30"}, 12),
+    Case("SluiceDeadLetters", {f"sluice_consumer_dead_letters{{{ORDERS}}}": "0x9 3x30"}, 12, (CONSUMER,)),
+    Case("SluiceDeadLetters", {f"sluice_consumer_dead_letters{{{ORDERS}}}": "0x9 3 stale"}, 12, (CONSUMER,), "the driver died at once"),
+    Case("SluiceDeadLetters", {f"sluice_consumer_dead_letters{{{ORDERS}}}": "3x30"}, 12),
+    Case("SluiceDeadLetters", {f"sluice_consumer_dead_letters{{{ORDERS}}}": "3x9 0x30"}, 12, (), "another consumer has the name now"),
     Case("SluiceLeaseChangesHands", {f"sluice_generation{{{DRIVER}}}": "5 stale", f"sluice_generation{{{NEXT_DRIVER}}}": "_ 9x20"}, 10, (OF_DRIVER,)),
     Case("SluiceLeaseChangesHands", {f"sluice_generation{{{DRIVER}}}": "5 stale", f"sluice_generation{{{NEXT_DRIVER}}}": "_ 8x20"}, 10),
 )

@@ -48,7 +48,10 @@ BATCHES = Row(
             (Query(f"{rate('sluice_records_total', DRIVER)} / {rate('sluice_batches_total', DRIVER)}", "records"),),
         ),
         Panel("Last committed batch", (Query(latest("sluice_committed_batch", DRIVER, "namespace, sluice_dev_consumer"), "batch"),)),
-        Panel("Dead letters", (Query(happened("sluice_dead_letters_total", DRIVER), "records"),), stacked=True),
+        Panel(
+            "Dead letters",
+            (Query(happened("sluice_dead_letters_total", DRIVER), "records"), Query(latest("sluice_consumer_dead_letters", ONE), "ever")),
+        ),
         Panel("Warnings", (Query(happened("sluice_warnings_total", DRIVER, "reason"), "{{reason}}"),), stacked=True),
     ),
 )

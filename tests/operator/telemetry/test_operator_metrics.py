@@ -109,13 +109,14 @@ def test_the_lag_grows_with_the_clock_while_a_batch_is_open(world: Metered) -> N
 
 def test_figures_are_those_of_the_last_report_however_old_the_status_is(world: Metered) -> None:
     """Of a thousand resources the figures in a status are minutes old; an alert on the lag must not be."""
-    driver = world.told(millisBehindLatest=61_000, recordsPerSecond=7.5, openShards=9, openBatch=None)
+    driver = world.told(millisBehindLatest=61_000, recordsPerSecond=7.5, openShards=9, openBatch=None, deadLetters=3)
     where = {"namespace": KEY.namespace, "name": KEY.name}
     world.context.cache.see("Pod", driver, datetime.now(UTC) - timedelta(seconds=40))
     assert world.status["stream"].get("millisBehindLatest") != 61_000
     assert world.value("sluice_consumer_lag_seconds", **where) == 61
     assert world.value("sluice_consumer_records_per_second", **where) == 7.5
     assert world.value("sluice_consumer_open_shards", **where) == 9
+    assert world.value("sluice_consumer_dead_letters", **where) == 3
     assert 40 <= (world.value("sluice_consumer_report_age_seconds", **where) or 0) < 60
 
 
