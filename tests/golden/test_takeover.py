@@ -15,11 +15,8 @@ from sluice_consumer.config import StreamConfig
 from sluice_consumer.process import wiring
 
 HANDMADE = [*handmade_nifi.DUMPS, *handmade_go.DUMPS, *handmade_sluice.DUMPS]
-REAL = dumps.found(folder for folder in (dumps.OURS, dumps.beside()) if folder.exists())
-ABSENT = pytest.mark.skip(reason="not run: no dumps of NiFi, vmware-go-kcl and kinsumer; they are expected in ../shared/golden or in SLUICE_GOLDEN")
-CASES = [pytest.param(dump, id=dump.name) for dump in (*HANDMADE, *REAL) if not nothing_left(dump)] + (
-    [] if dumps.beside().exists() else [pytest.param(None, id="others", marks=ABSENT)]
-)
+REAL = dumps.found(dumps.folders())
+CASES = [pytest.param(dump, id=dump.name) for dump in (*HANDMADE, *REAL) if not nothing_left(dump)]
 
 
 @pytest.mark.spark

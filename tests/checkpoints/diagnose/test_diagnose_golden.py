@@ -1,13 +1,9 @@
-"""What is wrong with tables that the real systems wrote: known, because the scenario that made each of them is.
-
-KCL's dumps are the project's own; those of the others are read where they are: in `../shared/golden`, or where SLUICE_GOLDEN says.
-"""
+"""What is wrong with tables that the real systems wrote: known, because the scenario that made each of them is."""
 
 from __future__ import annotations
 
 import base64
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +19,7 @@ from sluice_checkpoints.stream.catalog import shard_from_reply
 from sluice_checkpoints.stream.model import ShardList, StreamIdentity
 
 LOST, WILL_BE_LOST, SUSPECTED, WARNING, INFO = Severity
-OURS = Path(__file__).parents[1] / "golden"
-OTHERS = Path(os.environ.get("SLUICE_GOLDEN") or Path(__file__).parents[4] / "shared" / "golden")
+GOLDEN = Path(__file__).parents[1] / "golden"
 Wrong = set[tuple[str, Severity, int | None]]  # kind, severity, number of the shard
 
 
@@ -66,11 +61,9 @@ def item(stored: dict[str, dict[str, Any]]) -> RawItem:
     return {name: {"B": base64.b64decode(tagged["B"])} if "B" in tagged else tagged for name, tagged in stored.items()}
 
 
-def findings(folder: Path, dump: str, **more: Any) -> tuple[Finding, ...]:
+def findings(dump: str, **more: Any) -> tuple[Finding, ...]:
     """The findings of a dump about its (first) stream, with the oldest records that its stream held."""
-    if not folder.is_dir():
-        pytest.skip(f"{folder.name} is not here; SLUICE_GOLDEN names the folder")
-    document = json.loads((folder / f"{dump}.json").read_text())
+    document = json.loads((GOLDEN / f"{dump}.json").read_text())
     tables = {name: (key_schema(t["describe"]), [item(i) for i in t["items"]]) for name, t in document["tables"].items()}
     told = next(iter(document["streams"].values()))
     created = round(told["summary"]["StreamCreationTimestamp"] * 1000)
@@ -87,27 +80,21 @@ def named(found: tuple[Finding, ...]) -> Wrong:
     return {(f.kind, f.severity, int(f.shard[-12:]) if f.shard else None) for f in found}
 
 
-@pytest.mark.parametrize(("dump", "wrong"), KCL.items())
-def test_a_table_of_kcl_shows_what_its_scenario_did_to_it(dump: str, wrong: Wrong) -> None:
+@pytest.mark.parametrize(("dump", "wrong"), (KCL | REST).items())
+def test_a_table_shows_what_its_scenario_did_to_it(dump: str, wrong: Wrong) -> None:
     """And nothing else: an owner left behind, foreign rows and the end of a process are no fault."""
-    assert named(findings(OURS, dump)) == wrong
-
-
-@pytest.mark.parametrize(("dump", "wrong"), REST.items())
-def test_a_table_of_another_system_shows_what_its_scenario_did_to_it(dump: str, wrong: Wrong) -> None:
-    """As KCL's."""
-    assert named(findings(OTHERS, dump)) == wrong
+    assert named(findings(dump)) == wrong
 
 
 @pytest.mark.parametrize("dump", ["gokcl-v2-noend", "nifi-migrate-ok", "kinsumer-snowplow-manual"])
 def test_who_starts_at_the_beginning_loses_nothing(dump: str) -> None:
     """The configuration is the user's to tell."""
-    assert not [f for f in findings(OTHERS, dump, initial="trim-horizon") if f.severity.loss]
+    assert not [f for f in findings(dump, initial="trim-horizon") if f.severity.loss]
 
 
 def test_nifi_16003_tells_where_the_only_copy_is() -> None:
     """And what the next start would do to it."""
-    (finding,) = (f for f in findings(OTHERS, "nifi-nifi16003") if f.kind == "interrupted-migration")
+    (finding,) = (f for f in findings("nifi-nifi16003") if f.kind == "interrupted-migration")
     for words in ("nifi-nifi16003_migration", "is complete", "holds 4 places", "the only copy", "deletes that", "shardId-000000000005"):
         assert words in finding.text
     assert finding.advice.startswith("do not start NiFi")
@@ -115,6 +102,6 @@ def test_nifi_16003_tells_where_the_only_copy_is() -> None:
 
 def test_an_empty_copy_beside_a_whole_kcl_table_is_told_before_nifi_deletes_the_latter() -> None:
     """As it did: 4 of 4 checkpoints were lost."""
-    (finding,) = findings(OTHERS, "nifi-h1-scan-fails")
+    (finding,) = findings("nifi-h1-scan-fails")
     for words in ("still KCL's", "not complete", "holds 0 places", "skips the copy, deletes the KCL table", "shardId-000000000002"):
         assert words in finding.text

@@ -1,7 +1,6 @@
 """Dumps of tables that other systems wrote (format golden-table/1), and their copies in a DynamoDB.
 
-KCL's dumps are in this project. The others lie beside the checkout, or where SLUICE_GOLDEN says; all that are there are taken, by format and not by
-name.
+The project has dumps of all four systems. SLUICE_GOLDEN names a folder with more; all that are there are taken, by format and not by name.
 """
 
 from __future__ import annotations
@@ -25,9 +24,10 @@ OURS = ROOT / "tests" / "checkpoints" / "golden"
 Items = list[dict[str, Any]]
 
 
-def beside() -> Path:
-    """Where the dumps are that are not the project's."""
-    return Path(os.environ.get("SLUICE_GOLDEN") or ROOT.parent / "shared" / "golden")
+def folders() -> list[Path]:
+    """Where dumps are."""
+    more = os.environ.get("SLUICE_GOLDEN")
+    return [OURS, *([Path(more)] if more else [])]
 
 
 @dataclass(frozen=True)
