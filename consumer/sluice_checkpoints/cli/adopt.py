@@ -59,7 +59,7 @@ def changed(store: CheckpointStore, identity: str, owner: Owner, output: Output)
     copy = seen is not None and seen.table_id not in {None, identity}
     if seen is None or copy or not owner.name:
         return copies.adopt(store, identity, lambda: secrets.token_hex(8), owner)
-    if owner.taking(seen) == seen:
+    if owner.given(seen) == seen:
         return seen, seen
     watcher = Watcher(notify=lambda seconds: LoggedProgress(output.log).waiting(seconds, "the consumer's lease runs out"))
     now = datetime.now(UTC).isoformat(timespec="seconds")

@@ -152,7 +152,7 @@ def take_over(store: CheckpointStore, claim: LeaseRequest, watcher: Watcher) -> 
         how = RELEASED if beat.released else EXPIRED if beat.lease_millis else NEW
         seen = replace(seen, generation=beat.generation, counter=beat.counter)
     wanted = replace(
-        seen if claim.owner is None else claim.owner.taking(seen),
+        _named(seen, claim),
         token=secrets.token_hex(16),
         lease_millis=wait_out or claim.lease_millis,
         holder=claim.holder,
@@ -163,6 +163,12 @@ def take_over(store: CheckpointStore, claim: LeaseRequest, watcher: Watcher) -> 
     if taken is None:
         raise LeaseHeld("another epoch took the lease at the same moment")
     return TakenLease(taken, sent, wait_out, how)
+
+
+def _named(seen: ConsumerRow, claim: LeaseRequest) -> ConsumerRow:
+    if claim.owner is None:
+        return seen
+    return claim.owner.given(seen) if claim.hands_over else claim.owner.taking(seen)
 
 
 def hand_over(store: CheckpointStore, claim: LeaseRequest, watcher: Watcher) -> ConsumerRow:

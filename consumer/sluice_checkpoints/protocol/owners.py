@@ -16,34 +16,42 @@ class Owner:
 
     Attributes:
         name: `<namespace>/<name>`; "" is a run that no resource made.
-        clusters: by what its cluster is known; the first is written. None: the driver does not know its cluster.
+        clusters: by what its cluster is known: its name, its uid. None: the driver does not know its cluster.
     """
 
     name: str = ""
     clusters: tuple[str, ...] = ()
 
     def owns(self, row: ConsumerRow) -> bool:
-        """Whether a driver of this owner may take the table. Clusters count only where both sides know theirs."""
-        here = row.cluster is None or not self.clusters or row.cluster in self.clusters
+        """Whether a driver of this owner may take the table. Clusters count only where both sides know theirs: one identity in common will do."""
+        here = row.cluster is None or not self.clusters or not set(self.clusters).isdisjoint(row.cluster.split())
         return row.owner is None or (row.owner == self.name and here)
 
     def taking(self, row: ConsumerRow) -> ConsumerRow:
-        """The row as it is when this owner takes the lease."""
+        """The row as it is when a driver of this owner takes the lease. One that does not know its cluster keeps the row's."""
         if not self.name:
             return row
         known = row.cluster if row.owner == self.name else None
-        return replace(row, owner=self.name, cluster=self.clusters[0] if self.clusters else known)
+        return replace(row, owner=self.name, cluster=self._identities or known)
+
+    def given(self, row: ConsumerRow) -> ConsumerRow:
+        """The row as it is when a person gives the table to this owner: of no named cluster means of any."""
+        return replace(row, owner=self.name, cluster=self._identities)
+
+    @property
+    def _identities(self) -> str | None:
+        return " ".join(self.clusters) or None
 
     def __str__(self) -> str:
-        return named(self.name, self.clusters[0] if self.clusters else None)
+        return named(self.name, self._identities)
 
 
 NOBODY = Owner()
 
 
 def named(owner: str, cluster: str | None) -> str:
-    """An owner, for people."""
-    return f"{owner} (cluster {cluster})" if cluster else owner
+    """An owner, for people: by the first identity of its cluster, which is its name if it has one."""
+    return f"{owner} (cluster {cluster.split()[0]})" if cluster else owner
 
 
 def check(table: str, row: ConsumerRow, owner: Owner) -> None:
@@ -69,5 +77,5 @@ def _way(table: str, row: ConsumerRow, owner: Owner) -> str:
     if owner.name:
         cluster = f" --cluster {owner.clusters[0]}" if owner.clusters else ""
         return f"hand the table over: {ADOPT} --table {table} --region REGION --owner {owner.name}{cluster}"
-    cluster = f" SLUICE_CLUSTER={row.cluster}" if row.cluster else ""
+    cluster = f" SLUICE_CLUSTER={row.cluster.split()[0]}" if row.cluster else ""
     return f"run as it: SLUICE_OWNER={row.owner}{cluster}"

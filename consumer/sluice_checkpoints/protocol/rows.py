@@ -49,7 +49,8 @@ class ConsumerRow:
 
     `holder` and `updated_at` are for people and never used to decide. `exported_to` is the table that the positions went to, once EXPORTED.
     `table_id` is the DynamoDB table that the row was written in: in a copy of that table it is another's. None: not known yet.
-    `owner` is the KinesisConsumer whose table it is, and `cluster` the one that it is in. None: whoever comes first, or no cluster known.
+    `owner` is the KinesisConsumer whose table it is, and `cluster` the one that it is in: all its identities, separated by spaces.
+    None: whoever comes first, or no cluster known.
     `letters` names the pending dead letters of committed batches that nobody is known to have published.
     """
 

@@ -21,6 +21,7 @@ UNKNOWN = Owner("shop/orders")  # an operator that may not read the cluster's id
 NAMED = Owner("shop/orders", ("prod", "c1"))
 FREE = ConsumerRow("id-1", "arn:orders", 5, generation=4, token="t4", counter=9, lease_millis=20_000, committed=7, released=True)
 OWNED = replace(FREE, owner="shop/orders", cluster="c1")
+BOTH = replace(OWNED, cluster="prod c1")
 WORKING = replace(OWNED, released=False)
 
 
@@ -76,8 +77,11 @@ def taken(row: ConsumerRow, owner: Owner | None) -> tuple[str | None, str | None
         pytest.param(OWNED, OURS, ("shop/orders", "c1"), id="the same resource, however often it was made again"),
         pytest.param(OWNED, UNKNOWN, ("shop/orders", "c1"), id="an older operator made the driver"),
         pytest.param(replace(OWNED, cluster=None), OURS, ("shop/orders", "c1"), id="the cluster becomes known"),
-        pytest.param(OWNED, NAMED, ("shop/orders", "prod"), id="the cluster gets a name"),
-        pytest.param(replace(OWNED, cluster="prod"), Owner("shop/orders", ("prod", "c9")), ("shop/orders", "prod"), id="it is rebuilt with its name"),
+        pytest.param(OWNED, NAMED, ("shop/orders", "prod c1"), id="the cluster gets a name"),
+        pytest.param(BOTH, Owner("shop/orders", ("prod", "c9")), ("shop/orders", "prod c9"), id="it is rebuilt with its name"),
+        pytest.param(BOTH, Owner("shop/orders", ("prod-eu", "c1")), ("shop/orders", "prod-eu c1"), id="its name is changed"),
+        pytest.param(BOTH, OURS, ("shop/orders", "c1"), id="its name is taken away, or a release without one goes on"),
+        pytest.param(OWNED, Owner("shop/orders", ("c1", "c9")), ("shop/orders", "c1 c9"), id="the former cluster's uid is the name of the new one"),
         pytest.param(OWNED, None, ("shop/orders", "c1"), id="an export, by a person"),
     ],
 )
@@ -92,6 +96,7 @@ def test_who_may_take_the_lease_and_what_the_row_names_then(row: ConsumerRow, ow
     [
         pytest.param(OTHER, id="another resource"),
         pytest.param(Owner("shop/orders", ("c2",)), id="the same name in another cluster"),
+        pytest.param(Owner("shop/orders", ("prod", "c2")), id="the same name in another cluster with a name"),
         pytest.param(Owner("test/orders"), id="another resource, of an older operator"),
         pytest.param(NOBODY, id="a run outside of Kubernetes"),
     ],
@@ -173,6 +178,14 @@ def test_a_handover_to_an_owner_of_no_known_cluster_leaves_no_cluster() -> None:
     store = stored(OWNED)
     hand_over(store, claim(Owner("test/orders")), Waits().watcher())
     assert (consumer(store).owner, consumer(store).cluster) == ("test/orders", None)
+
+
+def test_a_handover_to_the_same_owner_without_a_cluster_forgets_the_cluster() -> None:
+    """A person says so, whose cluster was built again."""
+    store = stored(OWNED)
+    hand_over(store, claim(UNKNOWN), Waits().watcher())
+    assert (consumer(store).owner, consumer(store).cluster) == ("shop/orders", None)
+    assert taken(consumer(store), Owner("shop/orders", ("c2",))) == ("shop/orders", "c2")
 
 
 def test_a_table_on_which_a_driver_works_is_not_handed_over() -> None:

@@ -47,9 +47,9 @@ def any_cluster(patch: Patch) -> None:
 
 
 @mutant(
-    "a cluster has one name only",
-    "The owner: it accepts either in the row, and writes the first",
-    stories="a_cluster_gets_a_name",
+    "a driver asks for the first identity of its cluster only",
+    "The owner: one identity in common will do",
+    stories="a_cluster_gets_a_name a_cluster_gets_another_name",
 )
 def one_name(patch: Patch) -> None:
     """Whoever gives a cluster a name stops its consumers."""
@@ -59,6 +59,21 @@ def one_name(patch: Patch) -> None:
         return real(replace(self, clusters=self.clusters[:1]), row)
 
     patch.setattr(Owner, "owns", owns)
+
+
+@mutant(
+    "a take writes the first identity of its cluster only",
+    "The owner: and writes all that it knows",
+    stories="a_cluster_gets_another_name",
+)
+def first_only(patch: Patch) -> None:
+    """Whoever changes the name of a cluster stops its consumers."""
+    real = Owner.taking
+
+    def taking(self: Owner, row: ConsumerRow) -> ConsumerRow:
+        return real(replace(self, clusters=self.clusters[:1]), row)
+
+    patch.setattr(Owner, "taking", taking)
 
 
 @mutant(

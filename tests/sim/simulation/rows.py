@@ -49,6 +49,7 @@ class Rows:
         broken: violations: the claim's name, and how.
         rows: as they were written last.
         writer: who writes the consumer row next.
+        owned_in: all that the cluster is known by whose driver took the lease last, or that a person named, whatever the row says.
         contents: by shard and batch: what was bound; then what was left of it, each time that a loss was accepted.
         accepted: the batches whose loss a person has accepted.
         told: names of the records that retention took, and of which a row says so.
@@ -61,6 +62,7 @@ class Rows:
         self.broken: list[tuple[str, str]] = []
         self.rows: dict[str, dict[str, Any]] = {}
         self.writer = Writer()
+        self.owned_in: set[str] = set()
         self.contents: dict[tuple[str, int], list[Content]] = {}
         self.accepted: set[int] = set()
         self.told: set[str] = set()
@@ -133,11 +135,15 @@ class Rows:
     def _owned(self, row: Row, former: Row) -> None:
         """The owner stays until a person hands the table over, and only the owner's drivers commit; a cluster may get another of its names."""
         now, before = ((r.get("owner"), r.get("cluster")) for r in (row, former))
-        ours = {(self.writer.owner, name) for name in self.writer.clusters}
-        if before not in {(None, None), now} and not self.writer.hands_over and not {before, now} <= ours:
+        if before not in {(None, None), now} and not self.writer.hands_over and not (self._ours(*before) and self._ours(*now)):
             self.breaks("one_owner", f"{before} -> {now} by {self.writer}")
-        if row["committed"] > former.get("committed", 0) and self.writer.owner and now not in ours:
+        if row["generation"] > former.get("generation", 0):
+            self.owned_in = set(row.get("cluster", "").split()) if self.writer.hands_over else {*self.writer.clusters} or self.owned_in
+        if row["committed"] > former.get("committed", 0) and self.writer.owner and not self._ours(*now):
             self.breaks("one_owner", f"{self.writer} commits on the table of {now}")
+
+    def _ours(self, owner: str | None, cluster: str | None) -> bool:
+        return owner == self.writer.owner and not set(self.writer.clusters).isdisjoint((cluster or "").split())
 
     def _committed(self, consumer: str, number: int) -> None:
         raise NotImplementedError

@@ -68,6 +68,17 @@ def a_cluster_gets_a_name() -> World:
 
 
 @story
+def a_cluster_gets_another_name() -> World:
+    """The chart's clusterName is changed, later taken away: the uid is in the table beside it."""
+    world = drained()
+    for clusters in (("prod", "c1"), ("prod-eu", "c1"), ("c1",)):
+        comes(world, Orders(clusters=clusters)).draining = True
+        world.advance(40)
+        world.put(world.open_shards[0])
+    return world
+
+
+@story
 def an_owner_after_an_older_version() -> World:
     """A driver that knows of no owner has worked; then one that does; then another owner's."""
     world = with_records()

@@ -161,8 +161,8 @@ class World(Scheduler):
     def _refused(self, epoch: SimulatedEpoch, error: BaseException) -> None:
         """No driver of the table's owner is told that it is another's."""
         row = self.table.rows.get("consumer", {})
-        ours = isinstance(epoch, SimulatedEpoch) and row.get("owner") == epoch.orders.owner and row.get("cluster") in epoch.orders.clusters
-        if ours and isinstance(error, Refused) and "belongs to" in str(error):
+        ours = isinstance(epoch, SimulatedEpoch) and row.get("owner") == epoch.orders.owner
+        if ours and not self.ledger.owned_in.isdisjoint(epoch.orders.clusters) and isinstance(error, Refused) and "belongs to" in str(error):
             self.ledger.breaks("progress", f"{epoch.host.name}: {error}")
 
     # -- who comes -----------------------------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ class World(Scheduler):
     def owned(self) -> Orders:
         """A driver of the owner that the table has."""
         row = self.table.rows.get("consumer", {})
-        return Orders(owner=row.get("owner", OWNER), clusters=(row.get("cluster", CLUSTER[0]),))
+        return Orders(owner=row.get("owner", OWNER), clusters=(*row.get("cluster", CLUSTER[0]).split(),))
 
     def _started(self, epoch: SimulatedEpoch, how: str) -> SimulatedEpoch:
         self.epochs.append(epoch)
