@@ -1,11 +1,13 @@
 """Which resource has a checkpoint table. A table has one consumer: two would take turns, and each would miss what the other got. Pure.
 
-A table is a resource's when its driver or its migration has begun with it. To name a table, or to be older, gives no right to it.
+A table is a resource's when its driver or its migration has worked on it. Before that it is the one's whose name it has. To name a table, to be
+older, or to start a pod that never gets there, takes it from nobody. The table names its owner, too: the operator only refuses earlier.
 """
 
 from __future__ import annotations
 
 import re
+from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
@@ -14,7 +16,7 @@ from sluice_operator.state.status import Status
 from sluice_operator.untrusted.values import Unreadable, part, text, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from sluice_operator.cluster.port import Json
     from sluice_operator.observe.cache import ResourceKey
@@ -34,17 +36,35 @@ class TableName(NamedTuple):
     name: str
 
 
+class Claim(IntEnum):
+    """What a resource has of a table that it names, strongest first."""
+
+    WORKED = 1  # its driver took the lease, or its migration is complete; or it is being deleted, and something of it may still run
+    BY_NAME = 2  # nobody else has this table by default: names of Kubernetes have no `_`
+    TRIES = 3  # it was let through; a driver or a migration of it may be on its way
+    NAMES = 4
+    IN_VAIN = 5  # what was tried has failed, and the table was never reached
+
+
 class Named(NamedTuple):
-    """What a resource says: the table that its spec names, the one that its driver or migration has begun with, and its age."""
+    """What a resource says: the table that its spec names, the one that it has begun with, how far it came there, and its age."""
 
     wanted: TableName
     begun: TableName | None
+    reached: Claim
     age: tuple[str, ResourceKey]
 
     @property
     def tables(self) -> set[TableName]:
         """Both."""
         return {self.wanted} | ({self.begun} if self.begun else set())
+
+    def claim(self, table: TableName, *, granted: bool) -> Claim:
+        """What it has of this table."""
+        here = self.reached if self.begun == table else Claim.NAMES
+        if here is not Claim.WORKED and table.name == default_name(self.age[1]):
+            return Claim.BY_NAME
+        return Claim.TRIES if granted and here is Claim.NAMES else here
 
 
 class Tables:
@@ -75,35 +95,29 @@ class Tables:
         return {other for table in found.tables for other in self._sharing[table]} - {key} if found else set()
 
     def holder(self, key: ResourceKey, body: Json, starts: Callable[[ResourceKey], bool]) -> ResourceKey | None:
-        """The other resource that has the table which this one names; None if this one may have it, and then nobody else gets it.
+        """The other resource that has the table which this one names; None if this one may have it, and then it is let through.
 
-        It was granted the table, or has begun with it. Of those that have neither and would start now the oldest is granted it.
-        `starts` says whether a resource would.
+        The strongest `Claim` has it, of equals the oldest. A resource that would not start now counts only where it has worked.
+
+        Args:
+            key: the resource.
+            body: as it was read.
+            starts: whether a resource would start a driver or a migration now.
         """
         me = _named(key, body)
         table = me.wanted
-        others = self._sharing.get(table, set()) - {key}
-        known = {other: self._named[other] for other in others}
-        begun = [other for other in others if known[other].begun == table]
-        granted = self._granted.get(table)
-        if granted in others and (granted in begun or (known[granted].wanted == table and starts(granted))):
-            return granted
-        if granted != key and (me.begun == table or begun):
-            first = _first(begun, known, me if me.begun == table else None)
-        elif granted != key and others:
-            if not starts(key):
-                return None
-            first = _first([other for other in others if known[other].wanted == table and starts(other)], known, me)
-        else:
-            first = key
+        known = {other: self._named[other] for other in self._sharing.get(table, set()) - {key}} | {key: me}
+        claims = {one: named.claim(table, granted=one == self._granted.get(table)) for one, named in known.items()}
+
+        def counts(one: ResourceKey) -> bool:
+            return claims[one] is Claim.WORKED or (known[one].wanted == table and starts(one))
+
+        ordered = sorted(known, key=lambda one: (claims[one], known[one].age))
+        first = key if len(known) == 1 else next(filter(counts, ordered), key)
         if first == key:
             self._granted[table] = key
-        return None if first == key else first
-
-
-def _first(keys: Iterable[ResourceKey], known: dict[ResourceKey, Named], me: Named | None) -> ResourceKey:
-    ages = [known[key].age for key in keys] + ([me.age] if me else [])
-    return min(ages)[1]
+            return None
+        return first if claims[first] is Claim.WORKED or starts(key) else None
 
 
 def starts(body: Json, policy: Policy) -> bool:
@@ -121,22 +135,33 @@ def starts(body: Json, policy: Policy) -> bool:
 def _named(key: ResourceKey, body: Json) -> Named:
     status = part(body, "status")
     spec = part(body, "spec") or part(status, "lastGoodSpec")  # of one that was not read, the last one goes on
-    begun = table(key, part(status, "lastGoodSpec") or spec) if _has_begun(body) else None
-    return Named(table(key, spec), begun, (text(part(body, "metadata"), "creationTimestamp") or "", key))
+    reached = _reached(body)
+    begun = None if reached is Claim.NAMES else table(key, part(status, "lastGoodSpec") or spec)
+    return Named(table(key, spec), begun, reached, (text(part(body, "metadata"), "creationTimestamp") or "", key))
 
 
-def _has_begun(body: Json) -> bool:
-    """Whether its status names a driver or a migration. Of one that is being deleted: whether one may still run."""
+def _reached(body: Json) -> Claim:
+    """How far it came with the table that it began with."""
     driver, migration = part(body, "status", "driver"), part(body, "status", "migration")
+    runs = driver.get("pod") or driver.get("leaving") or migration.get("state") == "Running"
     if "deletionTimestamp" in part(body, "metadata"):
-        return bool(driver.get("pod") or driver.get("leaving") or migration.get("state") == "Running")
-    return bool(whole(driver.get("attempt")) or migration)
+        return Claim.WORKED if runs else Claim.NAMES
+    if whole(driver.get("generation")) or migration.get("state") == "Complete":
+        return Claim.WORKED
+    if whole(part(body, "status", "restarts").get("count")) or migration.get("state") == "Failed":
+        return Claim.IN_VAIN
+    return Claim.TRIES if runs or whole(driver.get("attempt")) else Claim.NAMES
+
+
+def default_name(key: ResourceKey) -> str:
+    """The table of a resource that names none."""
+    return f"sluice_{key.namespace}_{key.name}"
 
 
 def table(key: ResourceKey, spec: Json) -> TableName:
     """The checkpoint table that a spec names, or the one of the resource's own name."""
     stream = part(spec, "stream")
-    name = text(part(spec, "checkpoints"), "table", URL) or f"sluice_{key.namespace}_{key.name}"
+    name = text(part(spec, "checkpoints"), "table", URL) or default_name(key)
     return TableName(*_place(text(stream, "dynamodbEndpoint", URL) or "", text(stream, "region") or ""), name)
 
 

@@ -1,4 +1,4 @@
-"""A checkpoint table has one consumer: it is the resource's that has begun with it. To name it, or to be older, takes it from nobody."""
+"""A checkpoint table has one consumer: who has worked on it, else the one whose name it has. To name it, or to be older, takes it from nobody."""
 
 from __future__ import annotations
 
@@ -66,6 +66,20 @@ class Scene:
         conditions = (self.twin.get(CONSUMER_KIND, *key) or {})["status"]["conditions"]
         return next(item for item in conditions if item["type"] == "SpecValid")
 
+    def works(self, key: ResourceKey) -> Json:
+        """Its driver has taken the lease; its condition SpecValid."""
+        found = self.passes(key)
+        body = self.body(key)
+        body["status"]["driver"]["generation"] = 1
+        self.see(self.twin.replace_status(body))
+        return found
+
+    def fails(self, key: ResourceKey) -> None:
+        """Its driver ended, and never reached the table."""
+        body = self.body(key)
+        body["status"]["restarts"] = {"count": 1}
+        self.see(self.twin.replace_status(body))
+
     def pods(self, key: ResourceKey) -> list[str]:
         """Names."""
         return [pod["metadata"]["name"] for pod in self.twin.list("Pod", key.namespace, {})]
@@ -113,7 +127,7 @@ def test_a_younger_one_that_runs_already_keeps_its_table() -> None:
     scene = Scene()
     body = scene.body(OLD)
     scene.see(body, gone=True)
-    scene.passes(NEW)
+    scene.works(NEW)
     scene.see(body)
     scene.context.cache._tables._granted.clear()  # the operator is restarted
     assert scene.passes(OLD)["status"] == "False"
@@ -138,11 +152,45 @@ def test_one_that_never_started_takes_the_table_from_nobody(how: str, *, looked_
     scene.edit(OLD, SQUATTERS[how])
     if looked_at:
         reconcile(scene.context, OLD, scene.now)
-    assert scene.passes(NEW)["status"] == "True"
+    assert scene.works(NEW)["status"] == "True"
     assert scene.pods(NEW) == ["copy-driver-1"]
     scene.edit(OLD, {"spec": {**SPEC, "suspend": False, "sparkConf": None}, "metadata": {"annotations": {"sluice.dev/paused": None}}})
     assert scene.passes(OLD)["status"] == "False"
     assert scene.pods(OLD) == []
+
+
+@pytest.mark.parametrize("restarted", [True, False])
+def test_the_table_of_a_consumers_own_name_is_squatted_by_nobody(*, restarted: bool) -> None:
+    """An attack: a stranger's resource names it before the consumer is made. Its driver starts, and has no right to the table."""
+    scene = Scene()
+    old = scene.body(OLD)
+    scene.see(old, gone=True)
+    assert scene.passes(NEW)["status"] == "True"
+    if restarted:
+        scene.context.cache._tables._granted.clear()
+    scene.see(old)
+    assert scene.passes(OLD)["status"] == "True"
+    assert scene.pods(OLD) == ["orders-driver-1"]
+    assert scene.passes(NEW)["status"] == "False"
+
+
+SHARED: Json = {"checkpoints": {"table": "shared"}}
+
+
+def test_one_whose_driver_never_reaches_the_table_gives_way_to_one_that_is_to_start() -> None:
+    """Of two that write the same name into their spec; with the second it is over, who fails then is the older one again."""
+    scene = Scene()
+    first, second = ResourceKey("a", "first"), ResourceKey("b", "second")
+    scene.make(first, {**SPEC, **SHARED})
+    scene.passes(first)
+    scene.make(second, {**SPEC, **SHARED})
+    assert scene.passes(second)["status"] == "False"
+    scene.fails(first)
+    assert scene.passes(second)["status"] == "True"
+    assert scene.pods(second) == ["second-driver-1"]
+    assert scene.passes(first)["status"] == "False"
+    scene.works(second)
+    assert scene.passes(first)["status"] == "False"
 
 
 @pytest.mark.parametrize("started", [True, False])
@@ -168,7 +216,7 @@ ELSEWHERE: Json = {"stream": {**SPEC["stream"], "dynamodbEndpoint": "https://els
 def test_who_edits_its_endpoint_to_a_table_that_is_taken_is_refused_and_goes_on() -> None:
     """An attack: the endpoint can be edited. What runs is not taken away: neither from the other one, nor from the editor."""
     scene = Scene(**ELSEWHERE)
-    assert [scene.passes(key)["status"] for key in (OLD, NEW)] == ["True", "True"]
+    assert [scene.works(key)["status"] for key in (OLD, NEW)] == ["True", "True"]
     for editor, other, edited in ((NEW, OLD, {"stream": {"dynamodbEndpoint": None}}), (OLD, NEW, ELSEWHERE)):
         scene.edit(editor, {"spec": edited})
         assert scene.passes(editor)["status"] == "False"
@@ -205,6 +253,9 @@ def test_a_migration_has_the_table_too() -> None:
     scene = Scene(migrateFrom={"table": "old"}, replicas=0)
     scene.edit(OLD, {"spec": {"suspend": True}})
     scene.passes(NEW)
+    body = scene.body(NEW)
+    body["status"]["migration"]["state"] = "Complete"
+    scene.see(scene.twin.replace_status(body))
     scene.context.cache._tables._granted.clear()
     scene.edit(OLD, {"spec": {"suspend": False, "migrateFrom": {"table": "old"}, "replicas": 0}})
     assert scene.passes(OLD)["status"] == "False"
@@ -273,7 +324,7 @@ STATES: dict[str, Json] = {"fresh": {}, "suspended": {"suspend": True}, "invalid
     )
 )
 def test_whatever_comes_and_goes_two_never_start_with_one_table(events: list[tuple[ResourceKey, Any, int, str]]) -> None:
-    """Who was let through has begun, and keeps its table as long as it is there and names it."""
+    """Who was let through has worked, and keeps its table as long as it is there and names it."""
     cache, begun = Cache(), dict[ResourceKey, tuple[str, Json]]()
     for number, (key, what, age, state) in enumerate(events):
         if what == "forget":
@@ -284,7 +335,7 @@ def test_whatever_comes_and_goes_two_never_start_with_one_table(events: list[tup
         meta = {"namespace": key.namespace, "name": key.name, "uid": str(key), "resourceVersion": str(number)}
         body: Json = {"metadata": meta | {"creationTimestamp": f"2026-11-21T10:00:0{age}Z"}, "spec": spec}
         if key in begun:
-            body["status"] = {"driver": {"attempt": 1}, "lastGoodSpec": begun[key][1]}
+            body["status"] = {"driver": {"attempt": 1, "generation": 1}, "lastGoodSpec": begun[key][1]}
         cache.see(CONSUMER_KIND, body, BEGIN, gone=what == "gone")
         if what == "gone":
             begun.pop(key, None)
@@ -292,7 +343,7 @@ def test_whatever_comes_and_goes_two_never_start_with_one_table(events: list[tup
             named = _table(key, body)
             assert named not in {other for one, (other, _) in begun.items() if one != key}
             begun[key] = named, spec
-            cache.see(CONSUMER_KIND, {**body, "status": {"driver": {"attempt": 1}, "lastGoodSpec": spec}}, BEGIN)
+            cache.see(CONSUMER_KIND, {**body, "status": {"driver": {"attempt": 1, "generation": 1}, "lastGoodSpec": spec}}, BEGIN)
 
 
 def _table(key: ResourceKey, body: Json) -> str:
