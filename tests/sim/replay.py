@@ -12,6 +12,7 @@ from typing import Any
 import click
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis.errors import InvalidArgument
 from hypothesis.stateful import run_state_machine_as_test
 from rich.console import Console
 from rich.table import Table
@@ -19,6 +20,7 @@ from rich.table import Table
 sys.path.append(str(Path(__file__).parents[1]))  # for `mutants`: tests have no packages
 
 from simulation.every import MUTANTS, STORIES
+from simulation.habits import Habits
 from simulation.machine import Protocol
 from simulation.machine_migration import Beginning
 from simulation.world import World
@@ -68,8 +70,8 @@ def finished(world: World) -> World:
 def played(text: str) -> World:
     """Runs the lines of a falsifying example; those that are no program are left out. An invariant may stop it."""
     lines = [line.strip() for line in text.splitlines()]
-    names: dict[str, Any] = {"Protocol": Protocol, "Beginning": Beginning}
-    with contextlib.suppress(AssertionError):
+    names: dict[str, Any] = {"Protocol": Protocol, "Beginning": Beginning, "Habits": Habits}
+    with contextlib.suppress(AssertionError, InvalidArgument):  # notes are for a test
         exec("\n".join(line for line in lines if line.startswith("state")), names)  # noqa: S102 - lines of this repository's own test run
     world: World = names["state"].world
     return world

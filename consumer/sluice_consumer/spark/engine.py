@@ -129,8 +129,8 @@ class SparkEngine:
             self._warm_up.while_waiting()
 
     def quiet(self) -> bool:
-        """Whether no task of this epoch can still be working: no job reads the batch, and `Jobs.quiet`. True where a batch was refused before any."""
-        return self._jobs.quiet(self._config.lease_duration_seconds) and not self._jobs.busy()
+        """Whether no task of this epoch can still be working (`Jobs.quiet`). True where a batch was refused before any."""
+        return self._jobs.quiet(self._config.lease_duration_seconds)
 
     def cancel(self) -> None:
         """Cancels the jobs of a batch that failed; `quiet` a lease duration later."""

@@ -196,8 +196,20 @@ class Jobs:
             self._troubled_at = self._clock.now()
 
     def quiet(self, seconds: float) -> bool:
-        """Whether nothing was noted for so long that no task of this epoch can still be working."""
+        """Whether no job has read the batch, and nothing was noted, for so long that no task of this epoch can still be working.
+
+        A job that runs on after the batch has failed may lose an executor, and succeed by another attempt; the lost one works on for a while.
+        """
+        if self.busy() or self._has_lost():
+            self._troubled_at = self._clock.now()
         return self._clock.now() - self._troubled_at > seconds
+
+    def _has_lost(self) -> bool:
+        try:
+            return self._lost()
+        except Py4JError:
+            log.exception("Spark does not say which executors it has")
+            return True
 
     def troubled(self) -> bool:
         """Whether, since the batch was issued, a task failed or was killed, an executor was lost or a job has not succeeded; or that is not known.

@@ -137,6 +137,33 @@ def test_a_lease_duration_after_trouble_it_is_quiet_again(spark: Spark) -> None:
     assert jobs.quiet(LEASE)
 
 
+def test_a_job_that_runs_on_after_the_batch_has_failed_counts_until_it_ends(spark: Spark) -> None:
+    """Between two looks its executor may be lost, and another attempt succeed: the lost worker goes on for a while."""
+    jobs = judged(spark)
+    spark.jobs[1] = RUNNING
+    jobs.look()
+    spark.sleep(LEASE + 1)
+    assert not jobs.quiet(LEASE)
+    spark.jobs[1] = SUCCEEDED
+    assert not jobs.quiet(LEASE)
+    spark.sleep(LEASE + 1)
+    assert jobs.quiet(LEASE)
+
+
+def test_an_executor_that_is_lost_after_the_batch_has_failed_counts_from_then(spark: Spark) -> None:
+    """Also if nobody looked while the job ran."""
+    spark.alive.add("1")
+    jobs = judged(spark)
+    spark.jobs[1] = RUNNING
+    jobs.look()
+    spark.sleep(LEASE - 1)
+    spark.alive, spark.dead, spark.jobs[1] = {"driver"}, {"1": "worker lost"}, SUCCEEDED
+    spark.sleep(2)
+    assert not jobs.quiet(LEASE)
+    spark.sleep(LEASE + 1)
+    assert jobs.quiet(LEASE)
+
+
 @pytest.mark.parametrize("status", [RUNNING, FAILED, FORGOTTEN])
 def test_a_job_that_has_not_succeeded_is_trouble(spark: Spark, status: str) -> None:
     """Its tasks may emit rows of shards; also when `process` raised beside it."""

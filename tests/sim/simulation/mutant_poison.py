@@ -75,12 +75,27 @@ def nobody_waits(patch: Patch) -> None:
 
 
 @mutant(
+    "a driver is quiet as soon as no job reads the batch",
+    "Poison: so does a job that ends by itself",
+    stories="a_job_that_hangs_beside_a_failure_loses_its_executor",
+)
+def over_is_quiet(patch: Patch) -> None:
+    """The job lost an executor meanwhile, whose worker goes on for a while."""
+
+    def quiet(self: Any) -> bool:
+        return all(job.over for job in self.jobs) and self._clock() - self.troubled_at > self._lease
+
+    patch.setattr(spark.Engine, "quiet", quiet)
+
+
+@mutant(
     "a batch is issued again as soon as its jobs are cancelled",
     "Poison: a job that still reads it is cancelled, and counts as working for a lease duration more",
     stories="a_job_that_hangs_beside_a_failure",
 )
 def cancelled_is_over(patch: Patch) -> None:
     """Its task still hands over what the shorter batch no longer holds."""
+    over_is_quiet(patch)
     real = spark.Engine.cancel
 
     def cancel(self: Any) -> None:

@@ -307,8 +307,10 @@ class Engine:
                     attempt.lost, attempt.deadline = True, attempt.deadline or attempt.clock.after(self._lease / 3)
 
     def quiet(self) -> bool:
-        """Whether nobody of this epoch can still be working (`spark.engine.SparkEngine.quiet`)."""
-        return all(job.over for job in self.jobs) and self._clock() - self.troubled_at > self._lease
+        """Whether nobody of this epoch can still be working (`spark.jobs.Jobs.quiet`)."""
+        if self._trouble or not all(job.over for job in self.jobs):
+            self.troubled_at, self._trouble = self._clock(), False
+        return self._clock() - self.troubled_at > self._lease
 
     # -- the executors' side -------------------------------------------------------------------------------------------------------
 

@@ -310,6 +310,27 @@ def a_job_that_hangs_beside_a_failure() -> World:
     return world
 
 
+@story
+def a_job_that_hangs_beside_a_failure_loses_its_executor() -> World:
+    """Spark gives the task up, and the job is over; the lost worker hands over what it had fetched, when it can."""
+    world = poisoned(habits=Habits(limit=8, isolates=True, straggles=True, attempts=1))
+    epoch = begin(world)
+    assert epoch.engine is not None
+    reach(world, epoch, "straggle")
+    until_issued_again(world, epoch)
+    reach(world, epoch, "straggle")
+    world.until_it_looks(epoch)
+    stragglers = [(process, attempt) for _, process, attempt in world.processes() if attempt is not None and attempt.job.hangs]
+    for _, attempt in stragglers:
+        epoch.engine.lose(attempt)
+    until_issued_again(world, epoch)  # shortened
+    world.work(epoch, calls=16)
+    for process, _ in stragglers:
+        go(world, process, 6)
+    world.work(epoch, 6)
+    return world
+
+
 def until_issued_again(world: World, epoch: SimulatedEpoch) -> None:
     """Only the driver goes on, and time."""
     assert epoch.driver is not None
