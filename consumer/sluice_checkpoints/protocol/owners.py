@@ -17,10 +17,12 @@ class Owner:
     Attributes:
         name: `<namespace>/<name>`; "" is a run that no resource made.
         clusters: by what its cluster is known: its name, its uid. None: the driver does not know its cluster.
+        writes: whether a take writes it into the row. A person who runs as the owner of one table makes no other table the owner's.
     """
 
     name: str = ""
     clusters: tuple[str, ...] = ()
+    writes: bool = True
 
     def owns(self, row: ConsumerRow) -> bool:
         """Whether a driver of this owner may take the table. Clusters count only where both sides know theirs: one identity in common will do."""
@@ -29,7 +31,7 @@ class Owner:
 
     def taking(self, row: ConsumerRow) -> ConsumerRow:
         """The row as it is when a driver of this owner takes the lease. One that does not know its cluster keeps the row's."""
-        if not self.name:
+        if not self.name or not self.writes:
             return row
         known = row.cluster if row.owner == self.name else None
         return replace(row, owner=self.name, cluster=self._identities or known)

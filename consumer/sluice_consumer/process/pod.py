@@ -48,8 +48,9 @@ def owner(name: str, environment: Mapping[str, str] = os.environ) -> Owner:
 
     An older operator gives no owner: then it is the KinesisConsumer `name` of the pod's namespace, in a cluster that is not known.
     """
-    here = f"{environment['SLUICE_POD_NAMESPACE']}/{name}" if "SLUICE_POD_NAME" in environment else ""
-    return Owner(environment.get(OWNER) or here, tuple(environment.get(CLUSTER, "").split()))
+    in_pod = "SLUICE_POD_NAME" in environment
+    here = f"{environment['SLUICE_POD_NAMESPACE']}/{name}" if in_pod else ""
+    return Owner(environment.get(OWNER) or here, tuple(environment.get(CLUSTER, "").split()), writes=in_pod)
 
 
 class Annotations(Protocol):

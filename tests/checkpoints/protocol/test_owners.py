@@ -18,6 +18,7 @@ from sluice_checkpoints.protocol.table import Put
 OURS = Owner("shop/orders", ("c1",))
 OTHER = Owner("test/orders", ("c1",))
 UNKNOWN = Owner("shop/orders")  # an operator that may not read the cluster's identity
+BY_HAND = Owner("shop/orders", ("c1",), writes=False)
 NAMED = Owner("shop/orders", ("prod", "c1"))
 FREE = ConsumerRow("id-1", "arn:orders", 5, generation=4, token="t4", counter=9, lease_millis=20_000, committed=7, released=True)
 OWNED = replace(FREE, owner="shop/orders", cluster="c1")
@@ -74,6 +75,8 @@ def taken(row: ConsumerRow, owner: Owner | None) -> tuple[str | None, str | None
         pytest.param(FREE, OURS, ("shop/orders", "c1"), id="an older version wrote the row"),
         pytest.param(FREE, UNKNOWN, ("shop/orders", None), id="an older version, and the cluster is not known"),
         pytest.param(FREE, NOBODY, (None, None), id="a run outside of Kubernetes"),
+        pytest.param(FREE, BY_HAND, (None, None), id="a run outside of Kubernetes, as the owner of another table"),
+        pytest.param(OWNED, BY_HAND, ("shop/orders", "c1"), id="a run outside of Kubernetes, as the owner"),
         pytest.param(OWNED, OURS, ("shop/orders", "c1"), id="the same resource, however often it was made again"),
         pytest.param(OWNED, UNKNOWN, ("shop/orders", "c1"), id="an older operator made the driver"),
         pytest.param(replace(OWNED, cluster=None), OURS, ("shop/orders", "c1"), id="the cluster becomes known"),

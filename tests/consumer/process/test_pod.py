@@ -17,7 +17,7 @@ from kubernetes.client import ApiException
 from kubernetes.config import incluster_config
 from urllib3.exceptions import HTTPError
 
-from sluice_checkpoints.protocol.owners import NOBODY, Owner
+from sluice_checkpoints.protocol.owners import Owner
 from sluice_consumer.driver_report import ReportPhase
 from sluice_consumer.process import pod
 from sluice_consumer.process.pod import PodAnnotations, ReportDraft, Reporter
@@ -74,11 +74,13 @@ def test_only_the_operator_says_that_there_was_a_table(environment: dict[str, st
 @pytest.mark.parametrize(
     ("environment", "owner"),
     [
-        pytest.param({}, NOBODY, id="sluice run, on a laptop"),
-        pytest.param({"SLUICE_CLUSTER": "c1"}, Owner("", ("c1",)), id="a cluster alone is no owner"),
-        pytest.param({"SLUICE_OWNER": "shop/orders", "SLUICE_CLUSTER": "c1"}, Owner("shop/orders", ("c1",)), id="a person runs as the owner"),
+        pytest.param({}, Owner(writes=False), id="sluice run, on a laptop"),
+        pytest.param({"SLUICE_CLUSTER": "c1"}, Owner("", ("c1",), writes=False), id="a cluster alone is no owner"),
+        pytest.param(
+            {"SLUICE_OWNER": "shop/orders", "SLUICE_CLUSTER": "c1"}, Owner("shop/orders", ("c1",), writes=False), id="a person runs as the owner"
+        ),
         pytest.param({"SLUICE_POD_NAME": "orders-driver-1", "SLUICE_POD_NAMESPACE": "shop"}, Owner("shop/orders"), id="an older operator's pod"),
-        pytest.param({"SLUICE_OWNER": "", "SLUICE_CLUSTER": ""}, NOBODY, id="empty variables say nothing"),
+        pytest.param({"SLUICE_OWNER": "", "SLUICE_CLUSTER": ""}, Owner(writes=False), id="empty variables say nothing"),
     ],
 )
 def test_whose_driver_a_process_is(environment: dict[str, str], owner: Owner) -> None:

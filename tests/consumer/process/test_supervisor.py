@@ -202,11 +202,13 @@ def test_an_exported_table_is_refused(force: bool) -> None:  # noqa: FBT001
 
 def test_a_driver_asks_for_the_lease_as_the_owner_that_its_pod_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """So the table refuses it where it is another's; docs/protocol.md, "The owner"."""
+    monkeypatch.setenv("SLUICE_POD_NAME", "orders-driver-1")
+    monkeypatch.setenv("SLUICE_POD_NAMESPACE", "shop")
     monkeypatch.setenv("SLUICE_OWNER", "shop/orders")
     monkeypatch.setenv("SLUICE_CLUSTER", "prod uid-1")
     assert supervisor.claim(CONFIG).owner == Owner("shop/orders", ("prod", "uid-1"))
-    monkeypatch.delenv("SLUICE_OWNER")
-    assert supervisor.claim(CONFIG).owner == Owner("", ("prod", "uid-1"))
+    monkeypatch.delenv("SLUICE_POD_NAME")
+    assert supervisor.claim(CONFIG).owner == Owner("shop/orders", ("prod", "uid-1"), writes=False)
 
 
 def test_sigterm_before_there_is_a_driver_stops_cleanly() -> None:
