@@ -32,8 +32,8 @@ def lean(environment: Mapping[str, str]) -> dict[str, str]:
     package = _package(environment)
     if package is None or not list((package / ARCHIVES / "lib").glob("*.zip")):
         return {}
-    cache = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sluice"
-    with contextlib.suppress(OSError):  # a cache that cannot be written: Spark works as it is
+    with contextlib.suppress(OSError, RuntimeError):  # a cache that cannot be written, or a user without a home: Spark works as it is
+        cache = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sluice"
         return {"SPARK_HOME": str(_linked(package, cache))}
     return {}
 
@@ -50,7 +50,9 @@ def _linked(package: Path, cache: Path) -> Path:
     entries = sorted(entry for entry in package.iterdir() if entry.name not in {ARCHIVES, "__pycache__"})
     digest = hashlib.sha256("\n".join(map(str, entries)).encode()).hexdigest()[:16]
     home = cache / f"spark-home-{digest}"
-    if not home.is_dir():
+    if home.is_dir():
+        _mend(home, entries)
+    else:
         cache.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(prefix=f"{home.name}-", dir=cache))
         for entry in entries:
@@ -61,3 +63,10 @@ def _linked(package: Path, cache: Path) -> Path:
             shutil.rmtree(made)
             home.stat()
     return home
+
+
+def _mend(home: Path, entries: list[Path]) -> None:
+    """Somebody who cleans caches may have taken a link away."""
+    for entry in entries:
+        with contextlib.suppress(FileExistsError):
+            (home / entry.name).symlink_to(entry)

@@ -44,7 +44,7 @@ FORMS = (
     re.compile(r"(?i:\b(?:bearer|negotiate|basic|digest)\b\s+)(?=\S*[A-Z0-9+/=])\S.*|(?<=\bBasic )\s*\S.*|(?<=\b[Bb]earer )\s*\S.*"),
     re.compile(r"(?<=\bBASIC )\s*\S.*|(?<=\bBEARER )\s*\S.*|(?<=\bNegotiate )\s*\S.*|(?<=\bAUTH )\s*\S.*|(?<=[?&]key=)\S+"),
     re.compile(r"(?<=\bredis-cli )(?=.*-a).*|(?<=\bcurl )(?=.*(?:-u|--user)\b).*|(?i:\bidentified by\s+)\S.*"),
-    re.compile(r"\b(?:mysql\w*|sshpass)\s(?:.*\s)?-p.*"),
+    re.compile(r"\b(?:mysql\w{0,16}|sshpass)\s(?:[^\n]{0,400}?\s)?-p.*"),
     re.compile(r"(?<=\bkey=)(?=\w*[a-z])(?=\w*[A-Z])(?=\w*\d)\S+"),
 )
 SAID = re.compile(  # in prose: `the password is x`, `machine db login u password x`, `PASSWORD 'x'`
