@@ -124,7 +124,7 @@ class ApiServer:
             if page is None:
                 limit = oversize.fewer(limit)
                 continue
-            found += map(self._keep, page["items"])
+            found += [self._keep(item) for item in page["items"] if oversize.UNREAD not in item]
             more, limit = page["metadata"].get("continue"), oversize.more(limit)
             if not more:
                 return found

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe import parse
-from sluice_operator.observe.kept import packed, unpacked
-from sluice_operator.observe.tables import Tables, starts
+from sluice_operator.observe.kept import outline, packed, unpacked
+from sluice_operator.observe.tables import Named, Tables, starts
 from sluice_operator.state.objects import Pod
 from sluice_operator.untrusted.values import named, part, text, whole
 
@@ -46,7 +46,7 @@ class CacheChange(NamedTuple):
 
 
 class ResourceSnapshot(NamedTuple):
-    """A resource as last seen, and the pod of the driver that its status names, with its report."""
+    """The outline of a resource as last seen, and the pod of the driver that its status names, with its report."""
 
     body: Json
     driver: Pod | None
@@ -70,6 +70,8 @@ class CacheEntry:
     """Everything seen of one resource."""
 
     kept: Json | bytes | None = None
+    outline: Json | None = None
+    """Of the resource (`kept.outline`): what is looked at often, without reading the resource."""
     named: tuple[str | None, ...] = ()
     """The drivers that the status names; what others report is of no use."""
     pods: dict[str, Pod] = field(default_factory=dict)
@@ -86,13 +88,13 @@ class CacheEntry:
 
     @body.setter
     def body(self, body: Json | None) -> None:
-        self.kept = None if body is None else packed(body)
+        self.kept, self.outline = (None, None) if body is None else (packed(body), outline(body))
         driver = part(body, "status", "driver")
         self.named = (text(driver, "pod"), text(part(driver, "leaving"), "pod"))
 
     def replace(self, before: str | None, body: Json | None) -> None:
         """The body becomes what an answer says, if it still has the version that it had before the call. One that is gone stays gone."""
-        if (present := self.body) is not None and version_of(present) == before:
+        if self.outline is not None and version_of(self.outline) == before:
             self.body = body
 
 
@@ -120,10 +122,10 @@ class Cache:
     def _take_in(self, key: ResourceKey, kind: str, raw: Json, now: datetime, *, gone: bool) -> bool:
         entry = self._entries.setdefault(key, CacheEntry())
         if kind == CONSUMER_KIND:
-            before = entry.body
-            matters = gone or version_of(before) != version_of(raw)
-            named(raw, "uid")
-            present = _present(before, raw) if gone else raw
+            matters = gone or version_of(entry.outline) != version_of(raw)
+            uid = named(raw, "uid")
+            another = entry.outline is not None and entry.outline["metadata"]["uid"] != uid
+            present = raw if not gone else entry.body if another else None  # a new resource of the same name stays
             entry.body = present
             self._tables.note(key, present)
         else:
@@ -141,6 +143,11 @@ class Cache:
         with self._lock:
             return self._tables.holder(key, body, lambda one: starts(body if one == key else self._entries[one].body or {}, policy))
 
+    def named(self, key: ResourceKey) -> Named | None:
+        """What the resource says of checkpoint tables."""
+        with self._lock:
+            return self._tables.named(key)
+
     def sharing(self, key: ResourceKey) -> set[ResourceKey]:
         """The other resources that name a checkpoint table of this one."""
         with self._lock:
@@ -152,6 +159,12 @@ class Cache:
             entry = self._entries.get(key)
             return entry.body if entry else None
 
+    def is_cut(self, key: ResourceKey) -> bool:
+        """Whether the resource is so large that its spec was not read: each call about it costs the API server a hundred times a usual one."""
+        with self._lock:
+            entry = self._entries.get(key)
+            return entry is not None and entry.outline is not None and entry.outline["spec"] is not None
+
     def known(self) -> list[ResourceKey]:
         """Every resource of which anything was seen."""
         with self._lock:
@@ -160,14 +173,14 @@ class Cache:
     def snapshots(self) -> list[ResourceSnapshot]:
         """Every resource that exists."""
         with self._lock:
-            there = ((entry, body) for entry in self._entries.values() if (body := entry.body) is not None)
+            there = ((entry, body) for entry in self._entries.values() if (body := entry.outline) is not None)
             return [ResourceSnapshot(body, _driver(entry, body)) for entry, body in there]
 
     def last_report_at(self, key: ResourceKey) -> datetime | None:
         """When the last report of the driver that the status names was seen first, by this process's clock."""
         with self._lock:
             entry = self._entries.get(key)
-            pod = _driver(entry, body) if entry and (body := entry.body) else None
+            pod = _driver(entry, entry.outline) if entry and entry.outline else None
             return pod.reported_at if pod else None
 
     def observed(self, key: ResourceKey) -> Observed:
@@ -233,11 +246,6 @@ def _driver(entry: CacheEntry, body: Json) -> Pod | None:
     pod = entry.pods.get(text(driver, "pod") or "")
     ours = pod is not None and (pod.owner == body["metadata"]["uid"] or pod.uid == driver.get("uid"))
     return pod if ours else None
-
-
-def _present(body: Json | None, gone: Json) -> Json | None:
-    """What is left after a deletion: a new resource of the same name stays."""
-    return body if body and body["metadata"]["uid"] != gone["metadata"]["uid"] else None
 
 
 def version_of(body: Json | None) -> str | None:

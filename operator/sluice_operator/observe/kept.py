@@ -11,13 +11,18 @@ from typing import Any
 import orjson
 
 from sluice_operator.names import GROUP
+from sluice_operator.observe import parse
 from sluice_operator.spec.fields import MAX_BYTES, TOO_LARGE
-from sluice_operator.untrusted.values import part
+from sluice_operator.state.serialization import TEXT
+from sluice_operator.untrusted.values import objects, part, text, whole
 
 Json = dict[str, Any]
 
 SMALL = 8 * 1024  # bytes of a resource that stays as it is: most are smaller, and reading them costs nothing
 NOTE = 1024  # bytes of an annotation of others
+CONDITIONS = 32
+STREAM = ("number", "openBatch", "batchAt", "reportedAt")
+READ = (parse.SPEC_HASH, parse.TARGET, parse.REPORT)
 
 
 def packed(body: Json) -> Json | bytes:
@@ -40,9 +45,27 @@ def unpacked(kept: Json | bytes) -> Json:
     return body
 
 
+def outline(body: Json) -> Json:
+    """What a resource's metrics and its driver's pod are found by, in a bounded number of values: a scrape reads all resources at once."""
+    meta, status = body["metadata"], part(body, "status")
+    conditions = [{"type": text(one, "type"), "status": text(one, "status")} for one in objects(status, "conditions")[:CONDITIONS]]
+    found = {
+        "phase": text(status, "phase"),
+        "replicas": whole(status.get("replicas")),
+        "conditions": conditions,
+        "stream": {key: value for key in STREAM if _is_small(value := part(status, "stream").get(key))},
+        "driver": {key: text(part(status, "driver"), key) for key in ("pod", "uid")},
+    }
+    spec = body.get("spec")
+    names = {key: meta.get(key) for key in ("namespace", "name", "uid", "resourceVersion")}
+    return {"metadata": names, "spec": spec if isinstance(spec, str) else None, "status": found}
+
+
 def of_pod_or_job(body: Json) -> Json:
-    """A pod or Job of a live read: its metadata and its status."""
-    return {"metadata": _metadata(body), "status": body.get("status")}
+    """A pod or Job of a live read: its metadata, with the annotations that are read, and its status."""
+    meta = _metadata(body)
+    notes = {key: note for key in READ if (note := text(part(meta, "annotations"), key, TEXT + 1)) is not None}
+    return {"metadata": {**meta, "annotations": notes}, "status": body.get("status")}
 
 
 def _metadata(body: Json) -> Json:
@@ -50,6 +73,10 @@ def _metadata(body: Json) -> Json:
     if notes := part(meta, "annotations"):
         meta["annotations"] = {key: value for key, value in notes.items() if key.startswith(GROUP) or not _is_long(value)}
     return meta
+
+
+def _is_small(value: Any) -> bool:
+    return isinstance(value, int) or (isinstance(value, str) and len(value) < NOTE)
 
 
 def _is_long(value: Any) -> bool:

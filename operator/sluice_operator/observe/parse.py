@@ -22,7 +22,7 @@ from sluice_operator.state.objects import Job, Observed, Pod, Resource, Trouble
 from sluice_operator.state.serialization import TEXT, load_report, load_status
 from sluice_operator.state.status import Exit, Status
 from sluice_operator.state.view import View
-from sluice_operator.untrusted.values import EARLIEST, LATEST, WORDS, Unreadable, moment, named, objects, part, request, text, texts, whole
+from sluice_operator.untrusted.values import EARLIEST, LATEST, NAME, WORDS, Unreadable, moment, named, objects, part, request, text, texts, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 CONSUMER, ROLE, ATTEMPT = "sluice.dev/consumer", "sluice.dev/role", "sluice.dev/attempt"
+PAUSED = "sluice.dev/paused"
 MANAGED = "app.kubernetes.io/managed-by"
 UNLISTED = "(unlisted)"  # `run.live_read` marks so what no watch shows
 ROLES = {CONSUMER_KIND: "driver", "Pod": "executor", "Job": "migration"}  # by the kind of the controller
@@ -43,6 +44,7 @@ TAKEN = (
     " If spec.stream was edited, edit it back; else delete one of the two, or make this one again with another table"
 )
 ELSEWHERE = "a KinesisConsumer in another namespace"
+FINALIZERS = 16  # that are kept of a pod, to be named
 SIGNALS = frozenset(signal.Signals)
 STUCK = {
     "ErrImagePull": "ImagePullBackOff",  # the two alternate; one reason keeps the condition stable
@@ -68,7 +70,7 @@ def resource(raw: Json) -> Resource:
         generation=whole(meta.get("generation")) or 0,
         deleting="deletionTimestamp" in meta,
         finalizers=texts(meta, "finalizers"),
-        paused=notes.get("sluice.dev/paused", "false") != "false",
+        paused=notes.get(PAUSED, "false") != "false",
         retry=request(notes, "sluice.dev/retry"),
         restart=request(notes, "sluice.dev/restart"),
         force=request(notes, "sluice.dev/force"),
@@ -192,7 +194,7 @@ def pod(raw: Json) -> Pod:
         **controller(meta),
         phase=text(status, "phase") or "Pending",
         gone_by=(moment(meta["deletionTimestamp"]) or LATEST) if meta.get("deletionTimestamp") else None,
-        finalizers=texts(meta, "finalizers"),
+        finalizers=_finalizers(meta),
         forced=meta.get("deletionGracePeriodSeconds") == 0,
         started_at=_started(container),
         spec_hash=text(notes, SPEC_HASH),
@@ -224,7 +226,12 @@ def job(raw: Json) -> Job:
         active=(whole(part(raw, "status").get("active")) or 0) > 0,
         message=text(ended, "message", WORDS) or "",
         deleting="deletionTimestamp" in meta,
+        finalizers=_finalizers(meta),
     )
+
+
+def _finalizers(meta: Json) -> tuple[str, ...]:
+    return tuple(name[:NAME] for name in texts(meta, "finalizers")[:FINALIZERS])
 
 
 def consumer(raw: Json) -> str | None:

@@ -47,12 +47,16 @@ class Claim(IntEnum):
 
 
 class Named(NamedTuple):
-    """What a resource says: the table that its spec names, the one that it has begun with, how far it came there, and its age."""
+    """What a resource says: the table that its spec names, the one that it has begun with, how far it came there, and its age.
+
+    With `state` all is here that `starts` depends on.
+    """
 
     wanted: TableName
     begun: TableName | None
     reached: Claim
     age: tuple[str, ResourceKey]
+    state: tuple[object, ...]
 
     @property
     def tables(self) -> set[TableName]:
@@ -88,6 +92,10 @@ class Tables:
             self._named[key] = new
             for table in new.tables:
                 self._sharing.setdefault(table, set()).add(key)
+
+    def named(self, key: ResourceKey) -> Named | None:
+        """What the resource says. While that stays as it is, no answer of `holder` to others changes by it."""
+        return self._named.get(key)
 
     def sharing(self, key: ResourceKey) -> set[ResourceKey]:
         """The other resources that name a table of this one."""
@@ -137,7 +145,9 @@ def _named(key: ResourceKey, body: Json) -> Named:
     spec = part(body, "spec") or part(status, "lastGoodSpec")  # of one that was not read, the last one goes on
     reached = _reached(body)
     begun = None if reached is Claim.NAMES else table(key, part(status, "lastGoodSpec") or spec)
-    return Named(table(key, spec), begun, reached, (text(part(body, "metadata"), "creationTimestamp") or "", key))
+    meta = part(body, "metadata")
+    state = (meta.get("uid"), meta.get("generation"), "deletionTimestamp" in meta, text(part(meta, "annotations"), parse.PAUSED))
+    return Named(table(key, spec), begun, reached, (text(meta, "creationTimestamp") or "", key), state)
 
 
 def _reached(body: Json) -> Claim:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from sluice_operator.names import printable
+from sluice_operator.plan.finalizers import taken_off_by
 from sluice_operator.plan.record import FORCED
 from sluice_operator.plan.running import UNHEARD
 from sluice_operator.state.actions import Action, CreateDriver, DeletePod
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 LATE = timedelta(seconds=30)
 OVERDUE, HELD = "DriverOverdue", "PodHeld"
 LATER = {OVERDUE, HELD}
-OF_KUBERNETES = {"foregroundDeletion", "orphan"}  # its garbage collector takes them off
-NO_FINALIZERS = '{"metadata":{"finalizers":null}}'
-NAMES = 200  # characters of the finalizers in a message
 MAX_ATTEMPT = 999_999_999  # a name has room for nine digits; then from 1 again, when nothing of the last one is left
 
 
@@ -156,21 +153,13 @@ def leaving(view: View, pods: Sequence[Pod], why: str) -> Step:
 
 def overdue(view: View, pod: Pod) -> Step:
     """A pod that should be gone. One whose node is out of the question is kept by finalizers alone, and the annotation would not help."""
-    taken_off = _taken_off(view, pod)
+    taken_off = taken_off_by(view.resource.namespace, "pod", pod)
     if pod.forced and taken_off:
         text = f"{pod.name} is deleted, and other programs keep it by their finalizers; {taken_off}"
         return Step(phase=Phase.DRAINING, reason=HELD, message=text, stalled=True)
     given_up = pod.uid if pod.role == "driver" else pod.owner
     text = f"{pod.name} should be gone; is its node lost? To go on without it, annotate this resource: sluice.dev/force={given_up}"
     return Step(phase=Phase.DRAINING, reason=OVERDUE, message=f"{text}; then {taken_off}" if taken_off else text, stalled=True)
-
-
-def _taken_off(view: View, pod: Pod) -> str:
-    names = printable(", ".join(name for name in pod.finalizers if name not in OF_KUBERNETES))
-    if not names:
-        return ""
-    command = f"kubectl patch pod {pod.name} -n {view.resource.namespace} --type=merge -p '{NO_FINALIZERS}'"
-    return f"take off its finalizers ({names[:NAMES]}{'…' * (len(names) > NAMES)}): {command}"
 
 
 def ends(view: View, pods: Sequence[Pod]) -> tuple[Action, ...]:

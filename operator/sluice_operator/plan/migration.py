@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from sluice_operator.names import clock, printable
+from sluice_operator.plan.finalizers import taken_off_by
 from sluice_operator.spec.changes import migration_hash
 from sluice_operator.state.actions import Action, CreateJob, DeleteJob
 from sluice_operator.state.objects import Job, Pod
@@ -117,7 +118,7 @@ def clear_jobs(view: View) -> Step | None:
     strays = [job for job in view.observed.jobs if job.owner == view.resource.uid and (job.name != named or (over and job.state == "Active"))]
     if not strays:
         return None
-    return progress(Phase.PENDING, "StrayJob", f"waiting until {strays[0].name} is gone", *_deletions(view, strays))
+    return progress(Phase.PENDING, "StrayJob", f"waiting until {strays[0].name} is gone{_kept(view, strays)}", *_deletions(view, strays))
 
 
 def migrate(view: View) -> Step | None:
@@ -148,7 +149,13 @@ def stop(view: View) -> Step | None:
     if not jobs and not running:
         return None
     names = ", ".join([*(job.name for job in jobs), *(pod.name for pod in running)])
-    return progress(Phase.MIGRATING, "MigrationStopping", f"waiting until {names} is gone", *_deletions(view, jobs))
+    return progress(Phase.MIGRATING, "MigrationStopping", f"waiting until {names} is gone{_kept(view, jobs)}", *_deletions(view, jobs))
+
+
+def _kept(view: View, jobs: Iterable[Job]) -> str:
+    """What keeps a Job that was deleted."""
+    found = (taken_off_by(view.resource.namespace, "job", job) for job in jobs if job.deleting)
+    return next((f"; other programs keep it: {how}" for how in found if how), "")
 
 
 def _deletions(view: View, jobs: Iterable[Job]) -> list[Action]:
@@ -177,7 +184,7 @@ def _clear(view: View) -> Step | None:
         return progress(Phase.MIGRATING, "ExecutorsLeaving", f"waiting until {view.observed.executors[0].name} is gone")
     if not view.observed.jobs and not view.observed.migrators:
         return None
-    text = "waiting until the Job of the last try is gone"
+    text = f"waiting until the Job of the last try is gone{_kept(view, view.observed.jobs)}"
     return progress(Phase.MIGRATING, "MigrationStopping", text, *_deletions(view, view.observed.jobs))
 
 

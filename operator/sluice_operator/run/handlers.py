@@ -15,6 +15,7 @@ from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe.cache import ResourceKey
 from sluice_operator.observe.parse import CONSUMER, REPORT
 from sluice_operator.state.serialization import TEXT
+from sluice_operator.untrusted import oversize
 from sluice_operator.untrusted.values import part, text
 
 if TYPE_CHECKING:
@@ -54,13 +55,14 @@ class EventSink:
     def see(self, kind: str, event: WatchEvent) -> None:
         """Put the event into the cache, and wake the loops of the resource that it is about, and of those that name its table: it may be free now."""
         key = ResourceKey(event.body["metadata"]["namespace"], event.body["metadata"]["name"])
-        before = self._sharing(kind, key)
+        if kind != CONSUMER_KIND:
+            self._take_in(kind, event)
+            return
+        before, sharing = self.cache.named(key), self.cache.sharing(key)
         self._take_in(kind, event)
-        for other in before | self._sharing(kind, key):
-            self.loops.wake(other)
-
-    def _sharing(self, kind: str, key: ResourceKey) -> set[ResourceKey]:
-        return self.cache.sharing(key) if kind == CONSUMER_KIND else set()
+        if self.cache.named(key) != before:
+            for other in sharing | self.cache.sharing(key):
+                self.loops.wake(other)
 
     def _take_in(self, kind: str, event: WatchEvent) -> None:
         body, gone = event
@@ -68,6 +70,9 @@ class EventSink:
         strange = self._strange(kind, body, gone=gone)
         self.freshness.shown(kind, meta["uid"], meta["resourceVersion"], gone=gone or (strange and kind == CONSUMER_KIND))
         if strange:
+            return
+        if not gone and oversize.UNREAD in body:
+            LOG.warning("%s %s/%s is passed over: %s", kind, meta["namespace"], meta["name"], body[oversize.UNREAD])
             return
         change = self.cache.see(kind, body, datetime.now(UTC).replace(microsecond=0), gone=gone)
         self.metrics.saw(kind, meta["uid"], text(part(meta, "annotations"), REPORT, TEXT), gone=gone)

@@ -48,6 +48,7 @@ class Loops:
         self._context, self._leading, self._listed = context, leading, listed
         self._metrics = metrics or OperatorMetrics()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="pass")
+        self._large = ThreadPoolExecutor(1, thread_name_prefix="large")  # calls about large resources, one at a time: the Lease has to get through
         self._bells: dict[ResourceKey, asyncio.Event] = {}
         self._tasks: dict[ResourceKey, asyncio.Task[None]] = {}
         self._passes: dict[ResourceKey, float] = {}
@@ -91,9 +92,10 @@ class Loops:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        ended = asyncio.create_task(asyncio.to_thread(self._threads.shutdown, cancel_futures=True))
-        done, _ = await asyncio.wait({ended}, timeout=LAST_RECONCILE)
-        return bool(done)
+        pools = (self._threads, self._large)
+        ended = [asyncio.create_task(asyncio.to_thread(pool.shutdown, cancel_futures=True)) for pool in pools]
+        _, running = await asyncio.wait(ended, timeout=LAST_RECONCILE)
+        return not running
 
     async def _unending(self, key: ResourceKey) -> None:
         """The loop until the resource is gone. Whatever else ends it is logged, and it begins again."""
@@ -144,8 +146,9 @@ class Loops:
     async def _pass(self, key: ResourceKey, *, force_refresh: bool) -> ReconcileResult | FailedPass:
         asked = time.monotonic()
         self._metrics.queue.inc()
+        threads = self._large if self._context.cache.is_cut(key) else self._threads
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, partial(self._timed, asked, key, force_refresh=force_refresh))
+            return await asyncio.get_running_loop().run_in_executor(threads, partial(self._timed, asked, key, force_refresh=force_refresh))
         except ApiError as error:
             LOG.warning("%s/%s: %s", *key, error)
             return FailedPass(str(error), error.after if isinstance(error, Unavailable) else 0)

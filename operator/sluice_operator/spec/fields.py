@@ -21,6 +21,7 @@ from sluice_operator.untrusted import bounds
 
 DEAD_LETTER_STREAM = r"^([a-zA-Z0-9_.-]{1,128}|arn:aws[a-z-]*:kinesis:[a-z0-9-]+:[0-9]{12}:stream/[a-zA-Z0-9_.-]{1,128})$"
 MAX_BYTES = 64 * 1024  # the driver's whole configuration travels in annotations, which hold 256 KiB together
+VALUES = 8192  # values and keys: a pass looks at each of them several times
 TOO_LARGE = f"larger than {MAX_BYTES} bytes; move code and data into the image"
 
 
@@ -236,7 +237,7 @@ def parse(raw: dict[str, Any] | str) -> Spec:
     """
     if isinstance(raw, str):
         raise InvalidSpec(f"spec: {raw}")  # the text that stands in the place of a spec that was not read
-    if unusable := bounds.problem(raw, "spec"):
+    if unusable := bounds.problem(raw, "spec", VALUES):
         raise InvalidSpec(unusable)
     if len(json.dumps(raw)) > MAX_BYTES:
         raise InvalidSpec(f"spec: {TOO_LARGE}")

@@ -125,7 +125,7 @@ class Pod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A migration Job: `state` is Active, Complete or Failed. `active`: Kubernetes counts a pod of it that has not ended."""
+    """A migration Job: `state` is Active, Complete or Failed. `active`: Kubernetes counts a pod of it that has not ended. `finalizers` keep it."""
 
     name: str
     uid: str
@@ -137,6 +137,7 @@ class Job:
     active: bool = False
     message: str = ""
     deleting: bool = False
+    finalizers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,21 +9,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DEPTH = 64  # levels: a pod template has 12
-VALUES = 65_536  # values and keys: as many as fit into what a driver's configuration may have
+VALUES = 65_536  # values and keys
 LEAST, GREATEST = -(2**63), 2**64 - 1  # of a whole number: no JSON encoder of ours writes more
 SHOWN = 4  # names of a path that a message shows
 
 
-def problem(value: object, path: str) -> str | None:
-    """Why the value cannot be used, naming the place in it; None if it can. It does not recurse, and stops at 65,536 values."""
+def problem(value: object, path: str, most: int = VALUES) -> str | None:
+    """Why the value cannot be used, naming the place in it; None if it can. It does not recurse, and stops at `most` values and keys."""
     open_, seen = [(path, 0, value)], 0
     while open_:
         where, depth, item = open_.pop()
         seen += 1
         if why := _refusal(item, depth):
             return f"{where}: {why}"
-        if seen > VALUES:
-            return f"{path}: has more than {VALUES} values; move data out of the resource"
+        if seen > most:
+            return f"{path}: has more than {most} values; move data out of the resource"
         open_ += _inside(where, depth, item)
     return None
 

@@ -1,4 +1,4 @@
-"""Objects that are too large to be decoded whole: what is needed of them is cut out of the API server's bytes. Pure.
+"""Objects that are not small are decoded part by part, and of a part that is too large nothing is. Pure.
 
 A byte of JSON may become thirty bytes of memory (`[],`), so bytes are counted before they are decoded. The API server writes `metadata` before
 `spec`, and `status` last. Where it does not, the object is refused, never misread: what is cut out must be JSON by itself.
@@ -13,24 +13,28 @@ from typing import Any
 import orjson
 
 from sluice_operator.untrusted.decoding import decoded
+from sluice_operator.untrusted.metadata import metadata
 from sluice_operator.untrusted.values import Unreadable
 
 LOG = logging.getLogger("sluice")
 Json = dict[str, Any]
 
-OBJECT_BYTES, OBJECT_VALUES = 512 * 1024, 65_536  # of one object: a valid one has its spec three times, and the names of its fields
+SMALL = 64 * 1024  # bytes of an object that is decoded whole
+PART_BYTES, PART_VALUES = 384 * 1024, 24_000  # of a part: a spec of 64 KiB has at most 22,000 values, and up to six times as many bytes (`\\u003c`)
 PAGE_BYTES, PAGE_VALUES = 2 * 1024 * 1024, 131_072  # of a page of a list
 PAGE, FEWER = 100, 5  # objects that are asked for; of a page that is too large, a fifth
-MESSAGE = f"not read: the resource is larger than {OBJECT_BYTES} bytes, or has more than {OBJECT_VALUES} values; move code and data into the image"
+MESSAGE = f"not read: larger than {PART_BYTES} bytes, or more than {PART_VALUES} values; move code and data into the image"
+TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 STATUSES = 32  # places that are tried: a pod template within the last good spec may have a status, too
 EVENT = re.compile(rb'\{"type":"([A-Z]{1,16})","object":')
-SPEC, STATUS = re.compile(rb'\},"(?:spec|status)":'), b'"status":{'
-NOTED = re.compile(rb',?"managedFields":\[.*\](?=,"name":"|\}$)', re.DOTALL)
+METADATA, SPEC, STATUS = b'"metadata":{', b',"spec":', b',"status":{'
+UNREAD = "unread"
+"""A field of an object of which only this and its metadata are known, and not all of that: it is seen, and nothing is decided by it."""
 
 
-def is_large(data: bytes) -> bool:
-    """Whether these bytes of one object are not to be decoded whole. Commas and brackets within texts count as well."""
-    return len(data) > OBJECT_BYTES or _values(data) > OBJECT_VALUES
+def is_large(part: bytes) -> bool:
+    """Whether this part of an object is not to be decoded."""
+    return len(part) > PART_BYTES or _exceeds(part, PART_VALUES)
 
 
 def page(data: bytes, limit: int) -> Any:
@@ -39,7 +43,7 @@ def page(data: bytes, limit: int) -> Any:
     Raises:
         ValueError: it is no JSON, or no list.
     """
-    if limit > 1 and (len(data) > PAGE_BYTES or _values(data) > PAGE_VALUES):
+    if limit > 1 and (len(data) > PAGE_BYTES or _exceeds(data, PAGE_VALUES)):
         return None
     found = page_of_one(data) if limit == 1 else decoded(data)
     if not isinstance(found, dict):
@@ -58,26 +62,31 @@ def more(limit: int) -> int:
 
 
 def readable(data: bytes) -> Any:
-    """The JSON value. Of an object that is too large: its metadata and its status, and `MESSAGE` as its spec.
+    """The JSON value. Of an object that is not small: its metadata, its spec and its status, and `MESSAGE` in the place of one that is too large.
 
     Raises:
-        Unreadable: it is too large, and its metadata or its status cannot be told apart.
+        Unreadable: it is not small, and its metadata cannot be told apart, or one member of that is too large.
         ValueError: it is no JSON.
     """
-    return _cut(data.strip()) if is_large(data) else decoded(data)
+    if len(data) <= SMALL:
+        return decoded(data)
+    found = _cut(data.strip())
+    if UNREAD in found:
+        raise Unreadable(found[UNREAD])
+    return found
 
 
 def event(line: bytes) -> Any:
-    """The event of one line of a watch, with its object as `readable` gives it."""
-    found = EVENT.match(line) if is_large(line) else None
+    """The event of one line of a watch, with its object as `readable` gives it, or with `UNREAD`."""
+    found = EVENT.match(line) if len(line) > SMALL else None
     if found is None:
         return readable(line)
     return {"type": found[1].decode(), "object": _cut(line.strip()[found.end() : -1])}
 
 
 def page_of_one(data: bytes) -> Any:
-    """A list of one object, as `readable` gives it. Custom resources are listed before the list's own metadata, pods and Jobs after it."""
-    if not is_large(data):
+    """A list of one object, as `event` gives it. Custom resources are listed before the list's own metadata, pods and Jobs after it."""
+    if len(data) <= SMALL:
         return decoded(data)
     data = data.strip()
     begin, end = data.find(b'"items":[') + len(b'"items":['), data.rfind(b'],"kind":"')
@@ -90,34 +99,49 @@ def page_of_one(data: bytes) -> Any:
         return {**page, "items": []}
 
 
-def _values(data: bytes) -> int:
+def _exceeds(data: bytes, most: int) -> bool:
+    """Whether it has more values than that. Those within texts are none; to look for texts takes longer, so it is done only if it matters."""
+    return _signs(data) > most and _signs(TEXT.sub(b"", data)) > most
+
+
+def _signs(data: bytes) -> int:
     return data.count(b",") + data.count(b"[") + data.count(b"{")
 
 
 def _cut(data: bytes) -> Json:
-    begin = data.find(b'"metadata":{') + len(b'"metadata":')
-    end = SPEC.search(data, begin)
-    meta = data[begin : end.start() + 1] if end and begin > len(b'"metadata":') else b""
-    if is_large(meta):
-        meta = NOTED.sub(b"", meta)
-    if not meta or is_large(meta):
+    begin = data.find(METADATA)
+    if begin < 0:
         raise Unreadable(f"metadata: {MESSAGE}")
-    found = {"metadata": decoded(meta), "spec": MESSAGE}
-    return found | {"status": status} if (status := _status(data)) is not None else found
+    meta, left_out, end = metadata(data, begin + len(METADATA) - 1, is_large)
+    if left_out:
+        return {"metadata": meta, UNREAD: f"metadata.{left_out[0]}: {MESSAGE}"}
+    status, last = _status(data, end)
+    parts = {"spec": _spec(data, end, last), "status": status}
+    return {"metadata": meta} | {name: value for name, value in parts.items() if value is not None}
 
 
-def _status(data: bytes) -> Any:
-    """The last field of the object. A field of this name further inside is followed by more brackets, so it is no JSON without the last one."""
+def _spec(data: bytes, begin: int, end: int) -> Any:
+    """What is between metadata and status. A pod's or a Job's is not needed."""
+    if not data.startswith(SPEC, begin):
+        return None
+    part = data[begin + len(SPEC) : end]
+    try:
+        return MESSAGE if is_large(part) else decoded(part)
+    except ValueError:
+        return MESSAGE
+
+
+def _status(data: bytes, begin: int) -> tuple[Any, int]:
+    """The last field of the object, and where it begins. A field of this name further inside is followed by more brackets, so it is no JSON alone."""
     end = len(data)
     for _ in range(STATUSES):
-        end = data.rfind(STATUS, 0, end)
-        if end < 0 or len(data) - end > OBJECT_BYTES:
-            break
+        end = data.rfind(STATUS, begin, end)
         part = data[end + len(STATUS) - 1 : -1]
-        if is_large(part):
+        if end < 0 or is_large(part):
             break
         try:
-            return orjson.loads(part)
+            return orjson.loads(part), end
         except ValueError:
             continue
-    return None if data.rfind(STATUS) < 0 else MESSAGE
+    last = data.rfind(STATUS, begin)
+    return (None, len(data) - 1) if last < 0 else (MESSAGE, last)

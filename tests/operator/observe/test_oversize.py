@@ -15,10 +15,12 @@ from simulated_cluster import SPEC
 
 from sluice_operator.observe import parse
 from sluice_operator.observe.cache import Cache, ResourceKey
+from sluice_operator.observe.kept import of_pod_or_job as kept_of
 from sluice_operator.observe.watch_state import LONGEST, Lines, WatchExpired, WatchState
 from sluice_operator.spec.fields import MAX_BYTES
 from sluice_operator.untrusted import oversize
-from sluice_operator.untrusted.values import Unreadable
+from sluice_operator.untrusted.metadata import metadata
+from sluice_operator.untrusted.values import Unreadable, part
 
 Json = dict[str, Any]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -104,11 +106,69 @@ def test_what_other_programs_noted_is_left_out() -> None:
     assert oversize.readable(written(resource(metadata={**META, "managedFields": noted}))) == CUT
 
 
-@pytest.mark.parametrize("meta", [{"labels": {str(number): "" for number in range(70_000)}}, {"finalizers": ["x" * 600_000]}])
-def test_metadata_that_is_too_large_is_refused(meta: Json) -> None:
-    """It is not guessed."""
-    with pytest.raises(Unreadable, match="metadata: not read"):
-        oversize.readable(written(resource(metadata={**META, **meta})))
+OURS = {"sluice.dev/consumer": "orders", "app.kubernetes.io/managed-by": "sluice", "spark-role": "executor"}
+LABELS = {**{f"team/l{number}": "uid" for number in range(70_000)}, "uid": "another", "resourceVersion": "1", **OURS}
+LONG: dict[str, Json] = {"finalizers": {"finalizers": ["x" * 600_000]}, "owners": {"ownerReferences": [{"name": "spec", "uid": "status"}] * 40_000}}
+
+
+@pytest.mark.parametrize("ordered", [True, False], ids=["custom resource", "pod"])
+def test_of_too_many_labels_those_that_are_looked_for_are_kept(ordered: bool) -> None:  # noqa: FBT001 - a table
+    """Whose it is, what it is, and that it is to be deleted; a label that is named like a field is none."""
+    meta = {**META, "labels": LABELS, "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    names = sorted(meta) if ordered else ["name", "namespace", *(name for name in meta if name not in {"name", "namespace"})]
+    data = json.dumps(resource(metadata={name: meta[name] for name in names}), separators=(",", ":")).encode()
+    assert oversize.readable(data) == {**CUT, "metadata": {**meta, "labels": OURS}}
+
+
+def test_texts_are_no_values() -> None:
+    """An annotation of nothing but commas, or a query, is small."""
+    commas = "," * 60_000
+    body = resource(metadata={**META, "annotations": {"a": commas + '"['}}, spec={**SPEC, "pipeline": {**SPEC["pipeline"], "args": {"sql": commas}}})
+    assert oversize.readable(written(body)) == {name: body[name] for name in ("metadata", "spec", "status")}
+
+
+@pytest.mark.parametrize("long", LONG.values(), ids=LONG)
+def test_an_object_of_which_more_than_labels_is_too_large_is_not_read(long: Json) -> None:
+    """A list of finalizers that is not known whole could only be written back shorter."""
+    with pytest.raises(Unreadable, match=r"metadata\.(finalizers|ownerReferences): not read"):
+        oversize.readable(written(resource(metadata={**META, **long})))
+
+
+@pytest.mark.parametrize("long", LONG.values(), ids=LONG)
+def test_an_object_that_is_not_read_is_shown_all_the_same(long: Json) -> None:
+    """Else the watch looks stuck, the operator is restarted again and again, and the next list takes the object for deleted."""
+    item = written(resource(metadata={**META, "labels": OURS, **long}))
+    line = b'{"type":"ADDED","object":%b}\n' % item
+    page = oversize.page_of_one(b'{"apiVersion":"v1","items":[%b],"kind":"L","metadata":{"resourceVersion":"9"}}' % item)
+    watch = WatchState()
+    shown = [watch.line(line), *watch.page(page), *watch.end("9")]
+    (field,) = long
+    known = {name: value for name, value in META.items() if name != field}
+    seen = [(event.body["metadata"], event.body[oversize.UNREAD].partition(":")[0], event.gone) for event in shown if event]
+    assert seen == [({**known, "labels": OURS}, f"metadata.{field}", False)] * 2
+    assert watch.version == "9"
+
+
+TEXTS = st.text(max_size=4) | st.sampled_from(["metadata", "spec", "uid", '"', "\\", '"}', "{", "]"])
+
+
+@settings(max_examples=60)
+@given(
+    st.dictionaries(
+        TEXTS,
+        st.recursive(
+            st.none() | st.booleans() | st.integers(-9, 9) | TEXTS,
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+            max_leaves=8,
+        ),
+        max_size=4,
+    )
+)
+def test_metadata_is_read_member_by_member_as_a_parser_reads_it(meta: Json) -> None:
+    """Whatever it holds."""
+    meta.pop("managedFields", None)
+    data = b'x{"a":{},"metadata":%b}' % json.dumps(meta, separators=(",", ":")).encode()
+    assert metadata(data, data.index(b'"metadata":') + 11, oversize.is_large) == (meta, (), len(data) - 1)
 
 
 @settings(max_examples=50)
@@ -170,6 +230,31 @@ def test_many_resources_as_large_as_may_be_take_as_much_memory_as_bytes() -> Non
     assert held < 12 * MAX_BYTES
     problems = {parse.view(cache.body(ResourceKey("shop", f"r{n}")) or {}, cache.observed(KEY), NOW).problem for n in (0, 2)}
     assert problems == {f"spec: larger than {MAX_BYTES} bytes; move code and data into the image"}
+
+
+def test_a_scrape_reads_no_resource_that_is_kept_as_bytes() -> None:
+    """Every scrape would decode all of them at once: of valid ones a hundred times their bytes."""
+    cache = Cache()
+    nested: Any = []
+    for _ in range(50):
+        nested = [nested]
+    spec = {**SPEC, "pipeline": {**SPEC["pipeline"], "args": {"a": [nested] * 150}}}
+    for number in range(40):
+        cache.see("KinesisConsumer", {"metadata": {**META, "name": f"r{number}"}, "spec": spec, "status": {**STATUS, "lastGoodSpec": spec}}, NOW)
+    snapshots, memory = peak(cache.snapshots)
+    assert memory < 100_000
+    assert [part(one.body, "status")["conditions"] for one in snapshots] == [[{"type": "Ready", "status": "True"}]] * 40
+
+
+def test_finalizers_and_annotations_of_pods_are_bounded() -> None:
+    """Whoever may make pods may give them half a megabyte of either."""
+    labels = {parse.CONSUMER: "orders", parse.ROLE: "driver"}
+    notes = {parse.REPORT: "{}", "sluice.dev/x": "y" * 250_000}
+    finalizers = [f"{'f' * 400}.io/{number}" for number in range(500)]
+    meta = {**META, "name": "p", "labels": labels, "annotations": notes, "finalizers": finalizers}
+    kept = kept_of({"metadata": meta, "status": {}})
+    assert kept["metadata"]["annotations"] == {parse.REPORT: "{}"}
+    assert sum(map(len, parse.pod(kept).finalizers)) <= 16 * 253
 
 
 def test_reports_of_pods_that_no_status_names_are_not_kept() -> None:

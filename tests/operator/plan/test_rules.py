@@ -170,6 +170,19 @@ row(
     DeleteJob("orders-migrate-0ld-1", "old"),
 )
 row(
+    "clear_jobs",
+    "a Job that other programs keep is waited for, and how they are taken off is said",
+    view(spec=MIGRATING, status=FRESH, observed=Observed(jobs=(job(name="orders-migrate-0ld-1", uid="old", deleting=True, finalizers=("a.io/b",)),))),
+    (
+        Phase.PENDING,
+        "StrayJob",
+        (
+            "waiting until orders-migrate-0ld-1 is gone; other programs keep it: take off its finalizers (a.io/b): "
+            """kubectl patch job orders-migrate-0ld-1 -n shop --type=merge -p '{"metadata":{"finalizers":null}}'"""
+        ),
+    ),
+)
+row(
     "suspend",
     "a suspended resource drains its driver",
     view(spec=wanted(suspend=True)),

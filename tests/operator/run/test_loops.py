@@ -19,6 +19,7 @@ from sluice_operator.run.handlers import configure, registry
 from sluice_operator.run.loops import Loops
 from sluice_operator.run.schedule import ReconcileResult
 from sluice_operator.state.serialization import dump_status, load_status
+from sluice_operator.untrusted import oversize
 
 if TYPE_CHECKING:
     from sluice_operator.cluster.port import Json
@@ -88,6 +89,20 @@ def test_a_failing_pass_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
 
     asyncio.run(scene())
     assert errors == []
+
+
+def test_an_object_that_is_not_read_is_seen_and_changes_nothing() -> None:
+    """The audit lists it too: a watch that has not shown it would look stuck, and the operator be restarted for everybody."""
+
+    async def scene() -> None:
+        place = context()
+        events = sink(place, Loops(place))
+        meta = {"namespace": "default", "name": "orders", "uid": "u", "resourceVersion": "7"}
+        events.see(CONSUMER_KIND, WatchEvent({"metadata": meta, oversize.UNREAD: "metadata.finalizers: not read"}))
+        assert events.freshness._shown[CONSUMER_KIND]["u"].version == "7"
+        assert place.cache.known() == []
+
+    asyncio.run(scene())
 
 
 @pytest.mark.parametrize(("after", "paused"), [(0, 2), (7, 7), (10**9, 60)])

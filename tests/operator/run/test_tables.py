@@ -309,6 +309,30 @@ def test_the_younger_one_is_taken_when_the_older_is_gone() -> None:
     asyncio.run(scene())
 
 
+def test_what_changes_no_claim_wakes_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a hundred resources that name one table, each edit of one would be a hundred passes."""
+
+    async def scene() -> None:
+        world = Scene()
+        loops = Loops(world.context)
+        events = sink(world.context, loops)
+        woken: list[ResourceKey] = []
+        monkeypatch.setattr(loops, "wake", lambda key, **_: woken.append(key))
+
+        def edited(changes: Json) -> set[ResourceKey]:
+            woken.clear()
+            world.twin.edit(world.body(OLD), changes)
+            events.see(CONSUMER_KIND, WatchEvent(world.body(OLD)))
+            return set(woken)
+
+        assert edited({"metadata": {"annotations": {"note": "x"}}}) == {OLD}
+        assert edited({"metadata": {"annotations": {"sluice.dev/paused": "true"}}}) == {OLD, NEW}
+        assert edited({"spec": {"suspend": True}}) == {OLD, NEW}
+        assert edited({"metadata": {"labels": {"a": "b"}}}) == {OLD}
+
+    asyncio.run(scene())
+
+
 KEYS = [ResourceKey("a", "x"), ResourceKey("b", "y"), ResourceKey("c", "z")]
 TABLES = ["t", "u", None, "gone", "forget", *ODD[:6]]
 STATES: dict[str, Json] = {"fresh": {}, "suspended": {"suspend": True}, "invalid": {"sparkConf": {"spark.master": "x"}}}
