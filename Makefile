@@ -5,10 +5,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 4
 BESIDE = -n $(WORKERS) --dist loadscope --no-loadscope-reorder  # tests/side_by_side.py says who shares a process
+DURATIONS = $(or $(SLUICE_WORK),.work)/durations
 
 IMAGES ?= yes
 
-.PHONY: help venv site generate hashes version release publish format lint quick check test test-spark test-lake test-gitops test-deep demo demo-local demo-clean nemesis bench bench-operator clean
+.PHONY: help venv site generate hashes version release publish format lint quick check test test-more test-spark test-lake test-gitops test-deep demo demo-local demo-clean nemesis bench bench-operator clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,16 +59,30 @@ quick: venv ## lint, and the tests of the rooms in which files changed since SIN
 	@$(BIN)/python -m sluice_lab.quick $(SINCE)
 
 check: lint ## everything but the cluster and what takes longest, several processes side by side (5 minutes)
-	@echo "== tests without a cluster, but for the slow ones (make test has them)"
-	@SLUICE_PART=1 SLUICE_SIM_EXAMPLES=50 $(BIN)/pytest -m "not cluster and not slow and not lake" $(BESIDE)
+	@echo "== tests without a cluster, but for the slow ones (make test-more has them)"
+	@SLUICE_PART=1 SLUICE_SIM_EXAMPLES=50 $(BIN)/pytest -m "not cluster and not apiserver and not slow and not lake" $(BESIDE)
 
-test: lint ## everything, on a real cluster too, and what depends most on Spark on its other lines (70 minutes)
+test: lint ## what make check runs, the main job and what README claims on a real cluster, and one other line of Spark (25 minutes)
+	@echo "== what is built the first time"
+	@$(BIN)/python -m sluice_lab build || test -z "$$CI"  # elsewhere the tests of a cluster are skipped, and say why
+	@rm -rf $(DURATIONS)/$@
 	@echo "== tests without a cluster"
-	@SLUICE_PART=1 $(BIN)/pytest -m "not cluster and not lake" $(BESIDE)
+	@SLUICE_PART=1 $(BIN)/pytest -m "not cluster and not slow and not lake" $(BESIDE) --junitxml=$(DURATIONS)/$@/tests.xml
 	@echo "== tests of the cluster"
-	@SLUICE_PART=1 $(BIN)/pytest -m cluster
-	@echo "== other lines of Spark"
-	@WORKERS=$(WORKERS) $(BIN)/python -m sluice_lab.spark_lines
+	@SLUICE_PART=1 $(BIN)/pytest -m "cluster and not slow" --junitxml=$(DURATIONS)/$@/cluster.xml
+	@echo "== another line of Spark"
+	@WORKERS=$(WORKERS) SLUICE_DURATIONS=$(DURATIONS)/$@ $(BIN)/python -m sluice_lab.spark_lines one
+	@$(BIN)/python -m sluice_lab.durations $@
+
+test-more: venv ## everything that make test leaves out: what is slow, the rest of the cluster, and the rest of the lines of Spark (40 minutes)
+	@rm -rf $(DURATIONS)/$@
+	@echo "== slow tests without a cluster"
+	@SLUICE_PART=1 $(BIN)/pytest -m "slow and not cluster and not lake" $(BESIDE) --junitxml=$(DURATIONS)/$@/tests.xml
+	@echo "== slow tests of the cluster"
+	@SLUICE_PART=1 $(BIN)/pytest -m "slow and cluster" --junitxml=$(DURATIONS)/$@/cluster.xml
+	@echo "== the rest of the lines of Spark"
+	@WORKERS=$(WORKERS) SLUICE_DURATIONS=$(DURATIONS)/$@ $(BIN)/python -m sluice_lab.spark_lines rest
+	@$(BIN)/python -m sluice_lab.durations $@
 
 test-spark: venv ## what depends on Spark, without a cluster, on another line of it: LINE=4.3 (5 minutes)
 	@WORKERS=$(WORKERS) $(BIN)/python -m sluice_lab.spark_lines $(or $(LINE),$(error LINE=4.3, say))

@@ -70,7 +70,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     reasons = Counter(str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", []) if isinstance(report.longrepr, tuple))
     if (deselected := len(terminalreporter.stats.get("deselected", []))) and "SLUICE_PART" not in os.environ:
         chosen = config.getoption("markexpr") or config.getoption("keyword")
-        reasons[f"deselected by {chosen!r}; `make test` runs everything"] += deselected
+        reasons[f"deselected by {chosen!r}; `make test` and `make test-more` run everything"] += deselected
     if not reasons:
         terminalreporter.write_line("Nothing was left out.")
     for reason, count in sorted(reasons.items()):

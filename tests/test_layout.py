@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import os
 import re
 import subprocess
 import sys
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from _pytest.mark.expression import Expression
 
 ROOT = Path(__file__).parents[1]
 PURE = [
@@ -34,6 +37,7 @@ PURE = [
 # What differs between lines of Spark is asked in one module.
 LINES = re.compile(r"importlib\.util import find_spec|pyspark\.__version__|spark\.version\b|version\(.pyspark.\)|try:\n\s+(from|import) pyspark")
 FEATURES = "consumer/sluice_consumer/spark/features.py"
+MARKED = [marks for count in range(6) for marks in itertools.combinations(("cluster", "apiserver", "spark", "lake", "slow"), count)]
 # Clients are configured on the machine, never here.
 REGISTRIES = re.compile(rb"pypi\.org|npmjs\.org|repo1?\.maven|proxy\.golang|deb\.debian\.org|registry\.k8s\.io|quay\.io|ghcr\.io")
 
@@ -43,6 +47,32 @@ def test_the_folder_operator_is_no_package() -> None:
     assert not (ROOT / "operator" / "__init__.py").exists()
     started_here = [sys.executable, "-c", "import operator, collections; operator.itemgetter"]
     assert subprocess.run(started_here, cwd=ROOT, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("marks", MARKED, ids=" ".join)
+def test_a_test_is_run_once_by_make_test_or_by_make_test_more(marks: tuple[str, ...]) -> None:
+    """Whatever it is marked with; what tries the sinks for long is left to `make test-lake`."""
+    chosen = [target for target in ("test", "test-more") for expression in stages(target) if Expression.compile(expression).evaluate(in_(marks))]
+    assert len(chosen) == ("lake" not in marks or "cluster" in marks)
+
+
+def test_make_check_runs_nothing_that_make_test_leaves_out() -> None:
+    """And nothing that has to be built first."""
+    (check,) = map(Expression.compile, stages("check"))
+    for marks in filter(lambda marks: check.evaluate(in_(marks)), MARKED):
+        assert any(Expression.compile(expression).evaluate(in_(marks)) for expression in stages("test"))
+        assert not {"cluster", "apiserver"} & set(marks)
+
+
+def stages(target: str) -> list[str]:
+    """What each pytest of a target of the Makefile selects."""
+    (recipe,) = re.findall(rf"(?m)^{target}:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text())
+    return re.findall(r'pytest -m "([^"]+)"', recipe)
+
+
+def in_(marks: tuple[str, ...]) -> Callable[..., bool]:
+    """As pytest asks of a test that has these."""
+    return lambda name, **_: name in marks
 
 
 def test_tests_are_no_packages() -> None:

@@ -1,4 +1,4 @@
-"""`python -m sluice_lab up|down|status|emulators|prune`: a cluster with Sluice's images, and emulated AWS."""
+"""`python -m sluice_lab build|up|down|status|emulators|prune`: a cluster with Sluice's images, and emulated AWS."""
 
 import signal
 import threading
@@ -12,6 +12,7 @@ from sluice_lab.aws import emulators
 from sluice_lab.machine import cluster, docker, images, processes, pruning
 from sluice_lab.machine.cluster import KindCluster
 from sluice_lab.machine.listening import LOOPBACK
+from sluice_lab.scenario import installing
 from sluice_lab.steps import console, step
 
 _name = click.option("--cluster", "name", default=cluster.default_name, show_default="one a checkout", help="Name of the cluster.")
@@ -34,6 +35,12 @@ def up(name: str, workers: int) -> None:
     tags = images.build(work)
     cluster.load_image(made, tags.operator, tags.consumer)
     console.print(f"export KUBECONFIG={made.kubeconfig}", soft_wrap=True)
+
+
+@main.command()
+def build() -> None:
+    """Build what a cluster and an API server are made of, unless it is there. Nothing is started but Docker, if it does not answer."""
+    installing.build(places.work())
 
 
 @main.command()

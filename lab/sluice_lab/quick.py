@@ -1,6 +1,6 @@
 """`python -m sluice_lab.quick [COMMIT]`: lint, and the tests of the rooms in which files changed since a commit (`make quick`).
 
-Tests mirror the rooms, so a changed file names its tests. Tests that need a cluster or Spark are left to `make check` and `make test`.
+Tests mirror the rooms, so a changed file names its tests. Tests that need a cluster, an API server or Spark are left to `make check` and `make test`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main(commit: str = "HEAD") -> int:
     """Run lint and tests; returns the first exit code that is not 0."""
     changed = changed_since(commit)
     sources = [name for name in changed if name.endswith(".py") and (places.REPO / name).exists()]
-    chosen = ("-m", "not cluster and not spark", "-q")
+    chosen = ("-m", "not cluster and not apiserver and not spark", "-q")
     commands = [("ruff", "check", *sources), ("ruff", "format", "--check", *sources)] if sources else []
     commands += [("python", "-m", "sluice_lab.typecheck"), ("pytest", *chosen, *tests_of(changed, places.REPO))]
     for program, *arguments in commands:

@@ -1,8 +1,9 @@
-"""`python -m sluice_lab.spark_lines [LINE|lake]`: what depends on Spark, on another line than the default one, or with the image's jars.
+"""`python -m sluice_lab.spark_lines LINE|one|rest|lake`: what depends on Spark, on another line than the default one, or with the image's jars.
 
-With a line (`make test-spark LINE=4.3`) all of it; without (`make test`) the sinks that need jars, and a small part on every other line. `lake`
-(`make test-lake`) is what the sinks are tried with for long, and the examples, on the line of the image. The default line is that of `pyspark` in
-constraints.txt. constraints/spark-<line>.txt pins what differs from there. A line's environment holds that alone; the rest is `.venv`'s.
+With a line (`make test-spark LINE=4.3`) all of it. `one` (`make test`) is a small part on one other line, which the commit chooses; `rest`
+(`make test-more`) is that part on all the others, and the sinks that need the image's jars on the default line. `lake` (`make test-lake`) is what the
+sinks are tried with for long, and the examples, on the line of the image. The default line is that of `pyspark` in constraints.txt.
+constraints/spark-<line>.txt pins what differs from there. A line's environment holds that alone; the rest is `.venv`'s.
 """
 
 from __future__ import annotations
@@ -82,6 +83,17 @@ def others() -> list[str]:
     return sorted(set(found) - {default()}, key=lambda line: [int(part) for part in line.split(".")])
 
 
+def chosen(tree: str) -> str:
+    """The other line that a commit is tried on, by the hash of its tree: another commit may have another."""
+    lines = others()
+    return lines[int(tree, 16) % len(lines)]
+
+
+def tree() -> str:
+    """The hash of the last commit's tree."""
+    return run("git", "-C", str(places.REPO), "rev-parse", "HEAD^{tree}").strip()
+
+
 def python(line: str) -> Path:
     """The interpreter of a line; its environment is made if it is not there, or not of these pins.
 
@@ -119,10 +131,10 @@ def _make(folder: Path, pins: Pins, shared: Path) -> None:
     run(sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", f"--target={own}", *pinned)
 
 
-def tests(line: str, chosen: Sequence[str], left: str) -> int:
+def tests(line: str, files: Sequence[str], left: str) -> int:
     """The first of pytest's exit codes that is not 0, on a line; `left` says what is not among the tests."""
     console.rule(f"Spark {line}", align="left")
-    codes = (run_tests(line, chosen, {}), with_jars(line))
+    codes = (run_tests(line, files, {}), with_jars(line))
     left = f"{left}; the sinks under kills and outages (`make test-lake`)"
     console.print(f"NOT RUN on Spark {line}: {left}", soft_wrap=True)
     return next((code for code in codes if code), 0)
@@ -159,32 +171,51 @@ def _hadoop(line: str) -> Iterator[Path]:
     return next((python(line).parents[1] / "lib").glob("python*")).glob("site-packages/pyspark/jars/hadoop-client-api-*.jar")
 
 
-def run_tests(line: str, chosen: Sequence[str], more: dict[str, str], marked: str = QUICK) -> int:
-    """Pytest's exit code, with more in the environment."""
+def small(line: str) -> int:
+    """The first of pytest's exit codes that is not 0, of a small part on a line."""
+    return tests(line, SMALL, f"most of the tests with Spark; `make test-spark LINE={line}` runs them, but for the cluster")
+
+
+def one() -> int:
+    """The small part on the line that the commit chooses."""
+    line = chosen(tree())
+    left = ", ".join(other for other in others() if other != line)
+    console.print(f"Spark {line} is this commit's other line; `make test-more` has {left}", soft_wrap=True)
+    return small(line)
+
+
+def rest() -> int:
+    """The small part on the lines that `one` leaves out, and the sinks with the image's jars on the default line."""
+    mine = chosen(tree())
+    console.rule(f"Spark {default()}, with the image's jars", align="left")
+    codes = [with_jars(default()), *(small(line) for line in others() if line != mine)]
+    return next((code for code in codes if code), 0)
+
+
+def run_tests(line: str, files: Sequence[str], more: dict[str, str], marked: str = QUICK) -> int:
+    """Pytest's exit code, with more in the environment. Durations go to the folder SLUICE_DURATIONS, if it is set."""
     interpreter = python(line)
     paths = os.pathsep.join(str(places.REPO / part) for part in ("consumer", "operator", "lab"))
     beside = ("-n", os.environ.get("WORKERS", "4"), "--dist", "loadscope", "--no-loadscope-reorder")
     environment = os.environ | {"PYTHONPATH": paths, "SLUICE_PART": "1"} | more
-    command = [str(interpreter), "-m", "pytest", "-m", marked, *beside, *chosen]
+    folder = os.environ.get("SLUICE_DURATIONS")
+    noted = [f"--junitxml={folder}/spark-{line}{'-jars' if more else ''}.xml"] if folder else []
+    command = [str(interpreter), "-m", "pytest", "-m", marked, *beside, *noted, *files]
     return subprocess.run(command, cwd=places.REPO, env=environment, check=False).returncode
 
 
-def main(line: str | None = None) -> int:
-    """Runs them; the first exit code that is not 0."""
+PARTS = {"one": one, "rest": rest, "lake": lake}
+
+
+def main(part: str) -> int:
+    """Runs a part, or all of a line; the first exit code that is not 0."""
     try:
-        if line == "lake":
-            return lake()
-        if line is not None:
-            return tests(line, ALL, "what does not depend on Spark, and the cluster (`make test` runs them on the default line)")
-        console.rule(f"Spark {default()}, with the image's jars", align="left")
-        codes = [with_jars(default())]
-        codes += [
-            tests(each, SMALL, f"most of the tests with Spark; `make test-spark LINE={each}` runs them, but for the cluster") for each in others()
-        ]
+        if part in PARTS:
+            return PARTS[part]()
+        return tests(part, ALL, "what does not depend on Spark, and the cluster (`make test` and `make test-more` run them on the default line)")
     except LabError as error:
         console.print(str(error), style="bold red", soft_wrap=True)
         return 1
-    return next((code for code in codes if code), 0)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,27 @@ def test_all_lines_are_three() -> None:
     assert sorted([spark_lines.default(), *spark_lines.others()]) == ["4.1", "4.2", "4.3"]
 
 
+def test_each_other_line_is_some_commits_and_the_rest_is_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`one` and `rest` of a commit leave no line out, and try none twice."""
+    tried: list[str] = []
+    monkeypatch.setattr(spark_lines, "run_tests", lambda line, files, _: tried.append(line if files == spark_lines.SMALL else f"{line} with jars"))
+    monkeypatch.setattr(spark_lines, "submitted", str)
+    firsts = set()
+    for number in range(2):
+        monkeypatch.setattr(spark_lines, "tree", lambda number=number: f"{number:040x}")
+        assert (spark_lines.main("one"), spark_lines.main("rest")) == (0, 0)
+        firsts.add(tried[0])
+        small = spark_lines.others()
+        assert sorted(tried) == sorted([*small, *(f"{line} with jars" for line in [spark_lines.default(), *small])])
+        tried.clear()
+    assert firsts == set(spark_lines.others())
+
+
+def test_the_line_of_this_commit_is_one_of_them() -> None:
+    """By git, which names the tree."""
+    assert spark_lines.chosen(spark_lines.tree()) in spark_lines.others()
+
+
 def test_an_unknown_line_is_refused_with_those_there_are() -> None:
     """Before anything is made."""
     with pytest.raises(LabError, match=r"no line 3\.5 .*4\.1, 4\.2, 4\.3"):

@@ -72,6 +72,11 @@ def create(name: str, workers: int = 0) -> KindCluster:
         return _create(name, workers, work)
 
 
+def node(work: Path) -> str:
+    """The image of a node: the published one, or one that is built here unless it is there."""
+    return PUBLISHED if images.registry_answers(PUBLISHED) else node_image.ensure(work)
+
+
 def find(name: str, work: Path) -> KindCluster | None:
     """The cluster of that name, in any state; None if there is none."""
     if not exists(name):
@@ -142,7 +147,7 @@ def _create(name: str, workers: int, work: Path) -> KindCluster:
             _kind(work, "delete", "cluster", f"--name={name}")
             current.note("did not answer, deleted")
     cluster = KindCluster(name, work / f"{name}.kubeconfig", work)
-    image = PUBLISHED if images.registry_answers(PUBLISHED) else node_image.ensure(work)
+    image = node(work)
     with step(f"cluster {name}") as current:
         config = _config(work / "kind", workers)
         options = (f"--image={image}", f"--config={config}", f"--kubeconfig={cluster.kubeconfig}", "--wait=180s")

@@ -4,6 +4,7 @@ One binary, `hyperkube`, contains every Kubernetes program, etcd, CoreDNS and th
 image of it gets every image name that kubeadm needs. `lab/kind/README.md` says what works and what does not.
 """
 
+import functools
 import json
 import shutil
 from pathlib import Path
@@ -42,8 +43,9 @@ def ensure(work: Path) -> str:
     return IMAGE
 
 
+@functools.cache
 def programs(work: Path) -> Path:
-    """Compile hyperkube and pause; returns the path of hyperkube, which needs neither Docker nor root."""
+    """Compile hyperkube and pause, once a process; returns the path of hyperkube, which needs neither Docker nor root."""
     context = places.made(work / "kind" / "context")
     with step("Kubernetes' programs") as current, places.lock(work / "kind" / "programs.lock"):
         _compile(context, current)

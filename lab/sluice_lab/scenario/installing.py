@@ -9,7 +9,7 @@ from typing import Any
 
 from sluice_lab import places
 from sluice_lab.errors import LabError
-from sluice_lab.machine import cluster, docker, images, workers
+from sluice_lab.machine import cluster, docker, images, node_image, workers
 from sluice_lab.machine.cluster import KindCluster
 from sluice_lab.machine.images import Images
 from sluice_lab.steps import console, step
@@ -24,9 +24,7 @@ def install(name: str) -> KindCluster:
     """Ensure a cluster with the operator, and an empty namespace for the demo."""
     work = places.work()
     note = Note(work)
-    if not docker.answering():
-        note.add(docker=True)
-    docker.ensure(work)
+    ensure_docker(work)
     images.base(work)
     if cluster.find(name, work) is None:
         note.add(cluster=name)
@@ -38,6 +36,22 @@ def install(name: str) -> KindCluster:
     note.add(release=name)
     _helm(found, tags)
     return found
+
+
+def build(work: Path) -> None:
+    """Build what a cluster and an API server are made of, if it is not there: minutes the first time, each step with its duration."""
+    ensure_docker(work)
+    images.base(work)
+    node_image.programs(work)
+    cluster.node(work)
+    images.build(work)
+
+
+def ensure_docker(work: Path) -> None:
+    """Ensure a daemon that answers; `clean` stops it if it is started here."""
+    if not docker.answering():
+        Note(work).add(docker=True)
+    docker.ensure(work)
 
 
 def ensure_empty_namespace(found: KindCluster) -> None:

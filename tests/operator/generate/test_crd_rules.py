@@ -17,7 +17,7 @@ from sluice_lab.machine import apiserver
 from sluice_operator.state.serialization import load_status
 from sluice_operator.state.status import Status
 
-pytestmark = pytest.mark.cluster
+pytestmark = pytest.mark.apiserver
 
 Json = dict[str, Any]
 

@@ -21,7 +21,7 @@ from sluice_lab.errors import LabError
 from sluice_lab.machine import apiserver, processes, prometheus
 from sluice_lab.machine.listening import LOOPBACK, free_port
 
-pytestmark = pytest.mark.cluster
+pytestmark = pytest.mark.apiserver
 
 Json = dict[str, Any]
 

@@ -37,7 +37,7 @@ from sluice_operator.spec.fields import parse
 from sluice_operator.state.objects import Resource
 from sluice_operator.state.status import DriverStatus
 
-pytestmark = [pytest.mark.cluster, pytest.mark.spark]
+pytestmark = [pytest.mark.apiserver, pytest.mark.spark]
 
 Json = dict[str, Any]
 Right = tuple[str, str, str]  # verb, API group, resource

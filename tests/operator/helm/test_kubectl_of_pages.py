@@ -22,7 +22,7 @@ from sluice_lab import places
 from sluice_lab.machine import apiserver
 from sluice_lab.machine.processes import run
 
-pytestmark = pytest.mark.cluster  # builds Kubernetes' programs
+pytestmark = pytest.mark.apiserver
 
 Json = dict[str, Any]
 Typed = Callable[[str], str]

@@ -17,7 +17,7 @@ from sluice_lab.machine import apiserver
 from sluice_operator.apply.manifests import executor_sample
 from sluice_operator.apply.migration_job import pod_of
 
-pytestmark = pytest.mark.cluster
+pytestmark = pytest.mark.apiserver
 
 Json = dict[str, Any]
 SECURE: Json = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
