@@ -22,7 +22,7 @@ from sluice_lab.scenario import kcl_table
 from sluice_lab.scenario.installing import CHART, NAMESPACE, OPERATOR_NAMESPACE, RELEASE
 from sluice_lab.scenario.topology import Stream
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 Json = dict[str, Any]
 NAME, AFTER, STREAM, TABLE = "synced", "after-synced", "gitops", "gitops-kcl"

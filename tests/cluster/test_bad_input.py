@@ -12,7 +12,7 @@ from sluice_lab.errors import CommandFailedError
 from sluice_lab.scenario import environment, kcl_table
 from sluice_lab.scenario.topology import Stream
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module", autouse=True)

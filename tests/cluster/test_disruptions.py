@@ -19,7 +19,7 @@ from rules_world import Subject, World, world
 from sluice_lab.errors import LabError
 from sluice_lab.scenario.installing import NAMESPACE, RELEASE
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 CROWDED, STEADY = "crowded", "disrupted"
 PAGE = "docs/operations.md"

@@ -32,7 +32,7 @@ from sluice_lab.machine import docker, images, processes
 from sluice_lab.scenario import environment
 from sluice_lab.scenario.topology import Stream
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 EXAMPLES = places.REPO / "examples"
 TABLE = "shop.payments"

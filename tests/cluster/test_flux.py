@@ -18,7 +18,7 @@ from sluice_lab.errors import LabError
 from sluice_lab.machine import flux as machine
 from sluice_lab.scenario.installing import NAMESPACE
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 Json = dict[str, Any]
 

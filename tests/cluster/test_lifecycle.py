@@ -11,7 +11,7 @@ from cluster_bench import Bench, consumer, is_ready
 from sluice_lab.scenario import environment
 from sluice_lab.scenario.topology import Stream
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 NAME = "steady"
 
 

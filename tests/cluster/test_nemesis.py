@@ -18,6 +18,7 @@ from sluice_lab.nemesis.schedule import NemesisRun
 
 pytestmark = [
     pytest.mark.cluster,
+    pytest.mark.slow,
     pytest.mark.skipif(
         os.environ.get("SLUICE_NEMESIS") != "1", reason="the nemesis takes seven minutes; SLUICE_NEMESIS=1, or `make nemesis`, runs it"
     ),

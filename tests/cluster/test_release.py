@@ -16,7 +16,7 @@ from sluice_lab.release import charts, dist, oci, publishing
 from sluice_lab.scenario.installing import NAMESPACE, RELEASE
 from sluice_lab.scenario.topology import Stream
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 NAME, STREAM = "released", "released"
 

@@ -10,7 +10,7 @@ from cluster_bench import Bench
 from operating import kill, taken_over
 from rules_world import Subject, World, pause, world
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 IMAGE, NOWHERE, MEMORY, HUGE, CRASH = "no-image", "no-module", "no-memory", "no-room", "no-peace"
 MISSING = "registry.invalid/orders:1"

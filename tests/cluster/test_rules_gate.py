@@ -13,7 +13,7 @@ from rules_world import Subject, World, table, world
 
 from sluice_lab.scenario import kcl_table
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 STREAM = "rules-gate"
 FAILED, BUSY, LEAVING = "gate-failed", "gate-busy", "gate-leaving"

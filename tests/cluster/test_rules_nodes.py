@@ -16,7 +16,7 @@ from sluice_lab.machine import cluster as clusters
 from sluice_lab.machine import workers
 from sluice_lab.machine.processes import answers, run
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 MOVED, STRANDED = "moved", "stranded"
 GRACE = 1 + 30  # seconds: the stranded one's drain timeout, and what a pod gets beside it

@@ -12,7 +12,7 @@ from rules_world import World, world
 
 from sluice_lab.machine.processes import run
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 STEADY, OTHER = "restarted", "paused"
 ANOTHER = "sluice-consumer:of-the-rules"  # the same image under another name

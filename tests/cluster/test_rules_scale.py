@@ -15,7 +15,7 @@ from sluice_lab import places
 from sluice_lab.errors import CommandFailedError
 from sluice_lab.scenario.installing import NAMESPACE
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 NIMBLE, SLOW = "nimble", "slow"
 HOLD, DRAIN = 45, 15  # seconds: what a task of the slow one takes with the first records, and what its executors get to end theirs

@@ -26,7 +26,7 @@ from sluice_lab.pictures.panels import panels
 from sluice_lab.scenario import kcl_table
 from sluice_lab.scenario.installing import NAMESPACE
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 ORDERS, VIEWS, PAYMENTS = "orders", "views", "payments"
 POISON, SOME = 5, 16  # a number inside of an aggregate; Kinesis records on both shards

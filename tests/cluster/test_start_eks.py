@@ -26,7 +26,7 @@ from sluice_lab.machine.processes import run
 from sluice_lab.scenario import environment
 from sluice_lab.scenario.topology import Stream
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 PAGE, RUNBOOKS = "docs/start/eks.md", "docs/runbooks.md"
 HERE = "default"  # the page's namespace

@@ -21,7 +21,7 @@ from sluice_lab.scenario import kcl_table
 from sluice_lab.scenario.installing import RELEASE
 from sluice_lab.steps import step
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 LAST = "5f89269"  # 0.1, as in tests/operator/released
 RUNS, MIGRATES, TAG = "inherited", "inherited-early", "sluice-operator:released-0.1"

@@ -25,7 +25,7 @@ SEARCHED = [pytest.param(name, marks=() if name == "parquet" else pytest.mark.la
 
 @pytest.fixture(params=list(WAYS))
 def way(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Delivery:
-    """One of them, empty. All are run together, where the jars are: `make test` does that on the image's line of Spark."""
+    """One of them, empty. All are run together, where the jars are: `make test-more` does that on the image's line of Spark."""
     if not has_class(spark, CATALOG_CLASS):
         pytest.skip("not run: this Spark has no jars of the sinks; the run with the image's jars has the whole matrix")
     return WAYS[request.param](spark, tmp_path)
