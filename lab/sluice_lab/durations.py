@@ -1,13 +1,15 @@
-"""`python -m sluice_lab.durations TARGET`: what the tests of `make test` or `make test-more` took, from pytest's JUnit files.
+"""`python -m sluice_lab.durations TARGET [budgets]`: what the tests of `make test` or `make test-more` took, from pytest's JUnit files.
 
 Each stage of a target writes one file into `.work/durations/TARGET`. Shown are the stages, the 30 dearest tests, and each folder that took a third
-more than its budget in tests/budgets.toml. That fails nothing: seconds depend on the machine, too.
+more than its budget in tests/budgets.toml. That fails nothing: seconds depend on the machine, too. With `budgets` the lines of that file are
+printed that the run would just meet.
 """
 
+import math
 import sys
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from xml.etree import ElementTree as ET
@@ -80,7 +82,7 @@ def budgets_of(target: str, path: Path = BUDGETS) -> dict[str, float]:
     return {folder: float(seconds) for folder, seconds in tomllib.loads(path.read_text())[target].items()}
 
 
-def show(target: str, stages: Iterable[Stage], budgets: Mapping[str, float]) -> None:
+def show(target: str, stages: Sequence[Stage], budgets: Mapping[str, float]) -> None:
     """Print it all."""
     tests = [test for stage in stages for test in stage.tests]
     table = Table("seconds", "test", title=f"the {DEAREST} dearest tests of make {target}", box=None, pad_edge=False)
@@ -93,12 +95,21 @@ def show(target: str, stages: Iterable[Stage], budgets: Mapping[str, float]) -> 
         console.print(f"OVER BUDGET {folder}: {words}", style="bold yellow", soft_wrap=True)
 
 
-def main(target: str) -> int:
-    """Show a target's last run; the exit code is 0, whatever it took."""
+def proposed(took: Mapping[str, float]) -> str:
+    """Lines of a table of tests/budgets.toml that this run would just meet: seconds up to the next five."""
+    return "\n".join(f'"{folder}" = {5 * math.ceil(seconds / 5)}' for folder, seconds in took.items())
+
+
+def main(target: str, what: str = "show") -> int:
+    """Show a target's last run, or propose budgets by it; the exit code is 0, whatever it took."""
     files = sorted((places.work() / "durations" / target).glob("*.xml"), key=lambda path: path.stat().st_mtime)
-    show(target, list(map(read, files)), budgets_of(target))
+    stages, budgets = list(map(read, files)), budgets_of(target)
+    if what == "budgets":
+        print(proposed(spent([test for stage in stages for test in stage.tests], budgets)))
+    else:
+        show(target, stages, budgets)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:2]))
+    sys.exit(main(*sys.argv[1:3]))

@@ -15,8 +15,12 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from sluice_consumer.sinks import delta_table
 from sluice_lab import places
@@ -131,25 +135,101 @@ def _make(folder: Path, pins: Pins, shared: Path) -> None:
     run(sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", f"--target={own}", *pinned)
 
 
-def tests(line: str, files: Sequence[str], left: str) -> int:
-    """The first of pytest's exit codes that is not 0, on a line; `left` says what is not among the tests."""
+@dataclass(frozen=True)
+class LineRun:
+    """A run of pytest on a line of Spark, with more in the environment. `workers`: processes side by side; 0: the tests are of one group."""
+
+    line: str
+    files: tuple[str, ...]
+    more: Mapping[str, str] = field(default_factory=dict)
+    marked: str = QUICK
+    workers: int = 0
+
+    @property
+    def name(self) -> str:
+        """Of what it writes its durations to."""
+        return f"spark-{self.line}{'-jars' if self.more else ''}"
+
+    def command(self) -> list[str]:
+        """Its words. Durations go to the folder SLUICE_DURATIONS, if it is set."""
+        folder = os.environ.get("SLUICE_DURATIONS")
+        noted = [f"--junitxml={folder}/{self.name}.xml"] if folder else []
+        beside = ("-n", str(self.workers), "--dist", "loadscope", "--no-loadscope-reorder") if self.workers else ()
+        return [str(python(self.line)), "-m", "pytest", "-m", self.marked, *beside, *noted, *self.files]
+
+
+def run_tests(tests: LineRun, *, shown: bool = True) -> int:
+    """Pytest's exit code; its output as it comes, or whole at the end."""
+    paths = os.pathsep.join(str(places.REPO / part) for part in ("consumer", "operator", "lab"))
+    environment = {**os.environ, "PYTHONPATH": paths, "SLUICE_PART": "1", **tests.more}
+    how: dict[str, Any] = {} if shown else {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    done = subprocess.run(tests.command(), cwd=places.REPO, env=environment, check=False, **how)
+    if not shown:
+        console.rule(tests.name, align="left")
+        print(done.stdout, flush=True)
+    return done.returncode
+
+
+def all_of(line: str) -> int:
+    """The first exit code that is not 0, of all that depends on Spark, on a line."""
     console.rule(f"Spark {line}", align="left")
-    codes = (run_tests(line, files, {}), with_jars(line))
-    left = f"{left}; the sinks under kills and outages (`make test-lake`)"
-    console.print(f"NOT RUN on Spark {line}: {left}", soft_wrap=True)
+    codes = [run_tests(LineRun(line, ALL, workers=_workers())), run_tests(with_jars(line))]
+    say_left(line, "what does not depend on Spark, and the cluster (`make test` and `make test-more` run them on the default line)")
     return next((code for code in codes if code), 0)
 
 
-def with_jars(line: str) -> int:
-    """Pytest's exit code, of the tests of sinks that need jars."""
-    return run_tests(line, [f"{SINKS}/{name}" for name in WITH_JARS[line]], {"PYSPARK_SUBMIT_ARGS": submitted(line)})
+def two_at_a_time(runs: Sequence[LineRun]) -> int:
+    """The first exit code that is not 0. Each has a process that does most of the work, and this machine has two cores."""
+    for each in runs:
+        python(each.line)  # made before, one after the other, with a line for each
+    with ThreadPoolExecutor(2) as pool:
+        codes = list(pool.map(partial(run_tests, shown=False), runs))
+    return next((code for code in codes if code), 0)
+
+
+def with_jars(line: str) -> LineRun:
+    """The tests of sinks that need jars."""
+    return LineRun(line, tuple(f"{SINKS}/{name}" for name in WITH_JARS[line]), {"PYSPARK_SUBMIT_ARGS": submitted(line)})
+
+
+def small(line: str) -> list[LineRun]:
+    """A small part, and the tests of sinks that need jars."""
+    return [LineRun(line, SMALL, workers=2), with_jars(line)]
+
+
+def say_left(line: str, left: str) -> None:
+    """What is not tried on a line."""
+    console.print(f"NOT RUN on Spark {line}: {left}; the sinks under kills and outages (`make test-lake`)", soft_wrap=True)
+
+
+def one() -> int:
+    """The small part on the line that the commit chooses."""
+    line = chosen(tree())
+    console.print(f"Spark {line} is this commit's other line; `make test-more` has the rest", soft_wrap=True)
+    code = two_at_a_time(small(line))
+    say_left(line, f"most of the tests with Spark (`make test-spark LINE={line}` runs them)")
+    return code
+
+
+def rest() -> int:
+    """The small part on the lines that `one` leaves out, and the sinks with the image's jars on the default line."""
+    lines = [line for line in others() if line != chosen(tree())]
+    code = two_at_a_time([with_jars(default()), *(run for line in lines for run in small(line))])
+    for line in lines:
+        say_left(line, f"most of the tests with Spark (`make test-spark LINE={line}` runs them)")
+    return code
 
 
 def lake() -> int:
-    """The first of pytest's exit codes that is not 0, of what the sinks are tried with for long, and of the examples."""
-    line = image_line()
-    codes = (run_tests(line, [SINKS], {"PYSPARK_SUBMIT_ARGS": submitted(line)}, LONG), run_tests(line, [EXAMPLES], {}, LONG))
+    """The first exit code that is not 0, of what the sinks are tried with for long, and of the examples."""
+    line, workers = image_line(), _workers()
+    tried = LineRun(line, (SINKS,), {"PYSPARK_SUBMIT_ARGS": submitted(line)}, LONG, workers)
+    codes = [run_tests(tried), run_tests(LineRun(line, (EXAMPLES,), {}, LONG, workers))]
     return next((code for code in codes if code), 0)
+
+
+def _workers() -> int:
+    return int(os.environ.get("WORKERS", "4"))
 
 
 def submitted(line: str) -> str:
@@ -171,39 +251,6 @@ def _hadoop(line: str) -> Iterator[Path]:
     return next((python(line).parents[1] / "lib").glob("python*")).glob("site-packages/pyspark/jars/hadoop-client-api-*.jar")
 
 
-def small(line: str) -> int:
-    """The first of pytest's exit codes that is not 0, of a small part on a line."""
-    return tests(line, SMALL, f"most of the tests with Spark; `make test-spark LINE={line}` runs them, but for the cluster")
-
-
-def one() -> int:
-    """The small part on the line that the commit chooses."""
-    line = chosen(tree())
-    left = ", ".join(other for other in others() if other != line)
-    console.print(f"Spark {line} is this commit's other line; `make test-more` has {left}", soft_wrap=True)
-    return small(line)
-
-
-def rest() -> int:
-    """The small part on the lines that `one` leaves out, and the sinks with the image's jars on the default line."""
-    mine = chosen(tree())
-    console.rule(f"Spark {default()}, with the image's jars", align="left")
-    codes = [with_jars(default()), *(small(line) for line in others() if line != mine)]
-    return next((code for code in codes if code), 0)
-
-
-def run_tests(line: str, files: Sequence[str], more: dict[str, str], marked: str = QUICK) -> int:
-    """Pytest's exit code, with more in the environment. Durations go to the folder SLUICE_DURATIONS, if it is set."""
-    interpreter = python(line)
-    paths = os.pathsep.join(str(places.REPO / part) for part in ("consumer", "operator", "lab"))
-    beside = ("-n", os.environ.get("WORKERS", "4"), "--dist", "loadscope", "--no-loadscope-reorder")
-    environment = os.environ | {"PYTHONPATH": paths, "SLUICE_PART": "1"} | more
-    folder = os.environ.get("SLUICE_DURATIONS")
-    noted = [f"--junitxml={folder}/spark-{line}{'-jars' if more else ''}.xml"] if folder else []
-    command = [str(interpreter), "-m", "pytest", "-m", marked, *beside, *noted, *files]
-    return subprocess.run(command, cwd=places.REPO, env=environment, check=False).returncode
-
-
 PARTS = {"one": one, "rest": rest, "lake": lake}
 
 
@@ -212,7 +259,7 @@ def main(part: str) -> int:
     try:
         if part in PARTS:
             return PARTS[part]()
-        return tests(part, ALL, "what does not depend on Spark, and the cluster (`make test` and `make test-more` run them on the default line)")
+        return all_of(part)
     except LabError as error:
         console.print(str(error), style="bold red", soft_wrap=True)
         return 1

@@ -65,6 +65,12 @@ def test_a_missing_image_is_named_within_half_a_minute(alone: World, named_after
     assert named_after <= LIMIT
 
 
+def test_a_consumer_whose_image_never_comes_can_be_deleted(alone: World, named_after: float) -> None:
+    """Its driver is waited for no longer."""
+    assert named_after
+    alone.subject(IMAGE).delete()
+
+
 def test_a_driver_that_no_node_has_room_for_is_named(failures: World) -> None:
     """With the scheduler's words, and no second one beside it."""
     subject = failures.subject(HUGE)

@@ -15,6 +15,7 @@ from sluice_lab.machine.processes import run
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 STEADY, OTHER = "restarted", "paused"
+LONG = 600  # seconds: the lease of the other one, which no driver of it has to wait out
 ANOTHER = "sluice-consumer:of-the-rules"  # the same image under another name
 
 
@@ -30,7 +31,7 @@ class Begun:
 def begun(bench: Bench) -> Iterator[Begun]:
     """Applied, and seen to start."""
     with world(bench, "rules-restart", shards=2) as found:
-        bench.apply(found.manifest(STEADY, args={"label": "first"}), found.manifest(OTHER))
+        bench.apply(found.manifest(STEADY, args={"label": "first"}), found.manifest(OTHER, leaseDurationSeconds=LONG))
         subjects = [found.subject(name) for name in (STEADY, OTHER)]
         drivers = bench.until("both drivers", lambda: (d := subjects[0].uids("driver") | subjects[1].uids("driver")) and len(d) == 2 and d)
         yield Begun(found, drivers)
@@ -102,12 +103,22 @@ def test_while_paused_everything_is_seen_and_nothing_is_done(restarts: World, an
 
 
 def test_another_image_restarts_the_driver_once_nobody_pauses_it(restarts: World, another: str) -> None:
-    """Drained, so the next has nothing to wait out; its executors are of that image too."""
+    """Drained, so the next has nothing to wait out, which would be its long lease; its executors are of that image too."""
     subject = restarts.subject(OTHER)
     subject.annotate("paused-")
-    restarts.bench.until("two executors of the second driver", lambda: subject.settled(2) and subject.attempts() == 2)
+    restarts.bench.until("two executors of the second driver", lambda: subject.settled(2) and subject.attempts() == 2, LONG / 2)
     pods = [*subject.pods("driver"), *subject.pods("executor")]
     assert {container["image"] for pod in pods for container in pod["spec"]["containers"]} == {another}
+    assert subject.status["restarts"]["count"] == 0
+
+
+def test_suspending_drains_it_and_resuming_goes_on(restarts: World) -> None:
+    """Nothing runs in between; the next driver waits out no lease, and nothing is counted as a failure."""
+    subject = restarts.subject(OTHER)
+    subject.patch(suspend=True)
+    restarts.bench.until("suspended, and no pods", lambda: subject.status["phase"] == "Suspended" and not subject.left())
+    subject.patch(suspend=False, replicas=1)
+    restarts.bench.until("the third driver", lambda: subject.settled(1) and subject.attempts() == 3, LONG / 2)
     assert subject.status["restarts"]["count"] == 0
 
 

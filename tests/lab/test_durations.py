@@ -74,6 +74,11 @@ def test_what_is_over_is_said_and_fails_nothing(tmp_path: Path, monkeypatch: pyt
     assert re.search(r"OVER BUDGET tests\S*: 1000000 s, of a budget of \d+ s: make it cheaper, or raise", said)
 
 
+def test_budgets_are_proposed_that_the_run_would_just_meet() -> None:
+    """As lines of the file."""
+    assert durations.proposed({"tests/lab": 60.1, "tests": 0.0}) == '"tests/lab" = 65\n"tests" = 0'
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_every_folder_with_tests_has_a_budget(target: str) -> None:
     """And no budget is of a folder that is gone."""

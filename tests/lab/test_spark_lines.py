@@ -11,6 +11,7 @@ import pytest
 
 from sluice_lab import places, spark_lines
 from sluice_lab.errors import LabError
+from sluice_lab.spark_lines import LineRun
 
 
 def test_the_default_line_is_that_of_the_constraints_and_has_a_file_too() -> None:
@@ -36,18 +37,42 @@ def test_all_lines_are_three() -> None:
 
 def test_each_other_line_is_some_commits_and_the_rest_is_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """`one` and `rest` of a commit leave no line out, and try none twice."""
-    tried: list[str] = []
-    monkeypatch.setattr(spark_lines, "run_tests", lambda line, files, _: tried.append(line if files == spark_lines.SMALL else f"{line} with jars"))
+    tried: list[LineRun] = []
+    monkeypatch.setattr(spark_lines, "run_tests", lambda run, **_: tried.append(run))
     monkeypatch.setattr(spark_lines, "submitted", str)
+    monkeypatch.setattr(spark_lines, "python", str)
     firsts = set()
     for number in range(2):
         monkeypatch.setattr(spark_lines, "tree", lambda number=number: f"{number:040x}")
         assert (spark_lines.main("one"), spark_lines.main("rest")) == (0, 0)
-        firsts.add(tried[0])
+        firsts |= {run.line for run in tried[:2]}
         small = spark_lines.others()
-        assert sorted(tried) == sorted([*small, *(f"{line} with jars" for line in [spark_lines.default(), *small])])
+        assert sorted(run.line for run in tried if run.files == spark_lines.SMALL) == small
+        assert sorted(run.line for run in tried if run.more) == [spark_lines.default(), *small]
+        assert len({run.name for run in tried}) == len(tried)  # none overwrites another's durations
         tried.clear()
     assert firsts == set(spark_lines.others())
+
+
+@pytest.mark.parametrize("failed", range(3))
+def test_a_run_that_fails_fails_the_whole_and_the_others_are_run(monkeypatch: pytest.MonkeyPatch, failed: int) -> None:
+    """Whichever of them it is."""
+    runs = [LineRun(str(number), ()) for number in range(3)]
+    ran: list[LineRun] = []
+    monkeypatch.setattr(spark_lines, "run_tests", lambda run, **_: ran.append(run) or int(run.line == str(failed)))
+    monkeypatch.setattr(spark_lines, "python", str)
+    assert spark_lines.two_at_a_time(runs) == 1
+    assert sorted(run.line for run in ran) == ["0", "1", "2"]
+
+
+def test_what_a_run_printed_is_shown_when_it_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """With its exit code and its durations."""
+    (tmp_path / "test_it.py").write_text("def test_it(): assert False, 'so it says'\n")
+    monkeypatch.setenv("SLUICE_DURATIONS", str(tmp_path))
+    run = LineRun(spark_lines.default(), (str(tmp_path / "test_it.py"),), {"A": "b"})
+    assert spark_lines.run_tests(run, shown=False) == 1
+    assert "so it says" in capfd.readouterr().out
+    assert (tmp_path / f"{run.name}.xml").exists()
 
 
 def test_the_line_of_this_commit_is_one_of_them() -> None:
