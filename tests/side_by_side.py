@@ -12,10 +12,13 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 GROUPS = {  # the first that fits; those above take longest, and are begun first
+    "tests/operator/behaviour/test_one_input.py": "strangers",
     "tests/contract/spark/test_streaming_deaths.py": "deaths",
     "tests/contract/spark/test_poison.py": "poison",
     "tests/contract/spark/test_overdue.py": "overdue",
     "tests/contract/spark/test_ordinary_queries.py": "queries",
+    "tests/contract/checkpoints/test_letter_crashes.py": "letters",
+    "tests/contract/checkpoints/test_isolation_crashes.py": "isolation",
     "tests/contract/spark/": "spark",
     "tests/consumer/test_schema.py": "sinks",
     "tests/contract/sinks/": "sinks",
