@@ -158,12 +158,12 @@ class LineRun:
         return [str(python(self.line)), "-m", "pytest", "-m", self.marked, *beside, *noted, *self.files]
 
 
-def run_tests(tests: LineRun, *, shown: bool = True) -> int:
+def run_tests(tests: LineRun, command: Sequence[str], *, shown: bool = True) -> int:
     """Pytest's exit code; its output as it comes, or whole at the end."""
     paths = os.pathsep.join(str(places.REPO / part) for part in ("consumer", "operator", "lab"))
     environment = {**os.environ, "PYTHONPATH": paths, "SLUICE_PART": "1", **tests.more}
     how: dict[str, Any] = {} if shown else {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    done = subprocess.run(tests.command(), cwd=places.REPO, env=environment, check=False, **how)
+    done = subprocess.run(command, cwd=places.REPO, env=environment, check=False, **how)
     if not shown:
         console.rule(tests.name, align="left")
         print(done.stdout, flush=True)
@@ -173,17 +173,16 @@ def run_tests(tests: LineRun, *, shown: bool = True) -> int:
 def all_of(line: str) -> int:
     """The first exit code that is not 0, of all that depends on Spark, on a line."""
     console.rule(f"Spark {line}", align="left")
-    codes = [run_tests(LineRun(line, ALL, workers=_workers())), run_tests(with_jars(line))]
+    codes = [run_tests(run, run.command()) for run in (LineRun(line, ALL, workers=_workers()), with_jars(line))]
     say_left(line, "what does not depend on Spark, and the cluster (`make test` and `make test-more` run them on the default line)")
     return next((code for code in codes if code), 0)
 
 
 def two_at_a_time(runs: Sequence[LineRun]) -> int:
     """The first exit code that is not 0. Each has a process that does most of the work, and this machine has two cores."""
-    for each in runs:
-        python(each.line)  # made before, one after the other, with a line for each
+    commands = [run.command() for run in runs]  # makes what is missing, one after the other, with a line for each
     with ThreadPoolExecutor(2) as pool:
-        codes = list(pool.map(partial(run_tests, shown=False), runs))
+        codes = list(pool.map(partial(run_tests, shown=False), runs, commands))
     return next((code for code in codes if code), 0)
 
 
@@ -223,8 +222,8 @@ def rest() -> int:
 def lake() -> int:
     """The first exit code that is not 0, of what the sinks are tried with for long, and of the examples."""
     line, workers = image_line(), _workers()
-    tried = LineRun(line, (SINKS,), {"PYSPARK_SUBMIT_ARGS": submitted(line)}, LONG, workers)
-    codes = [run_tests(tried), run_tests(LineRun(line, (EXAMPLES,), {}, LONG, workers))]
+    runs = (LineRun(line, (SINKS,), {"PYSPARK_SUBMIT_ARGS": submitted(line)}, LONG, workers), LineRun(line, (EXAMPLES,), {}, LONG, workers))
+    codes = [run_tests(run, run.command()) for run in runs]
     return next((code for code in codes if code), 0)
 
 

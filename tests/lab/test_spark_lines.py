@@ -38,7 +38,7 @@ def test_all_lines_are_three() -> None:
 def test_each_other_line_is_some_commits_and_the_rest_is_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """`one` and `rest` of a commit leave no line out, and try none twice."""
     tried: list[LineRun] = []
-    monkeypatch.setattr(spark_lines, "run_tests", lambda run, **_: tried.append(run))
+    monkeypatch.setattr(spark_lines, "run_tests", lambda run, _command, **_: tried.append(run))
     monkeypatch.setattr(spark_lines, "submitted", str)
     monkeypatch.setattr(spark_lines, "python", str)
     firsts = set()
@@ -59,7 +59,7 @@ def test_a_run_that_fails_fails_the_whole_and_the_others_are_run(monkeypatch: py
     """Whichever of them it is."""
     runs = [LineRun(str(number), ()) for number in range(3)]
     ran: list[LineRun] = []
-    monkeypatch.setattr(spark_lines, "run_tests", lambda run, **_: ran.append(run) or int(run.line == str(failed)))
+    monkeypatch.setattr(spark_lines, "run_tests", lambda run, _command, **_: ran.append(run) or int(run.line == str(failed)))
     monkeypatch.setattr(spark_lines, "python", str)
     assert spark_lines.two_at_a_time(runs) == 1
     assert sorted(run.line for run in ran) == ["0", "1", "2"]
@@ -70,7 +70,7 @@ def test_what_a_run_printed_is_shown_when_it_has_ended(tmp_path: Path, monkeypat
     (tmp_path / "test_it.py").write_text("def test_it(): assert False, 'so it says'\n")
     monkeypatch.setenv("SLUICE_DURATIONS", str(tmp_path))
     run = LineRun(spark_lines.default(), (str(tmp_path / "test_it.py"),), {"A": "b"})
-    assert spark_lines.run_tests(run, shown=False) == 1
+    assert spark_lines.run_tests(run, run.command(), shown=False) == 1
     assert "so it says" in capfd.readouterr().out
     assert (tmp_path / f"{run.name}.xml").exists()
 
