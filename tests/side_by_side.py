@@ -13,6 +13,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 GROUPS = {  # the first that fits; those above take longest, and are begun first
     "tests/operator/behaviour/test_one_input.py": "strangers",
+    "tests/operator/helm/test_driver_rights.py": "rights",
     "tests/contract/spark/test_streaming_deaths.py": "deaths",
     "tests/contract/spark/test_poison.py": "poison",
     "tests/contract/spark/test_overdue.py": "overdue",
