@@ -30,6 +30,7 @@ generate: venv ## write generated files (CRD, docs/reference, tables of docs and
 	@$(BIN)/python -m sluice_operator.generate.dashboards docs/metrics.md charts/sluice/files/dashboards
 	@$(BIN)/python -m sluice_lab.site.reference
 	@$(BIN)/python -m sluice_lab.site.cost docs/cost.md
+	@$(BIN)/python -m sluice_lab.site.bench README.md docs/performance.md docs/plain-pyspark.md
 	@$(BIN)/python tests/kubectl/screens.py docs/kubectl.md docs/runbooks.md
 
 site: venv ## the documentation as a site, into .work/site (3 seconds); make check builds it, too
@@ -110,8 +111,8 @@ demo-clean: venv ## remove all that the demo made
 nemesis: venv ## minutes of faults on a real cluster, and a timeline; SEED=7 replays a schedule, DURATION=600 (seconds), SINK=iceberg|delta|parquet, POISON=1
 	@$(BIN)/python -m sluice_lab.nemesis $(if $(SEED),--seed=$(SEED)) $(if $(DURATION),--seconds=$(DURATION)) $(if $(SINK),--sink=$(SINK)) $(if $(POISON),--poison)
 
-bench: venv ## measure beside peers (20 minutes); prints, asserts nothing
-	@$(BIN)/python tests/bench/bench.py
+bench: venv ## measure beside peers, on the image's line of Spark (40 minutes); prints, asserts nothing. PEER_JAR=connector.jar runs the awslabs connector, too; KEEP=docs/bench keeps the figures
+	@$(BIN)/python tests/bench/bench.py $(if $(PEER_JAR),--peer-jar=$(PEER_JAR)) $(if $(KEEP),--keep=$(KEEP))
 	@$(BIN)/python tests/bench/migration_speed.py
 
 bench-operator: venv ## the operator with 1,000 resources and 5,000 pods, against a real API server; prints, exit 1 if an aim is missed

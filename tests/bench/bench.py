@@ -1,115 +1,150 @@
 """`make bench`: the consumer beside its peers in one run; printed, never asserted. Names of tables as arguments choose among them.
 
 Everything is real but AWS: DynamoDB Local has the table, and a canned Kinesis of our own (`canned`) costs so little that the consumer is what is
-measured. Absolute times are this machine's; the ratios are what counts.
+measured. Absolute times are this machine's; the ratios are what counts. `--keep docs/bench` keeps the figures for the pages (`make generate`).
 """
 
 from __future__ import annotations
 
+import datetime
+import itertools
+import json
 import os
-import sys
+import platform
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 import catch_up
+import click
 import into_lake
+import start
 import tip
+import tip_lines
 from consumer_run import CREDENTIALS
-from rich.console import Console
-from rich.table import Table
 
 from sluice_lab import places, spark_lines
 from sluice_lab.aws import emulators
+from sluice_lab.site import bench as tables
 
 SIZES = (200, 1000)
-FLOOR = "rows made of nothing"
+SHARDS = (4, 64)
+LINE = spark_lines.image_line()
+LINES = sorted({LINE, max([spark_lines.default(), *spark_lines.others()])})  # and the newest
+ALIKE = {"lines": ("lines", "lines-catch-up")}
 
 
-def catching_up(dynamodb: str) -> Table:
-    """Catch-up speed of every contestant."""
-    table = Table(title=f"Catching up, {catch_up.SHARDS} shards, local[2]: fetch, bind, process (noop), close, commit")
-    table.add_column("")
-    for size in SIZES:
-        for head in (f"{size} B: CPU-s per 1M", "x floor", "records/s"):
-            table.add_column(head, justify="right")
-    found = {size: catch_up.speeds(size, dynamodb) for size in SIZES}
-    for name in found[SIZES[0]]:
-        table.add_row(name, *(cell for size in SIZES for cell in _cells(found[size][name], found[size][FLOOR])))
-    return table
+class Measurement:
+    """What the tables ask of a run: where its services are, how often it is repeated, and the connector's jar, if somebody has it."""
+
+    def __init__(self, dynamodb: str, rounds: int, jar: Path | None) -> None:
+        self.dynamodb, self.rounds, self.jar = dynamodb, rounds, jar
+
+    def catch_up(self) -> tuple[Mapping[str, Any], Any]:
+        """Speed of every contestant."""
+        settings = {
+            "shards": catch_up.SHARDS,
+            "records of each shard a batch": f"{catch_up.RECORDS:,}",
+            "batches of warm-up": catch_up.WARM_UP,
+            "batches measured": catch_up.BATCHES,
+            "rounds": self.rounds,
+        }
+        return settings, {str(size): catch_up.rounds(size, self.dynamodb, self.rounds, self.jar) for size in SIZES}
+
+    def tip(self) -> tuple[Mapping[str, Any], Any]:
+        """A record's wait."""
+        settings = {
+            "records a second and shard": f"{tip.RATE:g}, of {tip.SIZE} B",
+            "seconds from batch to batch": tip.INTERVAL,
+            "shards a task": tip.SHARDS_PER_TASK,
+            "batches of warm-up": tip.WARM_UP,
+            "batches measured": tip.BATCHES,
+        }
+        return settings, {str(shards): tip.waits(shards, self.dynamodb) for shards in SHARDS}
+
+    def lines(self) -> tuple[Mapping[str, Any], Any]:
+        """The image's line beside the newest."""
+        settings = {
+            "records a second and shard": f"{tip_lines.RATE:g}, of {tip_lines.SIZE} B",
+            "pause between batches": "none",
+            "shards a task": tip_lines.SHARDS_PER_TASK,
+            "batches of warm-up": tip_lines.WARM_UP,
+            "batches measured": tip_lines.BATCHES,
+            "rounds": self.rounds,
+        }
+        return settings, {str(shards): list(tip_lines.rounds(LINES, shards, self.dynamodb, self.rounds)) for shards in SHARDS}
+
+    def lines_catch_up(self) -> tuple[Mapping[str, Any], Any]:
+        """The same, catching up."""
+        settings = {
+            "shards": catch_up.SHARDS,
+            "records of each shard a batch": f"{catch_up.RECORDS:,}, of {SIZES[-1]:,} B, in CBOR",
+            "batches of warm-up": catch_up.WARM_UP,
+            "batches measured": catch_up.BATCHES,
+        }
+        return settings, catch_up.on_lines(LINES, SIZES[-1], self.dynamodb)
+
+    def start(self) -> tuple[Mapping[str, Any], Any]:
+        """The first 100,000 records."""
+        settings = {"shards": start.SHARDS, "records": f"{start.RECORDS:,} of each shard, of {start.SIZE:,} B", "rounds": self.rounds}
+        return settings, start.rounds(self.dynamodb, self.rounds, self.jar)
+
+    def extremes(self) -> tuple[Mapping[str, Any], Any]:
+        """Nothing at all, and as much as there can be."""
+        return {"seconds from batch to batch": f"{tip.INTERVAL} (idle), 1 (at the limits)"}, {
+            "idle": asdict(tip.idle(self.dynamodb)),
+            "held": asdict(tip.at_limits(self.dynamodb)),
+        }
+
+    def lake(self) -> tuple[Mapping[str, Any], Any]:
+        """The sinks beside Spark alone, which writes the same rows without a mark."""
+        settings = {
+            "shards": into_lake.SHARDS,
+            "records of each shard a batch": f"{into_lake.RECORDS:,}",
+            "batches of warm-up": into_lake.WARM_UP,
+            "batches measured": into_lake.BATCHES,
+        }
+        return settings, {str(size): {kind: self._stored(kind, size) for kind in into_lake.KINDS} for size in SIZES}
+
+    def _stored(self, kind: str, size: int) -> dict[str, Any]:
+        floor, consumer = into_lake.pair(kind, size, self.dynamodb)
+        return {tables.FLOOR: asdict(floor), tables.SLUICE: asdict(consumer)}
 
 
-def _cells(speed: catch_up.Speed, floor: catch_up.Speed) -> tuple[str, str, str]:
-    return f"{speed.cpu:.2f}", f"{speed.cpu / floor.cpu:.2f}", f"{1000 / speed.wall:.0f}k"
+def run() -> dict[str, Any]:
+    """When, where and on what."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "line": LINE,
+        "spark": spark_lines.pins_of(spark_lines.FOLDER / f"spark-{LINE}.txt")["pyspark"],
+        "python": platform.python_version(),
+        "machine": f"{os.cpu_count()} cores, {memory:.0f} GiB",
+        "load": round(os.getloadavg()[0], 2),
+    }
 
 
-def at_the_tip(dynamodb: str) -> Table:
-    """A batch's cost, and a record's wait."""
-    caption = f"medians of {tip.BATCHES} batches after {tip.LONG_WARM_UP}; put to sink: after {tip.WARM_UP}"
-    table = Table(title=f"At the tip, 20 records/s/shard, a batch every {tip.INTERVAL} s, local[2]", caption=caption)
-    for head in ("shards", "ms a batch", "p90", "CPU-ms a batch", "of the services", "put to sink, ms", "p90"):
-        table.add_column(head, justify="right")
-    for shards in (4, 64):
-        batch, waited = tip.batches(shards, dynamodb), tip.waits(shards, dynamodb)
-        table.add_row(str(shards), *(f"{value:.0f}" for value in (batch.median, batch.p90, batch.cpu, batch.services, *waited)))
-    return table
-
-
-def extremes(dynamodb: str) -> Table:
-    """Nothing at all, and as much as there can be."""
-    table = Table(title="Idle, and at the limits")
-    table.add_column("")
-    table.add_column("", justify="right")
-    idle, held = tip.idle(dynamodb), tip.at_limits(dynamodb)
-    table.add_row(f"batches of a stream with 4 records in 20 s, over {idle.seconds:.0f} s", str(idle.batches))
-    table.add_row("GetRecords a second and shard meanwhile", f"{idle.calls:.2f}")
-    table.add_row("longest wait of a record put on the idle stream, ms", f"{idle.waited:.0f}")
-    table.add_row(f"{held.megabytes:.0f} MB/s on 8 shards: ms behind in the first third", f"{held.early:.0f}")
-    table.add_row("the same in the last third", f"{held.late:.0f}")
-    return table
-
-
-def into_a_lake(dynamodb: str) -> Table:
-    """The sinks beside Spark alone, which writes the same rows without a mark."""
-    caption = (
-        f"{into_lake.SHARDS} shards, {into_lake.RECORDS:,} records of each a batch; Spark {into_lake.LINE}; S3: versitygw; catalog: Iceberg's REST"
-    )
-    table = Table(title="Into a lake on S3, local[2]: fetch to commit, and the sink's own", caption=caption)
-    table.add_column("")
-    for size in SIZES:
-        for head in (f"{size} B: CPU-s per 1M", "x floor", "records/s", "x floor's time"):
-            table.add_column(head, justify="right")
-    for kind in into_lake.KINDS:
-        pairs = [_said(kind, size, into_lake.pair(kind, size, dynamodb)) for size in SIZES]
-        for which, name in enumerate((f"{kind}: Spark alone", f"{kind}: sluice")):
-            table.add_row(name, *(cell for pair in pairs for cell in (*_cells(pair[which], pair[0]), f"{pair[which].wall / pair[0].wall:.2f}")))
-    return table
-
-
-def lines_of_spark(dynamodb: str) -> Table:
-    """What a line costs."""
-    size = SIZES[-1]
-    table = Table(title=f"Catching up on each line of Spark, {size} B, JSON, local[2]")
-    for head in ("Spark", "CPU-s per 1M", "x its floor", "records/s", "CPU-s per 1M of the floor"):
-        table.add_column(head, justify="right")
-    for line in sorted({spark_lines.default(), *spark_lines.others()}):
-        floor, consumer = catch_up.on_line(line, size, dynamodb)
-        table.add_row(line, *_cells(consumer, floor), f"{floor.cpu:.2f}")
-    return table
-
-
-def _said(kind: str, size: int, pair: tuple[catch_up.Speed, catch_up.Speed]) -> tuple[catch_up.Speed, catch_up.Speed]:
-    """A line for each pair as it comes: all of them take a quarter of an hour."""
-    floor, consumer = pair
-    Console(stderr=True).print(f"{kind}, {size} B: {consumer.wall / floor.wall:.2f} x the time of Spark alone; {floor} {consumer}")
-    return pair
-
-
-def main() -> None:
-    """Measures and prints, a table as soon as it is full; names of tables as arguments choose among them."""
+@click.command()
+@click.argument("names", nargs=-1, type=click.Choice(tuple(tables.TABLES)))
+@click.option("--rounds", default=2, show_default=True, help="how often what is compared closely is measured, in turns")
+@click.option("--keep", type=click.Path(file_okay=False, path_type=Path), help="a folder for the figures, a file a table")
+@click.option("--peer-jar", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="the awslabs connector, to be measured beside")
+def main(names: tuple[str, ...], rounds: int, keep: Path | None, peer_jar: Path | None) -> None:
+    """Measure and print; a table as soon as it is full."""
     os.environ.update(CREDENTIALS)
-    console = Console(width=150)
-    tables = {"catch-up": catching_up, "tip": at_the_tip, "extremes": extremes, "lake": into_a_lake, "lines": lines_of_spark}
+    click.echo(f"Spark {run()['spark']}, the line of the image ({LINE}); {run()['machine']}, load {run()['load']}\n")
     with emulators.dynamodb_local(places.work()) as dynamodb:
-        for name in sys.argv[1:] or tables:
-            console.print(tables[name](dynamodb))
+        measurement = Measurement(dynamodb, rounds, peer_jar.resolve() if peer_jar else None)
+        for name in itertools.chain.from_iterable(ALIKE.get(name, (name,)) for name in names or sorted({*tables.TABLES} - {"lines-catch-up"})):
+            measure: Callable[[], tuple[Mapping[str, Any], Any]] = getattr(measurement, name.replace("-", "_"))
+            begun = run()
+            settings, figures = measure()
+            found = {"run": begun, "settings": settings, "figures": figures}
+            click.echo(tables.shown(name, found) + "\n")
+            if keep is not None:
+                keep.mkdir(parents=True, exist_ok=True)
+                (keep / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

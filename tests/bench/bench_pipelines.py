@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from process_tree import cpu_seconds
+from process_tree import cpu_by_kind
 
 EVERY = 5  # batches from one look at the process tree to the next: looking costs milliseconds
 
@@ -17,7 +17,12 @@ def noop(batch: Any, info: Any) -> None:
     """One job, no output."""
     batch.write.format("noop").mode("overwrite").save()
     if info.batch % EVERY == 0:
-        mark(batch=info.batch, at=time.monotonic(), cpu=cpu_seconds(os.getppid()))
+        mark(batch=info.batch, at=time.monotonic(), **cpu_by_kind(os.getppid()))
+
+
+def nothing_more(batch: Any, info: Any) -> None:  # noqa: ARG001 - as Sluice calls it
+    """One job, no output, no look at the process tree."""
+    batch.write.format("noop").mode("overwrite").save()
 
 
 def lake(batch: Any, info: Any) -> None:
@@ -25,7 +30,7 @@ def lake(batch: Any, info: Any) -> None:
     from sluice_consumer import sinks  # noqa: PLC0415 - only where a lake is
 
     getattr(sinks, info.args["sink"])(batch, info, **info.args["into"])
-    mark(batch=info.batch, at=time.monotonic(), cpu=cpu_seconds(os.getppid()))
+    mark(batch=info.batch, at=time.monotonic(), **cpu_by_kind(os.getppid()))
 
 
 def sink(batch: Any, info: Any) -> None:

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
-import sys
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from canned import Options
-from consumer_run import CREDENTIALS, HERE, Plan, kinesis, run
+from consumer_run import CREDENTIALS, HERE, UNPACED, Plan, kinesis, python_path, run
 from peers import PeerRun
 from slab import CBOR, JSON, Shape
 
-from sluice_lab import places, spark_lines
+from sluice_consumer.kinesis.codec import ENCODING
+from sluice_lab import spark_lines
 
+LINE = spark_lines.image_line()
+FLOOR, SLUICE, CONNECTOR, SLUICE_JSON, BOTO = "floor", "sluice, CBOR", "awslabs connector", "sluice, JSON", "boto3 to tuples"
 SHARDS, RECORDS = 4, 50_000  # a batch
-WARM_UP, BATCHES = 30, 20  # Java compiles for half a minute; before, that is half of what is measured
+WARM_UP, BATCHES = 30, 15  # Java compiles for half a minute; before, that is half of what is measured
+BOTO_BATCHES = 4
 START_MILLIS = int(time.time() * 1000) - 3_600_000  # arrival: older than retention, and every range would be suspected of loss
+
+Figures = dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -30,43 +39,67 @@ class Speed:
     wall: float
 
 
-def speeds(size: int, dynamodb: str) -> dict[str, Speed]:
-    """Every contestant, one after the other, over records of a mean size."""
-    found = {"rows made of nothing": peer("nothing", "", size)}
-    for name, codec in (("sluice, CBOR", CBOR), ("sluice, JSON", JSON)):
-        with kinesis(Options(SHARDS, Shape(RECORDS * (WARM_UP + BATCHES + 2), size, START_MILLIS), (codec,))) as endpoint:
-            found[name] = consumer(endpoint, dynamodb)
-    with kinesis(Options(SHARDS, Shape(RECORDS * 4, size, START_MILLIS), (JSON,))) as endpoint:
-        found["boto3 to tuples"] = peer("boto3", endpoint, size, 4)
+@contextlib.contextmanager
+def stream(size: int, records: int = RECORDS * (WARM_UP + BATCHES + 2)) -> Iterator[str]:
+    """The endpoint of a canned stream of so many records a shard; in JSON and CBOR."""
+    with kinesis(Options(SHARDS, Shape(records, size, START_MILLIS), (JSON, CBOR))) as endpoint:
+        yield endpoint
+
+
+def rounds(size: int, dynamodb: str, count: int, jar: Path | None) -> dict[str, list[Figures]]:
+    """Every contestant over records of a mean size: those who are compared closely in each of so many rounds, the others once."""
+    with stream(size) as endpoint:
+        close: dict[str, Callable[[], Speed]] = {
+            FLOOR: partial(peer, "nothing", "", size),
+            SLUICE: partial(consumer, endpoint, dynamodb),
+        }
+        if jar is not None:
+            close[CONNECTOR] = partial(connector, endpoint, jar)
+        found: dict[str, list[Figures]] = {name: [] for name in (*close, SLUICE_JSON, BOTO)}
+        for _ in range(count):
+            for name, measure in close.items():
+                found[name].append(asdict(measure()))
+        found[SLUICE_JSON].append(asdict(consumer(endpoint, dynamodb, more={ENCODING: "json"})))
+        found[BOTO].append(asdict(peer("boto3", endpoint, size, BOTO_BATCHES)))
     return found
 
 
-def on_line(line: str, size: int, dynamodb: str) -> tuple[Speed, Speed]:
-    """Rows made of nothing, and the consumer with JSON, on a line of Spark."""
-    python = str(spark_lines.python(line))
-    with kinesis(Options(SHARDS, Shape(RECORDS * (WARM_UP + BATCHES + 2), size, START_MILLIS), (JSON,))) as endpoint:
-        return peer("nothing", "", size, python=python), consumer(endpoint, dynamodb, python)
+def on_lines(lines: Sequence[str], size: int, dynamodb: str) -> dict[str, dict[str, Figures]]:
+    """Rows made of nothing, and the consumer, on each line of Spark."""
+    with stream(size) as endpoint:
+        return {line: {FLOOR: asdict(peer("nothing", "", size, line=line)), SLUICE: asdict(consumer(endpoint, dynamodb, line))} for line in lines}
 
 
-def consumer(endpoint: str, dynamodb: str, python: str = sys.executable) -> Speed:
+def consumer(endpoint: str, dynamodb: str, line: str = LINE, more: Mapping[str, str] | None = None) -> Speed:
     """The whole consumer: plan, fetch, bind, process, close, commit."""
     batch = {"intervalSeconds": 0, "maxRecordsPerShard": RECORDS, "maxBytesPerShard": 2**31}
-    made = Plan(endpoint, dynamodb, "noop", batch, WARM_UP + BATCHES + 1, 600.0, path=str(HERE / "unpaced"))
-    marks = run(made, python, {"PYTHONPATH": os.pathsep.join(str(places.REPO / part) for part in ("consumer", "lab"))}).marks
+    marks = run(Plan(endpoint, dynamodb, "noop", batch, WARM_UP + BATCHES + 1, 600.0, path=UNPACED, line=line, more=dict(more or {}))).marks
     return speed([mark for mark in marks if WARM_UP <= mark["batch"] <= WARM_UP + BATCHES])
 
 
-def peer(name: str, endpoint: str, size: int, batches: int = WARM_UP + BATCHES, python: str = sys.executable) -> Speed:
+def peer(name: str, endpoint: str, size: int, batches: int = WARM_UP + BATCHES, line: str = LINE) -> Speed:
     """One of `peers`."""
-    asked = PeerRun(name, endpoint, SHARDS, RECORDS, size, batches)
-    environment = os.environ | CREDENTIALS | {"PYTHONPATH": str(HERE)}
-    command = [python, str(HERE / "peers.py"), json.dumps(asdict(asked))]
-    said = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
-    marks = [json.loads(line.removeprefix("MARK ")) for line in said.splitlines() if line.startswith("MARK ")]
+    marks = marked("peers.py", asdict(PeerRun(name, endpoint, SHARDS, RECORDS, size, batches)), line)
     return speed(marks[-1 - min(BATCHES, batches // 2) :])
 
 
-def speed(marks: list[dict[str, Any]]) -> Speed:
+def connector(endpoint: str, jar: Path) -> Speed:
+    """The awslabs connector; its batches may differ in size."""
+    marks = marked("peer_connector.py", {"jar": str(jar), "kinesis": endpoint, "records": RECORDS, "batches": WARM_UP + BATCHES})
+    first, last = marks[-1 - BATCHES], marks[-1]
+    millions = (last["records"] - first["records"]) / 1e6
+    return Speed((last["cpu"] - first["cpu"]) / millions, (last["at"] - first["at"]) / millions)
+
+
+def marked(program: str, asked: Mapping[str, Any], line: str = LINE) -> list[dict[str, Any]]:
+    """The marks that a peer prints."""
+    command = [str(spark_lines.python(line)), str(HERE / program), json.dumps(asked)]
+    environment = os.environ | CREDENTIALS | {"PYTHONPATH": python_path()}
+    said = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return [json.loads(each.removeprefix("MARK ")) for each in said.splitlines() if each.startswith("MARK ")]
+
+
+def speed(marks: Sequence[Mapping[str, Any]]) -> Speed:
     """From the first of the marks to the last."""
     first, last = marks[0], marks[-1]
     millions = (last["batch"] - first["batch"]) * SHARDS * RECORDS / 1e6

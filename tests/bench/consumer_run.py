@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,10 @@ from uuid import uuid4
 from canned import Options
 from process_tree import cpu_seconds
 
+from sluice_lab import places, spark_lines
+
 HERE = Path(__file__).parent
+UNPACED = str(HERE / "unpaced")  # a path on which the client keeps to none of the limits of a shard
 LINE = re.compile(r"batch (\d+): (\d+) records of (\d+) shards in ([0-9.]+) s, (\d+) ms behind")
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench", "AWS_DEFAULT_REGION": "us-east-1"}
 
@@ -52,6 +55,8 @@ class Plan:
         batches: the run ends after so many.
         seconds: or after so long.
         path: put in front of PYTHONPATH.
+        line: of Spark; that of the image.
+        more: in its environment.
         args: of the pipeline.
     """
 
@@ -63,6 +68,8 @@ class Plan:
     seconds: float = 120.0
     spark: dict[str, str] = field(default_factory=dict)
     path: str = ""
+    line: str = field(default_factory=spark_lines.image_line)
+    more: dict[str, str] = field(default_factory=dict)
     args: dict[str, Any] = field(default_factory=dict)
 
     def configuration(self) -> dict[str, Any]:
@@ -97,14 +104,14 @@ class Run:
     marks: tuple[dict[str, Any], ...]
 
 
-def run(plan: Plan, python: str = sys.executable, more: Mapping[str, str] | None = None) -> Run:
-    """Runs the consumer to its number of batches; `more` is in its environment, and its PYTHONPATH comes last."""
+def run(plan: Plan) -> Run:
+    """Runs the consumer to its number of batches."""
     with tempfile.TemporaryDirectory() as work:
         folder = Path(work)
         (folder / "config.json").write_text(json.dumps(plan.configuration()))
         marks = folder / "marks"
         marks.touch()
-        batches = tuple(_batches(plan, folder, python, more or {}))
+        batches = tuple(_batches(plan, folder))
         return Run(batches, tuple(map(json.loads, marks.read_text().splitlines())))
 
 
@@ -119,10 +126,15 @@ def _ended_after(process: subprocess.Popen[str], seconds: float) -> Iterator[Non
         timer.cancel()
 
 
-def _batches(plan: Plan, folder: Path, python: str, more: Mapping[str, str]) -> Iterator[Batch]:
-    path = ":".join(filter(None, (plan.path, str(HERE), more.get("PYTHONPATH"))))
-    environment = os.environ | CREDENTIALS | dict(more) | {"SLUICE_LOG": "text", "PYTHONPATH": path, "BENCH_MARKS": str(folder / "marks")}
-    command = [python, "-m", "sluice_consumer", "--config", str(folder / "config.json"), "--master", "local[2]"]
+def python_path(*first: str) -> str:
+    """PYTHONPATH of what is measured: the environment of another line of Spark finds Sluice there, too."""
+    return os.pathsep.join(filter(None, (*first, str(HERE), *(str(places.REPO / part) for part in ("consumer", "lab")))))
+
+
+def _batches(plan: Plan, folder: Path) -> Iterator[Batch]:
+    ours = {"SLUICE_LOG": "text", "PYTHONPATH": python_path(plan.path), "BENCH_MARKS": str(folder / "marks")}
+    environment = os.environ | CREDENTIALS | plan.more | ours
+    command = [str(spark_lines.python(plan.line)), "-m", "sluice_consumer", "--config", str(folder / "config.json"), "--master", "local[2]"]
     said: list[str] = []
     found = 0
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process, _ended_after(process, plan.seconds):

@@ -13,7 +13,7 @@ from typing import Any
 import catch_up
 import pyarrow as pa
 from canned import Options
-from consumer_run import CREDENTIALS, HERE, Plan, kinesis, run
+from consumer_run import CREDENTIALS, HERE, UNPACED, Plan, kinesis, python_path, run
 from peers import SCHEMA, PeerRun
 from slab import CBOR, Shape
 
@@ -64,7 +64,8 @@ def spark_alone(kind: str, size: int, place: Place) -> catch_up.Speed:
     """Prebuilt rows, appended as one does without Sluice."""
     asked = PeerRun("nothing", "", SHARDS, RECORDS, size, WARM_UP + BATCHES, kind, place.target, place.spark)
     command = [str(spark_lines.python(LINE)), str(HERE / "peers.py"), json.dumps(asdict(asked))]
-    said = subprocess.run(command, env=environment(), check=True, stdout=subprocess.PIPE, text=True).stdout
+    environment = os.environ | CREDENTIALS | {"PYTHONPATH": python_path()} | jars()
+    said = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
     return speed([json.loads(line.removeprefix("MARK ")) for line in said.splitlines() if line.startswith("MARK ")])
 
 
@@ -74,14 +75,13 @@ def consumer(kind: str, size: int, place: Place, dynamodb: str) -> catch_up.Spee
     into = {"table" if kind == "iceberg" else "path": place.target} | ({"create": True} if kind == "delta" else {})
     args = {"sink": kind, "into": into}
     with kinesis(Options(SHARDS, Shape(RECORDS * (WARM_UP + BATCHES + 2), size, catch_up.START_MILLIS), (CBOR,))) as endpoint:
-        made = Plan(endpoint, dynamodb, "lake", batch, WARM_UP + BATCHES + 1, 900.0, place.spark, str(HERE / "unpaced"), args)
-        return speed(list(run(made, str(spark_lines.python(LINE)), environment()).marks))
+        made = Plan(endpoint, dynamodb, "lake", batch, WARM_UP + BATCHES + 1, 900.0, place.spark, UNPACED, LINE, jars(), args)
+        return speed(list(run(made).marks))
 
 
-def environment() -> dict[str, str]:
-    """Of a Spark with the image's jars."""
-    paths = os.pathsep.join(str(places.REPO / part) for part in ("consumer", "lab"))
-    return os.environ | CREDENTIALS | {"PYTHONPATH": f"{HERE}:{paths}", "PYSPARK_SUBMIT_ARGS": spark_lines.submitted(LINE)}
+def jars() -> dict[str, str]:
+    """The variable that brings Spark the image's jars."""
+    return {"PYSPARK_SUBMIT_ARGS": spark_lines.submitted(LINE)}
 
 
 def speed(marks: list[dict[str, Any]]) -> catch_up.Speed:

@@ -19,7 +19,7 @@ from typing import Any
 
 import boto3
 import pyarrow as pa
-from process_tree import cpu_seconds
+from process_tree import cpu_by_kind
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
@@ -27,7 +27,7 @@ from slab import Shape, records
 
 from sluice_consumer.columns import DDL
 from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
-from sluice_consumer.spark import conf
+from sluice_consumer.spark import conf, python_workers, spark_home
 from sluice_consumer.spark.arrow import ROWS, SCHEMA
 
 
@@ -96,9 +96,12 @@ class Peer(DataSource):
         return Reads(PeerRun(**json.loads(self.options["run"])), int(self.options["batch"]))
 
 
+python_workers.fold_hang_ups()
+
+
 @functools.cache
 def freeze_once() -> None:
-    """The peers have the consumer's advantage, too."""
+    """The peers have the consumer's advantages, too."""
     gc.collect()
     gc.freeze()
 
@@ -156,13 +159,14 @@ def main() -> None:
     config = Config(StreamConfig("bench", "us-east-1"), CheckpointsConfig("bench"), PipelineConfig("a:b"), name="peer")
     settings = dict[str, Any](conf.settings(config, None, "local[2]") | {"spark.log.level": "ERROR"} | run.spark)
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ |= spark_home.lean(os.environ)
     spark = SparkSession.builder.config(map=settings).getOrCreate()
     spark.dataSource.register(Peer)
     for batch in range(run.batches):
         begun = time.monotonic()
         frame = spark.read.format("peer").option("run", json.dumps(asdict(run))).option("batch", batch).load()
         store(frame, run)
-        mark = {"batch": batch, "at": time.monotonic(), "cpu": cpu_seconds(os.getpid()), "seconds": time.monotonic() - begun}
+        mark = {"batch": batch, "at": time.monotonic(), "cpu": cpu_by_kind(os.getpid())["cpu"], "seconds": time.monotonic() - begun}
         print("MARK", json.dumps(mark), flush=True)  # noqa: T201
     spark.stop()
 

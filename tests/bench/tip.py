@@ -7,47 +7,22 @@ import time
 from dataclasses import dataclass
 
 from canned import Options
-from consumer_run import Plan, Run, asked, kinesis, run
+from consumer_run import Plan, asked, kinesis, run
 from slab import CBOR, Shape
 
 WARM_UP, BATCHES = 30, 40
-LONG_WARM_UP = 200  # a consumer runs for months: after 30 batches a third of its CPU is still Java's compiler
 INTERVAL = 0.5
+RATE, SIZE, SHARDS_PER_TASK = 20.0, 200, 32
 LIMIT_RATE = 2_000_000 / 1024  # records of 1 KiB a second: a shard's two megabytes
 
 
-@dataclass(frozen=True)
-class Tip:
-    """Milliseconds from trigger to commit, and CPU milliseconds of the whole process tree, a batch; and those of the services on the same cores."""
-
-    median: float
-    p90: float
-    cpu: float
-    services: float
-
-
-def batches(shards: int, dynamodb: str) -> Tip:
-    """Twenty records a second and shard, a noop sink."""
-    found = _at_tip(shards, dynamodb, "noop", LONG_WARM_UP)
-    millis = [batch.seconds * 1000 for batch in found.batches[LONG_WARM_UP:]]
-    marks = [mark for mark in found.marks if mark["batch"] >= LONG_WARM_UP]
-    cpu = (marks[-1]["cpu"] - marks[0]["cpu"]) * 1000 / (marks[-1]["batch"] - marks[0]["batch"])
-    measured = found.batches[LONG_WARM_UP - 1 :]
-    services = (measured[-1].services - measured[0].services) * 1000 / (len(measured) - 1)
-    return Tip(statistics.median(millis), statistics.quantiles(millis, n=10)[8], cpu, services)
-
-
-def waits(shards: int, dynamodb: str) -> tuple[float, float]:
+def waits(shards: int, dynamodb: str) -> dict[str, float]:
     """Milliseconds from the arrival of a record to its presence in the driver: median and 90th percentile. Up to an interval of it is rest."""
-    found = _at_tip(shards, dynamodb, "sink", WARM_UP)
-    millis = [seconds * 1000 for mark in found.marks if mark["batch"] > WARM_UP for seconds in mark["waited"]]
-    return statistics.median(millis), statistics.quantiles(millis, n=10)[8]
-
-
-def _at_tip(shards: int, dynamodb: str, pipeline: str, warm_up: int) -> Run:
-    shape = Shape(20_000, 200, round(time.time() * 1000) + 5000, 20.0)
+    shape = Shape(20_000, SIZE, round(time.time() * 1000) + 5000, RATE)
     with kinesis(Options(shards, shape, (CBOR,), limits=True)) as endpoint:
-        return run(Plan(endpoint, dynamodb, pipeline, {"intervalSeconds": INTERVAL, "shardsPerTask": 32}, warm_up + BATCHES, 600.0))
+        found = run(Plan(endpoint, dynamodb, "sink", {"intervalSeconds": INTERVAL, "shardsPerTask": SHARDS_PER_TASK}, WARM_UP + BATCHES, 600.0))
+    millis = [seconds * 1000 for mark in found.marks if mark["batch"] > WARM_UP for seconds in mark["waited"]]
+    return {"median": statistics.median(millis), "p90": statistics.quantiles(millis, n=10)[8]}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,84 @@
+"""The awslabs connector, from a jar that somebody has (`make bench PEER_JAR=…`): a streaming query of PySpark into nothing, at its best settings.
+
+`python peer_connector.py '<run as JSON>'` prints a mark after each batch: records so far, moment, and CPU of the process tree.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from process_tree import cpu_by_kind
+from pyspark.sql import SparkSession
+
+from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
+from sluice_consumer.spark import conf
+
+LOOK_SECONDS = 0.05
+FORMAT = "aws-kinesis"
+
+
+@dataclass(frozen=True)
+class ConnectorRun:
+    """One run: to so many batches of `records` a shard."""
+
+    jar: str
+    kinesis: str
+    records: int
+    batches: int
+
+
+def options(run: ConnectorRun) -> dict[str, str]:
+    """Of the source. Else it rests for 200 ms between two calls, and at the end of a batch waits for 5 s with what does not fit into its queue."""
+    return {
+        "kinesis.region": "us-east-1",
+        "kinesis.streamName": "bench",
+        "kinesis.endpointUrl": run.kinesis,
+        "kinesis.consumerType": "GetRecords",
+        "kinesis.startingPosition": "TRIM_HORIZON",
+        "kinesis.maxFetchRecordsPerShard": str(run.records),
+        "kinesis.getRecords.fetchIntervalMs": "0",
+        "kinesis.internal.dataQueueCapacity": str(2 * run.records),
+        "kinesis.describeShardInterval": "60s",
+        "kinesis.minBatchesToRetain": "10",
+    }
+
+
+def session(jar: str) -> SparkSession:
+    """Spark with a consumer's settings."""
+    config = Config(StreamConfig("bench", "us-east-1"), CheckpointsConfig("bench"), PipelineConfig("a:b"), name="peer")
+    settings: dict[str, Any] = conf.settings(config, None, "local[2]") | {"spark.log.level": "ERROR", "spark.jars": jar}
+    return SparkSession.builder.config(map=settings).getOrCreate()
+
+
+def main() -> None:
+    """Runs and prints marks."""
+    run = ConnectorRun(**json.loads(sys.argv[1]))
+    spark = session(run.jar)
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as place:
+        source = spark.readStream.format(FORMAT).options(**options(run)).load()
+        query = source.writeStream.format("noop").option("checkpointLocation", place).start()
+        _marks(query, run.batches)
+        query.stop()
+    spark.stop()
+
+
+def _marks(query: Any, batches: int) -> None:
+    done, records = -1, 0
+    while done + 1 < batches:
+        if query.exception() is not None:
+            raise SystemExit(str(query.exception()))
+        progress = query.lastProgress
+        if progress is not None and progress["batchId"] > done:
+            done, records = progress["batchId"], records + progress["numInputRows"]
+            print("MARK", json.dumps({"batch": done, "records": records, "at": time.monotonic()} | cpu_by_kind(os.getpid())), flush=True)  # noqa: T201
+        time.sleep(LOOK_SECONDS)
+
+
+if __name__ == "__main__":
+    main()

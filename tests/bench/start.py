@@ -1,0 +1,69 @@
+"""A cold start: from the program's start to the first 100,000 records behind it, by the clock and in CPU, beside the connector."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import catch_up
+from canned import Options
+from consumer_run import CREDENTIALS, HERE, LINE, UNPACED, Plan, kinesis, python_path
+from process_tree import cpu_by_kind
+from slab import CBOR, JSON, Shape
+
+from sluice_lab import spark_lines
+
+SHARDS, RECORDS, SIZE = 4, 25_000, 1000
+
+Figures = dict[str, float]
+
+
+def rounds(dynamodb: str, count: int, jar: Path | None) -> dict[str, list[Figures]]:
+    """Each contestant once a round."""
+    found: dict[str, list[Figures]] = {catch_up.SLUICE: []} | ({catch_up.CONNECTOR: []} if jar else {})
+    with kinesis(Options(SHARDS, Shape(RECORDS * 4, SIZE, catch_up.START_MILLIS), (JSON, CBOR))) as endpoint:
+        for _ in range(count):
+            found[catch_up.SLUICE].append(consumer(endpoint, dynamodb))
+            if jar is not None:
+                found[catch_up.CONNECTOR].append(connector(endpoint, jar))
+    return found
+
+
+def consumer(endpoint: str, dynamodb: str) -> Figures:
+    """The whole consumer, until it says that its first batch is committed."""
+    batch = {"intervalSeconds": 0, "maxRecordsPerShard": RECORDS, "maxBytesPerShard": 2**31}
+    plan = Plan(endpoint, dynamodb, "nothing_more", batch, 1)
+    with tempfile.TemporaryDirectory() as work:
+        file = Path(work, "config.json")
+        file.write_text(json.dumps(plan.configuration()))
+        command = ["-m", "sluice_consumer", "--config", str(file), "--master", "local[2]"]
+        return timed(command, lambda line: LINE.search(line) is not None, UNPACED)
+
+
+def connector(endpoint: str, jar: Path) -> Figures:
+    """The connector, until Spark says that its first batch is done."""
+    asked: dict[str, Any] = {"jar": str(jar), "kinesis": endpoint, "records": RECORDS, "batches": 1}
+    return timed([str(HERE / "peer_connector.py"), json.dumps(asked)], lambda line: line.startswith("MARK "))
+
+
+def timed(command: list[str], done: Callable[[str], bool], path: str = "") -> Figures:
+    """Seconds by the clock, and CPU-seconds by kind of process, from the start of a program to the line that says it is done."""
+    environment = os.environ | CREDENTIALS | {"SLUICE_LOG": "text", "PYTHONPATH": python_path(path)}
+    program = [str(spark_lines.python(catch_up.LINE)), *command]
+    begun = time.monotonic()
+    with subprocess.Popen(program, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        said = []
+        for line in process.stdout:
+            said.append(line)
+            if done(line):
+                used = {"wall": time.monotonic() - begun} | cpu_by_kind(process.pid)
+                process.terminate()
+                return used
+    raise SystemExit("it ended early:\n" + "".join(said[-30:]))

@@ -1,0 +1,38 @@
+"""What a batch at the tip costs on each line of Spark, in rounds: each round runs every line, so that ratios are of runs that are neighbours."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+
+from canned import Options
+from consumer_run import UNPACED, Plan, kinesis, run
+from slab import CBOR, Shape
+
+WARM_UP, BATCHES = 200, 100  # Java compiles for long
+RATE, SIZE = 150.0, 200  # records a second and shard, bytes: every shard brings some to every batch
+SHARDS_PER_TASK = 32
+KINDS = ("cpu", "jvm", "workers", "driver")
+
+Figures = dict[str, float]
+
+
+def rounds(lines: Sequence[str], shards: int, dynamodb: str, count: int) -> Iterator[dict[str, Figures]]:
+    """Figures by line, a dictionary a round; every other round begins with the last line."""
+    for number in range(count):
+        order = lines if number % 2 == 0 else lines[::-1]
+        found = {line: batch(line, shards, dynamodb) for line in order}
+        yield {line: found[line] for line in lines}
+
+
+def batch(line: str, shards: int, dynamodb: str) -> Figures:
+    """Milliseconds from trigger to commit (median), and CPU-milliseconds by kind of process (mean), of batches that follow each other at once."""
+    shape = Shape(30_000, SIZE, round(time.time() * 1000) + 5000, RATE)
+    options = {"intervalSeconds": 0, "shardsPerTask": SHARDS_PER_TASK}
+    with kinesis(Options(shards, shape, (CBOR,))) as endpoint:
+        found = run(Plan(endpoint, dynamodb, "noop", options, WARM_UP + BATCHES, 300.0, path=UNPACED, line=line))
+    marks = [mark for mark in found.marks if mark["batch"] >= WARM_UP]
+    count = marks[-1]["batch"] - marks[0]["batch"]
+    millis = {kind: (marks[-1][kind] - marks[0][kind]) * 1000 / count for kind in KINDS}
+    return {"ms": statistics.median(batch.seconds * 1000 for batch in found.batches[WARM_UP:])} | millis
