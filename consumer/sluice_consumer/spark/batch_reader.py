@@ -38,6 +38,7 @@ from sluice_consumer.shards.bind import ShardSource, Task, read_shard
 from sluice_consumer.shards.ranges import BoundRange, Fetched, FetchRequest, Limits
 from sluice_consumer.shards.reader import ShardReader
 from sluice_consumer.shards.request_counts import DYNAMODB, KINESIS, RequestCounter
+from sluice_consumer.spark import python_workers
 from sluice_consumer.spark.arrow import to_arrow
 
 MOST_SHARDS = 1000  # in a task: the greatest `shardsPerTask`
@@ -128,6 +129,7 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """One a task."""
+        python_workers.forget_archives()
         return [Group(group) for group in self.batch.groups]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
@@ -140,8 +142,11 @@ class BatchReader(DataSourceReader):
         """
         assert isinstance(partition, Group)  # noqa: S101 - Spark gives back what partitions() made
         worker_errors.install()
-        with named():
-            yield from self._read(partition)
+        try:
+            with named():
+                yield from self._read(partition)
+        finally:
+            python_workers.forget_archives()
 
     def _read(self, partition: Group) -> Iterator[RecordBatch]:
         store, reader, task = self._ports()

@@ -14,6 +14,7 @@ import sys
 import traceback
 from types import SimpleNamespace
 from typing import Any
+from zipimport import zipimporter
 
 from sluice_consumer import logs
 from sluice_consumer.batches import worker_errors
@@ -39,6 +40,16 @@ def leave_out_jar() -> None:
     """
     sys.path[:] = [entry for entry in sys.path if not JAR.search(entry)]
     for entry in [entry for entry in sys.path_importer_cache if JAR.search(entry)]:
+        del sys.path_importer_cache[entry]
+
+
+def forget_archives() -> None:
+    """Lets go of what Python knows of the archives on its path; they stay there, and are looked at again when something is imported from them.
+
+    At the end of each call that Spark makes, so that the next one's `invalidate_caches` finds none whose directory it would read. The session may be
+    somebody else's, with PySpark's archive on the path of its workers (`embedded`): then each would be read for each package in it, in every task.
+    """
+    for entry in [entry for entry, importer in sys.path_importer_cache.items() if isinstance(importer, zipimporter)]:
         del sys.path_importer_cache[entry]
 
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from pkgutil import iter_modules
 from types import SimpleNamespace
+from zipfile import ZipFile
 
 import pytest
 
@@ -76,3 +77,24 @@ def test_a_daemon_that_workers_are_forked_from_starts_no_thread_and_imports_no_l
 
     assert said("import sluice_consumer.spark.python_workers; ") == said("")
     assert said("").startswith("1 ")
+
+
+def test_an_archive_on_the_path_is_not_read_again_when_python_forgets_what_it_knows_of_it(tmp_path: Path) -> None:
+    """Spark 4.1 asks for that in each task. What is in the archive can still be imported, and so can what is added to the path."""
+    with ZipFile(tmp_path / "somebodys.zip", "w") as archive:
+        for name in ("early", "late"):
+            archive.writestr(f"{name}.py", "")
+    look = (
+        "import importlib, sys; from sluice_consumer.spark import python_workers; opened = []\n"
+        f"sys.path.insert(0, {str(tmp_path / 'somebodys.zip')!r}); import early\n"
+        "sys.addaudithook(lambda event, args: opened.append(args[0]) if event == 'open' and 'somebodys' in str(args[0]) else None)\n"
+        "{}; importlib.invalidate_caches(); print(len(opened)); import late"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3] / "consumer")}
+
+    def opened(first: str) -> int:
+        done = subprocess.run([sys.executable, "-c", look.format(first)], env=environment, check=True, capture_output=True, text=True)
+        return int(done.stdout)
+
+    assert opened("pass") > 0
+    assert opened("python_workers.forget_archives()") == 0
