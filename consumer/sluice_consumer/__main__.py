@@ -19,7 +19,6 @@ import click
 from sluice_checkpoints.errors import SluiceError
 from sluice_checkpoints.protocol.lease import Watcher
 from sluice_consumer import logs
-from sluice_consumer.checks import report
 from sluice_consumer.checks import run as checks
 from sluice_consumer.checks.facts import SECONDS, StartFacts
 from sluice_consumer.config import Config
@@ -101,6 +100,8 @@ def check_or_consume(path: Path, *, only_check: bool, check_seconds: float, as_j
 
 def check(facts: StartFacts, *, as_json: bool) -> int:
     """Prints what speaks against a start, and returns the exit code."""
+    from sluice_consumer.checks import report  # noqa: PLC0415 - imports rich, which only a person needs
+
     results = list(checks.results(facts))
     if as_json:
         click.echo(report.as_json(results))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from canned import Options
 from consumer_run import UNPACED, Plan, kinesis, run
@@ -18,6 +19,17 @@ KINDS = ("cpu", "jvm", "workers", "driver")
 Figures = dict[str, float]
 
 
+@dataclass(frozen=True)
+class Length:
+    """How many batches there are before what is measured, and of that."""
+
+    warm_up: int = WARM_UP
+    batches: int = BATCHES
+
+
+LONG = Length()
+
+
 def rounds(lines: Sequence[str], shards: int, dynamodb: str, count: int) -> Iterator[dict[str, Figures]]:
     """Figures by line, a dictionary a round; every other round begins with the last line."""
     for number in range(count):
@@ -26,13 +38,14 @@ def rounds(lines: Sequence[str], shards: int, dynamodb: str, count: int) -> Iter
         yield {line: found[line] for line in lines}
 
 
-def batch(line: str, shards: int, dynamodb: str) -> Figures:
+def batch(line: str, shards: int, dynamodb: str, length: Length = LONG, more: Mapping[str, str] | None = None) -> Figures:
     """Milliseconds from trigger to commit (median), and CPU-milliseconds by kind of process (mean), of batches that follow each other at once."""
     shape = Shape(30_000, SIZE, round(time.time() * 1000) + 5000, RATE)
     options = {"intervalSeconds": 0, "shardsPerTask": SHARDS_PER_TASK}
     with kinesis(Options(shards, shape, (CBOR,))) as endpoint:
-        found = run(Plan(endpoint, dynamodb, "noop", options, WARM_UP + BATCHES, 300.0, path=UNPACED, line=line))
-    marks = [mark for mark in found.marks if mark["batch"] >= WARM_UP]
+        count = length.warm_up + length.batches
+        found = run(Plan(endpoint, dynamodb, "noop", options, count, 300.0, path=UNPACED, line=line, more=dict(more or {})))
+    marks = [mark for mark in found.marks if mark["batch"] >= length.warm_up]
     count = marks[-1]["batch"] - marks[0]["batch"]
     millis = {kind: (marks[-1][kind] - marks[0][kind]) * 1000 / count for kind in KINDS}
-    return {"ms": statistics.median(batch.seconds * 1000 for batch in found.batches[WARM_UP:])} | millis
+    return {"ms": statistics.median(batch.seconds * 1000 for batch in found.batches[length.warm_up :])} | millis

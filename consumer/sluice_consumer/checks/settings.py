@@ -10,7 +10,6 @@ from sluice_consumer.checks.model import CheckFinding, CheckOutcome
 from sluice_consumer.config import PipelineConfig, configuration
 from sluice_consumer.kinesis import codec
 from sluice_consumer.process import entrypoint_check, source
-from sluice_consumer.sinks.options import FUNCTION
 from sluice_consumer.spark.entrypoint import ENTRYPOINT
 
 OURS = "sluice_consumer."
@@ -47,7 +46,11 @@ def entrypoint(facts: StartFacts) -> CheckFinding:
 
 def _functions(pipeline: PipelineConfig) -> dict[str, str]:
     """By field: the entrypoint, and what a built-in sink is told to call."""
-    asked = pipeline.args if pipeline.entrypoint.startswith(OURS) else {}
+    if not (pipeline.args and pipeline.entrypoint.startswith(OURS)):
+        return {ENTRYPOINT: pipeline.entrypoint}
+    from sluice_consumer.sinks.options import FUNCTION  # noqa: PLC0415 - PySpark comes with it
+
+    asked = pipeline.args
     named = {f"pipeline.args.{name}": asked.get(name) for name in FUNCTIONS}
     given = {field: value for field, value in named.items() if isinstance(value, str) and FUNCTION.fullmatch(value)}
     return {ENTRYPOINT: pipeline.entrypoint} | given

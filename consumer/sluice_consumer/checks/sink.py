@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.checks.facts import StartFacts
 from sluice_consumer.checks.model import CheckFinding, CheckOutcome
-from sluice_consumer.sinks import class_path, needs
-from sluice_consumer.sinks.class_path import ClassPath
-from sluice_consumer.sinks.needs import Need
+
+if TYPE_CHECKING:
+    from sluice_consumer.sinks.class_path import ClassPath
+    from sluice_consumer.sinks.needs import Need
+
+OURS = "sluice_consumer."
+NOTHING = CheckFinding(CheckOutcome.OK, "nothing has to be on Spark's class path for it")
 
 
 def look(facts: StartFacts) -> CheckFinding:
@@ -16,9 +22,14 @@ def look(facts: StartFacts) -> CheckFinding:
     Raises:
         Refused: an option is wrong; or a class is missing that a built-in sink, or a folder of dead letters, needs.
     """
+    pipeline = facts.given.pipeline
+    if not (pipeline.args or pipeline.entrypoint.startswith(OURS) or facts.given.on_error):
+        return NOTHING
+    from sluice_consumer.sinks import class_path, needs  # noqa: PLC0415 - PySpark, which a start without a sink of ours need not wait for
+
     asked = needs.of(facts.given)
     if not asked:
-        return CheckFinding(CheckOutcome.OK, "nothing has to be on Spark's class path for it")
+        return NOTHING
     here = class_path.of_spark(facts.given.spark_conf, facts.environment)
     return _worst([_judged(need, here) for need in asked])
 

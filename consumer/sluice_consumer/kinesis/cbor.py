@@ -10,7 +10,6 @@ from typing import Any
 
 import cbor2
 
-from sluice_consumer.kinesis import cbor_vectorized
 from sluice_consumer.kinesis.client import RecordColumns, Records
 
 CONTENT_TYPE = "application/x-amz-cbor-1.1"
@@ -49,6 +48,8 @@ def _leapt(body: bytes) -> dict[str, Any] | None:
     at = body.find(NAMED, 0, 4096)
     if at < 0 or not (0xA0 < body[0] < 0xB8 or body[0] == 0xBF):
         return None
+    from sluice_consumer.kinesis import cbor_vectorized  # noqa: PLC0415 - numpy and Arrow, which only those who read records need
+
     try:
         found = cbor_vectorized.read(body, at + len(NAMED), WORTH_IT)
         if found is None:

@@ -11,7 +11,6 @@ from typing import NoReturn
 
 from sluice_checkpoints import termination_log
 from sluice_checkpoints.errors import SluiceError
-from sluice_consumer.sinks import edge
 
 OWN_WORD = "SLUICE_OWN_WORD"  # in a driver's environment: the number of the file for its word
 WORD_BYTES = 64  # for the word, then for the mark
@@ -113,7 +112,11 @@ def ending_of(error: BaseException) -> Ending:
 def java_words(error: BaseException) -> tuple[tuple[str, str], ...]:
     """Class and message of the exceptions of Java that an error stands for, the outermost first."""
     of_java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    return tuple((thrown.name, thrown.message) for thrown in edge.chain(error)) if of_java is not None else ()
+    if of_java is None:
+        return ()
+    from sluice_consumer.sinks import edge  # noqa: PLC0415 - PySpark, which a supervisor has no use for
+
+    return tuple((thrown.name, thrown.message) for thrown in edge.chain(error))
 
 
 def report(ending: Ending) -> None:

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import gc
-import json
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from pyarrow import RecordBatch
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from sluice_checkpoints.aws.retry import Patience
 from sluice_checkpoints.dynamodb.http import DynamoHttp, http_client
@@ -38,61 +34,16 @@ from sluice_consumer.shards.bind import ShardSource, Task, read_shard
 from sluice_consumer.shards.ranges import BoundRange, Fetched, FetchRequest, Limits
 from sluice_consumer.shards.reader import ShardReader
 from sluice_consumer.shards.request_counts import DYNAMODB, KINESIS, RequestCounter
-from sluice_consumer.spark import python_workers
 from sluice_consumer.spark.arrow import to_arrow
+from sluice_consumer.spark.batch_read import BatchRead, Group, freeze
 
 MOST_SHARDS = 1000  # in a task: the greatest `shardsPerTask`
 MOST_READERS = 5000  # about 150 KB
 TALLY = RequestCounter()  # of this worker process; tasks that follow each other carry what is left over
 
 
-@dataclass(frozen=True)
-class BatchRead:
-    """What the driver tells every task of a batch; travels as JSON in one option.
-
-    Attributes:
-        groups: shard ids, one tuple a task.
-    """
-
-    region: str
-    kinesis_endpoint: str | None
-    dynamodb_endpoint: str | None
-    table: str
-    identity: StreamIdentity
-    generation: int
-    number: int
-    lease_seconds: float
-    limits: Limits
-    groups: tuple[tuple[str, ...], ...]
-
-    def to_json(self) -> str:
-        """The option's value."""
-        return json.dumps(asdict(self))
-
-    @staticmethod
-    def from_json(text: str) -> BatchRead:
-        """Reads the option's value."""
-        values: dict[str, Any] = json.loads(text)
-        return BatchRead(
-            **values
-            | {
-                "identity": StreamIdentity(**values["identity"]),
-                "limits": Limits(**values["limits"]),
-                "groups": tuple(tuple(group) for group in values["groups"]),
-            }
-        )
-
-
 class ReadFailed(SluiceError):
     """Reading the batch failed, in a task: it is no failure of `process`."""
-
-
-class Group(InputPartition):
-    """The shards of one task."""
-
-    def __init__(self, shard_ids: tuple[str, ...]) -> None:
-        super().__init__(shard_ids)
-        self.shard_ids = shard_ids
 
 
 class CancellableSource:
@@ -121,18 +72,13 @@ class CancellableSource:
             raise LostRace("the task is over: Spark has all the rows that it wanted")
 
 
-class BatchReader(DataSourceReader):
-    """Reads one micro-batch; the object itself is pickled to every task."""
+class BatchReader:
+    """Reads the shards of a task."""
 
     def __init__(self, batch: BatchRead) -> None:
         self.batch = batch
 
-    def partitions(self) -> list[InputPartition]:
-        """One a task."""
-        python_workers.forget_archives()
-        return [Group(group) for group in self.batch.groups]
-
-    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+    def read(self, partition: Group) -> Iterator[RecordBatch]:
         """Fetches and binds every shard of the task, each in its thread, and hands them over in the order of the group.
 
         Spark takes the order of a task's rows for determined: after a lost shuffle file it repeats only the map tasks that are missing, and rows that
@@ -140,13 +86,9 @@ class BatchReader(DataSourceReader):
 
         Spark may have enough before the end (`take`, `limit`). Then no further shard is bound: its range would not be read.
         """
-        assert isinstance(partition, Group)  # noqa: S101 - Spark gives back what partitions() made
         worker_errors.install()
-        try:
-            with named():
-                yield from self._read(partition)
-        finally:
-            python_workers.forget_archives()
+        with named():
+            yield from self._read(partition)
 
     def _read(self, partition: Group) -> Iterator[RecordBatch]:
         store, reader, task = self._ports()
@@ -219,17 +161,6 @@ def in_order(threads: Executor, reads: Sequence[Callable[[], Fetched]], over: th
     finally:
         over.set()
         wait(futures)  # however it ends, nothing of this task goes on after it
-
-
-@functools.cache
-def freeze(what: str) -> None:  # noqa: ARG001 - once for each
-    """Takes what there is out of the garbage collector's sight: PySpark collects after every task, which costs 20 ms otherwise.
-
-    Once when everything is "imported" and once more when the first range was "read", for the first calls make what stays, too: models of services,
-    modules that Arrow and PySpark import late. No third time: what the user's code drops later is still found.
-    """
-    gc.collect()
-    gc.freeze()
 
 
 @functools.cache

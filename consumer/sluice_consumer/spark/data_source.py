@@ -6,8 +6,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from sluice_consumer.columns import DDL, FORMAT
-from sluice_consumer.spark import python_workers, stream_reader
-from sluice_consumer.spark.batch_reader import BatchRead, BatchReader, freeze
+from sluice_consumer.spark import python_workers
+from sluice_consumer.spark.batch_read import BatchRead, PlannedBatch, freeze
 
 OPTION = "batch"
 python_workers.fold_hang_ups()  # of a worker that plans a query; some only read what another one pickled, and call nothing of it
@@ -29,10 +29,12 @@ class SluiceDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the schema is always ours
         """The reader of one batch."""
         _began()
-        return BatchReader(BatchRead.from_json(self.options[OPTION]))
+        return PlannedBatch(BatchRead.from_json(self.options[OPTION]))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - as above; Spark's name
         """The reader of all batches (docs/structured-streaming.md)."""
+        from sluice_consumer.spark import stream_reader  # noqa: PLC0415 - a batch has no use for it
+
         return stream_reader.of(self.options)
 
 

@@ -17,7 +17,7 @@ from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.config import Config
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.shards.ranges import Limits
-from sluice_consumer.spark.batch_reader import BatchRead
+from sluice_consumer.spark.batch_read import BatchRead
 from sluice_consumer.spark.data_source import OPTION, SluiceDataSource
 from sluice_consumer.spark.entrypoint import Process, load
 from sluice_consumer.spark.jobs import Jobs

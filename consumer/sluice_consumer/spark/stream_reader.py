@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyarrow import RecordBatch
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer.spark import features
-from sluice_consumer.spark.batch_reader import BatchRead, BatchReader, Group
+from sluice_consumer.spark.batch_read import BatchRead, Group, read
 from sluice_consumer.spark.stream_channel import ChannelClient
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
 
 OPTION = "planner"
 
@@ -65,7 +67,7 @@ class StreamReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         """A task, as in a batch read."""
         assert isinstance(partition, StreamGroup)  # noqa: S101 - Spark gives back what partitions() made
-        yield from BatchReader(partition.batch).read(partition)
+        return read(partition.batch, partition)
 
     def _offset(self, call: str, *values: dict[str, Any] | None) -> dict[str, Any]:
         offset: dict[str, Any] = self._caller.ask(call, *values)

@@ -21,7 +21,8 @@ from sluice_consumer.shards.collect import RecordColumnSet, RecordSlice
 from sluice_consumer.shards.ranges import BoundRange, Fetched, FetchRequest, Limits
 from sluice_consumer.spark import batch_reader
 from sluice_consumer.spark.arrow import ENOUGH
-from sluice_consumer.spark.batch_reader import BatchRead, BatchReader, Group
+from sluice_consumer.spark.batch_read import BatchRead, Group
+from sluice_consumer.spark.batch_reader import BatchReader
 
 PATIENCE = 30.0  # seconds, of a test that would hang
 

@@ -16,7 +16,8 @@ from sluice_consumer.kinesis.memory import MemoryKinesis
 from sluice_consumer.shards.bind import Task
 from sluice_consumer.shards.ranges import Fetched, FetchRequest, Limits
 from sluice_consumer.shards.reader import ShardReader as Source
-from sluice_consumer.spark.batch_reader import BatchRead, BatchReader, Group
+from sluice_consumer.spark.batch_read import BatchRead, Group
+from sluice_consumer.spark.batch_reader import BatchReader
 
 SHARDS = 3
 

@@ -1,0 +1,105 @@
+"""What the driver tells of a batch, and what Spark's planning workers make of it: the tasks.
+
+Planning workers import this and nothing that reads: numpy, Arrow, the clients and their libraries are half a second of CPU in each of a driver's two.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from sluice_checkpoints.stream.model import StreamIdentity
+from sluice_consumer.shards.ranges import Limits
+from sluice_consumer.spark import python_workers
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+
+@dataclass(frozen=True)
+class BatchRead:
+    """What the driver tells every task of a batch; travels as JSON in one option.
+
+    Attributes:
+        groups: shard ids, one tuple a task.
+    """
+
+    region: str
+    kinesis_endpoint: str | None
+    dynamodb_endpoint: str | None
+    table: str
+    identity: StreamIdentity
+    generation: int
+    number: int
+    lease_seconds: float
+    limits: Limits
+    groups: tuple[tuple[str, ...], ...]
+
+    def to_json(self) -> str:
+        """The option's value."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> BatchRead:
+        """Reads the option's value."""
+        values: dict[str, Any] = json.loads(text)
+        return BatchRead(
+            **values
+            | {
+                "identity": StreamIdentity(**values["identity"]),
+                "limits": Limits(**values["limits"]),
+                "groups": tuple(tuple(group) for group in values["groups"]),
+            }
+        )
+
+
+class Group(InputPartition):
+    """The shards of one task."""
+
+    def __init__(self, shard_ids: tuple[str, ...]) -> None:
+        super().__init__(shard_ids)
+        self.shard_ids = shard_ids
+
+
+class PlannedBatch(DataSourceReader):
+    """One micro-batch; the object itself is pickled to every task."""
+
+    def __init__(self, batch: BatchRead) -> None:
+        self.batch = batch
+
+    def partitions(self) -> list[InputPartition]:
+        """One a task."""
+        python_workers.forget_archives()
+        return [Group(group) for group in self.batch.groups]
+
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        """See `batch_reader.BatchReader.read`."""
+        assert isinstance(partition, Group)  # noqa: S101 - Spark gives back what partitions() made
+        return read(self.batch, partition)
+
+
+def read(batch: BatchRead, group: Group) -> Iterator[RecordBatch]:
+    """The rows of a task."""
+    from sluice_consumer.spark.batch_reader import BatchReader  # noqa: PLC0415 - only tasks need it
+
+    try:
+        yield from BatchReader(batch).read(group)
+    finally:
+        python_workers.forget_archives()
+
+
+@functools.cache
+def freeze(what: str) -> None:  # noqa: ARG001 - once for each
+    """Takes what there is out of the garbage collector's sight: PySpark collects after every task, which costs 20 ms otherwise.
+
+    Once when everything is "imported" and once more when the first range was "read", for the first calls make what stays, too: models of services,
+    modules that Arrow and PySpark import late. No third time: what the user's code drops later is still found.
+    """
+    gc.collect()
+    gc.freeze()
