@@ -21,23 +21,25 @@ from sluice_checkpoints.protocol.lease import Watcher
 from sluice_consumer import logs
 from sluice_consumer.checks import run as checks
 from sluice_consumer.checks.facts import SECONDS, StartFacts
-from sluice_consumer.config import Config
 from sluice_consumer.driver_report import ReportPhase
 from sluice_consumer.process import child_process, pod, source, supervisor, wiring
 from sluice_consumer.process.ending import Interrupted, ending_of
 from sluice_consumer.process.supervisor import Stopped, Supervisor
 
 
-def supervise(config: Config, arguments: list[str]) -> int:
+def supervise(path: Path, arguments: list[str]) -> int:
     """Runs one epoch and returns its exit code."""
-    here = pod.from_environment()
-    reporter = pod.Reporter(pod.PodAnnotations(here) if here else None)
-    reporter.update(lambda report: replace(report, phase=ReportPhase.STARTING))
-    store = supervisor.open_table(config, made=pod.table_made())
-    keeper = Supervisor(config, store, wiring.beating_store(config))
-    signal.signal(signal.SIGTERM, keeper.on_term)
-    signal.signal(signal.SIGINT, keeper.on_term)
     with child_process.starting([sys.executable, "-m", "sluice_consumer.process.driver", *arguments]) as driver:
+        config, environment = checks.before_start(path, os.environ)
+        os.environ.update(environment)
+        child_process.permit(driver, environment)
+        here = pod.from_environment()
+        reporter = pod.Reporter(pod.PodAnnotations(here) if here else None)
+        reporter.update(lambda report: replace(report, phase=ReportPhase.STARTING))
+        store = supervisor.open_table(config, made=pod.table_made())
+        keeper = Supervisor(config, store, wiring.beating_store(config))
+        signal.signal(signal.SIGTERM, keeper.on_term)
+        signal.signal(signal.SIGINT, keeper.on_term)
         taken = keeper.take(Watcher(notify=_announce(reporter)))
         child_process.order(driver, taken, reporter.hand_over(_starting(taken.epoch.generation)))
         return supervisor.finish(keeper.watch(driver, taken))
@@ -145,7 +147,7 @@ def consume(path: Path, *, master: str | None, until_tip: bool) -> None:
     arguments = ["--config", str(path), *(["--master", master] if master else []), *(["--until-tip"] if until_tip else [])]
     try:
         source.take(os.environ)
-        code = supervise(checks.before_start(path, os.environ), arguments)
+        code = supervise(path, arguments)
     except SluiceError as error:
         unfinished = until_tip and isinstance(error, Stopped)
         code = supervisor.finish(ending_of(Interrupted(str(error)) if unfinished else error))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from sluice_consumer import logs
@@ -47,14 +47,14 @@ def results(facts: StartFacts, clock: Callable[[], float] = time.monotonic) -> I
     return in_order(CHECKS, perform, clock)
 
 
-def before_start(path: Path, environment: MutableMapping[str, str]) -> Config:
-    """The configuration, once nothing speaks against a start with it.
+def before_start(path: Path, environment: Mapping[str, str]) -> tuple[Config, dict[str, str]]:
+    """The configuration, once nothing speaks against a start with it, and what the driver's environment needs beside this process'.
 
     A service that does not answer is said at once, and the start goes on: its own calls are made again for a minute.
 
     Args:
         path: of the configuration file.
-        environment: of this process. A service that does not speak CBOR is named there, so that the driver does not try.
+        environment: of this process. The driver's says which service does not speak CBOR, so that it does not try.
 
     Raises:
         Refused: a check failed. Nothing was made, held or started.
@@ -68,6 +68,4 @@ def before_start(path: Path, environment: MutableMapping[str, str]) -> Config:
             logs.warn(f"{result.name}: {finding.said}; it is tried again")
         elif finding.outcome is CheckOutcome.WARNING:
             logs.warn(f"{result.name}: {finding.said}")
-    if facts.json_only:
-        environment[ENCODING] = "json"
-    return facts.config or configuration(path)
+    return facts.config or configuration(path), {ENCODING: "json"} if facts.json_only else {}

@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sluice_checkpoints.protocol.lease import TakenLease
 from sluice_consumer.process import sigterm
@@ -60,9 +60,10 @@ class DriverProcess(subprocess.Popen[bytes]):
 
 @contextlib.contextmanager
 def starting(command: Sequence[str]) -> Iterator[DriverProcess]:
-    """Starts the driver in a process group of its own; it dies when this process dies, and when the lease is not taken.
+    """Starts the driver in a process group of its own; it dies when this process dies, when it may not start Spark, and when the lease is not taken.
 
-    Spark starts while the lease is waited for; without its orders a driver knows no epoch to fence, read or write with.
+    It imports while the checks are made, and starts Spark while the lease is waited for; without its orders a driver knows no epoch to fence, read or
+    write with.
     """
     with sigterm.blocked():
         child = DriverProcess(command)
@@ -75,6 +76,11 @@ def starting(command: Sequence[str]) -> Iterator[DriverProcess]:
         raise
     finally:
         child.close()
+
+
+def permit(child: subprocess.Popen[bytes], environment: Mapping[str, str]) -> None:
+    """Lets a driver start Spark, with this in its environment."""
+    _hand_down(child, json.dumps(dict(environment)))
 
 
 def order(child: subprocess.Popen[bytes], taken: TakenLease, number: int) -> None:

@@ -1,6 +1,7 @@
 """The child process of an epoch: Spark and the batch loop.
 
-Its supervisor starts it before it holds the lease. Until the orders come, it has no generation and touches neither table nor stream.
+Its supervisor starts it before it holds the lease, and before it knows whether Spark may start: to import all this takes a second. Until the orders
+come, it has no generation and touches neither table nor stream.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from sluice_consumer.process.child_process import die_with_parent
 from sluice_consumer.process.ending import Ending, Interrupted, OwnWord, ending_of, java_words, leave, report
 from sluice_consumer.process.failure import failure_of
 from sluice_consumer.process.last_words import LastWords
-from sluice_consumer.process.lease_handoff import Guard, LeaseHandoff, standard_input
+from sluice_consumer.process.lease_handoff import Guard, LeaseHandoff, permission, standard_input
 from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.sigterm import set_on_term
 from sluice_consumer.process.start_watch import StartWatch
@@ -240,7 +241,9 @@ def main(path: Path, master: str | None, until_tip: bool) -> None:  # noqa: FBT0
     logs.configure()
     die_with_parent()
     OwnWord.open()
-    driver = Driver(configuration(path), (master, until_tip), standard_input())
+    pipe = standard_input()
+    os.environ.update(permission(pipe))
+    driver = Driver(configuration(path), (master, until_tip), pipe)
     leave(finish(driver, attempt(driver)))  # Spark's and probes' threads have nothing left to say
 
 

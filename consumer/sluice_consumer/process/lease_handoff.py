@@ -1,5 +1,6 @@
-"""What a driver receives from its supervisor: its epoch, then the send time of every accepted heartbeat (docs/protocol.md, "An epoch").
+"""What a driver receives from its supervisor: permission to start Spark, its epoch, then the send time of every accepted heartbeat.
 
+The rules are in docs/protocol.md, "An epoch".
 The driver watches the lease itself, because a supervisor that is stopped (a signal, a debugger, swap) can neither beat nor kill. A thread of the
 driver does it, so it shares the fate of the process that works. Native code that holds the interpreter's lock holds the thread up. A timer outside of
 Python (`faulthandler.dump_traceback_later`) would not be held up, but could not hear of new heartbeats meanwhile: it would end a healthy driver,
@@ -19,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable
 from io import FileIO
+from typing import Any
 
 WORKING = 2 / 3  # of the lease: how long an epoch works on after the send of its last accepted heartbeat
 
@@ -41,10 +43,20 @@ class LeaseHandoff:
     @staticmethod
     def read(source: FileIO) -> LeaseHandoff:
         """Waits for them. Their absence means that there is no lease, or no supervisor any more."""
-        line = source.readline()
-        if not line.endswith(b"\n"):
-            sys.exit("the supervisor gave no orders")
-        return LeaseHandoff(**json.loads(line))
+        return LeaseHandoff(**_line(source))
+
+
+def permission(source: FileIO) -> dict[str, str]:
+    """Waits until the supervisor has found nothing that speaks against a start; gives what its checks found for the environment of Spark."""
+    return _line(source)
+
+
+def _line(source: FileIO) -> dict[str, Any]:
+    line = source.readline()
+    if not line.endswith(b"\n"):
+        sys.exit("the supervisor gave no orders")
+    found: dict[str, Any] = json.loads(line)
+    return found
 
 
 def standard_input() -> FileIO:

@@ -19,8 +19,7 @@ from click.testing import CliRunner
 from sluice_checkpoints import termination_log
 from sluice_checkpoints.errors import Fenced, Refused, ServiceUnavailable, SluiceError
 from sluice_consumer import __main__ as main_module
-from sluice_consumer.checks import run
-from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig, configuration
+from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
 from sluice_consumer.pipelines import NotNow
 from sluice_consumer.process import child_process, driver, supervisor
 from sluice_consumer.process.driver import Driver, attempt, finish
@@ -177,7 +176,6 @@ def test_a_run_that_is_stopped_before_it_began_has_not_reached_the_tip(
     more: list[str], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """0 would say that everything was processed."""
-    monkeypatch.setattr(run, "before_start", lambda path, _environment: configuration(path))
     monkeypatch.setattr(main_module, "supervise", lambda *_: (_ for _ in ()).throw(supervisor.Stopped("told to stop")))
     monkeypatch.setattr(os, "_exit", sys.exit)
     path = tmp_path / "consumer.json"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Sequence
 from dataclasses import replace
 from io import FileIO
 from pathlib import Path
@@ -16,11 +17,12 @@ from sluice_checkpoints.protocol.lease import LeaseRequest, take_over
 from sluice_checkpoints.protocol.owners import Owner
 from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_checkpoints.protocol.store import CheckpointStore
+from sluice_consumer import __main__ as main_module
 from sluice_consumer.process import child_process as children
 from sluice_consumer.process import supervisor
 from sluice_consumer.process.child_process import die_with_parent
 from sluice_consumer.process.ending import QUIET, UNCLEAN
-from sluice_consumer.process.lease_handoff import LeaseHandoff
+from sluice_consumer.process.lease_handoff import LeaseHandoff, permission
 from sluice_consumer.process.supervisor import Supervisor
 from sluice_operator.apply import spark_settings
 
@@ -110,6 +112,32 @@ def test_a_pod_is_not_killed_before_its_supervisor_has_ended_the_drain() -> None
 
 
 # -- a driver starts before its lease is taken -------------------------------------------------------------------------------------
+
+
+def test_a_driver_may_start_spark_once_it_is_told_so(tmp_path: Path) -> None:
+    """With what the checks found for its environment."""
+    with children.starting(["sh", "-c", f"head -n 1 >{tmp_path}/said"]) as child:
+        children.permit(child, {"SLUICE_KINESIS_ENCODING": "json"})
+        assert child.wait(60) == 0
+    with FileIO(tmp_path / "said") as said:
+        assert permission(said) == {"SLUICE_KINESIS_ENCODING": "json"}
+
+
+def test_what_speaks_against_a_start_ends_the_driver_before_it_may_start_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is started before the checks are made, for its imports take a second; it has read nothing by then."""
+    started = list[children.DriverProcess]()
+
+    class Driver(children.DriverProcess):
+        def __init__(self, command: Sequence[str]) -> None:
+            super().__init__(["sh", "-c", f"head -n 1 >{tmp_path}/said; exec sleep 60"])
+            started.append(self)
+            assert command[1:3] == ["-m", "sluice_consumer.process.driver"]
+
+    monkeypatch.setattr(children, "DriverProcess", Driver)
+    with pytest.raises(Refused, match="No such file"):
+        main_module.supervise(tmp_path / "none.json", [])
+    assert [driver.poll() for driver in started] == [-signal.SIGKILL]
+    assert not (tmp_path / "said").exists() or not (tmp_path / "said").read_text()
 
 
 def test_a_driver_dies_when_its_lease_is_not_taken() -> None:

@@ -34,8 +34,9 @@ def test_a_service_that_does_not_speak_cbor_is_one_clear_line(on_moto: Checked) 
 def test_a_start_tells_its_driver_not_to_try(on_moto: Checked, caplog: pytest.LogCaptureFixture) -> None:
     """Each process and task would find out anew, with a line of its own."""
     environment = dict(on_moto.facts().environment)
-    assert run.before_start(on_moto.path, environment).stream.name == on_moto.written["stream"]["name"]
-    assert environment[ENCODING] == "json"
+    config, of_driver = run.before_start(on_moto.path, environment)
+    assert config.stream.name == on_moto.written["stream"]["name"]
+    assert of_driver == {ENCODING: "json"}
     assert [said for record in caplog.records if SAID in (said := record.getMessage())] == [
         f"stream: the service of stream {on_moto.written['stream']['name']} {SAID}"
     ]
