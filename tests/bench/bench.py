@@ -88,7 +88,8 @@ class Measurement:
     def start(self) -> tuple[Mapping[str, Any], Any]:
         """The first 100,000 records."""
         settings = {"shards": start.SHARDS, "records": f"{start.RECORDS:,} of each shard, of {start.SIZE:,} B", "rounds": self.rounds}
-        return settings, start.rounds(self.dynamodb, self.rounds, self.jar)
+        rounds = start.rounds(self.dynamodb, self.rounds, self.jar)
+        return settings, {"rounds": rounds, "timeline": start.timeline(self.dynamodb)}
 
     def extremes(self) -> tuple[Mapping[str, Any], Any]:
         """Nothing at all, and as much as there can be."""

@@ -36,6 +36,19 @@ def cpu_by_kind(root: int) -> dict[str, float]:
     return used | {"cpu": sum(used.values())}
 
 
+def programs(root: int) -> dict[int, tuple[str, float]]:
+    """The command line and the CPU seconds of each process of a tree."""
+    found = _processes()
+    return {pid: (_command(pid), one.ticks / TICKS) for pid, one in found.items() if _within(found, pid, root)}
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    except OSError:
+        return ""
+
+
 def _kind(found: dict[int, Process], pid: int) -> str:
     if found[pid].name == JAVA:
         return "jvm"

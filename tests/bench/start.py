@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from canned import Options
 from consumer_run import CREDENTIALS, HERE, LINE, UNPACED, Plan, kinesis, python_path
 from process_tree import cpu_by_kind
 from slab import CBOR, JSON, Shape
+from start_timeline import Timeline
 
 from sluice_lab import spark_lines
 
@@ -35,7 +37,15 @@ def rounds(dynamodb: str, count: int, jar: Path | None) -> dict[str, list[Figure
     return found
 
 
-def consumer(endpoint: str, dynamodb: str) -> Figures:
+def timeline(dynamodb: str) -> list[tuple[str, float, float | None]]:
+    """One more start, looked at all the time, which costs some."""
+    with kinesis(Options(SHARDS, Shape(RECORDS * 4, SIZE, catch_up.START_MILLIS), (JSON, CBOR))) as endpoint:
+        found: list[Timeline] = []
+        consumer(endpoint, dynamodb, found)
+    return list(found[0].rows())
+
+
+def consumer(endpoint: str, dynamodb: str, watched: list[Timeline] | None = None) -> Figures:
     """The whole consumer, until it says that its first batch is committed."""
     batch = {"intervalSeconds": 0, "maxRecordsPerShard": RECORDS, "maxBytesPerShard": 2**31}
     plan = Plan(endpoint, dynamodb, "nothing_more", batch, 1)
@@ -43,7 +53,7 @@ def consumer(endpoint: str, dynamodb: str) -> Figures:
         file = Path(work, "config.json")
         file.write_text(json.dumps(plan.configuration()))
         command = ["-m", "sluice_consumer", "--config", str(file), "--master", "local[2]"]
-        return timed(command, lambda line: LINE.search(line) is not None, UNPACED)
+        return timed(command, lambda line: LINE.search(line) is not None, UNPACED, watched)
 
 
 def connector(endpoint: str, jar: Path) -> Figures:
@@ -52,18 +62,23 @@ def connector(endpoint: str, jar: Path) -> Figures:
     return timed([str(HERE / "peer_connector.py"), json.dumps(asked)], lambda line: line.startswith("MARK "))
 
 
-def timed(command: list[str], done: Callable[[str], bool], path: str = "") -> Figures:
+def timed(command: list[str], done: Callable[[str], bool], path: str = "", watched: list[Timeline] | None = None) -> Figures:
     """Seconds by the clock, and CPU-seconds by kind of process, from the start of a program to the line that says it is done."""
     environment = os.environ | CREDENTIALS | {"SLUICE_LOG": "text", "PYTHONPATH": python_path(path)}
     program = [str(spark_lines.python(catch_up.LINE)), *command]
     begun = time.monotonic()
     with subprocess.Popen(program, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
-        said = []
+        said, watch = [], Timeline(process.pid, begun)
+        if watched is not None:
+            watched.append(watch)
+            threading.Thread(target=watch.watch, daemon=True).start()
         for line in process.stdout:
             said.append(line)
+            watch.hear(line)
             if done(line):
                 used = {"wall": time.monotonic() - begun} | cpu_by_kind(process.pid)
+                watch.over.set()
                 process.terminate()
                 return used
     raise SystemExit("it ended early:\n" + "".join(said[-30:]))

@@ -28,7 +28,7 @@ def archives(line: str) -> dict[str, str]:
 
 
 def test_python_costs_a_batch_on_the_images_line_what_it_costs_on_the_newest(credentials: None, dynamodb_endpoint: str) -> None:  # noqa: ARG001 - set for all
-    """With Spark 4.1 and the archive on the path of its workers, of which nothing lets go, it is the twentyfold."""
+    """With Spark 4.1 and an archive on the path of its workers, which nothing lets go of, it is many times as much."""
     image, newest = spark_lines.image_line(), max([spark_lines.default(), *spark_lines.others()])
     measure = tip_lines.batch(newest, SHARDS, dynamodb_endpoint, SHORT)
     shipped = tip_lines.batch(image, SHARDS, dynamodb_endpoint, SHORT)

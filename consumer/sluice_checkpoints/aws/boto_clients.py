@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import boto3
 from botocore import credentials as boto
 from botocore.config import Config
 from botocore.session import Session
@@ -71,6 +70,8 @@ def kept_client(service: str, region: str | None, endpoint: str | None, config: 
     Its calls raise `Again` where there are no valid credentials now, or a service refused them and others are looked for; `Refused` where there are
     none at all.
     """
+    import boto3  # noqa: PLC0415 - a tenth of a second; tasks make no such client before they need it
+
     session, shared = Session(), of_process()
     session.register_component("credential_provider", boto.CredentialResolver([_Provider(shared)]))
     client = boto3.session.Session(botocore_session=session).client(service, region_name=region, endpoint_url=endpoint, config=config)

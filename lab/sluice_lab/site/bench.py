@@ -94,14 +94,21 @@ def lines_catching_up(found: Found) -> str:
 
 def start(found: Found) -> str:
     """The first 100,000 records."""
-    figures = found["figures"]
+    figures = found["figures"]["rounds"]
     head = ("a cold start, to 100,000 records", "s", "CPU-s", "JVM", "Python workers", "driver")
     rows = [(name, *(f"{_median(each, what):.1f}" for what in ("wall", "cpu", "jvm", "workers", "driver"))) for name, each in figures.items() if each]
     said = []
     if figures.get(CONNECTOR):
         wall, cpu = (_ratio(figures[SLUICE], figures[CONNECTOR], what) for what in ("wall", "cpu"))
         said = [f"Sluice beside the connector, round by round (median, least and greatest): {wall} its time, {cpu} its CPU.\n"]
-    return "\n".join((table(head, rows), "", *said, under(found)))
+    return "\n".join((table(head, rows), "", *said, "Second by second, in one more start:\n", _timeline(found), "", under(found)))
+
+
+def _timeline(found: Found) -> str:
+    """Moments, and programs with their CPU."""
+    told = found["figures"]["timeline"]
+    rows = [(f"{at:.1f}", what if cpu is None else f"begins: {what}", "" if cpu is None else f"{cpu:.1f}") for what, at, cpu in told]
+    return table(("at second", "", "CPU-s until the end"), rows)
 
 
 def extremes(found: Found) -> str:
