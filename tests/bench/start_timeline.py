@@ -23,7 +23,7 @@ PROGRAMS = (  # by a word of their command line, the first that fits
     ("lookup_data_sources", "workers that list data sources"),
     ("create_data_source", "workers that make the source"),
     ("plan_data_source_read", "workers that plan"),
-    ("python_workers", "workers that read"),
+    ("-m sluice_consumer.spark.python_workers", "workers that read"),
     ("-m sluice_consumer", "supervisor"),
 )
 

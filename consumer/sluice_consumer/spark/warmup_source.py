@@ -17,6 +17,7 @@ from sluice_consumer.shards.collect import RecordColumnSet, RecordSlice
 from sluice_consumer.shards.ranges import Fetched
 from sluice_consumer.spark import batch_reader
 from sluice_consumer.spark.arrow import to_arrow
+from sluice_consumer.spark.batch_read import freeze
 
 TASKS, REGION, KINESIS, DYNAMODB = "tasks", "region", "kinesisEndpoint", "dynamodbEndpoint"
 RECORD = Records(sequence=["0"], partition_key=[""], data=[b""], arrival_millis=[0])
@@ -61,5 +62,5 @@ class WarmUpReader(DataSourceReader):
         stream = self._stream
         connect(StreamAddress(stream.name, stream.region, stream.kinesis_endpoint))
         batch_reader.dynamodb(stream.region, stream.dynamodb_endpoint)
-        batch_reader.freeze("imported")
+        freeze("imported")
         yield from to_arrow([Fetched("", TRIM_HORIZON, TRIM_HORIZON, RecordColumnSet([RecordSlice(RECORD)]))], "")
