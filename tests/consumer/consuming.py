@@ -55,10 +55,10 @@ READS = st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=6)
 class Bench:
     """A bootstrapped consumer of a stream with one shard, and the epochs that take it over."""
 
-    def __init__(self, shards: int = 1) -> None:
+    def __init__(self, shards: int = 1, table: MemoryTable | None = None) -> None:
         self.now = 1_700_000_000_000
         self.stream = MemoryStream("s", shards, now=lambda: self.now)
-        self.table = MemoryTable()
+        self.table = table or MemoryTable()
         self.store = CheckpointStore(self.table)
         bootstrap.prepare(self.store, bootstrap.Seed("p", "id", self.stream.describe(), self.stream.list_shards()), StartConfig())
 

@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 from sluice_checkpoints.aws.connections import TimeLimits
 from sluice_checkpoints.aws.retry import Again
 from sluice_checkpoints.aws.signed_http import Service, ServiceReply, SignedHttp, connect, refusal
-from sluice_checkpoints.dynamodb.table import Endpoint
+from sluice_checkpoints.dynamodb.table import CONNECTIONS, Endpoint
 
 DYNAMODB = Service("dynamodb", "DynamoDB_20120810.")
 CONTENT_TYPE = "application/x-amz-json-1.0"
@@ -98,6 +98,6 @@ def _error(reply: ServiceReply, content: Values) -> Any:
     return {"Error": {"Code": code, "Message": message or reply.reason or ""}, "ResponseMetadata": {"HTTPStatusCode": reply.status}, **more}
 
 
-def http_client(endpoint: Endpoint, connections: int = 16) -> DynamoHttp:
+def http_client(endpoint: Endpoint, connections: int = CONNECTIONS) -> DynamoHttp:
     """The client of an endpoint; `connections` of them are kept open."""
     return DynamoHttp(connect(DYNAMODB, endpoint.region, endpoint.url, TimeLimits(endpoint.timeout, endpoint.timeout), connections))

@@ -7,14 +7,16 @@ Conflicts, throttling and lost connections are retried with jitter until the tim
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from botocore.config import Config
 from botocore.exceptions import ClientError, CredentialRetrievalError, HTTPClientError, NoCredentialsError
 from botocore.exceptions import ConnectionError as BotoConnectionError
 
+from sluice_checkpoints.aws import side_by_side
 from sluice_checkpoints.aws.boto_clients import kept_client
 from sluice_checkpoints.aws.credentials import MISSING, unavailable
 from sluice_checkpoints.aws.retry import EXPIRED_ADVICE, EXPIRED_TOKEN, Again, Patience
@@ -23,7 +25,9 @@ from sluice_checkpoints.protocol.encoding import Expressions, Wire, item_from_wi
 from sluice_checkpoints.protocol.rows import Item
 from sluice_checkpoints.protocol.table import MAX_BATCH_GET, Check, Member, Outcome, Put, Transaction, Update, Write, chunks
 
+T = TypeVar("T")
 Api = Any  # a boto3 client has no type of its own
+CONNECTIONS = 16  # that a client keeps open, so as many calls on a table run side by side
 
 CONDITION_FAILED = "ConditionalCheckFailedException"
 CANCELLED = "TransactionCanceledException"
@@ -59,7 +63,7 @@ class Endpoint:
     timeout: float = 10.0
 
 
-def client(endpoint: Endpoint, connections: int = 16) -> Api:
+def client(endpoint: Endpoint, connections: int = CONNECTIONS) -> Api:
     """A DynamoDB client without retries of its own."""
     config = Config(
         connect_timeout=endpoint.timeout,
@@ -146,12 +150,11 @@ class DynamoTable:
 
     def batch_get(self, keys: Sequence[str]) -> dict[str, Item]:
         """The rows of these keys that exist; asks until nothing is left unprocessed."""
-        found: dict[str, Item] = {}
-        for chunk in chunks(dict.fromkeys(keys), MAX_BATCH_GET):
-            self._fill(found, chunk)
-        return found
+        parts = self.side_by_side(partial(self._part, chunk) for chunk in chunks(dict.fromkeys(keys), MAX_BATCH_GET))
+        return {key: item for part in parts for key, item in part.items()}
 
-    def _fill(self, found: dict[str, Item], keys: list[str]) -> None:
+    def _part(self, keys: list[str]) -> dict[str, Item]:
+        found: dict[str, Item] = {}
         wanted = {self._name: {"Keys": [{"id": {"S": key}} for key in keys], "ConsistentRead": True}}
 
         def ask() -> None:
@@ -164,6 +167,7 @@ class DynamoTable:
                 raise Again("some keys were not processed", cause="UnprocessedKeys")
 
         self._call("BatchGetItem", ask)
+        return found
 
     def scan(self) -> Iterator[Item]:
         """Every row, in no order."""
@@ -225,3 +229,7 @@ class DynamoTable:
                 raise self._unknown("TransactWriteItems", error) from error
             return Transaction(applied=False, refused=refused)
         return Transaction(applied=True)
+
+    def side_by_side(self, calls: Iterable[Callable[[], T]]) -> list[T]:
+        """At most `CONNECTIONS` at once."""
+        return side_by_side.side_by_side(calls, CONNECTIONS)

@@ -5,12 +5,15 @@ Any table may have a key named `id`, and anybody may change a row by hand. A dri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from sluice_checkpoints.errors import ProtocolViolation, Refused
 from sluice_checkpoints.protocol.row_kinds import kind_of
 from sluice_checkpoints.protocol.rows import Item
 from sluice_checkpoints.protocol.table import Member, Outcome, Table, Transaction, Write
+
+T = TypeVar("T")
 
 
 class OwnTable:
@@ -62,6 +65,10 @@ class OwnTable:
     def transact(self, members: Sequence[Member]) -> Transaction:
         """See `Table.transact`."""
         return self._table.transact(members)
+
+    def side_by_side(self, calls: Iterable[Callable[[], T]]) -> list[T]:
+        """See `Table.side_by_side`."""
+        return self._table.side_by_side(calls)
 
     def _checked(self, item: Item) -> Item:
         self._understood(f"row {item['id']}", lambda: check(item))

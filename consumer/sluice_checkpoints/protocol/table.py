@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from sluice_checkpoints.protocol.rows import Item
 
+T = TypeVar("T")
 Path = tuple[str, ...]
 MAX_TRANSACTION = 100  # TransactWriteItems: at most 100 items
 MAX_TRANSACTION_BYTES = 3_500_000  # 4 MB, and a margin for what is counted otherwise here than there
@@ -151,6 +152,13 @@ class Table(Protocol):
 
     def transact(self, members: Sequence[Member]) -> Transaction:
         """At most `MAX_TRANSACTION` members, all or nothing."""
+        ...
+
+    def side_by_side(self, calls: Iterable[Callable[[], T]]) -> list[T]:
+        """What each of these calls on this table brings, in their order (docs/protocol.md, "Writes side by side").
+
+        They may take effect in any order. When one raises, no further one is begun, those under way are waited for, and its error is raised.
+        """
         ...
 
 

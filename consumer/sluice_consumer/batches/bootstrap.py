@@ -6,6 +6,7 @@ LATEST is pinned to a time here. After a crash, the next epoch finishes the same
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sluice_checkpoints.errors import ProtocolViolation, Refused
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
@@ -122,7 +123,6 @@ def finish(store: CheckpointStore, consumer: ConsumerRow, epoch: Epoch) -> Consu
     """
     if consumer.bootstrapped:
         return consumer
-    for row in planned_rows(store, consumer):
-        store.put_new(row.to_item())
+    store.table.side_by_side(partial(store.put_new, row.to_item()) for row in planned_rows(store, consumer))
     store.finish_bootstrap(epoch)
     return replace(consumer, bootstrapped=True)

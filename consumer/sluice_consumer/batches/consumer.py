@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 from sluice_checkpoints.errors import Fenced, ProtocolViolation, Refused
@@ -144,11 +145,11 @@ class Consumer:
         self.row, self.unpublished = consumer, consumer.letters
         self.identify()
         self.row = bootstrap.finish(self.store, consumer, self.epoch)
-        before = self.store.shards()
-        progress(f"fencing {len(before)} shards")
-        for row in before.values():
-            if row.generation < self.epoch.generation and row.committed_position(consumer.committed) != END:
-                self.store.fence(self.epoch, row.id)  # a row at END cannot be bound: every range starts before it
+        before = self.store.shards().values()
+        # A row at END cannot be bound: every range starts before it.
+        open_rows = [row for row in before if row.generation < self.epoch.generation and row.committed_position(consumer.committed) != END]
+        progress(f"fencing {len(open_rows)} of {len(before)} shards")
+        self.store.table.side_by_side(partial(self.store.fence, self.epoch, row.id) for row in open_rows)
         rows = self.store.shards()
         inherited = max((row.batch for row in rows.values()), default=0)
         self.view = TableView(rows, consumer.committed, frozenset(), inherited=inherited)
@@ -231,8 +232,7 @@ class Consumer:
             Fenced, LostRace: see `CheckpointStore.close`.
         """
         rows = self._all_closed(plan)
-        for row in rows:
-            self.know(row)
+        self.know(*rows)
         return rows
 
     def _issued(self, plan: BatchPlan) -> BatchPlan:
@@ -256,14 +256,17 @@ class Consumer:
         self.letters.forget(self.view.committed, left)
 
     def _all_closed(self, plan: BatchPlan) -> tuple[ShardRow, ...]:
-        return tuple(self._closed(plan.number, row) for row in self.store.read(row.id for row in plan.rows).values())
+        rows = self.store.read(row.id for row in plan.rows)
+        unbound = [row for row in rows.values() if row.batch != plan.number]
+        closed = self.store.table.side_by_side(partial(self._closed, plan.number, row) for row in unbound)
+        return tuple((rows | {row.id: row for row in closed}).values())
 
     def _closed(self, batch: int, row: ShardRow) -> ShardRow:
-        return row if row.batch == batch else self.store.close(self.epoch, batch, row)
+        return self.store.close(self.epoch, batch, row)
 
-    def know(self, row: ShardRow) -> None:
-        """Plans from this row from now on; it was written by this epoch."""
-        self.view = replace(self.view, rows=dict(self.view.rows) | {row.id: row})
+    def know(self, *rows: ShardRow) -> None:
+        """Plans from these rows from now on; they were written by this epoch."""
+        self.view = replace(self.view, rows=dict(self.view.rows) | {row.id: row for row in rows})
 
     def _commit(self, number: int, rows: Iterable[ShardRow]) -> None:
         rows = tuple(rows)

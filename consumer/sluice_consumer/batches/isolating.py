@@ -194,8 +194,8 @@ class Isolator:
         self._ports.lasting(_lasting(plan, failure) if lasts else None)
         self._ports.state(_told(plan, content, step, failure))
         if isinstance(step, Shorten):
-            for row in rows:
-                self._shorten(row, min(row.records, step.keep.get(row.id, 0)))
+            kept = ((row, step.keep.get(row.id, 0)) for row in rows)
+            self._consumer.know(*(self._shortened(row, keep) for row, keep in kept if keep < row.records))
         return bool(step.seconds) and self._ports.wait(step.seconds)
 
     def _note(self, number: int, failed: str | None = None, told: str | None = None) -> None:
@@ -211,10 +211,9 @@ class Isolator:
         self._ports.state(None)
         self._ports.excluded(f"{row.id}: record {record} failed {attempts} times; it is in the dead letters, and not in batch {row.batch}")
 
-    def _shorten(self, row: ShardRow, keep: int) -> None:
-        if keep < row.records:
-            kept = part(self._ports.excluding.source.replay(BoundRange.of(row)), row, keep)
-            self._consumer.know(shorten(self._consumer.store, self._consumer.epoch, row, kept))
+    def _shortened(self, row: ShardRow, keep: int) -> ShardRow:
+        kept = part(self._ports.excluding.source.replay(BoundRange.of(row)), row, keep)
+        return shorten(self._consumer.store, self._consumer.epoch, row, kept)
 
 
 def part(fetched: Fetched, row: ShardRow, keep: int) -> RangeKept:

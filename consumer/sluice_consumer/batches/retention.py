@@ -159,12 +159,15 @@ def settle(consumer: Consumer, client: KinesisClient, source: Replays, accepted:
     if plan.replay and accepted == plan.number:
         looked_at = {loss.row.id for loss in lost}
         lost += tuple(differing([row for row in plan.rows if row.id not in looked_at], source))
-    for loss in lost:
-        why = "expired before" if expired(loss.row, loss.left) else "otherwise than before"
-        note = f"accepted as lost, {why} batch {plan.number} was processed: {loss.what}"
-        left = RangeLeft(loss.left.first, loss.left.records, loss.left.bytes, note)
-        consumer.know(forfeit(consumer.store, consumer.epoch, loss.row, left))
+    consumer.know(*(_forfeited(consumer, plan, loss) for loss in lost))
     return lost
+
+
+def _forfeited(consumer: Consumer, plan: BatchPlan, loss: Loss) -> ShardRow:
+    why = "expired before" if expired(loss.row, loss.left) else "otherwise than before"
+    note = f"accepted as lost, {why} batch {plan.number} was processed: {loss.what}"
+    left = RangeLeft(loss.left.first, loss.left.records, loss.left.bytes, note)
+    return forfeit(consumer.store, consumer.epoch, loss.row, left)
 
 
 def _procedure(consumer: Consumer, plan: BatchPlan, lost: tuple[Loss, ...]) -> str:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -8,7 +9,22 @@ from botocore.exceptions import ReadTimeoutError
 
 from sluice_checkpoints.dynamodb.table import DynamoTable
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.protocol.table import NEW_ROW, Absent, AnyOf, AtMost, Below, Check, Condition, Equals, Member, Put, Table, Update, equals
+from sluice_checkpoints.protocol.table import (
+    NEW_ROW,
+    Absent,
+    AnyOf,
+    AtMost,
+    Below,
+    Check,
+    Condition,
+    Equals,
+    Member,
+    Outcome,
+    Put,
+    Table,
+    Update,
+    equals,
+)
 
 ROW: dict[str, Any] = {
     "id": "shard/a",
@@ -256,3 +272,27 @@ def test_a_put_whose_reply_was_lost_answers_with_itself(dynamo_table: DynamoTabl
     lossy = DynamoTable(dynamo_table.name, loses_replies(dynamodb_api, "put_item", lost))
     outcome = lossy.write(Put({"id": "a", "token": "mine"}, (NEW_ROW,)))
     assert (outcome.applied, outcome.found) == (False, {"id": "a", "token": "mine"})
+
+
+# -- side by side ------------------------------------------------------------------------------------------------------------------
+
+
+def test_writes_side_by_side_are_all_made_and_answer_in_their_order(table: Table) -> None:
+    """Each states its condition: of two puts of one row one is refused."""
+    rows = [{"id": f"r{i}", "n": i} for i in range(40)]
+    outcomes = table.side_by_side(partial(table.write, Put(row, (NEW_ROW,))) for row in rows)
+    assert [outcome.applied for outcome in outcomes] == [True] * 40
+    again = table.side_by_side(partial(table.write, Put(row | {"n": -1}, (NEW_ROW,))) for row in rows)
+    assert [(outcome.applied, outcome.found) for outcome in again] == [(False, row) for row in rows]
+
+
+def test_an_error_beside_other_calls_is_raised_and_what_took_effect_stays(table: Table) -> None:
+    """As one call's would be."""
+
+    def fails() -> Outcome:
+        raise Refused("not this one")
+
+    write = partial(table.write, Put({"id": "first"}, (NEW_ROW,)))
+    with pytest.raises(Refused, match="not this one"):
+        table.side_by_side([write, fails])
+    assert table.get("first") == {"id": "first"}

@@ -224,7 +224,7 @@ class SimulatedEpoch:
 
     def _drive(self, driver: Process) -> None:
         assert self.taken is not None
-        store = CheckpointStore(Client(driver, self.world.table, self.world.now))
+        store = CheckpointStore(Client(driver, self.world.table, self.world.now, self.world.habits.picks))
         catalog = Catalog(driver, self.world.stream, self.world.stream.listed_before)
         self.consumer = consumer = Consumer(store, catalog, self.taken.epoch)
         consumer.begin()

@@ -11,6 +11,7 @@ from simulation import (  # noqa: F401 - they enter themselves
     mutant_poison,
     mutant_processes,
     mutant_shards,
+    mutant_side_by_side,
     stories,
     stories_aggregates,
     stories_beginnings,
@@ -19,6 +20,7 @@ from simulation import (  # noqa: F401 - they enter themselves
     stories_owners,
     stories_poison,
     stories_processes,
+    stories_side_by_side,
 )
 from simulation.mutant import MUTANTS, ProtocolMutant
 from simulation.story import STORIES

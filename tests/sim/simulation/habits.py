@@ -24,6 +24,7 @@ class Habits:
         limit: records of a shard in a batch.
         shards_per_task: how many; bind_all_first: they are all bound before the first one is emitted.
         end_with_records: the service ends a shard with its last records, or with an empty reply after them.
+        picks: which of the writes that are made side by side goes next, over and over (0: the first that is left).
         sparse: so many empty replies come before what a new iterator leads to.
         rates: local seconds a second of true time, dealt to epochs and executors in turn (docs/protocol.md bears 1 %).
         isolates: the driver isolates records on which `process` raises, after two failures (docs/protocol.md, "Poison").
@@ -47,3 +48,4 @@ class Habits:
     hasty: bool = False
     straggles: bool = False
     sparse: int = 0
+    picks: tuple[int, ...] = (0,)

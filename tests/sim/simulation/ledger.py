@@ -61,7 +61,7 @@ class Ledger(Rows):
 
     Attributes:
         owed: names of the user records that have to be delivered, by shard, in order.
-        read_before: names of those that the system which this one replaces has read.
+        read_before: names of those that the system which this one replaces has read, or that came before a start at LATEST.
         waived: batches that `process` declared dealt with although its sink does not hold all of them.
         let_go: names of what it let go so, by batch.
         reported: the possible losses that some epoch has reported.

@@ -34,14 +34,15 @@ def returns_unread(patch: Patch) -> None:
 )
 def unread_is_refused(patch: Patch) -> None:
     """A sink that looks first can never commit the batch that it has."""
-    real = consumer.Consumer._closed
+    real = consumer.Consumer._all_closed
 
-    def closed(self: consumer.Consumer, batch: int, row: consumer.ShardRow) -> consumer.ShardRow:
-        if row.batch == batch and consumer.unread(row, self.epoch.generation):
-            raise LostRace(f"nobody read {row.id} in this epoch")
-        return real(self, batch, row)
+    def all_closed(self: consumer.Consumer, plan: consumer.BatchPlan) -> tuple[consumer.ShardRow, ...]:
+        rows = real(self, plan)
+        if any(consumer.unread(row, self.epoch.generation) for row in rows):
+            raise LostRace("nobody read some rows in this epoch")
+        return rows
 
-    patch.setattr(consumer.Consumer, "_closed", closed)
+    patch.setattr(consumer.Consumer, "_all_closed", all_closed)
 
 
 @mutant(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import cycle
+from typing import TypeVar
 
 from simulation.turnstile import Process, Waiting
 
@@ -16,6 +18,7 @@ from sluice_checkpoints.stream.model import ShardPlace as StreamPlace
 from sluice_consumer.shards.bind import ShardSource
 from sluice_consumer.shards.ranges import BoundRange, Fetched, FetchRequest, Limits
 
+T = TypeVar("T")
 # What may go wrong with a call: no answer and no effect; an effect and no answer; an effect, and the answer only to the second try; the service makes
 # the caller wait; the answer is an old one, where the service may give such (ListShards; every read of the table is strongly consistent).
 UNAVAILABLE, LOST, RETRIED, THROTTLED, STALE = "unavailable", "lost", "retried", "throttled", "stale"
@@ -44,8 +47,9 @@ def label(write: Write) -> str:
 class Client:
     """One process's connection to the table. Implements `Table`; as the real adapter, it may make a write again whose reply was lost."""
 
-    def __init__(self, process: Process, table: MemoryTable, now: Callable[[], float]) -> None:
-        self._process, self._table, self._now = process, table, now
+    def __init__(self, process: Process, table: MemoryTable, now: Callable[[], float], picks: Sequence[int] = (0,)) -> None:
+        """`picks`: which of the calls that are left goes next, where many are made side by side; over and over."""
+        self._process, self._table, self._now, self._picks = process, table, now, cycle(picks)
 
     @property
     def name(self) -> str:
@@ -97,6 +101,22 @@ class Client:
         if fault == LOST:
             raise ServiceUnavailable(f"transact {written}: injected, after it took effect")
         return outcome
+
+    def side_by_side(self, calls: Iterable[Callable[[], T]]) -> list[T]:
+        """See `Table`. The calls take effect one after the other in any order; the process may be killed between any two of them.
+
+        After an error some more are made: those that were under way.
+        """
+        left, found, errors = dict(enumerate(calls)), dict[int, T](), dict[int, Exception]()
+        while left and not (errors and next(self._picks) % 2 == 0):
+            index = list(left)[next(self._picks) % len(left)]
+            try:
+                found[index] = left.pop(index)()
+            except Exception as error:  # noqa: BLE001 - raised below; a kill is none
+                errors[index] = error
+        if errors:
+            raise errors[min(errors)]
+        return [found[index] for index in sorted(found)]
 
 
 class Catalog:

@@ -141,9 +141,15 @@ class World(Scheduler):
         due = [record for record in self._put if record.name not in self.ledger.read_before]
         if "plan" in row and self.table.rows[f"bootstrap/{row['plan']}/0"]["position"] == "LATEST":
             due = self._put[self._marks[row["plan"]] :]
+            self.ledger.read_before |= self._before(self.table.rows[f"bootstrap/{row['plan']}/0"])
         self.ledger.owes(
             record for record in due if not self.stream.expired(self.ledger.created, record) or ("plan" not in row and self._goes_on(record))
         )
+
+    def _before(self, plan: Mapping[str, Any]) -> set[str]:
+        """Names of records that came to a shard of the plan before it begins: this consumer is given none of them."""
+        planned = {shard["id"] for shard in plan["shards"]}
+        return {record.name for record in self._put if record.shard in planned and record.arrival < plan["t0"]}
 
     def _goes_on(self, record: UserRecord) -> bool:
         """Whether its shard is gone on from a place of KCL's: then it is owed though it has expired, and that is to be told.
