@@ -9,7 +9,7 @@ import functools
 import gc
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -45,6 +45,10 @@ class BatchRead:
         """The option's value."""
         return json.dumps(asdict(self))
 
+    def for_tasks(self) -> BatchRead:
+        """Without the groups: a task has its own with its partition, and thousands of ids travelled to each of a hundred tasks otherwise."""
+        return replace(self, groups=())
+
     @staticmethod
     def from_json(text: str) -> BatchRead:
         """Reads the option's value."""
@@ -68,10 +72,13 @@ class Group(InputPartition):
 
 
 class PlannedBatch(DataSourceReader):
-    """One micro-batch; the object itself is pickled to every task."""
+    """One micro-batch; the object itself is pickled to every task, without the groups of all tasks."""
 
     def __init__(self, batch: BatchRead) -> None:
         self.batch = batch
+
+    def __reduce__(self) -> tuple[type[PlannedBatch], tuple[BatchRead]]:
+        return type(self), (self.batch.for_tasks(),)
 
     def partitions(self) -> list[InputPartition]:
         """One a task."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
@@ -14,7 +16,12 @@ python_workers.fold_hang_ups()  # of a worker that plans a query; some only read
 
 
 class SluiceDataSource(DataSource):
-    """`spark.read.format("sluice")`."""
+    """`spark.read.format("sluice")`.
+
+    Spark pickles it for the planning worker. That one pickles it to every task beside the reader: without its options then, which name all shards.
+    """
+
+    _planned = False
 
     @classmethod
     def name(cls) -> str:
@@ -29,7 +36,11 @@ class SluiceDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the schema is always ours
         """The reader of one batch."""
         _began()
+        self._planned = True
         return PlannedBatch(BatchRead.from_json(self.options[OPTION]))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | ({"options": {}} if self._planned else {})
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - as above; Spark's name
         """The reader of all batches (docs/structured-streaming.md)."""

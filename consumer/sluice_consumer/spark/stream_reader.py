@@ -50,7 +50,7 @@ class StreamReader(DataSourceStreamReader):
         if answer is None:
             return []
         batch = BatchRead.from_json(answer)
-        return [StreamGroup(batch, group) for group in batch.groups]
+        return [StreamGroup(batch.for_tasks(), group) for group in batch.groups]
 
     def commit(self, end: dict[str, Any]) -> None:
         """Spark will not ask for this batch again."""
