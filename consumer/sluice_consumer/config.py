@@ -24,17 +24,22 @@ STREAM = re.compile(r"[a-zA-Z0-9_.-]{1,128}|arn:aws[a-z-]*:kinesis:[a-z0-9-]+:[0
 MAX_SECONDS = 3600.0  # a batch is minutes of records at most; nothing that moves is ended by it
 MAX_SECONDS_MOVING = 86_400.0
 MAX_PORT = 65_535
+LEAST_SHARE = 0.05  # a look every four seconds; an iterator is good for five minutes
 START_POSITIONS = ("TRIM_HORIZON", "LATEST", "AT_TIMESTAMP")
 
 
 @dataclass(frozen=True)
 class StreamConfig:
-    """Which stream, and where its services are if not at AWS's own addresses."""
+    """Which stream, and where its services are if not at AWS's own addresses.
+
+    `probe_share`: of a shard's five GetRecords calls a second, for looks at quiet shards: seconds from look to look are 0.2 / share.
+    """
 
     name: str
     region: str
     kinesis_endpoint: str | None = None
     dynamodb_endpoint: str | None = None
+    probe_share: float = 0.2
 
 
 @dataclass(frozen=True)
@@ -233,7 +238,7 @@ def _bounds(config: Config) -> None:
         raise Refused(f"sparkConf.{odd[0]}: {config.spark_conf[odd[0]]!r} is not a string")
     if not config.stream.name or not config.stream.region:
         raise Refused(f"stream.{'region' if config.stream.name else 'name'}: empty")
-    _endpoint_bounds(config.stream)
+    _stream_bounds(config.stream)
     if not re.fullmatch(r"[\w.]+:\w+", config.pipeline.entrypoint):
         raise Refused(f"pipeline.entrypoint: {config.pipeline.entrypoint!r} is not of the form module:function")
     if config.on_error:
@@ -242,7 +247,9 @@ def _bounds(config: Config) -> None:
     _ = config.start.millis  # refused here, not when the first batch starts
 
 
-def _endpoint_bounds(stream: StreamConfig) -> None:
+def _stream_bounds(stream: StreamConfig) -> None:
+    if not LEAST_SHARE <= stream.probe_share <= 1:
+        raise Refused(f"stream.probeShare: {stream.probe_share} is not from {LEAST_SHARE} to 1; 0.2 is one of a shard's five calls a second")
     for key, endpoint in (("kinesisEndpoint", stream.kinesis_endpoint), ("dynamodbEndpoint", stream.dynamodb_endpoint)):
         if endpoint and not is_address(endpoint):
             raise Refused(f"stream.{key}: {endpoint!r} is no address of a service; write it with its scheme, as in {_with_scheme(endpoint)}")

@@ -98,6 +98,12 @@ def _drawn(node: Json, name: str) -> st.SearchStrategy[Any]:
         return st.lists(_drawn(node["items"], name), max_size=3)
     if node["type"] == "string":
         return _text(node)
+    return _scalar(node)
+
+
+def _scalar(node: Json) -> st.SearchStrategy[Any]:
+    if node["type"] == "number":
+        return st.floats(node["minimum"], node["maximum"])
     return {"integer": st.integers(node.get("minimum", -(2**63)), node.get("maximum", 2**63 - 1)), "boolean": st.booleans()}[node["type"]]
 
 

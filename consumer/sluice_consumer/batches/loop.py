@@ -20,6 +20,7 @@ from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.shards.looks import LOOK_SECONDS
 
 log = logging.getLogger(__name__)
+REST_SECONDS = 0.9  # from one `rest` to the next, at least
 AUDIT_SECONDS = 120.0  # KCL's shard sync interval; children are known from their parents without it
 
 
@@ -35,6 +36,8 @@ class LoopTimings:
         on_progress: called after every commit with the batch and its duration in seconds; with None when the consumer becomes idle.
         rest: called once a second while it is idle.
         clock: monotonic, in seconds.
+        refreshing: how idle shards take part in a batch once an hour.
+        pause: seconds until a shard may be looked at again, while there is nothing to read.
         watched: holds for a batch from before it is run until it is committed, or what follows its failure is ready.
     """
 
@@ -44,6 +47,8 @@ class LoopTimings:
     on_progress: Callable[[Committed | None, float], None]
     rest: Callable[[], None]
     clock: Callable[[], float] = time.monotonic
+    refreshing: planner.Refreshing = planner.REFRESHING
+    pause: Callable[[], float] = lambda: LOOK_SECONDS
     watched: Callable[[BatchPlan], AbstractContextManager[None]] = lambda _plan: nullcontext()
 
 
@@ -54,7 +59,7 @@ class Loop:
         """`isolator`: deals with batches that fail; without one a failure ends the epoch."""
         self._consumer, self._engine, self._rhythm, self._drain, self._isolator = consumer, engine, rhythm, drain, isolator
         self._clock = rhythm.clock
-        self._audited = self._clock()
+        self._audited = self._rested = self._clock()
 
     def run(self) -> None:
         """Returns when drained, or when all is done that `until` asks for. Raises what ends an epoch."""
@@ -78,7 +83,8 @@ class Loop:
         if self._isolating:
             return frozenset()
         consumer, rhythm = self._consumer, self._rhythm
-        looked = rhythm.look(planner.may_be_left_out(consumer.view, consumer.listed_millis, rhythm.until))
+        rows = planner.may_be_left_out(consumer.view, consumer.listed_millis, rhythm.until, rhythm.refreshing)
+        looked = rhythm.look(rows)
         return frozenset(shard for shard, idle in looked.items() if idle)
 
     def _done(self) -> bool:
@@ -87,12 +93,14 @@ class Loop:
         return goal is not None and (not planner.next_batch(view).rows or all(planner.caught_up(view, row, goal) for row in view.rows.values()))
 
     def _rests(self, idles: bool) -> bool:  # noqa: FBT001 - whether it did before
-        """No batch and no write for a second, after which every shard that may be left out is looked at again."""
-        if idles:
-            self._rhythm.rest()
-        else:
+        """No batch and no write until a shard that may be left out may be looked at again: a second, unless the user gave looks a larger share."""
+        if not idles:
             self._rhythm.on_progress(None, 0.0)
-        self._drain.wait(LOOK_SECONDS)
+            self._rested = self._clock()
+        elif self._clock() - self._rested >= REST_SECONDS:
+            self._rhythm.rest()
+            self._rested = self._clock()
+        self._drain.wait(self._rhythm.pause())
         return True
 
     def _runs(self, plan: BatchPlan) -> None:

@@ -5,7 +5,8 @@ It may not read a clock, a table or a stream; the simulation runs these very fun
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -14,7 +15,8 @@ from sluice_checkpoints.position import END, TRIM_HORIZON
 from sluice_checkpoints.protocol.rows import Child, ShardRow, earliest_arrival_millis
 
 T = TypeVar("T")
-STALE_MILLIS = 3_600_000  # the `readTo` of a shard that is left out may not grow older than this (docs/protocol.md, "Retention")
+STALE_MILLIS = 3_600_000  # a shard that is left out takes part once in this time, so its `readTo` is hardly older (docs/protocol.md, "Retention")
+OVERDUE_MILLIS = 2 * STALE_MILLIS  # and never older than this: then it takes part, however many others do
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,24 @@ class TableView:
     def number(self) -> int:
         """The number of the batch that is open, or comes next."""
         return self.committed + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshing:
+    """How idle shards take part in a batch once an hour: in groups, spread over the hour by their ids.
+
+    Attributes:
+        group: about so many in each; fewer shards are one group.
+        groups: the most there are: the time that is asked for goes on with each audit only, 30 times an hour.
+        most: so many shards a batch at most, those first that were read longest ago.
+    """
+
+    group: int = 64
+    groups: int = 30
+    most: int = 128
+
+
+REFRESHING = Refreshing()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +114,47 @@ def _begun(view: TableView) -> tuple[ShardRow, ...]:
     return tuple(row for row in _ordered(view.rows) if row.batch == view.number)
 
 
-def may_be_left_out(view: TableView, now_millis: int, goal_millis: int | None = None) -> tuple[ShardRow, ...]:
+def may_be_left_out(view: TableView, now_millis: int, goal_millis: int | None = None, refreshing: Refreshing = REFRESHING) -> tuple[ShardRow, ...]:
     """The rows that the next batch may leave out, if a look at their shards finds nothing (docs/protocol.md, "Idle shards"). A replay: none.
 
     Args:
         view: what the epoch knows.
         now_millis: the service's time, late by minutes at most.
         goal_millis: what arrived up to then has to be read (`caught_up`), if that is asked for.
+        refreshing: how those take part that were not read for about an hour.
     """
     if _begun(view):
         return ()
-    found = (row for row in _ordered(view.rows) if _brought_nothing(view, row) and not is_stale(row, now_millis) and _takes_part(view, row))
-    return tuple(row for row in found if goal_millis is None or row.read_to >= goal_millis)
+    found = _quiet(view)
+    refreshed = _refreshed(found, now_millis, refreshing)
+    return tuple(row for row in found if row.id not in refreshed and (goal_millis is None or row.read_to >= goal_millis))
+
+
+def refreshed(view: TableView, now_millis: int, refreshing: Refreshing = REFRESHING) -> frozenset[str]:
+    """Shards that brought nothing, and take part in the next batch all the same, so that their `readTo` does not grow old.
+
+    One is due at the minute of the hour that its id says, once an hour, and when it was not read for an hour. Not more than `refreshing.most` in a
+    batch, those that were read longest ago; only one that is overdue is never put off.
+    """
+    return _refreshed(_quiet(view), now_millis, refreshing)
+
+
+def _quiet(view: TableView) -> list[ShardRow]:
+    return [row for row in _ordered(view.rows) if _brought_nothing(view, row) and _takes_part(view, row)]
+
+
+def _refreshed(rows: Sequence[ShardRow], now_millis: int, refreshing: Refreshing) -> frozenset[str]:
+    groups = min(refreshing.groups, -(-len(rows) // refreshing.group))
+    due = sorted((row for row in rows if _is_due(row, now_millis, groups)), key=lambda row: (row.read_to, row.id))
+    overdue = (row for row in due[refreshing.most :] if row.read_to < now_millis - OVERDUE_MILLIS)
+    return frozenset(row.id for row in (*due[: refreshing.most], *overdue))
+
+
+def _is_due(row: ShardRow, now_millis: int, groups: int) -> bool:
+    if groups <= 1 or is_stale(row, now_millis):
+        return is_stale(row, now_millis)
+    since = zlib.crc32(row.id.encode()) % groups * STALE_MILLIS // groups  # the beginning of an hour, when the group is due
+    return (now_millis - since) // STALE_MILLIS > (row.read_to - since) // STALE_MILLIS
 
 
 def _brought_nothing(view: TableView, row: ShardRow) -> bool:

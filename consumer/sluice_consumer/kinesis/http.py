@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -21,7 +21,7 @@ from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.rows import Child
 from sluice_consumer.kinesis.client import IteratorExpired, Page, iterator_type
 from sluice_consumer.kinesis.codec import CBOR, ENCODING, JSON, Codec, chosen
-from sluice_consumer.kinesis.failures import EXPIRED, Failure, UnsupportedEncoding, failure
+from sluice_consumer.kinesis.failures import EXPIRED, THROTTLED, Failure, UnsupportedEncoding, failure
 from sluice_consumer.kinesis.pacing import Pacer
 
 log = logging.getLogger(__name__)
@@ -43,10 +43,11 @@ class StreamAddress:
 
 @dataclass(frozen=True, slots=True)
 class KinesisReply:
-    """A successful reply: its content, and the service's clock (epoch milliseconds, 0: unknown)."""
+    """A successful reply: its content, the service's clock (epoch milliseconds, 0: unknown), and tries before it that were throttled."""
 
     content: dict[str, Any]
     server_millis: int
+    throttled: int = 0
 
 
 class KinesisCalls:
@@ -108,12 +109,19 @@ class HttpKinesis:
         return page
 
     def _call(self, action: str, shard_id: str, ask: dict[str, Any], codec: Codec) -> KinesisReply:
+        throttled = 0
+
         def attempt() -> KinesisReply:
+            nonlocal throttled
             self._pacer.before(action, shard_id)
-            return self._wire.post(action, ask, codec)
+            try:
+                return self._wire.post(action, ask, codec)
+            except Again as again:
+                throttled += again.cause == THROTTLED
+                raise
 
         try:
-            return self._patience.call(f"{action} of {shard_id} in stream {self._address.name}", attempt)
+            return replace(self._patience.call(f"{action} of {shard_id} in stream {self._address.name}", attempt), throttled=throttled)
         except IteratorExpired:
             self._patience.listener.again(action, EXPIRED)  # by the caller, with a new iterator
             raise
@@ -127,6 +135,7 @@ def _page(reply: KinesisReply) -> Page:
         behind_millis=int(content.get("MillisBehindLatest") or 0),
         children=_children(content.get("ChildShards")),
         server_millis=reply.server_millis,
+        throttled=reply.throttled,
     )
 
 

@@ -37,7 +37,7 @@ from sluice_consumer.process.batch_watch import BatchWatch, WatchPorts
 from sluice_consumer.process.dead_letters import check_former
 from sluice_consumer.process.last_words import OpenBatch
 from sluice_consumer.process.pod import Reporter
-from sluice_consumer.shards.looks import ShardLooks
+from sluice_consumer.shards.looks import LookLimits, ShardLooks
 from sluice_consumer.shards.probe import Probe
 from sluice_consumer.shards.reader import ShardReader
 from sluice_consumer.shards.request_counts import DYNAMODB, KINESIS
@@ -140,10 +140,12 @@ class Session:
         isolator = self._isolator(engine)
         limits = overdue.limits(self._config.batch, engine.heartbeat())
         self._watch = BatchWatch(engine, limits, watching(engine, isolator, self._say))
+        looks = self.looks()
         rhythm = LoopTimings(
             interval=self._config.batch.interval_seconds,
             until=goal,
-            look=ShardLooks(lambda row: Probe(self.kinesis(), row.id, row.end)),
+            look=looks,
+            pause=looks.pause,
             on_progress=lambda committed, seconds: self.report_progress(engine, committed, seconds),
             rest=engine.rest,
             watched=self._watched,
@@ -238,6 +240,10 @@ class Session:
         """A client of the stream; its calls are counted."""
         stream = self._config.stream
         return connect(StreamAddress(stream.name, stream.region, stream.kinesis_endpoint), self._kinesis)
+
+    def looks(self) -> ShardLooks:
+        """Which shards are idle, within the share of their calls that the user gave."""
+        return ShardLooks(lambda row: Probe(self.kinesis(), row.id, row.end), limits=LookLimits.of(self._config.stream.probe_share))
 
     def report_progress(self, engine: ReadSettings, committed: Committed | None, seconds: float) -> None:
         """A batch was committed that took so many seconds, or there is nothing to read: lines, metrics, report."""

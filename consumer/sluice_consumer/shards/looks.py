@@ -1,6 +1,7 @@
 """Looks at shards that brought nothing, without reading them: which of them are idle (docs/protocol.md, "Idle shards").
 
-The batch loop asks before each batch, and Spark, without a trigger, every 10 ms; a shard is looked at once a second at most.
+The batch loop asks before each batch, and Spark, without a trigger, every 10 ms. A shard is looked at once a second, or as often as the user's share
+of its calls allows (`stream.probeShare`); all shards together `MOST_LOOKS` times a second.
 """
 
 from __future__ import annotations
@@ -8,19 +9,32 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_consumer.kinesis.pacing import CALLS_PER_SECOND
 
-LOOK_SECONDS = 1.0  # from look to look at a shard: one of the five calls a second that it gives to all its consumers
+LOOK_SECONDS = 1.0  # from look to look at a shard, by default: one of the five calls a second that it gives to all its consumers
+MOST_LOOKS = 500  # before a batch, and a second: 0.1 s of CPU, and a fifth of a second of waiting at 10 ms a call
+FIRST_LOOKS = 2  # times as many, at places where none was made: without one a batch reads the shard, which costs more
+CALM_SECONDS = 10.0  # after throttling, until pauses become shorter again
+EASES = 0.9  # by so much after each look
+SHORTEST = 0.01  # seconds that an idle driver rests, at least
 KEPT_SECONDS = 300.0  # of a shard that nobody asks about: its iterator is good for five minutes
 THREADS = 32
 
 
 class Prober(Protocol):
-    """Looks at one shard."""
+    """Looks at one shard.
+
+    Attributes:
+        calls, throttled: see `probe.Probe`.
+    """
+
+    calls: int
+    throttled: int
 
     def idle(self) -> bool:
         """Whether it came to the tip and found nothing."""
@@ -43,27 +57,92 @@ class Every:
         return due
 
 
+@dataclass(frozen=True, slots=True)
+class LookLimits:
+    """How often shards are looked at.
+
+    Attributes:
+        seconds: from look to look at a shard.
+        most: looks before a batch, and a second, at shards that were found idle.
+    """
+
+    seconds: float = LOOK_SECONDS
+    most: int = MOST_LOOKS
+
+    @staticmethod
+    def of(share: float) -> LookLimits:
+        """Within this share of a shard's calls, above 0 and at most 1."""
+        return LookLimits(1 / (CALLS_PER_SECOND * share))
+
+
+@dataclass(slots=True)
+class Pace:
+    """When a shard may be looked at again.
+
+    Attributes:
+        fastest: seconds from look to look if nothing hinders.
+        seconds: as it is: doubled each time the service refuses a call of it, for others ask the shard, too.
+        at: the last look; due: no look before; hindered: the last throttled one. Seconds of the clock.
+    """
+
+    fastest: float
+    seconds: float
+    at: float = float("-inf")
+    due: float = float("-inf")
+    hindered: float = float("-inf")
+
+    def looked(self, now: float, calls: int, throttled: int) -> None:
+        """After a look of so many calls, beside some that were throttled. One that walked on rests until its calls are a second's at most."""
+        self.at = now
+        if throttled:
+            self.seconds, self.hindered = max(self.fastest, min(LOOK_SECONDS, self.seconds * 2)), now
+        elif now - self.hindered > CALM_SECONDS:
+            self.seconds = max(self.fastest, self.seconds * EASES)
+        self.due = now + max(self.seconds, calls / CALLS_PER_SECOND if calls > 1 else 0.0)
+
+
 @dataclass(slots=True)
 class Look:
-    """What was last seen of a shard after the place `end`. `at`: when, also if that was at another place; `idle`: None: not looked there yet."""
+    """What was last seen of a shard after the place `end`.
+
+    Attributes:
+        since: when it was looked at last, or when it was first asked for.
+        idle: None: not looked there yet.
+    """
 
     prober: Prober
     end: Position
-    at: float = float("-inf")
+    pace: Pace
+    since: float
     idle: bool | None = None
 
-    def again(self, now: float) -> None:
-        """Looks now."""
-        self.idle, self.at = self.prober.idle(), now
+    def again(self, clock: Callable[[], float]) -> None:
+        """Looks now. The next look counts from the end of this one: then no second has more calls than it may."""
+        calls, throttled = self.prober.calls, self.prober.throttled
+        self.idle = self.prober.idle()
+        self.since = clock()
+        self.pace.looked(self.since, self.prober.calls - calls, self.prober.throttled - throttled)
 
 
+def turn(look: Look) -> float:
+    """Those go first that were looked at longest ago, or that wait longest for their first look."""
+    return look.since
+
+
+@dataclass
 class ShardLooks:
-    """Looks at shards behind their rows' ranges, and remembers what it saw. To be called by one thread at a time."""
+    """Looks at shards behind their rows' ranges, and remembers what it saw. To be called by one thread at a time.
 
-    def __init__(self, watch: Callable[[ShardRow], Prober], clock: Callable[[], float] = time.monotonic) -> None:
-        """`watch` makes the prober of a shard at the end of its row's range."""
-        self._watch, self._clock = watch, clock
-        self._looks: dict[str, Look] = {}
+    Attributes:
+        watch: makes the prober of a shard at the end of its row's range.
+    """
+
+    watch: Callable[[ShardRow], Prober]
+    clock: Callable[[], float] = time.monotonic
+    limits: LookLimits = LookLimits()
+    _looks: dict[str, Look] = field(default_factory=dict)
+    _asked: tuple[Look, ...] = ()
+    _free: float = float("-inf")
 
     def __call__(self, rows: Sequence[ShardRow]) -> dict[str, bool]:
         """Which of these shards are idle, and which are not. One that was not looked at where its row stands now is left out.
@@ -71,21 +150,32 @@ class ShardLooks:
         Raises:
             Refused, ServiceUnavailable: see `KinesisClient`.
         """
-        now = self._clock()
-        asked = {row.id: self._look(row) for row in rows}
-        self._looks = {shard: look for shard, look in self._looks.items() if now - look.at < KEPT_SECONDS} | asked
-        self._look_again([look for look in asked.values() if now - look.at >= LOOK_SECONDS], now)
+        now = self.clock()
+        asked = {row.id: self._look(row, now) for row in rows}
+        self._looks = {shard: look for shard, look in self._looks.items() if now - look.pace.at < KEPT_SECONDS} | asked
+        self._asked = tuple(asked.values())
+        self._look_again(now)
         return {shard: look.idle for shard, look in asked.items() if look.idle is not None}
 
-    def _look(self, row: ShardRow) -> Look:
-        """A prober keeps its iterator for as long as the shard's position stays the same."""
+    def pause(self) -> float:
+        """Seconds until one of the shards that were asked for last may be looked at again; a second if none was."""
+        if not self._asked:
+            return LOOK_SECONDS
+        return max(SHORTEST, max(self._free, min(look.pace.due for look in self._asked)) - self.clock())
+
+    def _look(self, row: ShardRow, now: float) -> Look:
+        """A prober keeps its iterator for as long as the shard's position stays the same, and a shard its pace wherever it stands."""
         known = self._looks.get(row.id)
         if known is not None and known.end == row.end:
             return known
-        return Look(self._watch(row), row.end, known.at if known else float("-inf"))
+        return Look(self.watch(row), row.end, known.pace if known else Pace(self.limits.seconds, self.limits.seconds), now)
 
-    @staticmethod
-    def _look_again(due: Sequence[Look], now: float) -> None:
-        if due:
-            with ThreadPoolExecutor(min(THREADS, len(due)), thread_name_prefix="probe") as threads:
-                list(threads.map(lambda look: look.again(now), due))
+    def _look_again(self, now: float) -> None:
+        """At those that are due, as many as may be; those first that wait longest, so that each has its turn."""
+        due = sorted((look for look in self._asked if look.pace.due <= now), key=turn)
+        new = [look for look in due if look.idle is None][: FIRST_LOOKS * self.limits.most]
+        again = [look for look in due if look.idle is not None][: self.limits.most if now >= self._free else 0]
+        self._free = now + len(again) / self.limits.most if again else self._free
+        if new or again:
+            with ThreadPoolExecutor(min(THREADS, len(new) + len(again)), thread_name_prefix="probe") as threads:
+                list(threads.map(lambda look: look.again(self.clock), [*new, *again]))

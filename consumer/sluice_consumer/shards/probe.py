@@ -9,11 +9,16 @@ FOLLOWED = 5  # empty replies far from the tip (sparse shards) that one look fol
 
 
 class Probe:
-    """Keeps an iterator behind one position of a shard between looks. To be asked at most once a second."""
+    """Keeps an iterator behind one position of a shard between looks.
+
+    Attributes:
+        calls: GetRecords that succeeded so far; throttled: those that the service refused, as the shard had given all its calls of the second.
+    """
 
     def __init__(self, client: KinesisClient, shard_id: str, position: Position) -> None:
         self._client, self._shard_id, self._position = client, shard_id, position
         self._iterator: str | None = None
+        self.calls = self.throttled = 0
 
     def idle(self) -> bool:
         """Whether a look came to the tip, and found neither a record nor the shard's end (or that it vanished: the next batch says what happened).
@@ -39,4 +44,6 @@ class Probe:
 
     def _page(self) -> Page:
         iterator = self._iterator or self._client.get_iterator(self._shard_id, self._position)
-        return self._client.get_records(self._shard_id, iterator, 1)
+        page = self._client.get_records(self._shard_id, iterator, 1)
+        self.calls, self.throttled = self.calls + 1, self.throttled + page.throttled
+        return page

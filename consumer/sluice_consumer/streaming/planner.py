@@ -194,6 +194,8 @@ class StreamPlanner:
         return not all(planner.caught_up(view, row, goal) for row in view.rows.values())
 
     def _has_news(self, rows: Sequence[ShardRow]) -> bool:
-        """Whether one of the shards has more, or was not read for an hour."""
-        behind = any(row.behind or (row.read_to and planner.is_stale(row, self._consumer.listed_millis)) for row in rows)
+        """Whether one of the shards has more, or is to take part once an hour."""
+        now = self._consumer.listed_millis
+        due = planner.refreshed(self._consumer.view, now)
+        behind = any(row.behind or (row.read_to and (row.id in due or planner.is_stale(row, now))) for row in rows)
         return behind or not all(self._around.look(rows).values())

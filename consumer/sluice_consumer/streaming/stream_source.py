@@ -26,8 +26,7 @@ from sluice_consumer.config import Config
 from sluice_consumer.process import overdue, pod, supervisor, wiring
 from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.supervisor import Heartbeats
-from sluice_consumer.shards.looks import LOOK_SECONDS, Every, ShardLooks
-from sluice_consumer.shards.probe import Probe
+from sluice_consumer.shards.looks import LOOK_SECONDS, Every
 from sluice_consumer.spark import features, stream_query
 from sluice_consumer.spark.data_source import SluiceDataSource
 from sluice_consumer.spark.engine import reading
@@ -64,7 +63,7 @@ class Source:
             work.consumer,
             Surroundings(
                 alive=lambda: embedded.raise_if_lost(heart),
-                look=ShardLooks(lambda row: Probe(work.kinesis(), row.id, row.end)),
+                look=work.looks(),
                 audit_due=Every(AUDIT_SECONDS, last=time.monotonic()),
                 engine=self._jobs,
                 on_progress=self._report_progress,

@@ -15,7 +15,7 @@ import click
 from sluice_checkpoints.protocol.lease_keeper import BEATS_A_LEASE
 from sluice_consumer.batches.planner import STALE_MILLIS
 from sluice_consumer.config import BatchConfig, Config
-from sluice_consumer.shards.looks import LOOK_SECONDS
+from sluice_consumer.shards.looks import LOOK_SECONDS, MOST_LOOKS
 from sluice_operator.generate import markdown
 from sluice_operator.generate.markdown import table
 
@@ -143,9 +143,10 @@ def _row(what: str, consumers: Iterable[PlannedConsumer], share: str) -> tuple[s
 
 
 def formulas() -> str:
-    """What the examples are computed by; S open shards, A of them active, I seconds a batch, L seconds of lease, E executors."""
+    """What the examples are computed by; S open shards, A of them active, I seconds a batch, L of lease, E executors, P the share of looks."""
     beats, batches = f"{MONTH:,} · {BEATS_A_LEASE} / L", f"busy · {MONTH:,} / I"
     default = MONTH * BEATS_A_LEASE / Config.lease_duration_seconds
+    look = f"{CALLS_A_SHARD} · P, {1 / LOOK_SECONDS:g} by default"
     rows = [
         ("pods", "1 + E", "1 with `executor.inDriver`"),
         ("writes a month, batches", f"{batches} · (A + 1)", "every shard of the batch is bound or closed; one commit. Idle shards are left out"),
@@ -153,8 +154,9 @@ def formulas() -> str:
         ("writes a month, lease", beats, f"{default:,.0f} at the default"),
         ("consistent reads a month", f"{batches} · 2 A, and 2 for each write of an idle shard", "by the task, and before the commit"),
         ("GetRecords a second and shard, busy", "1 / I, or more", f"of {CALLS_A_SHARD}; a shard that is behind is asked until the batch is full"),
-        ("GetRecords a second and shard, idle", f"{1 / LOOK_SECONDS:g}", f"of {CALLS_A_SHARD}: a look finds the first record; no batch, no write"),
-        ("GetRecords a second and idle shard beside active ones", f"1 / I, {1 / LOOK_SECONDS:g} at most", "a look before each batch"),
+        ("GetRecords a second and shard, idle", look, f"of {CALLS_A_SHARD}: a look finds the first record; no batch, no write"),
+        ("GetRecords a second and idle shard beside active ones", f"1 / I, {CALLS_A_SHARD} · P at most", "a look before each batch"),
+        ("GetRecords a second, looks of a consumer in all", f"{MOST_LOOKS} at most", "with more idle shards each is looked at in its turn"),
     ]
     return table(("", "formula", "why"), rows)
 

@@ -40,6 +40,8 @@ class StreamSpec(SpecPart):
     """Another endpoint for Kinesis: VPC endpoints, emulators."""
     dynamodb_endpoint: Url | None = None
     """Another endpoint for DynamoDB."""
+    probe_share: Annotated[float, Field(ge=0.05, le=1)] | None = None
+    """Share of a shard's five GetRecords calls a second for looks at quiet shards; default 0.2. More is faster, and leaves others less."""
 
 
 class StartSpec(SpecPart):

@@ -11,6 +11,8 @@ import pytest
 
 from sluice_checkpoints.memory.stream import MemoryStream
 from sluice_checkpoints.memory.table import MemoryTable
+from sluice_checkpoints.position import TRIM_HORIZON
+from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
 from sluice_consumer.batches import bootstrap, planner
 from sluice_consumer.batches.consumer import Committed, Consumer
@@ -21,7 +23,7 @@ from sluice_consumer.driver_report import DriverReport
 from sluice_consumer.kinesis.memory import MemoryKinesis
 from sluice_consumer.metrics.progress import BatchProgress
 from sluice_consumer.shards.bind import Task, read_shard
-from sluice_consumer.shards.looks import LOOK_SECONDS, ShardLooks
+from sluice_consumer.shards.looks import LOOK_SECONDS, MOST_LOOKS, ShardLooks
 from sluice_consumer.shards.probe import Probe
 from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.shards.reader import ShardReader
@@ -130,7 +132,23 @@ def test_a_thousand_shards_of_which_ten_are_busy_cost_what_ten_shards_cost() -> 
         assert with_idle.writes == alone.writes == 10 + 1
         assert with_idle.reads == alone.reads == 2 * 10
         assert with_idle.tasks == alone.tasks == CORES
-        assert (with_idle.records, with_idle.looks, alone.looks) == (10, 990, 0)
+        assert (with_idle.records, alone.looks) == (10, 0)
+    assert [costs.looks for costs in many.batches[1:]] == [990, *[MOST_LOOKS] * 4]
+
+
+def test_looks_before_a_batch_are_bounded_and_each_idle_shard_has_its_turn() -> None:
+    """With 1,210 shards three batches look at all that are left out; a record waits for three of them at most, wherever it is."""
+    late = [9, 500, 1209]
+
+    def before(running: Running, turn: int) -> None:
+        if turn == 6:
+            for number in late:
+                running.stream.put_in(list(running.stream.shards)[number], b"late")
+
+    running = Running(1210, busy=1, turns=10, before=before).loop()
+    assert all(costs.looks <= MOST_LOOKS + len(late) for costs in running.batches[4:]), "and a first look where one brought something"
+    assert sum(costs.records - 1 for costs in running.batches[5:8]) == len(late)
+    assert running.batches[-1].writes == 2
 
 
 @pytest.mark.parametrize("interval", [0.0, 0.1])
@@ -176,6 +194,28 @@ def test_every_shard_is_refreshed_once_an_hour() -> None:
     assert writes == [21, 2, 2, 2, 2, 21, 2, 2, 2, 2]
     oldest = min(row.read_to for row in running.store.shards().values())
     assert running.now * 1000 - oldest < planner.STALE_MILLIS + 2 * 900_000
+
+
+def test_many_idle_shards_are_refreshed_over_the_hour_and_never_many_in_one_batch() -> None:
+    """Each once an hour, at the minute that its id says; all at once would make one batch as dear as one of busy shards."""
+    running = Running(320, busy=1, turns=32, interval=180.0).loop()
+    writes = [costs.writes - 2 for costs in running.batches[2:]]
+    assert max(writes) < 100
+    assert 280 < sum(writes[-20:]) < 360
+    assert sum(count > 0 for count in writes[-20:]) == 5, "a group of about 64 each"
+    oldest = min(row.read_to for row in running.store.shards().values())
+    assert running.now * 1000 - oldest < planner.STALE_MILLIS + 2 * 180_000
+
+
+def test_after_a_long_batch_idle_shards_are_refreshed_in_turns_and_the_overdue_at_once() -> None:
+    """Nothing ran for an hour and a half: those come first that were read longest ago; what was not read for two hours does not wait for its turn."""
+    rows = [ShardRow(f"shardId-{n:012}", TRIM_HORIZON, TRIM_HORIZON, batch=5, read_to=1_000_000_000 + n) for n in range(1000)]
+    view = planner.TableView({row.id: row for row in rows}, 5, frozenset())
+    late = 1_000_000_000 + planner.STALE_MILLIS * 3 // 2
+    assert planner.refreshed(view, late) == {row.id for row in rows[: planner.REFRESHING.most]}
+    overdue = 1_000_000_000 + planner.OVERDUE_MILLIS + 501
+    assert planner.refreshed(view, overdue) == {row.id for row in rows[:501]}
+    assert len(planner.may_be_left_out(view, overdue)) == 499
 
 
 def test_ready_and_lag_count_shards_that_are_left_out() -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+import pytest
+
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.rows import ShardRow
-from sluice_consumer.shards.looks import KEPT_SECONDS, LOOK_SECONDS, Every, ShardLooks
+from sluice_consumer.config import StreamConfig
+from sluice_consumer.shards.looks import KEPT_SECONDS, LOOK_SECONDS, Every, LookLimits, ShardLooks
 
 ROW = ShardRow("a", Position.after("1"), Position.after("2"))
 
@@ -16,8 +19,9 @@ class Bench:
     """Shards that are idle, or not, as a test says."""
 
     now: float = 1000.0
-    asked: int = 0
+    calls: int = 0
     made: int = 0
+    throttled: int = 0
     idles: bool = True
     looks: ShardLooks = field(init=False)
 
@@ -31,7 +35,7 @@ class Bench:
 
     def idle(self) -> bool:
         """See `looks.Prober`."""
-        self.asked += 1
+        self.calls += 1
         return self.idles
 
 
@@ -42,7 +46,7 @@ def test_an_idle_shard_is_looked_at_once_a_second_with_one_iterator() -> None:
         assert bench.looks([ROW]) == {"a": True}
     bench.now += LOOK_SECONDS
     assert bench.looks([ROW]) == {"a": True}
-    assert (bench.asked, bench.made) == (2, 1)
+    assert (bench.calls, bench.made) == (2, 1)
 
 
 def test_news_stay_news_until_the_next_look() -> None:
@@ -62,7 +66,7 @@ def test_a_shard_that_moved_is_not_known_until_a_look_at_its_new_place() -> None
     assert bench.looks([moved]) == {}
     bench.now += LOOK_SECONDS
     assert bench.looks([moved]) == {"a": True}
-    assert (bench.asked, bench.made) == (2, 2)
+    assert (bench.calls, bench.made) == (2, 2)
 
 
 def test_shards_are_looked_at_each_for_itself() -> None:
@@ -71,7 +75,7 @@ def test_shards_are_looked_at_each_for_itself() -> None:
     bench.looks([ROW])
     bench.now += LOOK_SECONDS / 2
     assert bench.looks([ROW, other]) == {"a": True, "b": True}
-    assert bench.asked == 2
+    assert bench.calls == 2
 
 
 def test_an_iterator_is_kept_for_as_long_as_it_is_good() -> None:
@@ -95,3 +99,107 @@ def test_something_is_due_at_first_or_an_interval_after_a_given_moment() -> None
     assert (due(), due(), later()) == (True, False, False)
     now[0] = 15.0
     assert (due(), due(), later(), later()) == (True, False, True, False)
+
+
+# -- the share of a shard's calls ---------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Stream:
+    """Quiet shards in virtual time. `taken`: calls a second and shard that other consumers make; beyond five in all, calls are throttled."""
+
+    share: float = 0.2
+    taken: int = 0
+    walks: int = 1
+    seconds: float = 60.0
+    shards: int = 1
+    now: float = 0.0
+    made: dict[str, list[float]] = field(default_factory=dict)
+    refused: int = 0
+
+    def probe(self, row: ShardRow) -> Counted:
+        """Makes a prober."""
+        return Counted(self, row.id)
+
+    def run(self) -> Stream:
+        """An idle driver: it looks, and rests for as long as it is told."""
+        looks = ShardLooks(self.probe, lambda: self.now, LookLimits.of(self.share))
+        rows = [replace(ROW, id=str(number)) for number in range(self.shards)]
+        while self.now < self.seconds:
+            looks(rows)
+            self.now += looks.pause()
+        return self
+
+    def most(self) -> int:
+        """Calls of a shard in any second, however it is cut."""
+        return max(sum(0 <= call - first < 1 - 1e-6 for call in calls) for calls in self.made.values() for first in calls)
+
+    def a_second(self) -> float:
+        """Calls of all shards a second."""
+        return sum(map(len, self.made.values())) / self.seconds
+
+
+@dataclass
+class Counted:
+    """A prober that counts in a stream."""
+
+    stream: Stream
+    shard: str
+    calls: int = 0
+    throttled: int = 0
+
+    def idle(self) -> bool:
+        """See `looks.Prober`. A call that is throttled succeeds at its second try."""
+        made = self.stream.made.setdefault(self.shard, [])
+        for _ in range(self.stream.walks):
+            if sum(self.stream.now - call < 1 - 1e-6 for call in made) + self.stream.taken >= 5:
+                self.throttled += 1
+                self.stream.refused += 1
+            made.append(self.stream.now)
+            self.calls += 1
+        return True
+
+
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0])
+def test_a_quiet_shard_is_looked_at_as_often_as_its_share_allows_and_never_more(share: float) -> None:
+    """Five calls a second are all that a shard gives; by default a look takes one."""
+    stream = Stream(share).run()
+    assert stream.most() <= max(1, 5 * share)
+    assert stream.a_second() == pytest.approx(5 * share, rel=0.05)
+
+
+def test_by_default_a_shard_is_looked_at_once_a_second() -> None:
+    """As without a share."""
+    assert LookLimits.of(StreamConfig("s", "r").probe_share) == LookLimits(LOOK_SECONDS)
+
+
+@pytest.mark.parametrize("share", [0.2, 1.0])
+def test_a_look_that_walks_through_empty_replies_never_takes_more_than_a_shard_gives(share: float) -> None:
+    """A sparse shard far from the tip: five replies a look."""
+    stream = Stream(share, walks=5).run()
+    assert stream.most() <= 5
+
+
+def test_where_others_ask_a_shard_too_looks_become_as_rare_as_without_a_share() -> None:
+    """Four other consumers take a call a second each; one is left for this one."""
+    stream = Stream(1.0, taken=4, seconds=120.0).run()
+    assert stream.a_second() < 1.2
+    assert stream.refused < stream.seconds / 5, "it tries now and then whether they are gone"
+    alone = Stream(1.0, taken=0, seconds=120.0).run()
+    assert alone.refused == 0
+
+
+def test_looks_at_many_shards_share_what_the_driver_can_do() -> None:
+    """Five looks a second at each of 1,000 shards would be a core's work: they are 500 a second in all."""
+    stream = Stream(1.0, shards=1000, seconds=20.0).run()
+    assert stream.a_second() <= 500 + 1000 / stream.seconds
+    assert min(map(len, stream.made.values())) >= 9, "each in its turn"
+    assert Stream(1.0, shards=50, seconds=20.0).run().a_second() == pytest.approx(250, rel=0.05)
+
+
+def test_an_idle_driver_without_a_shard_to_look_at_rests_for_a_second() -> None:
+    """All have ended, or wait."""
+    looks = Bench().looks
+    assert looks.pause() == LOOK_SECONDS
+    looks([])
+    assert looks.pause() == LOOK_SECONDS

@@ -35,6 +35,12 @@ def test_the_configuration_has_every_key_of_the_contract() -> None:
     assert found["migrateFrom"] is None
 
 
+def test_the_share_of_looks_is_left_out_unless_it_is_set() -> None:
+    """Older drivers refuse an unknown setting."""
+    assert "probeShare" not in config(driver_pod())["stream"]
+    assert config(driver_pod(stream={"name": "orders", "region": "eu-west-1", "probeShare": 1}))["stream"]["probeShare"] == 1
+
+
 def test_spark_learns_where_and_as_whom_it_runs() -> None:
     """And users' settings cannot replace that; they may replace sizes."""
     conf = config(driver_pod(sparkConf={"spark.executor.memory": "3g"}))["sparkConf"]

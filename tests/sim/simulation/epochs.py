@@ -20,7 +20,7 @@ from sluice_checkpoints.protocol.lease import MARGIN, LeaseRequest, TakenLease, 
 from sluice_checkpoints.protocol.owners import Owner
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore
-from sluice_consumer.batches import retention
+from sluice_consumer.batches import planner, retention
 from sluice_consumer.batches.batch_letters import BatchLetters
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.batches.excluding import ExclusionPorts
@@ -31,7 +31,7 @@ from sluice_consumer.config import CheckpointsConfig, Config, MigrateFromConfig,
 from sluice_consumer.process import supervisor
 from sluice_consumer.process.ending import UNCLEAN
 from sluice_consumer.process.supervisor import Heartbeats, Supervisor
-from sluice_consumer.shards.looks import ShardLooks
+from sluice_consumer.shards.looks import LookLimits, ShardLooks
 from sluice_consumer.shards.probe import Probe
 
 if TYPE_CHECKING:
@@ -234,7 +234,8 @@ class SimulatedEpoch:
         self.engine = Engine(self.world, consumer, self.orders.lease, (driver, self.clock))
         if self.taken.wait_out_millis:
             self.sleep(self.taken.wait_out_millis / 1000 * MARGIN, driver)
-        rhythm = LoopTimings(0.0, None, self._look(driver), self._reported, self._rests, self.clock)
+        refreshing = planner.Refreshing(group=1, most=self.world.habits.refreshes)
+        rhythm = LoopTimings(0.0, None, self._look(driver), self._reported, self._rests, self.clock, refreshing)
         search = Search(self.ATTEMPTS, HASTY if self.world.habits.hasty else PATIENCE)
         isolator = Isolator(consumer, self._isolation(driver, source), search) if self.world.habits.isolates else None
         self.engine.overdue = self._overdue(isolator)
@@ -273,7 +274,8 @@ class SimulatedEpoch:
 
     def _look(self, driver: Process) -> Callable[[Sequence[ShardRow]], dict[str, bool]]:
         """The real looks over the in-memory fake of the stream."""
-        looks = ShardLooks(lambda row: Probe(self.world.kinesis(), row.id, row.end), self.clock)
+        limits = LookLimits(most=self.world.habits.looks)
+        looks = ShardLooks(lambda row: Probe(self.world.kinesis(), row.id, row.end), self.clock, limits)
 
         def look(rows: Sequence[ShardRow]) -> dict[str, bool]:
             if rows and driver.pause("probe") == UNAVAILABLE:

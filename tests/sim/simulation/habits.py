@@ -25,6 +25,7 @@ class Habits:
         shards_per_task: how many; bind_all_first: they are all bound before the first one is emitted.
         end_with_records: the service ends a shard with its last records, or with an empty reply after them.
         picks: which of the writes that are made side by side goes next, over and over (0: the first that is left).
+        looks: at so many idle shards before a batch, and a second; refreshes: so many of them take part in a batch to be refreshed.
         sparse: so many empty replies come before what a new iterator leads to.
         rates: local seconds a second of true time, dealt to epochs and executors in turn (docs/protocol.md bears 1 %).
         isolates: the driver isolates records on which `process` raises, after two failures (docs/protocol.md, "Poison").
@@ -48,4 +49,6 @@ class Habits:
     hasty: bool = False
     straggles: bool = False
     sparse: int = 0
+    looks: int = 500
+    refreshes: int = 128
     picks: tuple[int, ...] = (0,)

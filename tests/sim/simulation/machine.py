@@ -39,6 +39,8 @@ habits = st.builds(
     isolates=st.booleans(),
     overdue=st.booleans(),
     straggles=st.booleans(),
+    looks=st.sampled_from([500, 1, 2]),
+    refreshes=st.sampled_from([128, 1]),
     picks=st.lists(st.integers(0, 5), min_size=1, max_size=4).map(tuple),
     rates=st.sampled_from([(1.0,), (0.99, 1.01), (1.01, 0.99), (1.01, 1.0, 0.99)]),
 ).map(lambda drawn: replace(drawn, looks_first=drawn.looks_first or drawn.only_close or LATE in drawn.processes))

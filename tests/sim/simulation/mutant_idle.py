@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from simulation import habits
@@ -10,7 +11,7 @@ from simulation.mutant import Patch, mutant
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_consumer.batches import consumer, loop, planner
 from sluice_consumer.kinesis.client import IteratorExpired, ShardNotFound
-from sluice_consumer.shards import probe
+from sluice_consumer.shards import looks, probe
 from sluice_consumer.shards.looks import Look
 
 
@@ -77,9 +78,9 @@ def looked_at_once(patch: Patch) -> None:
     """Once idle, for ever idle."""
     real = Look.again
 
-    def again(self: Look, now: float) -> None:
+    def again(self: Look, clock: Callable[[], float]) -> None:
         if not self.idle:
-            real(self, now)
+            real(self, clock)
 
     patch.setattr(Look, "again", again)
 
@@ -143,7 +144,42 @@ def _found(self: Any) -> bool:
 )
 def never_refreshed(patch: Patch) -> None:
     """It looks as if its records had expired unread."""
-    patch.setattr(planner, "is_stale", lambda row, _now: not row.read_to)
+    patch.setattr(planner, "_is_due", lambda row, _now, _groups: not row.read_to)
+
+
+@mutant(
+    "shards are looked at in the order of their ids, as many as may be",
+    "Idle shards: those first that were looked at longest ago",
+    stories="records_in_idle_shards_that_are_looked_at_in_turns",
+)
+def first_ids_first(patch: Patch) -> None:
+    """The last ones are never looked at again."""
+    patch.setattr(looks, "turn", lambda _look: 0.0)
+
+
+@mutant(
+    "a shard that is overdue waits for its turn",
+    "Idle shards: what was not read for two hours takes part",
+    stories="shards_that_are_refreshed_one_a_batch",
+)
+def overdue_waits(patch: Patch) -> None:
+    """Where batches are rare, it looks as if its records had expired unread."""
+    patch.setattr(planner, "OVERDUE_MILLIS", 100 * planner.STALE_MILLIS)
+
+
+@mutant(
+    "shards are refreshed in the order of their ids, as many as may be",
+    "Idle shards: those first that were read longest ago",
+    harmless="what is overdue takes part in any case; they would only be read in heaps, two hours after each other",
+)
+def refreshed_by_id(patch: Patch) -> None:
+    """The last ones are refreshed when they are overdue."""
+
+    def refreshed(rows: Any, now: int, how: planner.Refreshing) -> frozenset[str]:
+        due = [row for row in rows if planner._is_due(row, now, how.groups)]
+        return frozenset(row.id for row in [*due[: how.most], *(row for row in due if row.read_to < now - planner.OVERDUE_MILLIS)])
+
+    patch.setattr(planner, "_refreshed", refreshed)
 
 
 @mutant(

@@ -153,3 +153,34 @@ def a_record_after_more_than_a_retention() -> World:
     world.put(world.open_shards[0])
     world.work(epoch, 2)
     return world
+
+
+@story
+def records_in_idle_shards_that_are_looked_at_in_turns() -> World:
+    """Only one idle shard is looked at a second; records come in the last ones."""
+    world = with_records(shards=5, habits=Habits(looks=1))
+    epoch = begin(world)
+    world.work(epoch, 6)
+    goes_on(world, epoch, 3)
+    for shard in world.open_shards[-2:]:
+        world.put(shard)
+    goes_on(world, epoch, 3)
+    world.deliver(epoch)
+    return world
+
+
+@story
+def shards_that_are_refreshed_one_a_batch() -> World:
+    """A batch an hour, so there is no time to refresh them in turns; the stream keeps records for five hours and a half."""
+    world = World(8, Habits(refreshes=1))
+    world.stream.retention_millis = 11 * HOUR // 2 * 1000
+    epoch = begin(world, 30)
+    world.work(epoch, 4)
+    for _ in range(16):
+        world.advance(HOUR)
+        epoch.audit = True
+        world.work(epoch)
+    for shard in world.open_shards:
+        world.put(shard)
+    world.work(epoch, 4)
+    return world
