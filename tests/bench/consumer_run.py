@@ -58,6 +58,7 @@ class Plan:
         line: of Spark; that of the image.
         more: in its environment.
         args: of the pipeline.
+        stream: more settings of the stream.
     """
 
     kinesis: str
@@ -71,12 +72,13 @@ class Plan:
     line: str = field(default_factory=spark_lines.image_line)
     more: dict[str, str] = field(default_factory=dict)
     args: dict[str, Any] = field(default_factory=dict)
+    stream: dict[str, Any] = field(default_factory=dict)
 
     def configuration(self) -> dict[str, Any]:
         """The consumer's configuration."""
         return {
             "format": 1,
-            "stream": {"name": "bench", "region": "us-east-1", "kinesisEndpoint": self.kinesis, "dynamodbEndpoint": self.dynamodb},
+            "stream": {"name": "bench", "region": "us-east-1", "kinesisEndpoint": self.kinesis, "dynamodbEndpoint": self.dynamodb} | self.stream,
             "checkpoints": {"table": f"bench-{uuid4()}"},
             "pipeline": {"entrypoint": f"bench_pipelines:{self.pipeline}", "args": self.args},
             "batch": self.batch,

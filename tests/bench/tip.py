@@ -26,6 +26,31 @@ def waits(shards: int, dynamodb: str) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
+class Quiet:
+    """Milliseconds that a record waited, median and 90th percentile; of a batch, median; and calls a second and shard, some of them throttled."""
+
+    waited: float
+    p90: float
+    batch: float
+    calls: float
+    throttled: float
+
+
+def quiet(dynamodb: str, share: float, shards: int = 4, batches: int = 60) -> Quiet:
+    """A record a second and shard, no interval: a batch begins when a look has found something. `share`: `stream.probeShare`."""
+    shape = Shape(2000, 200, round(time.time() * 1000) + 5000, 1.0)
+    with kinesis(Options(shards, shape, (CBOR,), limits=True)) as endpoint:
+        plan = Plan(endpoint, dynamodb, "sink", {"intervalSeconds": 0}, WARM_UP + batches, 150.0, stream={"probeShare": share})
+        begun, before = time.monotonic(), asked(endpoint)
+        found = run(plan)
+        seconds, counts = time.monotonic() - begun, asked(endpoint)
+    millis = [seconds * 1000 for mark in found.marks if mark["batch"] > WARM_UP for seconds in mark["waited"]]
+    took = [batch.seconds * 1000 for batch in found.batches[WARM_UP:] if batch.records]
+    made = [(counts.get(name, 0) - before.get(name, 0)) / seconds / shards for name in ("GetRecords", "throttled")]
+    return Quiet(statistics.median(millis), statistics.quantiles(millis, n=10)[8], statistics.median(took), *made)
+
+
+@dataclass(frozen=True)
 class Idle:
     """An idle stream: batches run in these seconds, and calls a second and shard; and how long its next record waited, milliseconds."""
 
