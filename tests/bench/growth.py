@@ -40,7 +40,7 @@ CALL_SECONDS = 0.004
 
 @dataclass(frozen=True)
 class Grown:
-    """Batches of a consumer of so many shards: seconds to the first, medians of milliseconds and CPU-milliseconds, tasks, bytes that travel to them."""
+    """Batches of so many shards: seconds to the first; medians of ms and CPU-ms; tasks, and bytes that travel to them."""
 
     shards: int
     batches: int

@@ -40,7 +40,7 @@ def quiet(dynamodb: str, share: float, shards: int = 4, batches: int = 60) -> Qu
     """A record a second and shard, no interval: a batch begins when a look has found something. `share`: `stream.probeShare`."""
     shape = Shape(2000, 200, round(time.time() * 1000) + 5000, 1.0)
     with kinesis(Options(shards, shape, (CBOR,), limits=True)) as endpoint:
-        plan = Plan(endpoint, dynamodb, "sink", {"intervalSeconds": 0}, WARM_UP + batches, 150.0, stream={"probeShare": share})
+        plan = Plan(endpoint, dynamodb, "sink", {"intervalSeconds": 0}, WARM_UP + batches, 400.0, stream={"probeShare": share})
         begun, before = time.monotonic(), asked(endpoint)
         found = run(plan)
         seconds, counts = time.monotonic() - begun, asked(endpoint)

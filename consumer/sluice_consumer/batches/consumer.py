@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from sluice_checkpoints.errors import Fenced, ProtocolViolation, Refused
 from sluice_checkpoints.position import END
@@ -20,6 +20,7 @@ from sluice_checkpoints.stream.model import Shard, StreamCatalog, StreamIdentity
 from sluice_consumer.batches import bootstrap, planner
 from sluice_consumer.batches.batch_letters import BatchLetters
 from sluice_consumer.batches.planner import BatchPlan, TableView
+from sluice_consumer.batches.shard_rows import ShardRows
 
 
 class Engine(Protocol):
@@ -122,7 +123,7 @@ class Consumer:
 
     def __init__(self, store: CheckpointStore, catalog: StreamCatalog, epoch: Epoch, phase: Callable[[str], None] = lambda _: None) -> None:
         self.store, self.catalog, self.epoch, self._phase = store, catalog, epoch, phase
-        self.view = TableView({}, 0, frozenset())
+        self.view = TableView(ShardRows({}), 0, frozenset())
         self.row: ConsumerRow | None = None
         self.identity: StreamIdentity | None = None
         self.listed_millis = 0
@@ -152,7 +153,7 @@ class Consumer:
         self.store.table.side_by_side(partial(self.store.fence, self.epoch, row.id) for row in open_rows)
         rows = self.store.shards()
         inherited = max((row.batch for row in rows.values()), default=0)
-        self.view = TableView(rows, consumer.committed, frozenset(), inherited=inherited)
+        self.view = TableView(ShardRows.of(rows, consumer.committed), consumer.committed, frozenset(), inherited=inherited)
         self.audit()
 
     @property
@@ -169,7 +170,7 @@ class Consumer:
         Raises:
             Refused: it is another stream now, or there is none.
         """
-        asked, listed = frozenset(self.view.rows), self.catalog.list_shards()
+        asked, listed = frozenset(self.view.live), self.catalog.list_shards()
         self.identify()
         self.listed_millis = listed.date_millis
         self.view = replace(self.view, listed=frozenset(shard.id for shard in listed.shards), asked=asked)
@@ -266,15 +267,18 @@ class Consumer:
 
     def know(self, *rows: ShardRow) -> None:
         """Plans from these rows from now on; they were written by this epoch."""
-        self.view = replace(self.view, rows=dict(self.view.rows) | {row.id: row for row in rows})
+        self._knows(rows, self.view.committed)
 
     def _commit(self, number: int, rows: Iterable[ShardRow]) -> None:
         rows = tuple(rows)
         letters = (*self.unpublished, *self._final(number, rows))
         self.store.commit(self.epoch, number, letters)
         self.unpublished = letters
-        known = dict(self.view.rows) | {row.id: row for row in rows}
-        self.view = replace(self.view, rows=known, committed=number, own_commits=True)
+        self._knows(rows, number, own_commits=True)
+
+    def _knows(self, rows: Iterable[ShardRow], committed: int, **more: Any) -> None:
+        known = self.view.rows if isinstance(self.view.rows, ShardRows) else ShardRows(self.view.rows)
+        self.view = replace(self.view, rows=known.known(rows, committed), committed=committed, **more)
 
     def _final(self, number: int, rows: tuple[ShardRow, ...]) -> tuple[str, ...]:
         if self.letters is not None:
@@ -285,7 +289,7 @@ class Consumer:
         if not rows:
             return
         self.store.create_shards(self.epoch, self.view.committed, rows)
-        self.view = replace(self.view, rows=dict(self.view.rows) | self.store.read(row.id for row in rows))
+        self._knows(self.store.read(row.id for row in rows).values(), self.view.committed)
 
 
 def as_child(shard: Shard) -> Child:

@@ -204,7 +204,7 @@ class Isolator:
 
     def _others(self, content: Content) -> list[str]:
         view = self._consumer.view
-        return [row.id for row in view.rows.values() if row.end != END and row.joins <= view.number and row.id not in content]
+        return [row.id for row in view.live.values() if row.end != END and row.joins <= view.number and row.id not in content]
 
     def _exclude(self, row: ShardRow, attempts: int, told: str) -> None:
         record = self._exclusions.exclude(row, attempts, told)

@@ -90,7 +90,7 @@ class Loop:
     def _done(self) -> bool:
         """Asked after planning, for that is when children of shards that ended get their rows. What is left out may keep other shards waiting."""
         goal, view = self._rhythm.until, self._consumer.view
-        return goal is not None and (not planner.next_batch(view).rows or all(planner.caught_up(view, row, goal) for row in view.rows.values()))
+        return goal is not None and (not planner.next_batch(view).rows or all(planner.caught_up(view, row, goal) for row in view.live.values()))
 
     def _rests(self, idles: bool) -> bool:  # noqa: FBT001 - whether it did before
         """No batch and no write until a shard that may be left out may be looked at again: a second, unless the user gave looks a larger share."""

@@ -13,6 +13,7 @@ from typing import TypeVar
 from sluice_checkpoints.letters.letter import Place
 from sluice_checkpoints.position import END, TRIM_HORIZON
 from sluice_checkpoints.protocol.rows import Child, ShardRow, earliest_arrival_millis
+from sluice_consumer.batches.shard_rows import live
 
 T = TypeVar("T")
 STALE_MILLIS = 3_600_000  # a shard that is left out takes part once in this time, so its `readTo` is hardly older (docs/protocol.md, "Retention")
@@ -43,6 +44,16 @@ class TableView:
     def number(self) -> int:
         """The number of the batch that is open, or comes next."""
         return self.committed + 1
+
+    @property
+    def live(self) -> Mapping[str, ShardRow]:
+        """Rows that may still matter to a plan; the others stand at END, and so do their children's parents."""
+        return live(self.rows)
+
+    @property
+    def opened(self) -> list[ShardRow]:
+        """Rows of shards that were not read to their end."""
+        return [row for row in self.live.values() if row.committed_position(self.committed) != END]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +118,11 @@ def next_batch(view: TableView, idle: frozenset[str] = frozenset()) -> BatchPlan
     """
     if begun := _begun(view):
         return BatchPlan(view.number, begun, replay=True)
-    return BatchPlan(view.number, tuple(row for row in _ordered(view.rows) if row.id not in idle and _takes_part(view, row)))
+    return BatchPlan(view.number, tuple(row for row in _ordered(view.live) if row.id not in idle and _takes_part(view, row)))
 
 
 def _begun(view: TableView) -> tuple[ShardRow, ...]:
-    return tuple(row for row in _ordered(view.rows) if row.batch == view.number)
+    return tuple(row for row in _ordered(view.live) if row.batch == view.number)
 
 
 def may_be_left_out(view: TableView, now_millis: int, goal_millis: int | None = None, refreshing: Refreshing = REFRESHING) -> tuple[ShardRow, ...]:
@@ -140,7 +151,7 @@ def refreshed(view: TableView, now_millis: int, refreshing: Refreshing = REFRESH
 
 
 def _quiet(view: TableView) -> list[ShardRow]:
-    return [row for row in _ordered(view.rows) if _brought_nothing(view, row) and _takes_part(view, row)]
+    return [row for row in _ordered(view.live) if _brought_nothing(view, row) and _takes_part(view, row)]
 
 
 def _refreshed(rows: Sequence[ShardRow], now_millis: int, refreshing: Refreshing) -> frozenset[str]:
@@ -178,7 +189,7 @@ def _ordered(rows: Mapping[str, ShardRow]) -> Iterable[ShardRow]:
 
 def held(view: TableView, generation: int) -> int:
     """How many rows no earlier epoch can move any more: those that carry this generation, and those at END, which are not fenced."""
-    return sum(row.generation == generation or row.committed_position(view.committed) == END for row in view.rows.values())
+    return len(view.rows) - sum(row.generation != generation for row in view.opened)
 
 
 def caught_up(view: TableView, row: ShardRow, goal_millis: int) -> bool:
@@ -188,14 +199,14 @@ def caught_up(view: TableView, row: ShardRow, goal_millis: int) -> bool:
 
 def waits_for_number(view: TableView) -> bool:
     """Whether a row joins only after the next batch: then even a batch without shards has to be committed."""
-    return any(row.joins > view.number for row in view.rows.values())
+    return any(row.joins > view.number for row in view.live.values())
 
 
 def missing_children(view: TableView, generation: int) -> tuple[ShardRow, ...]:
     """Rows to create for children of shards at END. Every later shard starts at its beginning."""
     joins = view.committed + (1 if view.own_commits else 2)
     known: dict[str, Child] = {}
-    for row in _ordered(view.rows):
+    for row in _ordered(view.live):
         if row.children and row.committed_position(view.committed) == END:
             known |= {child.id: child for child in row.children if child.id not in view.rows}
     return tuple(_beginning(view, child, generation, joins) for _, child in sorted(known.items()))
@@ -209,7 +220,7 @@ def unaccounted(view: TableView, listed: Iterable[Child], generation: int) -> tu
 
 def needs_audit(view: TableView) -> bool:
     """Whether a parent has no row, and is listed or may be: its children wait until an audit gave it one, or found that it expired."""
-    return any(parent not in view.rows and not _expired(view, row, parent) for row in view.rows.values() for parent in row.parents)
+    return any(parent not in view.rows and not _expired(view, row, parent) for row in view.live.values() for parent in row.parents)
 
 
 def _beginning(view: TableView, child: Child, generation: int, joins: int) -> ShardRow:

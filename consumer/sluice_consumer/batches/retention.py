@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sluice_checkpoints.errors import Refused
-from sluice_checkpoints.position import END, Position
+from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.forfeit import RangeLeft, forfeit
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches import planner
@@ -67,7 +67,7 @@ def behind(view: TableView, now_millis: int, created_millis: int) -> int | None:
 
     Milliseconds; what it has not read may be nothing. None: of no open shard is it known, as none was ever read.
     """
-    opened = [row for row in view.rows.values() if row.committed_position(view.committed) != END]
+    opened = view.opened
     known = [since for row in opened if (since := _unread_since(row, created_millis))]
     if opened and not known:
         return None
@@ -95,7 +95,7 @@ class ServiceTime:
 
 def near(view: TableView, retention_millis: int, now_millis: int, created_millis: int = 0) -> DriverWarning | None:
     """A warning (docs/interfaces.md) while any shard has used up most of the retention."""
-    opened = [row for row in view.rows.values() if row.committed_position(view.committed) != END]
+    opened = view.opened
     found = [(used(row, retention_millis, now_millis, created_millis), row) for row in opened]
     late = sorted((part, row.id, row.read_to or row.end.millis or 0) for part, row in found if part > NEAR)
     if not late:

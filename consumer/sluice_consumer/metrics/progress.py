@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from sluice_checkpoints.position import END
 from sluice_consumer.batches import planner
 from sluice_consumer.batches.consumer import Committed, Consumer
 from sluice_consumer.driver_report import DriverReport, DriverWarning
@@ -60,13 +59,13 @@ class BatchProgress:
     def onto(self, report: DriverReport) -> DriverReport:
         """The report with the fields that follow from rows and batches."""
         view = self._consumer.view
-        ended = sum(row.committed_position(view.committed) == END for row in view.rows.values())
+        opened = len(view.opened)
         return replace(
             report,
             generation=self._generation,
             batch=view.committed,
-            open_shards=len(view.rows) - ended,
-            ended_shards=ended,
+            open_shards=opened,
+            ended_shards=len(view.rows) - opened,
             held_shards=planner.held(view, self._generation),
             millis_behind_latest=self.behind,
             records=self._records,
@@ -92,7 +91,7 @@ class Backfill:
     def line(self) -> str:
         """Shards that are there, how much of the stream's time is left, and how long that takes at the present pace."""
         view = self.consumer.view
-        away = [row for row in view.rows.values() if not planner.caught_up(view, row, self.goal)]
+        away = [row for row in view.live.values() if not planner.caught_up(view, row, self.goal)]
         done = f"{len(view.rows) - len(away)} of {len(view.rows)} shards done"
         read_to = min((row.read_to for row in away if row.read_to), default=None)
         if read_to is None:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from sluice_checkpoints.position import END
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches import planner, retention
 from sluice_consumer.batches.consumer import Consumer
@@ -26,7 +25,7 @@ class RowFigures(Collector):
     def collect(self) -> Iterable[Metric]:
         """The series for Prometheus."""
         view, generation = self._consumer.view, self._consumer.epoch.generation
-        opened = [row for row in view.rows.values() if row.committed_position(view.committed) != END]
+        opened = view.opened
         held = planner.held(view, generation)
         states = {"open": len(opened), "ended": len(view.rows) - len(opened), "held": held}
         yield _gauge(GENERATION, [((), generation)])

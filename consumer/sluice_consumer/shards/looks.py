@@ -143,6 +143,7 @@ class ShardLooks:
     _looks: dict[str, Look] = field(default_factory=dict)
     _asked: tuple[Look, ...] = ()
     _free: float = float("-inf")
+    _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS, thread_name_prefix="probe"))
 
     def __call__(self, rows: Sequence[ShardRow]) -> dict[str, bool]:
         """Which of these shards are idle, and which are not. One that was not looked at where its row stands now is left out.
@@ -177,5 +178,4 @@ class ShardLooks:
         again = [look for look in due if look.idle is not None][: self.limits.most if now >= self._free else 0]
         self._free = now + len(again) / self.limits.most if again else self._free
         if new or again:
-            with ThreadPoolExecutor(min(THREADS, len(new) + len(again)), thread_name_prefix="probe") as threads:
-                list(threads.map(lambda look: look.again(self.clock), [*new, *again]))
+            list(self._threads.map(lambda look: look.again(self.clock), [*new, *again]))

@@ -191,7 +191,7 @@ class StreamPlanner:
             return True
         if goal is None:
             return self._has_news(plan.rows)
-        return not all(planner.caught_up(view, row, goal) for row in view.rows.values())
+        return not all(planner.caught_up(view, row, goal) for row in view.live.values())
 
     def _has_news(self, rows: Sequence[ShardRow]) -> bool:
         """Whether one of the shards has more, or is to take part once an hour."""

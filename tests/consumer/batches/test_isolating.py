@@ -13,7 +13,7 @@ from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches import isolating
 from sluice_consumer.batches.isolating import BatchOverdue, IsolationPorts, Isolator, SettlePatience
 from sluice_consumer.batches.isolation import BatchFailure, Search
-from sluice_consumer.batches.planner import BatchPlan
+from sluice_consumer.batches.planner import BatchPlan, TableView
 
 LEASE, LIMIT = 20.0, 300.0
 ROW = ShardRow("a", Position.after("1"), Position.after("3"), batch=4, records=2)
@@ -41,9 +41,8 @@ class World:
 
     def isolator(self, monkeypatch: pytest.MonkeyPatch) -> Isolator:
         """The real one; the table is not what this is about."""
-        consumer = SimpleNamespace(
-            store=None, epoch=None, view=SimpleNamespace(committed=3, number=4, rows={"a": ROW}), settled=lambda _plan: (ROW,), know=lambda _row: None
-        )
+        view = TableView({"a": ROW}, 3, frozenset())
+        consumer = SimpleNamespace(store=None, epoch=None, view=view, settled=lambda _plan: (ROW,), know=lambda *_rows: None)
         note = SimpleNamespace(batch=None, search=None, failed=None, told=None, ever=0)
         monkeypatch.setattr(isolating, "noted", lambda _store: note)
         monkeypatch.setattr(Isolator, "_note", lambda _self, number, failed=None, told=None: self.notes.append((number, failed, told)))

@@ -245,14 +245,14 @@ class Protocol(RuleBasedStateMachine):
         if epoch is not None:
             self.world.work(epoch, calls=calls)
             found = self._attempt(slot)
-        if what == "hand over":
+        if what == "hand over" and "consumer" in self.world.table.rows:  # who hands over what is not there is told so
             other = self.world.hand_over(OTHER if self.world.owned.owner == OWNER else OWNER)
         else:
             whose = {"clusters": ("c2",)} if far else {"owner": OTHER}
             other = self.world.start(self._orders(force=what == "force", **whose))
         self.world.settle(other)
         self.world.advance(max(LEASES) * 1.05 + 1)
-        if what != "hand over":
+        if isinstance(other, SimulatedEpoch):
             self.world.work(other)
         self._late(found[1].process if found else None, late)
 

@@ -1,0 +1,59 @@
+"""All rows of a table by shard id, those apart that are over. Pure.
+
+A stream that is resharded for years leaves thousands of rows of shards that were read to their end. They are looked up, and no longer walked:
+planning, metrics and warnings go through the others only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from sluice_checkpoints.position import END
+from sluice_checkpoints.protocol.rows import ShardRow
+
+
+class ShardRows(Mapping[str, ShardRow]):
+    """Rows by shard id; never changed.
+
+    Attributes:
+        live: all that may still matter to a plan.
+        over: rows at END in a committed batch, whose children all have rows. Nothing changes them any more.
+    """
+
+    __slots__ = ("live", "over")
+
+    def __init__(self, live: Mapping[str, ShardRow], over: Mapping[str, ShardRow] | None = None) -> None:
+        self.live, self.over = live, over or {}
+
+    @staticmethod
+    def of(rows: Mapping[str, ShardRow], committed: int) -> ShardRows:
+        """Rows as a table has them, while `committed` is the last committed batch."""
+        return ShardRows({}).known(rows.values(), committed)
+
+    def known(self, rows: Iterable[ShardRow], committed: int) -> ShardRows:
+        """With these rows in place of what was known of their shards. Rows that are over are copied only when one joins them."""
+        live = dict(self.live) | {row.id: row for row in rows}
+        ended = [row for row in live.values() if row.committed_position(committed) == END]
+        over = {row.id: row for row in ended if all(child.id in live or child.id in self.over for child in row.children or ())}
+        if not over:
+            return ShardRows(live, self.over)
+        return ShardRows({shard: row for shard, row in live.items() if shard not in over}, dict(self.over) | over)
+
+    def __getitem__(self, shard_id: str) -> ShardRow:
+        row = self.live.get(shard_id)
+        return self.over[shard_id] if row is None else row
+
+    def __contains__(self, shard_id: object) -> bool:
+        return shard_id in self.live or shard_id in self.over
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.live
+        yield from self.over
+
+    def __len__(self) -> int:
+        return len(self.live) + len(self.over)
+
+
+def live(rows: Mapping[str, ShardRow]) -> Mapping[str, ShardRow]:
+    """Those that may still matter to a plan; of a plain map all."""
+    return rows.live if isinstance(rows, ShardRows) else rows
