@@ -64,6 +64,15 @@ def test_a_reply_becomes_columns(kinesis: HttpKinesis, server: Server) -> None:
     assert server.asked[0][2] == {"ShardIterator": "iterator", "Limit": 5}
 
 
+def test_a_reply_says_how_often_the_shard_had_no_call_left_before_it(kinesis: HttpKinesis, server: Server) -> None:
+    """For looks, which leave calls to others then. Another failure that passed is none of that, and the next reply begins anew."""
+    throttled = error("ProvisionedThroughputExceededException", "Rate exceeded")
+    server.says(throttled, throttled, error("InternalFailure", "a moment"), {"Records": [], "NextShardIterator": "next"})
+    assert get_records(kinesis).throttled == 2
+    server.says({"Records": [], "NextShardIterator": "next"})
+    assert get_records(kinesis).throttled == 0
+
+
 @pytest.mark.parametrize("end", [{}, {"NextShardIterator": None}])
 def test_the_end_of_a_shard(kinesis: HttpKinesis, server: Server, end: dict[str, Any]) -> None:
     """The iterator is null or left out; children come with their parents."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from reading.stream import SHARD, Stream
 
 from sluice_checkpoints.position import TRIM_HORIZON, Position
@@ -81,3 +83,19 @@ def test_a_record_far_behind_is_found_in_time(stream: Stream) -> None:
     stream.behaves(empty_pages=FOLLOWED + 3)
     assert [asked.idle(), asked.idle()] == [False, False]
     assert stream.client.calls.count("GetRecords") == FOLLOWED + 4
+
+
+def test_a_probe_counts_its_calls_and_those_that_were_throttled(stream: Stream) -> None:
+    """A look that walks through empty replies makes several; with what it counts, the next one waits for as long as it has to."""
+    asked = probe(stream)
+    assert asked.idle()
+    assert (asked.calls, asked.throttled) == (1, 0)
+    real = stream.client.get_records
+    stream.client.get_records = lambda *call: replace(real(*call), throttled=2)  # type: ignore[method-assign]  # a service that is asked by others, too
+    assert asked.idle()
+    assert (asked.calls, asked.throttled) == (2, 2)
+    stream.client.get_records = real  # type: ignore[method-assign]
+    stream.client.manners = replace(stream.client.manners, empty_pages=3)
+    walking = probe(stream)
+    assert walking.idle()
+    assert walking.calls == 4
