@@ -28,7 +28,7 @@ Figures = dict[str, float]
 
 def rounds(dynamodb: str, count: int, jar: Path | None) -> dict[str, list[Figures]]:
     """Each contestant once a round."""
-    found: dict[str, list[Figures]] = {catch_up.SLUICE: []} | ({catch_up.CONNECTOR: []} if jar else {})
+    found: dict[str, list[Figures]] = {name: [] for name in (catch_up.SLUICE, *([catch_up.CONNECTOR] if jar else []))}
     with kinesis(Options(SHARDS, Shape(RECORDS * 4, SIZE, catch_up.START_MILLIS), (JSON, CBOR))) as endpoint:
         for _ in range(count):
             found[catch_up.SLUICE].append(consumer(endpoint, dynamodb))
