@@ -1,4 +1,4 @@
-"""`python tests/bench/scale.py`: what a batch costs from 64 shards to 4,000, and what `stream.probeShare` buys on a quiet stream. Part of `make bench`.
+"""`python tests/bench/scale.py`: the growth from 64 shards to 4,000, and what `stream.probeShare` buys. Part of `make bench`.
 
 Asserts nothing. Ratios in one run are what counts; absolute times are this machine's.
 """

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -292,7 +293,7 @@ def test_an_error_beside_other_calls_is_raised_and_what_took_effect_stays(table:
     def fails() -> Outcome:
         raise Refused("not this one")
 
-    write = partial(table.write, Put({"id": "first"}, (NEW_ROW,)))
+    calls: list[Callable[[], Outcome]] = [partial(table.write, Put({"id": "first"}, (NEW_ROW,))), fails]
     with pytest.raises(Refused, match="not this one"):
-        table.side_by_side([write, fails])
+        table.side_by_side(calls)
     assert table.get("first") == {"id": "first"}
