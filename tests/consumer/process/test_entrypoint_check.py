@@ -94,9 +94,9 @@ def test_a_mistyped_entrypoint_is_refused(mistyped: str, found: str) -> None:
         entrypoint_check.check(mistyped)
 
 
-def test_a_mistyped_entrypoint_ends_a_program_before_there_is_a_table_or_a_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistyped_entrypoint_ends_a_program_before_there_is_a_table_or_a_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table of a pipeline that never ran, and a lease to wait for, would be left behind."""
-    for module, name in ((supervisor, "open_table"), (child_process, "starting")):
+    for module, name in ((supervisor, "open_table"), (child_process, "permit")):
         monkeypatch.setattr(module, name, lambda *_: pytest.fail("too late"))
     monkeypatch.setattr(os, "_exit", sys.exit)
     monkeypatch.setenv(termination_log.VARIABLE, str(tmp_path / "log"))

@@ -40,7 +40,9 @@ class Operator:
         change = next(self._changes)
         self.world.apply({**MIGRATING, "batch": {"intervalSeconds": change}})
         assert self.world.run(240, until=lambda: ready(self.world)), self.world.status
-        self.world.context.cache.see("Pod", self.world.told(millisBehindLatest=7_000, recordsPerSecond=7.5, openBatch=None), datetime.now(UTC))
+        self.world.context.cache.see(
+            "Pod", self.world.told(millisBehindLatest=7_000, recordsPerSecond=7.5, openBatch=None, deadLetters=1), datetime.now(UTC)
+        )
         metrics = self.world.metrics
         with metrics.waits.time(), metrics.passes.labels("ok").time():
             metrics.saw("Pod", "uid", str(change), gone=False)
