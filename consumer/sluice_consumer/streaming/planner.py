@@ -179,23 +179,34 @@ class StreamPlanner:
         if self._around.audit_due():
             self._consumer.audit()
         consumer = self._consumer
-        looked = self._around.look(planner.may_be_left_out(consumer.view, consumer.listed_millis, self._goal))
-        plan = consumer.plan(frozenset(shard for shard, idle in looked.items() if idle))
+        left = planner.may_be_left_out(consumer.view, consumer.listed_millis, self._goal)
+        looked = self._around.look((*left, *self._others(left)))
+        plan = consumer.plan(frozenset(row.id for row in left if looked.get(row.id)))
         if plan is None and self._goal is not None:
             plan = consumer.plan()  # a shard that is left out may keep others waiting, and Spark would end the query
-        return plan if plan is not None and self._due(plan) else None
+        return plan if plan is not None and self._due(plan, looked) else None
 
-    def _due(self, plan: BatchPlan) -> bool:
+    def _others(self, left: Sequence[ShardRow]) -> list[ShardRow]:
+        """Shards that take part, and of which only a look says whether they have more. They are looked at with `left`, so that each has its turn."""
+        plan, known = planner.next_batch(self._consumer.view), {row.id for row in left}
+        if plan.replay or self._goal is not None or any(row.behind for row in plan.rows):
+            return []
+        return [row for row in plan.rows if row.id not in known]
+
+    def _due(self, plan: BatchPlan, looked: Mapping[str, bool]) -> bool:
         view, goal = self._consumer.view, self._goal
         if plan.replay or planner.waits_for_number(view):
             return True
         if goal is None:
-            return self._has_news(plan.rows)
+            return self._has_news(plan.rows, looked)
         return not all(planner.caught_up(view, row, goal) for row in view.live.values())
 
-    def _has_news(self, rows: Sequence[ShardRow]) -> bool:
+    def _has_news(self, rows: Sequence[ShardRow], looked: Mapping[str, bool]) -> bool:
         """Whether one of the shards has more, or is to take part once an hour."""
         now = self._consumer.listed_millis
         due = planner.refreshed(self._consumer.view, now)
         behind = any(row.behind or (row.read_to and (row.id in due or planner.is_stale(row, now))) for row in rows)
-        return behind or not all(self._around.look(rows).values())
+        if behind or any(looked.get(row.id) is False for row in rows):
+            return True
+        new = [row for row in rows if row.id not in looked]  # such as children that the plan made known
+        return bool(new) and not all(self._around.look(new).values())

@@ -11,6 +11,9 @@ from streaming_world import Checkpoint, Steps, World
 
 from sluice_checkpoints.errors import Fenced, LostRace, Refused
 from sluice_consumer.batches.planner import BatchPlan
+from sluice_consumer.kinesis.memory import MemoryKinesis
+from sluice_consumer.shards.looks import LookLimits, ShardLooks
+from sluice_consumer.shards.probe import Probe
 from sluice_consumer.spark.jobs import JobsNotDone
 from sluice_consumer.streaming.offsets import Offset
 from sluice_consumer.streaming.planner import StreamPlanner
@@ -311,3 +314,40 @@ def test_a_query_leaves_idle_shards_out_and_does_not_close_them() -> None:
     world.put([idle], 1)
     _, third = next_read(world, planner, start)
     assert third == [busy, idle]
+
+
+def trigger(world: World, planner: StreamPlanner) -> bool:
+    """Spark's next micro-batch, of a query that goes on; whether there was one."""
+    start = Offset.from_map(world.spark.offsets[-1]) if world.spark.offsets else planner.initial()
+    end = planner.latest(start)
+    if end == start:
+        return False
+    world.spark.offsets.append(end.to_map())
+    if len(world.spark.offsets) > 1:
+        planner.finish(start)
+    world._batch(planner, start, end)
+    return True
+
+
+@pytest.mark.parametrize("most", [1, 2, 500])
+def test_a_shard_of_the_last_batch_has_its_turn_beside_idle_ones(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks are bounded. If each poll spent them on the shards that were left out, a record in the others would not be found for an hour."""
+    world, time = World(), [0.0]
+    kinesis = MemoryKinesis(world.stream)
+    looks = ShardLooks(lambda row: Probe(kinesis, row.id, row.end), clock=lambda: time[0], limits=LookLimits(1.0, most))
+    monkeypatch.setattr(world, "look", looks)
+    planner = world.epoch()
+
+    def triggers(count: int) -> int:
+        found = 0
+        for _ in range(count):
+            found += trigger(world, planner)
+            time[0] += 1.2
+        return found
+
+    triggers(12)
+    busy = world.stream.list_shards().shards[-1].id
+    for _ in range(3):
+        world.put([busy], 1)
+        assert triggers(6) == 1
+    world.judge()
