@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe import parse
-from sluice_operator.observe.kept import outline, packed, unpacked
+from sluice_operator.observe.kept import packed, unpacked
 from sluice_operator.observe.tables import Named, Tables, starts
 from sluice_operator.state.objects import Pod
 from sluice_operator.untrusted.values import named, part, text, whole
@@ -88,7 +88,7 @@ class CacheEntry:
 
     @body.setter
     def body(self, body: Json | None) -> None:
-        self.kept, self.outline = (None, None) if body is None else (packed(body), outline(body))
+        self.kept, self.outline = (None, None) if body is None else packed(body)
         driver = part(body, "status", "driver")
         self.named = (text(driver, "pod"), text(part(driver, "leaving"), "pod"))
 

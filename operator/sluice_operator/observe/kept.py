@@ -25,18 +25,18 @@ STREAM = ("number", "openBatch", "batchAt", "reportedAt")
 READ = (parse.SPEC_HASH, parse.TARGET, parse.REPORT)
 
 
-def packed(body: Json) -> Json | bytes:
-    """A resource as it is kept: without what other programs noted, and without a spec that is too large to be carried out."""
+def packed(body: Json) -> tuple[Json | bytes, Json]:
+    """A resource as it is kept: without what other programs noted, and without a spec that is too large to be carried out; and its outline."""
     body = {**body, "metadata": _metadata(body)}
     try:
         data = orjson.dumps(body)
-        if len(data) <= SMALL:
-            return body
-        if len(orjson.dumps(body.get("spec"))) > MAX_BYTES:
-            data = orjson.dumps({**body, "spec": TOO_LARGE})
+        if len(data) > SMALL and len(orjson.dumps(body.get("spec"))) > MAX_BYTES:
+            body["spec"] = TOO_LARGE
+            data = orjson.dumps(body)
     except TypeError:  # no API server writes such a value, but a fake may
-        return body
-    return bytes(memoryview(data))  # a copy: orjson's own bytes may hold a buffer of sixty times their length
+        return body, outline(body)
+    # a copy: orjson's own bytes may hold a buffer of sixty times their length
+    return body if len(data) <= SMALL else bytes(memoryview(data)), outline(body)
 
 
 def unpacked(kept: Json | bytes) -> Json:

@@ -25,6 +25,7 @@ PAGE_BYTES, PAGE_VALUES = 2 * 1024 * 1024, 131_072  # of a page of a list
 PAGE, FEWER = 100, 5  # objects that are asked for; of a page that is too large, a fifth
 MESSAGE = f"not read: larger than {PART_BYTES} bytes, or more than {PART_VALUES} values; move code and data into the image"
 TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+QUOTES = 4  # of a member with its name
 STATUSES = 32  # places that are tried: a pod template within the last good spec may have a status, too
 EVENT = re.compile(rb'\{"type":"([A-Z]{1,16})","object":')
 METADATA, SPEC, STATUS = b'"metadata":{', b',"spec":', b',"status":{'
@@ -100,12 +101,19 @@ def page_of_one(data: bytes) -> Any:
 
 
 def _exceeds(data: bytes, most: int) -> bool:
-    """Whether it has more values than that. Those within texts are none; to look for texts takes longer, so it is done only if it matters."""
-    return _signs(data) > most and _signs(TEXT.sub(b"", data)) > most
+    """Whether it has more values than that. Signs within texts are none; to look for texts takes longer, so it is done only if it matters."""
+    left = _signs(data, 0, len(data)) - most
+    if left <= 0 or data.count(b'"') - data.count(rb"\"") > QUOTES * most:
+        return left > 0
+    for text in TEXT.finditer(data):
+        left -= _signs(data, *text.span())
+        if left <= 0:
+            return False
+    return True
 
 
-def _signs(data: bytes) -> int:
-    return data.count(b",") + data.count(b"[") + data.count(b"{")
+def _signs(data: bytes, begin: int, end: int) -> int:
+    return data.count(b",", begin, end) + data.count(b"[", begin, end) + data.count(b"{", begin, end)
 
 
 def _cut(data: bytes) -> Json:

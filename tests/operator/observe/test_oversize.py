@@ -229,6 +229,7 @@ def test_many_resources_as_large_as_may_be_take_as_much_memory_as_bytes() -> Non
     tracemalloc.stop()
     assert held < 12 * MAX_BYTES
     problems = {parse.view(cache.body(ResourceKey("shop", f"r{n}")) or {}, cache.observed(KEY), NOW).problem for n in (0, 2)}
+    assert [cache.is_cut(ResourceKey("shop", f"r{n}")) for n in (0, 1)] == [True, False]
     assert problems == {f"spec: larger than {MAX_BYTES} bytes; move code and data into the image"}
 
 
