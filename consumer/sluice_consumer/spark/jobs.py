@@ -105,6 +105,7 @@ class Jobs:
         self._there, self._ever = status.executors()
         self._gone = frozenset(status.gone())
         self._troubled_at = float("-inf")
+        self._unsettled = False  # a job may have run on after the last look; without one it does not matter which executors leave
         self._cancelled = set[int]()
 
     def issue(self) -> None:
@@ -192,7 +193,8 @@ class Jobs:
 
     def look(self) -> None:
         """Notes whether a task of this epoch may still be working though Spark gave it up. Call it when a batch has ended, in any way."""
-        if self.troubled():
+        self._unsettled = self.troubled()
+        if self._unsettled:
             self._troubled_at = self._clock.now()
 
     def quiet(self, seconds: float) -> bool:
@@ -200,8 +202,10 @@ class Jobs:
 
         A job that runs on after the batch has failed may lose an executor, and succeed by another attempt; the lost one works on for a while.
         """
-        if self.busy() or self._has_lost():
+        busy = self.busy()
+        if busy or (self._unsettled and self._has_lost()):
             self._troubled_at = self._clock.now()
+        self._unsettled = busy
         return self._clock.now() - self._troubled_at > seconds
 
     def _has_lost(self) -> bool:

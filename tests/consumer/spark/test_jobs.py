@@ -150,6 +150,17 @@ def test_a_job_that_runs_on_after_the_batch_has_failed_counts_until_it_ends(spar
     assert jobs.quiet(LEASE)
 
 
+def test_an_executor_that_leaves_while_there_is_no_batch_keeps_no_lease(spark: Spark) -> None:
+    """Hours later the driver drains, and releases it at once."""
+    spark.alive.add("1")
+    jobs = judged(spark)
+    spark.jobs[1] = SUCCEEDED
+    jobs.look()
+    spark.alive, spark.dead = {"driver"}, {"1": "worker lost"}
+    spark.sleep(1)
+    assert jobs.quiet(LEASE)
+
+
 def test_an_executor_that_is_lost_after_the_batch_has_failed_counts_from_then(spark: Spark) -> None:
     """Also if nobody looked while the job ran."""
     spark.alive.add("1")
