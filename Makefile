@@ -63,7 +63,7 @@ check: lint ## everything but the cluster and what takes longest, several proces
 	@echo "== tests without a cluster, but for the slow ones (make test-more has them)"
 	@SLUICE_PART=1 SLUICE_SIM_EXAMPLES=50 $(BIN)/pytest -m "not cluster and not apiserver and not slow and not lake" $(BESIDE)
 
-test: lint ## what make check runs, the main job and what README claims on a real cluster, and one other line of Spark (25 minutes)
+test: lint ## what make check runs, the main job and what README claims on a real cluster, and one other line of Spark (30 minutes)
 	@echo "== what is built the first time"
 	@$(BIN)/python -m sluice_lab build || test -z "$$CI"  # elsewhere the tests of a cluster are skipped, and say why
 	@rm -rf $(DURATIONS)/$@
@@ -75,7 +75,7 @@ test: lint ## what make check runs, the main job and what README claims on a rea
 	@WORKERS=$(WORKERS) SLUICE_DURATIONS=$(DURATIONS)/$@ $(BIN)/python -m sluice_lab.spark_lines one
 	@$(BIN)/python -m sluice_lab.durations $@
 
-test-more: venv ## everything that make test leaves out: what is slow, the rest of the cluster, and the rest of the lines of Spark (40 minutes)
+test-more: venv ## everything that make test leaves out: what is slow, the rest of the cluster, and the rest of the lines of Spark (45 minutes)
 	@rm -rf $(DURATIONS)/$@
 	@echo "== slow tests without a cluster"
 	@SLUICE_PART=1 $(BIN)/pytest -m "slow and not cluster and not lake" $(BESIDE) --junitxml=$(DURATIONS)/$@/tests.xml
