@@ -209,4 +209,5 @@ class StreamPlanner:
         if behind or any(looked.get(row.id) is False for row in rows):
             return True
         new = [row for row in rows if row.id not in looked]  # such as children that the plan made known
-        return bool(new) and not all(self._around.look(new).values())
+        seen = self._around.look(new) if new else {}
+        return not all(seen.get(row.id) for row in new)  # one that has no turn takes part

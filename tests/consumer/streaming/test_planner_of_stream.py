@@ -329,6 +329,17 @@ def trigger(world: World, planner: StreamPlanner) -> bool:
     return True
 
 
+def test_a_shard_whose_first_look_has_no_turn_takes_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new epoch beside thousands of shards finds a record in the last of them with its first batch."""
+    world = World()
+    world.query()
+    kinesis = MemoryKinesis(world.stream)
+    monkeypatch.setattr(world, "look", ShardLooks(lambda row: Probe(kinesis, row.id, row.end), limits=LookLimits(1.0, 0)))
+    world.put([world.stream.list_shards().shards[-1].id], 1)
+    assert trigger(world, world.epoch())
+    world.judge()
+
+
 @pytest.mark.parametrize("most", [1, 2, 500])
 def test_a_shard_of_the_last_batch_has_its_turn_beside_idle_ones(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks are bounded. If each poll spent them on the shards that were left out, a record in the others would not be found for an hour."""

@@ -123,6 +123,16 @@ def test_an_object_that_was_there_before_the_operator_is_refused_by_its_field(ad
     remove(admin, "theirs", "before")
 
 
+def test_a_resource_of_too_many_labels_is_seen_carried_out_and_deleted(admin: Admin) -> None:
+    """The audit of the watches lists it as well. A watch that cannot show it would look stuck, and the operator be restarted for everybody."""
+    labels = {f"{'p' * 60}.{'q' * 60}.{'r' * 60}.s{number}/{'k' * 60}": "v" * 63 for number in range(1_700)}
+    make(admin, "theirs", "labels", {"suspend": True})
+    admin.call("PATCH", f"{CONSUMERS.format('theirs')}/labels", {"metadata": {"labels": labels, "annotations": {"note": "," * 66_000}}})
+    admin.call("PATCH", f"{CONSUMERS.format('theirs')}/labels", {"spec": {"replicas": 3}})
+    assert seen(admin, "theirs", "labels")
+    remove(admin, "theirs", "labels")
+
+
 @pytest.mark.parametrize("name", SPECS)
 def test_a_spec_that_cannot_be_carried_out_is_refused_by_its_field_and_goes_when_it_is_deleted(admin: Admin, name: str) -> None:
     """Stalled, with the field; the good spec before it goes on, and its driver's pod with it."""
