@@ -14,9 +14,9 @@ from xdist.scheduler import LoadScopeScheduling
 GROUPS = {  # the first that fits; those above take longest, and are begun first
     "tests/operator/behaviour/test_one_input.py": "strangers",
     "tests/operator/helm/test_driver_rights.py": "rights",
-    "tests/contract/spark/test_streaming_deaths.py": "deaths",
-    "tests/contract/spark/test_poison.py": "poison",
     "tests/contract/spark/test_overdue.py": "overdue",
+    "tests/contract/spark/test_poison.py": "poison",
+    "tests/contract/spark/test_streaming_deaths.py": "deaths",
     "tests/contract/spark/test_ordinary_queries.py": "queries",
     "tests/contract/checkpoints/test_letter_crashes.py": "letters",
     "tests/contract/checkpoints/test_isolation_crashes.py": "isolation",
@@ -31,16 +31,25 @@ GROUPS = {  # the first that fits; those above take longest, and are begun first
 }
 
 
+ALONE = {"overdue", "poison", "deaths"}  # whole programs that wait for minutes: one after the other they are a quarter of an hour
+
+
 def group(nodeid: str) -> str:
     """What the test shares a process with."""
-    named = next((name for path, name in GROUPS.items() if nodeid.startswith(path)), None)
-    return named or (nodeid if nodeid.startswith("tests/sim/") else nodeid.split("::", maxsplit=1)[0])
+    named = _named(nodeid)
+    if named is not None:
+        return f"{named} {nodeid}" if named in ALONE else named
+    return nodeid if nodeid.startswith("tests/sim/") else nodeid.split("::", maxsplit=1)[0]
+
+
+def _named(nodeid: str) -> str | None:
+    return next((name for path, name in GROUPS.items() if nodeid.startswith(path)), None)
 
 
 def rank(item: pytest.Item) -> int:
     """Groups in the order of the table, then the rest."""
     groups = list(dict.fromkeys(GROUPS.values()))
-    return groups.index(named) if (named := group(item.nodeid)) in groups else len(groups)
+    return groups.index(named) if (named := _named(item.nodeid)) is not None else len(groups)
 
 
 class Scheduler(LoadScopeScheduling):  # type: ignore[misc]  # xdist is not typed here
