@@ -76,13 +76,13 @@ test: lint ## what make check runs, the main job and what README claims on a rea
 	@$(BIN)/python -m sluice_lab.durations $@
 
 test-more: venv ## everything that make test leaves out: what is slow, the rest of the cluster, and the rest of the lines of Spark (45 minutes)
-	@rm -rf $(DURATIONS)/$@
-	@echo "== slow tests without a cluster"
-	@SLUICE_PART=1 $(BIN)/pytest -m "slow and not cluster and not lake" $(BESIDE) --junitxml=$(DURATIONS)/$@/tests.xml
+	@rm -rf $(DURATIONS)/$@ && mkdir -p $(DURATIONS)/$@
+	@echo "== slow tests without a cluster, most of which wait; beside them the rest of the lines of Spark"
+	@WORKERS=2 SLUICE_DURATIONS=$(DURATIONS)/$@ $(BIN)/python -m sluice_lab.spark_lines rest > $(DURATIONS)/$@/lines.log 2>&1 & lines=$$!; failed=; \
+	SLUICE_PART=1 $(BIN)/pytest -m "slow and not cluster and not lake" $(BESIDE) --junitxml=$(DURATIONS)/$@/tests.xml || failed=yes; \
+	wait $$lines || failed=yes; cat $(DURATIONS)/$@/lines.log; test -z "$$failed"
 	@echo "== slow tests of the cluster"
 	@SLUICE_PART=1 $(BIN)/pytest -m "slow and cluster" --junitxml=$(DURATIONS)/$@/cluster.xml
-	@echo "== the rest of the lines of Spark"
-	@WORKERS=$(WORKERS) SLUICE_DURATIONS=$(DURATIONS)/$@ $(BIN)/python -m sluice_lab.spark_lines rest
 	@$(BIN)/python -m sluice_lab.durations $@
 
 test-spark: venv ## what depends on Spark, without a cluster, on another line of it: LINE=4.3 (5 minutes)
