@@ -102,7 +102,7 @@ def test_an_upgrade_leaves_a_running_consumer_alone(inherited: Inherited) -> Non
     assert inherited.now(RUNS) == inherited.uids[RUNS]
     after = subject.status
     assert [after[part] for part in ("driver", "restarts", "migration")] == [before[part] for part in ("driver", "restarts", "migration")]
-    assert subject.ready()
+    subject.bench.until("Ready", subject.ready)  # a batch may be late on a busy machine
     assert inherited.world.twice(RUNS) == []
 
 
