@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from botocore.config import Config
@@ -149,11 +150,8 @@ class DynamoTable:
 
     def batch_get(self, keys: Sequence[str]) -> dict[str, Item]:
         """The rows of these keys that exist; asks until nothing is left unprocessed."""
-        parts = self.side_by_side(self._reads(chunk) for chunk in chunks(dict.fromkeys(keys), MAX_BATCH_GET))
+        parts = self.side_by_side(partial(self._part, chunk) for chunk in chunks(dict.fromkeys(keys), MAX_BATCH_GET))
         return {key: item for part in parts for key, item in part.items()}
-
-    def _reads(self, keys: list[str]) -> Callable[[], dict[str, Item]]:
-        return lambda: self._part(keys)
 
     def _part(self, keys: list[str]) -> dict[str, Item]:
         found: dict[str, Item] = {}

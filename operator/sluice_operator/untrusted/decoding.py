@@ -13,7 +13,8 @@ import orjson
 
 DEEPEST = 200  # levels that are kept: every encoder takes 254, and Python's stack 1,000
 CUT = b'"(nested too deeply to be read)"'
-TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)  # a text, or a bracket outside of one
+TEXT = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+TOKEN = re.compile(TEXT + rb"|[\[\]{}]", re.DOTALL)  # a text, or a bracket outside of one
 
 
 def decoded(data: bytes) -> Any:

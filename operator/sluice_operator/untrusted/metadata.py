@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from sluice_operator.untrusted.decoding import decoded
+from sluice_operator.untrusted.decoding import TEXT, decoded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}]|[^\s"\[\]{},:]++', re.DOTALL)
+TOKEN = re.compile(TEXT + rb'|[\[\]{}]|[^\s"\[\]{},:]++', re.DOTALL)
 LABEL = re.compile(rb'"((?:(?:sluice\.dev|app\.kubernetes\.io)/|spark-)[^"\\]{1,63})":"([^"\\]{0,63})"')
-QUOTE, OPENS, CLOSES = ord('"'), b"[{", b"]}"
+OPENS, CLOSES = b"[{", b"]}"
 LABELS, NOTED = b'"labels"', b'"managedFields"'
 
 

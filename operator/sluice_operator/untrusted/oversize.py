@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from sluice_operator.untrusted.decoding import decoded
+from sluice_operator.untrusted.decoding import TEXT, decoded
 from sluice_operator.untrusted.metadata import metadata
 from sluice_operator.untrusted.values import Unreadable
 
@@ -24,7 +24,7 @@ PART_BYTES, PART_VALUES = 384 * 1024, 24_000  # of a part: a spec of 64 KiB has 
 PAGE_BYTES, PAGE_VALUES = 2 * 1024 * 1024, 131_072  # of a page of a list
 PAGE, FEWER = 100, 5  # objects that are asked for; of a page that is too large, a fifth
 MESSAGE = f"not read: larger than {PART_BYTES} bytes, or more than {PART_VALUES} values; move code and data into the image"
-TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+TEXTS = re.compile(TEXT, re.DOTALL)
 QUOTES = 4  # of a member with its name
 STATUSES = 32  # places that are tried: a pod template within the last good spec may have a status, too
 EVENT = re.compile(rb'\{"type":"([A-Z]{1,16})","object":')
@@ -105,7 +105,7 @@ def _exceeds(data: bytes, most: int) -> bool:
     left = _signs(data, 0, len(data)) - most
     if left <= 0 or data.count(b'"') - data.count(rb"\"") > QUOTES * most:
         return left > 0
-    for text in TEXT.finditer(data):
+    for text in TEXTS.finditer(data):
         left -= _signs(data, *text.span())
         if left <= 0:
             return False
