@@ -52,9 +52,9 @@ def methods(*modules: str) -> dict[str, ast.FunctionDef]:
 
 
 def asked(nodes: Iterable[ast.AST], of_what: str) -> set[str]:
-    """Names of the methods that code calls on `store`, `self.table` and the like."""
-    calls = [node.func for outer in nodes for node in ast.walk(outer) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
-    return {call.attr for call in calls if ast.unparse(call.value) == of_what}
+    """Names that code takes from `store`, `self.table` and the like: methods that it calls, or gives to others that call them."""
+    taken = [node for outer in nodes for node in ast.walk(outer) if isinstance(node, ast.Attribute)]
+    return {each.attr for each in taken if ast.unparse(each.value) == of_what}
 
 
 def closed(names: set[str], known: dict[str, ast.FunctionDef]) -> list[ast.FunctionDef]:
