@@ -238,7 +238,7 @@ def test_an_api_server_that_does_not_answer_holds_nobody_up() -> None:
         reporter.update(said(phase=RUNNING, batch=batch))
     server.answer.release()
     assert server.asked.get(timeout=60) == {"number": 2, "phase": "Running", "batch": 99}
-    server.answer.release()
+    server.answer.release(100)  # those of a thread that lives on, too
 
 
 def test_a_report_that_fails_stops_nothing() -> None:
@@ -265,7 +265,7 @@ def test_a_supervisor_that_hands_over_reports_once_more_and_under_the_number_tha
     number = reporter.hand_over(said(phase=STARTING, generation=4))
     server.answer.release()
     assert server.asked.get(timeout=60) == {"number": number, "phase": "Starting", "generation": 4}
-    server.answer.release()
+    server.answer.release(100)
     assert number == 2
     assert reporter._next() is None
 
