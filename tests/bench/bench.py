@@ -32,6 +32,7 @@ SIZES = (200, 1000)
 SHARDS = (4, 64)
 LINE = spark_lines.image_line()
 LINES = sorted({LINE, max([spark_lines.default(), *spark_lines.others()])})  # and the newest
+LOAD = round(os.getloadavg()[0], 2)  # before the first of them, whose own load is not that of others
 ALIKE = {"lines": ("lines", "lines-catch-up")}
 
 
@@ -122,7 +123,7 @@ def run() -> dict[str, Any]:
         "spark": spark_lines.pins_of(spark_lines.FOLDER / f"spark-{LINE}.txt")["pyspark"],
         "python": platform.python_version(),
         "machine": f"{os.cpu_count()} cores, {memory:.0f} GiB",
-        "load": round(os.getloadavg()[0], 2),
+        "load": LOAD,
     }
 
 

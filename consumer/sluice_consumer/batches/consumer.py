@@ -274,7 +274,7 @@ class Consumer:
         letters = (*self.unpublished, *self._final(number, rows))
         self.store.commit(self.epoch, number, letters)
         self.unpublished = letters
-        self._knows(rows, number, own_commits=True)
+        self._knows(rows, number, own_commits=True, woken=planner.woken(self.view, number, rows))
 
     def _knows(self, rows: Iterable[ShardRow], committed: int, **more: Any) -> None:
         known = self.view.rows if isinstance(self.view.rows, ShardRows) else ShardRows(self.view.rows)

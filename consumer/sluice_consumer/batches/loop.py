@@ -79,13 +79,16 @@ class Loop:
                 self._drain.wait(max(0.0, started + self._rhythm.interval - self._clock()))
 
     def _idle_shards(self) -> frozenset[str]:
-        """What the next batch leaves out. While a record is searched for nothing, for the search needs other shards beside."""
+        """What the next batch leaves out: shards that had no turn to be looked at are at the tip, as their last range said.
+
+        While a record is searched for nothing, for the search needs other shards beside.
+        """
         if self._isolating:
             return frozenset()
         consumer, rhythm = self._consumer, self._rhythm
         rows = planner.may_be_left_out(consumer.view, consumer.listed_millis, rhythm.until, rhythm.refreshing)
         looked = rhythm.look(rows)
-        return frozenset(shard for shard, idle in looked.items() if idle)
+        return frozenset(row.id for row in rows if looked.get(row.id, True))
 
     def _done(self) -> bool:
         """Asked after planning, for that is when children of shards that ended get their rows. What is left out may keep other shards waiting."""

@@ -31,6 +31,7 @@ class TableView:
         asked: ids of the rows that were there before it was asked.
         own_commits: this epoch has committed a batch of its own; before that, what an earlier epoch may have issued must not change.
         inherited: the last batch in which an earlier epoch had bound a range of any shard.
+        woken: shards that could have been left out of the last batch that read them, and took part, for a look had found something.
     """
 
     rows: Mapping[str, ShardRow]
@@ -39,6 +40,7 @@ class TableView:
     asked: frozenset[str] = frozenset()
     own_commits: bool = False
     inherited: int = 0
+    woken: frozenset[str] = frozenset()
 
     @property
     def number(self) -> int:
@@ -151,7 +153,7 @@ def refreshed(view: TableView, now_millis: int, refreshing: Refreshing = REFRESH
 
 
 def _quiet(view: TableView) -> list[ShardRow]:
-    return [row for row in _ordered(view.live) if _brought_nothing(view, row) and _takes_part(view, row)]
+    return [row for row in _ordered(view.live) if _is_quiet(view, row) and _takes_part(view, row)]
 
 
 def _refreshed(rows: Sequence[ShardRow], now_millis: int, refreshing: Refreshing) -> frozenset[str]:
@@ -168,9 +170,17 @@ def _is_due(row: ShardRow, now_millis: int, groups: int) -> bool:
     return (now_millis - since) // STALE_MILLIS > (row.read_to - since) // STALE_MILLIS
 
 
-def _brought_nothing(view: TableView, row: ShardRow) -> bool:
-    """Whether this epoch bound the last range, and it came to the tip without a record."""
-    return row.batch > view.inherited and not (row.records or row.behind)
+def woken(view: TableView, number: int, rows: Iterable[ShardRow]) -> frozenset[str]:
+    """`TableView.woken` after batch `number`, which these rows are of; `view` is from before."""
+    rows = tuple(rows)
+    before = ((row.id, view.rows.get(row.id)) for row in rows)
+    took_part = {shard for shard, row in before if row is not None and row.batch < number and _is_quiet(view, row)}
+    return (view.woken - {row.id for row in rows}) | took_part
+
+
+def _is_quiet(view: TableView, row: ShardRow) -> bool:
+    """Whether this epoch bound the last range, and it came to the tip with nothing, or with the one record for which a look had woken its shard."""
+    return row.batch > view.inherited and not row.behind and row.records <= (row.id in view.woken)
 
 
 def is_stale(row: ShardRow, now_millis: int) -> bool:

@@ -14,11 +14,12 @@ from typing import Protocol
 
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.rows import ShardRow
-from sluice_consumer.kinesis.pacing import CALLS_PER_SECOND
+from sluice_consumer.kinesis.pacing import CALLS_PER_SECOND, Bucket
 
 LOOK_SECONDS = 1.0  # from look to look at a shard, by default: one of the five calls a second that it gives to all its consumers
 MOST_LOOKS = 500  # before a batch, and a second: 0.1 s of CPU, and a fifth of a second of waiting at 10 ms a call
-FIRST_LOOKS = 2  # times as many, at places where none was made: without one a batch reads the shard, which costs more
+NEWS = 2  # calls of a look that finds something: its own, and one of the batch that it brings
+EMPTY = 2  # calls of a batch that reads a shard without need: two replies have to say that nothing is there
 CALM_SECONDS = 10.0  # after throttling, until pauses become shorter again
 EASES = 0.9  # by so much after each look
 SHORTEST = 0.01  # seconds that an idle driver rests, at least
@@ -63,7 +64,7 @@ class LookLimits:
 
     Attributes:
         seconds: from look to look at a shard.
-        most: looks before a batch, and a second, at shards that were found idle.
+        most: looks before a batch, and a second.
     """
 
     seconds: float = LOOK_SECONDS
@@ -82,11 +83,13 @@ class Pace:
     Attributes:
         fastest: seconds from look to look if nothing hinders.
         seconds: as it is: doubled each time the service refuses a call of it, for others ask the shard, too.
+        quota: the calls that the shard still gives, after those of looks and of batches.
         at: the last look; due: no look before; hindered: the last throttled one. Seconds of the clock.
     """
 
     fastest: float
     seconds: float
+    quota: Bucket
     at: float = float("-inf")
     due: float = float("-inf")
     hindered: float = float("-inf")
@@ -98,7 +101,17 @@ class Pace:
             self.seconds, self.hindered = max(self.fastest, min(LOOK_SECONDS, self.seconds * 2)), now
         elif now - self.hindered > CALM_SECONDS:
             self.seconds = max(self.fastest, self.seconds * EASES)
-        self.due = now + max(self.seconds, calls / CALLS_PER_SECOND if calls > 1 else 0.0)
+        self.quota.take(calls, now)
+        self.due = max(now + max(self.seconds, calls / CALLS_PER_SECOND if calls > 1 else 0.0), self._gives(now))
+
+    def read(self, now: float, calls: int) -> None:
+        """For a batch that reads the shard with so many calls. They count as well: what the service refuses comes late."""
+        self.quota.take(calls, now)
+        self.due = max(self.due, self._gives(now))
+
+    def _gives(self, now: float) -> float:
+        """When the shard gives a look and what follows if that finds something."""
+        return now + max(0.0, NEWS - self.quota.tokens) / CALLS_PER_SECOND
 
 
 @dataclass(slots=True)
@@ -106,12 +119,14 @@ class Look:
     """What was last seen of a shard after the place `end`.
 
     Attributes:
+        batch: the last one that has read the shard.
         since: when it was looked at last, or when it was first asked for.
         idle: None: not looked there yet.
     """
 
     prober: Prober
     end: Position
+    batch: int
     pace: Pace
     since: float
     idle: bool | None = None
@@ -122,6 +137,8 @@ class Look:
         self.idle = self.prober.idle()
         self.since = clock()
         self.pace.looked(self.since, self.prober.calls - calls, self.prober.throttled - throttled)
+        if not self.idle:
+            self.pace.read(self.since, NEWS - 1)
 
 
 def turn(look: Look) -> float:
@@ -146,7 +163,7 @@ class ShardLooks:
     _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS, thread_name_prefix="probe"))
 
     def __call__(self, rows: Sequence[ShardRow]) -> dict[str, bool]:
-        """Which of these shards are idle, and which are not. One that was not looked at where its row stands now is left out.
+        """Which of these shards are idle, and which are not. One that was not looked at where its row stands now is not in the answer.
 
         Raises:
             Refused, ServiceUnavailable: see `KinesisClient`.
@@ -167,15 +184,23 @@ class ShardLooks:
     def _look(self, row: ShardRow, now: float) -> Look:
         """A prober keeps its iterator for as long as the shard's position stays the same, and a shard its pace wherever it stands."""
         known = self._looks.get(row.id)
-        if known is not None and known.end == row.end:
-            return known
-        return Look(self.watch(row), row.end, known.pace if known else Pace(self.limits.seconds, self.limits.seconds), now)
+        if known is None:
+            return Look(self.watch(row), row.end, row.batch, self._new_pace(now), now)
+        if known.batch != row.batch and known.idle is not False:
+            known.pace.read(now, EMPTY)
+        known.batch = row.batch
+        return known if known.end == row.end else Look(self.watch(row), row.end, row.batch, known.pace, now)
+
+    def _new_pace(self, now: float) -> Pace:
+        quota = Bucket(CALLS_PER_SECOND, now)
+        quota.take(EMPTY + 1, now)  # its last ranges
+        return Pace(self.limits.seconds, self.limits.seconds, quota)
 
     def _look_again(self, now: float) -> None:
         """At those that are due, as many as may be; those first that wait longest, so that each has its turn."""
-        due = sorted((look for look in self._asked if look.pace.due <= now), key=turn)
-        new = [look for look in due if look.idle is None][: FIRST_LOOKS * self.limits.most]
-        again = [look for look in due if look.idle is not None][: self.limits.most if now >= self._free else 0]
-        self._free = now + len(again) / self.limits.most if again else self._free
-        if new or again:
-            list(self._threads.map(lambda look: look.again(self.clock), [*new, *again]))
+        if now < self._free:
+            return
+        due = sorted((look for look in self._asked if look.pace.due <= now), key=turn)[: self.limits.most]
+        if due:
+            self._free = now + len(due) / self.limits.most
+            list(self._threads.map(lambda look: look.again(self.clock), due))

@@ -20,6 +20,7 @@ from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.config import StartConfig
 from sluice_consumer.kinesis.client import Page
 from sluice_consumer.kinesis.memory import MemoryKinesis
+from sluice_consumer.kinesis.pacing import CALLS_PER_SECOND, Bucket
 from sluice_consumer.shards.bind import Task, read_shard
 from sluice_consumer.shards.looks import LookLimits, ShardLooks
 from sluice_consumer.shards.probe import Probe
@@ -33,7 +34,7 @@ SECONDS = 60
 
 
 class Counting(MemoryKinesis):
-    """A client that notes when each shard was asked for records."""
+    """A client that notes when each shard was asked for records, and what the service would have refused of it and of all others."""
 
     def __init__(self, quiet: Quiet) -> None:
         super().__init__(quiet.stream)
@@ -42,7 +43,13 @@ class Counting(MemoryKinesis):
 
     def get_records(self, shard_id: str, iterator: str, limit: int) -> Page:
         """See `KinesisClient`."""
-        self.asked[shard_id].append(self._quiet.now)
+        quiet = self._quiet
+        self.asked[shard_id].append(quiet.now)
+        bucket = quiet.quota.setdefault(shard_id, Bucket(CALLS_PER_SECOND, quiet.now))
+        bucket.take(0, quiet.now)
+        refused = bucket.tokens < 1 - 1e-3
+        bucket.take(0 if refused else 1, quiet.now)
+        quiet.refused += refused
         return super().get_records(shard_id, iterator, limit)
 
 
@@ -57,12 +64,17 @@ class Quiet:
 
     Attributes:
         waited: seconds from the arrival of each record to the commit of its batch.
-        looks: the client of looks.
+        batches: how many there were.
+        looks, reads: the clients of looks and of batches.
+        quota: the calls that each shard still gives; refused: how many were beyond it.
     """
 
     share: float
     now: float = NOW
     waited: list[float] = field(default_factory=list)
+    batches: int = 0
+    quota: dict[str, Bucket] = field(default_factory=dict)
+    refused: int = 0
 
     def __post_init__(self) -> None:
         self.stream = MemoryStream("s", SHARDS, now=lambda: round(self.now * 1000))
@@ -74,8 +86,8 @@ class Quiet:
         assert taken is not None
         self.consumer = Consumer(self.store, self.stream, Epoch(taken.generation, taken.token))
         self.consumer.begin()
-        self.reader = ShardReader(MemoryKinesis(self.stream), self.stream, self.stream.describe())
-        self.looks = Counting(self)
+        self.looks, self.reads = Counting(self), Counting(self)
+        self.reader = ShardReader(self.reads, self.stream, self.stream.describe())
         self._due = deque(sorted((NOW + 1 + at, shard) for shard in self.stream.shards for at in moments()))
         self._there: dict[str, deque[float]] = defaultdict(deque)
 
@@ -93,6 +105,7 @@ class Quiet:
         for number, row in enumerate(plan.rows):
             attempt = TaskAttempt(f"1.{plan.number}.{number}", 1)
             read_shard(self.store, self.reader, Task(self.consumer.epoch, plan.number, attempt, Limits(100, 2**20), 12.0, self.passes), row)
+        self.batches += 1
         self.passes(BATCH_SECONDS)
 
     def is_set(self) -> bool:
@@ -127,7 +140,7 @@ def p50_p90(quiet: Quiet) -> tuple[float, float]:
     return statistics.median(waited), statistics.quantiles(waited, n=10)[8]
 
 
-@pytest.mark.parametrize(("share", "p50", "p90"), [(1.0, 0.15, 0.2), (0.6, 0.2, 0.35), (0.4, 0.25, 0.5), (0.2, 0.5, 1.0)])
+@pytest.mark.parametrize(("share", "p50", "p90"), [(1.0, 0.15, 0.2), (0.6, 0.2, 0.35), (0.4, 0.26, 0.5), (0.2, 0.51, 1.0)])
 def test_a_record_on_a_quiet_stream_waits_for_a_look_as_long_as_the_share_lets_it(share: float, p50: float, p90: float) -> None:
     """Each shard brings a record a second, and the driver asks it within its share: in no second more often."""
     quiet = Quiet(share).loop()
@@ -136,6 +149,20 @@ def test_a_record_on_a_quiet_stream_waits_for_a_look_as_long_as_the_share_lets_i
     assert median <= p50
     assert tail <= p90
     assert max(map(in_a_second, quiet.looks.asked.values())) <= 5 * share
+
+
+@pytest.mark.parametrize("share", [1.0, 0.6, 0.4, 0.2])
+def test_looks_and_batches_together_take_no_more_of_a_shard_than_it_gives(share: float) -> None:
+    """What the service refuses is asked for once more, and later: with looks that count only themselves the whole quota is slower than a part."""
+    assert Quiet(share).loop().refused == 0
+
+
+@pytest.mark.parametrize("share", [1.0, 0.2])
+def test_a_record_of_a_quiet_shard_is_one_batch_of_one_call(share: float) -> None:
+    """That nothing follows is for a look to say; and a shard that may not be looked at yet is in no batch."""
+    quiet = Quiet(share).loop()
+    assert quiet.batches <= len(quiet.waited)
+    assert max(len(calls) for calls in quiet.reads.asked.values()) <= SECONDS * 1.2
 
 
 def test_by_default_a_record_waits_for_longer_than_with_the_whole_quota() -> None:

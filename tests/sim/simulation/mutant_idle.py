@@ -23,7 +23,7 @@ from sluice_consumer.shards.looks import Look
 )
 def inherited_idleness(patch: Patch) -> None:
     """The first batch of an epoch leaves out what its looks find idle."""
-    patch.setattr(planner, "_brought_nothing", lambda _view, row: not (row.records or row.behind))
+    patch.setattr(planner, "_is_quiet", lambda _view, row: not (row.records or row.behind))
 
 
 @mutant(
@@ -53,18 +53,18 @@ def inherited_word(patch: Patch) -> None:
 )
 def far_behind(patch: Patch) -> None:
     """The driver says that it is idle, and a row says otherwise."""
-    patch.setattr(planner, "_brought_nothing", lambda view, row: row.batch > view.inherited and not row.records)
+    patch.setattr(planner, "_is_quiet", lambda view, row: row.batch > view.inherited and not row.records)
     on_the_way(patch)
 
 
 @mutant(
     "a range with records counts",
-    "Idle shards: its last range has no record",
-    harmless="the look is made behind the range and finds what follows; it would only cost calls at busy shards",
+    "Idle shards: its last range had no record, or one for which a look had woken the shard",
+    harmless="the look is made behind the range and finds what follows; it only costs calls at busy shards, and their records wait for looks",
 )
 def with_records(patch: Patch) -> None:
-    """A busy shard is looked at before each batch."""
-    patch.setattr(planner, "_brought_nothing", lambda view, row: row.batch > view.inherited and not row.behind)
+    """A busy shard takes part only when a look has found something."""
+    patch.setattr(planner, "_is_quiet", lambda view, row: row.batch > view.inherited and not row.behind)
 
 
 @mutant(
