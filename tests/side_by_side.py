@@ -19,7 +19,7 @@ GROUPS = {  # the first that fits; those above take longest, and are begun first
     "tests/contract/spark/test_streaming_deaths.py": "deaths",
     "tests/contract/spark/test_ordinary_queries.py": "queries",
     "tests/contract/checkpoints/test_letter_crashes.py": "letters",
-    "tests/contract/checkpoints/test_isolation_crashes.py": "isolation",
+    "tests/contract/checkpoints/test_poison_crashes.py": "isolation",
     "tests/contract/spark/": "spark",
     "tests/consumer/test_schema.py": "sinks",
     "tests/contract/sinks/": "sinks",

@@ -24,8 +24,8 @@ from sluice_checkpoints.protocol.lease import TakenLease, Watcher, take_over
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer import config as configs
 from sluice_consumer import logs
-from sluice_consumer.batches.isolating import BatchInterrupt
 from sluice_consumer.config import Config
+from sluice_consumer.poison.isolator import BatchInterrupt
 from sluice_consumer.process import pod, supervisor, wiring
 from sluice_consumer.process.overdue_here import RunControls, RunWatch
 from sluice_consumer.process.session import Session, WorkLease, root_cause

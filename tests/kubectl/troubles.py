@@ -29,9 +29,10 @@ from sluice_checkpoints.protocol import copies, owners
 from sluice_checkpoints.protocol.lease import Heartbeat, Watcher
 from sluice_checkpoints.protocol.owners import Owner
 from sluice_checkpoints.protocol.rows import ConsumerRow
-from sluice_consumer.batches import excluding, isolating, retention
+from sluice_consumer.batches import retention
 from sluice_consumer.checks import stream
 from sluice_consumer.kinesis import failures
+from sluice_consumer.poison import exclusions, isolator
 from sluice_consumer.process import source_watch, supervisor
 from sluice_consumer.shards import losses
 from sluice_operator.cluster.port import CONSUMER_KIND
@@ -312,7 +313,7 @@ def source_moved() -> SimulatedCluster:
 def isolating_a_record() -> SimulatedCluster:
     """`process` raises on one record of a batch, and `spec.onError` is set."""
     told = "batch 42 failed (ValueError at pipeline.py:17); 500 of its 1000 records of 1 shard come again at once"
-    return warned(f"Isolating: {quoted(isolating, told)}")
+    return warned(f"Isolating: {quoted(isolator, told)}")
 
 
 @trouble
@@ -322,7 +323,7 @@ def too_much_poison() -> SimulatedCluster:
         "onError.maxExcludedPerHour: 100 records went to the dead letters within an hour, and shardId-000000000003 has another one at "
         "4959…12; find out what is wrong with them, or raise the limit"
     )
-    return ended(65, "TooMuchPoison", quoted(excluding, told))
+    return ended(65, "TooMuchPoison", quoted(exclusions, told))
 
 
 @trouble

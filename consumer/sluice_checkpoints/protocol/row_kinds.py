@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sluice_checkpoints.position import SEQUENCE_NUMBER
-from sluice_checkpoints.protocol.isolation_note import IsolationNote
+from sluice_checkpoints.protocol.poison_note import IsolationNote
 from sluice_checkpoints.protocol.rows import (
     BOOTSTRAP_PREFIX,
     CONSUMER,

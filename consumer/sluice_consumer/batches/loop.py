@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Protocol
 
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches import planner
 from sluice_consumer.batches.consumer import Committed, Consumer, Engine
-from sluice_consumer.batches.isolating import Isolator
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.shards.looks import LOOK_SECONDS
 
@@ -52,10 +52,45 @@ class LoopTimings:
     watched: Callable[[BatchPlan], AbstractContextManager[None]] = lambda _plan: nullcontext()
 
 
+class FailedBatches(Protocol):
+    """Deals with batches that fail. `poison.isolator` is the one that drivers have; the loop knows these calls, and none of poison."""
+
+    @property
+    def searching(self) -> bool:
+        """Whether the next batch is to be small, at once, and of these shards: no shard is left out as idle, and no interval waited for."""
+        ...
+
+    def restricted(self, plan: BatchPlan) -> BatchPlan:
+        """The part of a plan that is to be run. A batch that was begun stays as it is."""
+        ...
+
+    def resumes(self, plan: BatchPlan) -> bool:
+        """Makes ready what follows a failure of this batch in the driver before. False: there was none, so run the batch.
+
+        Raises:
+            See `failed`.
+        """
+        ...
+
+    def failed(self, plan: BatchPlan, error: Exception) -> None:
+        """Makes ready what follows a failure: the next plan is of it.
+
+        Raises:
+            `error`, or what else ends the epoch.
+        """
+        ...
+
+    def passed(self, committed: Committed) -> None:
+        """A batch was committed that `process` has returned from."""
+        ...
+
+
 class Loop:
     """Runs batches until it has to drain."""
 
-    def __init__(self, consumer: Consumer, engine: Engine, rhythm: LoopTimings, drain: threading.Event, isolator: Isolator | None = None) -> None:
+    def __init__(
+        self, consumer: Consumer, engine: Engine, rhythm: LoopTimings, drain: threading.Event, isolator: FailedBatches | None = None
+    ) -> None:
         """`isolator`: deals with batches that fail; without one a failure ends the epoch."""
         self._consumer, self._engine, self._rhythm, self._drain, self._isolator = consumer, engine, rhythm, drain, isolator
         self._clock = rhythm.clock
@@ -115,7 +150,7 @@ class Loop:
 
     @property
     def _isolating(self) -> bool:
-        return self._isolator is not None and self._isolator.search.wanted() is not None
+        return self._isolator is not None and self._isolator.searching
 
     def _ran(self, plan: BatchPlan) -> Committed | None:
         """The batch as committed; None: it failed, and what follows is ready."""

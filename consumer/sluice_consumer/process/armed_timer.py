@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from sluice_checkpoints.protocol.isolation_note import note, noted
+from sluice_checkpoints.protocol.poison_note import note, noted
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
-from sluice_consumer.batches.isolation import DoubtLimits, Search
-from sluice_consumer.batches.noted import stored
 from sluice_consumer.config import OnErrorConfig
+from sluice_consumer.poison.search import DoubtLimits, Search
+from sluice_consumer.poison.search_note import stored
 from sluice_consumer.process.ending import Ending
 
 STATUS = 1  # of a process that `faulthandler` ends

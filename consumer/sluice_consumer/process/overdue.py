@@ -15,14 +15,14 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from sluice_consumer.batches.isolating import Isolator
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.config import MAX_SECONDS, MAX_SECONDS_MOVING, BatchConfig
 from sluice_consumer.driver_report import DriverWarning, WarningReason
+from sluice_consumer.poison.isolator import Isolator
 from sluice_consumer.process import ending, stacks
 from sluice_consumer.process.batch_watch import BatchLimits, BatchPhase, Progress, WatchedBatch, WatchPorts
 from sluice_consumer.process.ending import Ending, report
-from sluice_consumer.process.isolation import judged
+from sluice_consumer.process.poison_ports import judged
 from sluice_consumer.spark import threads
 from sluice_consumer.spark.engine import SparkEngine
 from sluice_consumer.spark.status import SparkStatus

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from sluice_consumer import logs
-from sluice_consumer.batches.isolating import BatchInterrupt, BatchOverdue, Isolator
 from sluice_consumer.driver_report import DriverWarning
+from sluice_consumer.poison.isolator import BatchInterrupt, BatchOverdue, Isolator
 from sluice_consumer.process import overdue, stacks
 from sluice_consumer.process.batch_watch import GRACE_SECONDS, WatchedBatch, WatchPorts
 from sluice_consumer.spark.engine import SparkEngine

@@ -26,9 +26,9 @@ from sluice_checkpoints.letters.redrives import BEGUN, ENDED, FOLDER, GIVEN_UP, 
 from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_consumer import logs, pipelines
 from sluice_consumer.config import Config, configuration
+from sluice_consumer.letters.stores import FIELD
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.process import driver, wiring
-from sluice_consumer.process.dead_letters import FIELD
 from sluice_consumer.process.ending import ending_of, report
 from sluice_consumer.sinks import edge, stores
 from sluice_consumer.sinks.stores import HadoopStore

@@ -22,19 +22,19 @@ from sluice_checkpoints.stream.model import StreamIdentity
 from sluice_consumer import logs, pipelines
 from sluice_consumer.batches import planner, retention
 from sluice_consumer.batches.consumer import Committed, Consumer
-from sluice_consumer.batches.isolating import Isolator, SettlePatience
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.config import MAX_SECONDS, Config
 from sluice_consumer.driver_report import DriverWarning, ReportPhase, WarningReason
 from sluice_consumer.kinesis.http import HttpKinesis, StreamAddress, connect
+from sluice_consumer.letters.stores import check_former
 from sluice_consumer.metrics.driver import DriverMetrics
 from sluice_consumer.metrics.progress import Backfill, BatchProgress
 from sluice_consumer.metrics.requests import RequestFigures
 from sluice_consumer.metrics.rows import RowFigures
-from sluice_consumer.process import isolation, overdue, source_watch, wiring
+from sluice_consumer.poison.isolator import Isolator, SettlePatience
+from sluice_consumer.process import overdue, poison_ports, source_watch, wiring
 from sluice_consumer.process.batch_watch import BatchWatch, WatchPorts
-from sluice_consumer.process.dead_letters import check_former
 from sluice_consumer.process.last_words import OpenBatch
 from sluice_consumer.process.pod import Reporter
 from sluice_consumer.shards.looks import LookLimits, ShardLooks
@@ -184,7 +184,7 @@ class Session:
             self._unpublished()
             return None
         source = ShardReader(self.kinesis(), self.consumer.catalog, self.consumer.identify())
-        here = isolation.SessionParts(
+        here = poison_ports.SessionParts(
             source,
             self._rest,
             self._patience(),
@@ -192,7 +192,7 @@ class Session:
             excluded=lambda told: self._warn(WarningReason.POISON_EXCLUDED, told),
             lasting=self._lasting,
         )
-        isolator = isolation.isolator(self.consumer, engine, how, here)
+        isolator = poison_ports.isolator(self.consumer, engine, how, here)
         self._unpublished()
         if isolator is not None:
             self._progress.dead_letters = lambda: isolator.excluded

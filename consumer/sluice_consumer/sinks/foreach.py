@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sluice_checkpoints.errors import Refused
 from sluice_consumer import pipelines
-from sluice_consumer.batches import worker_errors
 from sluice_consumer.pipelines import BatchInfo
+from sluice_consumer.poison import worker_errors
 from sluice_consumer.sinks import options, shard_parts
 from sluice_consumer.sinks.positions import PartReading, Rows
 

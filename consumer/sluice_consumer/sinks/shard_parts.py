@@ -14,8 +14,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.batches import worker_errors
 from sluice_consumer.columns import FORMAT
+from sluice_consumer.poison import worker_errors
 
 PARTS = "shardId STRING"
 KEEPS = frozenset({"Project", "Filter", "Generate", "BatchEvalPython", "ArrowEvalPython"})  # row by row, in the task that has the row

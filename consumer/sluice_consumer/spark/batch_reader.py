@@ -27,9 +27,9 @@ from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 from sluice_checkpoints.stream.model import StreamIdentity
-from sluice_consumer.batches import worker_errors
 from sluice_consumer.kinesis.http import StreamAddress, connect
 from sluice_consumer.kinesis.shared_catalog import SharedCatalog
+from sluice_consumer.poison import worker_errors
 from sluice_consumer.shards.bind import ShardSource, Task, read_shard
 from sluice_consumer.shards.ranges import BoundRange, Fetched, FetchRequest, Limits
 from sluice_consumer.shards.reader import ShardReader

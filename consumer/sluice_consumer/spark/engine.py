@@ -12,10 +12,10 @@ from sluice_checkpoints.letters.letter import Place
 from sluice_checkpoints.stream.model import StreamIdentity
 from sluice_consumer import pipelines
 from sluice_consumer.batches import planner
-from sluice_consumer.batches.isolating import BatchInterrupt, BatchOverdue
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.config import Config
 from sluice_consumer.pipelines import BatchInfo
+from sluice_consumer.poison.isolator import BatchInterrupt, BatchOverdue
 from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.spark.batch_read import BatchRead
 from sluice_consumer.spark.data_source import OPTION, SluiceDataSource

@@ -12,9 +12,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sluice_consumer.batches import worker_errors
-from sluice_consumer.batches.failures import PASSING, WORKER_EXITED, RaisedLink
-from sluice_consumer.batches.known_errors import BY_POLICY
+from sluice_consumer.poison import worker_errors
+from sluice_consumer.poison.causes import PASSING, WORKER_EXITED, RaisedLink
+from sluice_consumer.poison.known_errors import BY_POLICY
 
 DEEPEST = 20
 WORKERS = "org.apache.spark.api.python.PythonException"

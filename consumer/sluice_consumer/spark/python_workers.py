@@ -17,7 +17,7 @@ from typing import Any
 from zipimport import zipimporter
 
 from sluice_consumer import logs
-from sluice_consumer.batches import worker_errors
+from sluice_consumer.poison import worker_errors
 
 MODULE = "sluice_consumer.spark.python_workers"
 DAEMON = "pyspark.daemon"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sluice_consumer import logs
-from sluice_consumer.batches.isolating import BatchOverdue
+from sluice_consumer.poison.isolator import BatchOverdue
 from sluice_consumer.process import stacks
 from sluice_consumer.process.batch_watch import BatchLimits, BatchVerdict, Progress
 

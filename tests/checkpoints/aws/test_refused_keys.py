@@ -27,8 +27,8 @@ from sluice_checkpoints.letters.folder import folder
 from sluice_checkpoints.position import TRIM_HORIZON
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
 from sluice_consumer.kinesis.http import StreamAddress, connect
-from sluice_consumer.process import letter_service
-from sluice_consumer.process.letter_service import LetterService
+from sluice_consumer.letters import service
+from sluice_consumer.letters.service import LetterService
 from sluice_consumer.sinks.verdicts import SinkUnavailable
 
 REGION = "us-east-1"
@@ -175,7 +175,7 @@ def caller(name: str, url: str, limit: float = 30.0) -> Callable[[], Any]:
         case "Kinesis, boto3":
             return BotoStreamCatalog("orders", REGION, url, patience).describe
         case _:
-            letters = LetterService(letter_service.client("sqs", REGION, url), "onError.deadLetter.sqs", f"{url}/0/q", "rights", patience)
+            letters = LetterService(service.client("sqs", REGION, url), "onError.deadLetter.sqs", f"{url}/0/q", "rights", patience)
             return partial(letters.call, "GetQueueAttributes", "get_queue_attributes", {"QueueUrl": letters.place, "AttributeNames": ["All"]})
 
 

@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import pytest
 
-from sluice_consumer.batches.isolating import BatchInterrupt, BatchOverdue
 from sluice_consumer.batches.planner import BatchPlan
+from sluice_consumer.poison.isolator import BatchInterrupt, BatchOverdue
 from sluice_consumer.process import overdue_here
 from sluice_consumer.process.batch_watch import BatchPhase, WatchedBatch
 from sluice_consumer.process.overdue_here import RunControls, RunWatch, raise_in

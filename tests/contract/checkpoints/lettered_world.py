@@ -22,14 +22,14 @@ from sluice_checkpoints.protocol.table import Outcome, Table, Transaction, Updat
 from sluice_consumer.batches import bootstrap
 from sluice_consumer.batches.batch_letters import BatchLetters, Letters
 from sluice_consumer.batches.consumer import Committed, Consumer
-from sluice_consumer.batches.excluding import ExclusionPorts
-from sluice_consumer.batches.isolating import IsolationPorts, Isolator
-from sluice_consumer.batches.isolation import BatchFailure, DoubtLimits, Search
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.config import StartConfig
 from sluice_consumer.kinesis.memory import MemoryKinesis
 from sluice_consumer.pipelines import DriverLetters
+from sluice_consumer.poison.exclusions import ExclusionPorts
+from sluice_consumer.poison.isolator import IsolationPorts, Isolator
+from sluice_consumer.poison.search import BatchFailure, DoubtLimits, Search
 from sluice_consumer.shards.bind import Task, read_shard
 from sluice_consumer.shards.ranges import Limits
 from sluice_consumer.shards.reader import ShardReader

@@ -18,9 +18,9 @@ from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.stream.model import StreamIdentity
 from sluice_consumer.config import DeadLetterConfig, StreamConfig
-from sluice_consumer.process.dead_letters import letters_of
-from sluice_consumer.process.kinesis_letters import KinesisLetters
-from sluice_consumer.process.sqs_letters import SqsLetters
+from sluice_consumer.letters.kinesis import KinesisLetters
+from sluice_consumer.letters.sqs import SqsLetters
+from sluice_consumer.letters.stores import letters_of
 from sluice_consumer.sinks.edge import SinkUnavailable
 from sluice_consumer.spark.engine import SparkEngine
 from sluice_lab.aws import refusals

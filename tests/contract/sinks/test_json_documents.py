@@ -20,9 +20,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer.batches.isolation import DATA, UNKNOWN
 from sluice_consumer.columns import DDL
-from sluice_consumer.process.isolation import judged
+from sluice_consumer.poison.search import DATA, UNKNOWN
+from sluice_consumer.process.poison_ports import judged
 from sluice_consumer.sinks import json_rows, options, rows
 
 pytestmark = pytest.mark.spark

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from sluice_consumer.batches.isolation import DoubtLimits
+from sluice_consumer.poison.search import DoubtLimits
 
 POISON = b"poison"
 KILLS, SURROGATE, QUOTES = "0", "3", "5"  # shards, of the records that do so in a task
@@ -21,9 +21,9 @@ def hasty(process: Any) -> Any:
     """A pipeline in whose driver a doubt takes seconds; simulation and tests of the search have the minutes (docs/protocol.md, "Poison")."""
 
     def prepare(_spark: Any, _args: Any) -> None:
-        from sluice_consumer.process import isolation  # noqa: PLC0415 - of the driver, and no worker's
+        from sluice_consumer.process import poison_ports  # noqa: PLC0415 - of the driver, and no worker's
 
-        isolation.PATIENCE = DoubtLimits(data=3, unknown=8, nothing=6, refused=60)
+        poison_ports.PATIENCE = DoubtLimits(data=3, unknown=8, nothing=6, refused=60)
 
     process.prepare = prepare
     return process

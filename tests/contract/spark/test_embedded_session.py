@@ -18,9 +18,9 @@ from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Fenced, LeaseHeld, Refused
 from sluice_consumer import embedded
-from sluice_consumer.batches.isolating import BatchOverdue
 from sluice_consumer.config import BatchConfig, Config, StreamConfig
 from sluice_consumer.embedded import LeaseLost
+from sluice_consumer.poison.isolator import BatchOverdue
 from sluice_consumer.process import supervisor, wiring
 from sluice_consumer.process.supervisor import Heartbeats
 

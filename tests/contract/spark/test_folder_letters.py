@@ -15,9 +15,9 @@ from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.letters.pending import REJECTED, PendingName
 from sluice_consumer import pipelines
 from sluice_consumer.batches.batch_letters import BatchLetters, Letters
+from sluice_consumer.letters.stores import FolderLetters
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.process import redrive
-from sluice_consumer.process.dead_letters import FolderLetters
 from sluice_consumer.spark.engine import without
 
 pytestmark = pytest.mark.spark

@@ -104,7 +104,7 @@ def test_nothing_else_of_the_consumer_names_a_call() -> None:
         "sluice_checkpoints/diagnose/oldest_records.py",  # by a person, with docs/migration.md's rights
         "sluice_checkpoints/dynamodb/target_tables.py",  # an export, likewise
         "sluice_checkpoints/stream/passed_records.py",  # an export, likewise
-        "sluice_consumer/process/kinesis_letters.py",  # dead letters: docs/dead-letters.md has their rights
+        "sluice_consumer/letters/kinesis.py",  # dead letters: docs/dead-letters.md has their rights
         "sluice_consumer/checks/table.py",
     }
     known = {*TABLE, *MAKING, *SOURCE, *CATALOG, *READING, *elsewhere}

@@ -23,11 +23,11 @@ from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_consumer.batches import planner, retention
 from sluice_consumer.batches.batch_letters import BatchLetters
 from sluice_consumer.batches.consumer import Committed, Consumer
-from sluice_consumer.batches.excluding import ExclusionPorts
-from sluice_consumer.batches.isolating import IsolationPorts, Isolator, SettlePatience
-from sluice_consumer.batches.isolation import BatchFailure, DoubtLimits, Search
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.config import CheckpointsConfig, Config, MigrateFromConfig, PipelineConfig, StartConfig, StreamConfig
+from sluice_consumer.poison.exclusions import ExclusionPorts
+from sluice_consumer.poison.isolator import IsolationPorts, Isolator, SettlePatience
+from sluice_consumer.poison.search import BatchFailure, DoubtLimits, Search
 from sluice_consumer.process import supervisor
 from sluice_consumer.process.ending import UNCLEAN
 from sluice_consumer.process.supervisor import Heartbeats, Supervisor

@@ -9,11 +9,11 @@ from simulation import epochs, spark
 from simulation.mutant import Patch, mutant, write_without
 
 from sluice_checkpoints.errors import ServiceUnavailable
-from sluice_checkpoints.protocol.isolation_note import IsolationNote
-from sluice_consumer.batches import excluding, isolating, isolation
+from sluice_checkpoints.protocol.poison_note import IsolationNote
 from sluice_consumer.batches.batch_letters import BatchLetters
 from sluice_consumer.batches.consumer import Consumer
-from sluice_consumer.batches.isolation import BatchFailure
+from sluice_consumer.poison import exclusions, isolator, search
+from sluice_consumer.poison.search import BatchFailure
 from sluice_consumer.shards import reader
 
 ALL = {"generation", "batch", "first", "records", "end"}
@@ -22,13 +22,13 @@ ALL = {"generation", "batch", "first", "records", "end"}
 @mutant("a batch is shortened by whoever comes late", "Poison: shorten, my generation", stories="a_late_shortening")
 def shorten_blindly(patch: Patch) -> None:
     """What a later batch contains is written over."""
-    write_without(patch, isolating, "shorten", ALL)
+    write_without(patch, isolator, "shorten", ALL)
 
 
 @mutant("a record is excluded by whoever comes late", "Poison: exclude, my generation", stories="a_late_exclusion")
 def exclude_blindly(patch: Patch) -> None:
     """The owner finds another range than it has looked at, and cannot go on."""
-    write_without(patch, excluding, "exclude", ALL)
+    write_without(patch, exclusions, "exclude", ALL)
 
 
 @mutant(
@@ -38,8 +38,8 @@ def exclude_blindly(patch: Patch) -> None:
 )
 def rest_is_forgotten(patch: Patch) -> None:
     """The range keeps its end, as one does of which a loss was accepted."""
-    real = isolating.part
-    patch.setattr(isolating, "part", lambda fetched, row, keep: replace(real(fetched, row, keep), end=row.end))
+    real = isolator.part
+    patch.setattr(isolator, "part", lambda fetched, row, keep: replace(real(fetched, row, keep), end=row.end))
 
 
 @mutant(
@@ -56,7 +56,7 @@ def isolates_after_the_sink(patch: Patch) -> None:
 
     patch.setattr(epochs.SimulatedEpoch, "_judged", judged)
     patch.setattr(epochs.SimulatedEpoch, "ATTEMPTS", 1)
-    patch.setattr(isolation, "AGAIN", 1)
+    patch.setattr(search, "AGAIN", 1)
 
 
 @mutant(
@@ -66,12 +66,12 @@ def isolates_after_the_sink(patch: Patch) -> None:
 )
 def nobody_waits(patch: Patch) -> None:
     """A task of the longer batch hands over what the shorter one no longer holds."""
-    real = isolating.Isolator.__init__
+    real = isolator.Isolator.__init__
 
     def impatient(self: Any, consumer: Any, ports: Any, search: Any) -> None:
         real(self, consumer, replace(ports, quiet=lambda: True), search)
 
-    patch.setattr(isolating.Isolator, "__init__", impatient)
+    patch.setattr(isolator.Isolator, "__init__", impatient)
 
 
 @mutant(
@@ -130,14 +130,14 @@ def nothing_is_closed(patch: Patch) -> None:
 )
 def excluded_first(patch: Patch) -> None:
     """A crash between the two loses it."""
-    real = excluding.Exclusions._letter
+    real = exclusions.Exclusions._letter
 
     def letter(self: Any, row: Any, attempts: int, told: str) -> Any:
         made = real(self, row, attempts, told)
-        self._consumer.know(excluding.exclude(self._consumer.store, self._consumer.epoch, row))
+        self._consumer.know(exclusions.exclude(self._consumer.store, self._consumer.epoch, row))
         return made
 
-    patch.setattr(excluding.Exclusions, "_letter", letter)
+    patch.setattr(exclusions.Exclusions, "_letter", letter)
 
 
 @mutant(
@@ -208,7 +208,7 @@ def never_published(patch: Patch) -> None:
 )
 def no_evidence(patch: Patch) -> None:
     """So does any record while the sink is down."""
-    patch.setattr(isolation.Evidence, "is_poison", lambda self, attempts, *_: self.failures >= attempts)
+    patch.setattr(search.Evidence, "is_poison", lambda self, attempts, *_: self.failures >= attempts)
 
 
 @mutant(
@@ -218,8 +218,8 @@ def no_evidence(patch: Patch) -> None:
 )
 def witnesses_suffice(patch: Patch) -> None:
     """What other shards can do says nothing of the part."""
-    real = isolation.Evidence.doubt
-    patch.setattr(isolation.Evidence, "doubt", lambda self, limits, others: 0.0 if self.witnesses else real(self, limits, others))
+    real = search.Evidence.doubt
+    patch.setattr(search.Evidence, "doubt", lambda self, limits, others: 0.0 if self.witnesses else real(self, limits, others))
 
 
 @mutant(
@@ -229,8 +229,8 @@ def witnesses_suffice(patch: Patch) -> None:
 )
 def success_is_forgotten(patch: Patch) -> None:
     """One call of many fails: nothing that passes ends that."""
-    real = isolation.Evidence.is_poison
-    patch.setattr(isolation.Evidence, "is_poison", lambda self, attempts, now, seconds: real(self, attempts, now, min(seconds, 1.0)))
+    real = search.Evidence.is_poison
+    patch.setattr(search.Evidence, "is_poison", lambda self, attempts, now, seconds: real(self, attempts, now, min(seconds, 1.0)))
 
 
 @mutant("nobody needs a witness", "Poison: with fewer", stories="an_outage_of_the_sink_of_the_only_shard")
@@ -256,7 +256,7 @@ def refusals_are_ignored(patch: Patch) -> None:
 )
 def asked_once(patch: Patch) -> None:
     """The sink has it: what is let go comes twice."""
-    patch.setattr(isolation, "AGAIN", 1)
+    patch.setattr(search, "AGAIN", 1)
     patch.setattr(epochs.SimulatedEpoch, "ATTEMPTS", 1)
 
 
@@ -267,19 +267,19 @@ def asked_once(patch: Patch) -> None:
 )
 def counted_again(patch: Patch) -> None:
     """A record is poison by failures of the batch that it was in."""
-    real = excluding.Exclusions.write
+    real = exclusions.Exclusions.write
 
     def write(self: Any, wanted: IsolationNote) -> None:
         if wanted.failed is not None:
             real(self, wanted)
 
-    patch.setattr(excluding.Exclusions, "write", write)
+    patch.setattr(exclusions.Exclusions, "write", write)
 
 
 @mutant("a failure is noted by whoever comes late", "Poison: note, the lease is mine", stories="a_late_note")
 def note_blindly(patch: Patch) -> None:
     """It is counted, of a batch that is shorter by now."""
-    write_without(patch, excluding, "note", {"generation", "token"})
+    write_without(patch, exclusions, "note", {"generation", "token"})
 
 
 @mutant(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice_consumer.batches.isolation import (
+from sluice_consumer.poison.search import (
     CRASH,
     DATA,
     HANG,

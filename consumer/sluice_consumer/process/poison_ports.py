@@ -11,17 +11,17 @@ from pyspark.errors import PySparkException
 
 from sluice_checkpoints.letters.letter import LONGEST, writable
 from sluice_consumer import pipelines
-from sluice_consumer.batches import failures, worker_errors
 from sluice_consumer.batches.batch_letters import BatchLetters
 from sluice_consumer.batches.consumer import Consumer
-from sluice_consumer.batches.excluding import ExclusionPorts
-from sluice_consumer.batches.failures import Raised, RaisedLink
-from sluice_consumer.batches.isolating import IsolationPorts, Isolator, SettlePatience
-from sluice_consumer.batches.isolation import BatchFailure, DoubtLimits, Search
-from sluice_consumer.batches.raised import chain, is_ours, place, thrown
 from sluice_consumer.batches.retention import Replays
 from sluice_consumer.config import OnErrorConfig
-from sluice_consumer.process.dead_letters import store_of
+from sluice_consumer.letters.stores import store_of
+from sluice_consumer.poison import causes, worker_errors
+from sluice_consumer.poison.causes import Raised, RaisedLink
+from sluice_consumer.poison.exclusions import ExclusionPorts
+from sluice_consumer.poison.isolator import IsolationPorts, Isolator, SettlePatience
+from sluice_consumer.poison.raised import chain, is_ours, place, thrown
+from sluice_consumer.poison.search import BatchFailure, DoubtLimits, Search
 from sluice_consumer.spark import java_errors
 from sluice_consumer.spark.engine import SparkEngine
 
@@ -72,9 +72,9 @@ def isolator(consumer: Consumer, engine: SparkEngine, how: OnErrorConfig, here: 
 def judged(error: Exception) -> BatchFailure | None:
     """A failure of `process`; None: of something else, which ends the epoch."""
     seen = raised(error)
-    if failures.is_own(seen):
+    if causes.is_own(seen):
         return None
-    return BatchFailure(failures.signature(seen), failures.is_transient(seen), time.monotonic(), seen.trace, failures.kind(seen))
+    return BatchFailure(causes.signature(seen), causes.is_transient(seen), time.monotonic(), seen.trace, causes.kind(seen))
 
 
 def raised(error: Exception) -> Raised:

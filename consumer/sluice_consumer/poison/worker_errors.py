@@ -17,8 +17,8 @@ import traceback
 from dataclasses import asdict
 from typing import Any
 
-from sluice_consumer.batches import raised
-from sluice_consumer.batches.failures import Raised, RaisedLink
+from sluice_consumer.poison import raised
+from sluice_consumer.poison.causes import Raised, RaisedLink
 
 FORMAT = "sluice-raised/1 "
 LONGEST = 100_000  # characters of a trace

@@ -15,7 +15,7 @@ from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_checkpoints.protocol.table import Put
 from sluice_consumer.config import DeadLetterConfig
-from sluice_consumer.process.dead_letters import TableLetters, check_former
+from sluice_consumer.letters.stores import TableLetters, check_former
 
 LETTER = DeadLetter("c", "s", "shardId-1", "9", 0, 0, "k", b"one", 7, 1, "no")
 OTHER = replace(LETTER, sequence="10", data=b"two")

@@ -22,8 +22,8 @@ from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_consumer.batches.batch_letters import Letters, LetterStore
 from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.config import DeadLetterConfig
-from sluice_consumer.process.kinesis_letters import KinesisLetters
-from sluice_consumer.process.sqs_letters import SqsLetters
+from sluice_consumer.letters.kinesis import KinesisLetters
+from sluice_consumer.letters.sqs import SqsLetters
 from sluice_consumer.sinks import edge, stores
 from sluice_consumer.spark.engine import SparkEngine
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sluice_consumer.batches.isolation import HANG, Evidence, Search
+from sluice_consumer.poison.search import HANG, Evidence, Search
 
 
 def stored(search: Search, now: float) -> dict[str, Any]:

@@ -16,12 +16,12 @@ from pyspark.errors import PythonException
 from pyspark.util import handle_worker_exception
 
 from sluice_checkpoints.errors import Fenced, Refused
-from sluice_consumer.batches import worker_errors
-from sluice_consumer.batches.failures import Raised, RaisedLink, is_own, is_transient, kind, signature
-from sluice_consumer.batches.isolation import CRASH, DATA, UNKNOWN, BatchFailure
-from sluice_consumer.batches.raised import chain, thrown
 from sluice_consumer.kinesis.memory import IteratorExpired
-from sluice_consumer.process.isolation import judged, raised
+from sluice_consumer.poison import worker_errors
+from sluice_consumer.poison.causes import Raised, RaisedLink, is_own, is_transient, kind, signature
+from sluice_consumer.poison.raised import chain, thrown
+from sluice_consumer.poison.search import CRASH, DATA, UNKNOWN, BatchFailure
+from sluice_consumer.process.poison_ports import judged, raised
 from sluice_consumer.sinks import delta_lineage, manifest
 from sluice_consumer.spark.batch_reader import named
 from sluice_consumer.spark.engine import ProcessExited

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from sluice_checkpoints.aws.retry import Patience
 from sluice_checkpoints.letters.letter import DeadLetter
-from sluice_consumer.process.letter_service import LetterService, client, document
+from sluice_consumer.letters.service import LetterService, client, document
 
 FIELD = "onError.deadLetter.sqs"
 RIGHTS = "sqs:SendMessage and sqs:GetQueueAttributes on the queue"

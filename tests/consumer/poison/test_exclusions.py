@@ -6,9 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from sluice_checkpoints.protocol.isolation_note import IsolationNote
+from sluice_checkpoints.protocol.poison_note import IsolationNote
 from sluice_checkpoints.protocol.rows import ShardRow
-from sluice_consumer.batches.excluding import ExclusionPorts, Exclusions, TooMuchPoison
+from sluice_consumer.poison.exclusions import ExclusionPorts, Exclusions, TooMuchPoison
 
 ROW = cast("ShardRow", type("Row", (), {"id": "shard", "first": "1"}))
 

@@ -10,10 +10,10 @@ import pytest
 
 from sluice_checkpoints.position import Position
 from sluice_checkpoints.protocol.rows import ShardRow
-from sluice_consumer.batches import isolating
-from sluice_consumer.batches.isolating import BatchOverdue, IsolationPorts, Isolator, SettlePatience
-from sluice_consumer.batches.isolation import BatchFailure, Search
 from sluice_consumer.batches.planner import BatchPlan, TableView
+from sluice_consumer.poison import isolator
+from sluice_consumer.poison.isolator import BatchOverdue, IsolationPorts, Isolator, SettlePatience
+from sluice_consumer.poison.search import BatchFailure, Search
 
 LEASE, LIMIT = 20.0, 300.0
 ROW = ShardRow("a", Position.after("1"), Position.after("3"), batch=4, records=2)
@@ -44,7 +44,7 @@ class World:
         view = TableView({"a": ROW}, 3, frozenset())
         consumer = SimpleNamespace(store=None, epoch=None, view=view, settled=lambda _plan: (ROW,), know=lambda *_rows: None)
         note = SimpleNamespace(batch=None, search=None, failed=None, told=None, ever=0)
-        monkeypatch.setattr(isolating, "noted", lambda _store: note)
+        monkeypatch.setattr(isolator, "noted", lambda _store: note)
         monkeypatch.setattr(Isolator, "_note", lambda _self, number, failed=None, told=None: self.notes.append((number, failed, told)))
         failure = BatchFailure("ValueError at m.py:1", self.transient, 0.0, "a trace")
         ports = IsolationPorts(

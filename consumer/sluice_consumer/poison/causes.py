@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 
-from sluice_consumer.batches import known_errors as known
-from sluice_consumer.batches.isolation import CRASH, DATA, UNKNOWN
+from sluice_consumer.poison import known_errors as known
+from sluice_consumer.poison.search import CRASH, DATA, UNKNOWN
 
 PASSING, WORKER_EXITED = "spark:passing", "spark:worker exited"
 """Codes for what Spark has no class for: a node was lost or a job cancelled; a Python worker died."""

@@ -1,4 +1,4 @@
-"""Carries out the search for a record that `process` cannot deal with (docs/protocol.md, "Poison"): `isolation` decides, this module writes.
+"""Carries out the search for a record that `process` cannot deal with (docs/protocol.md, "Poison"): `search` decides, this module writes.
 
 It may not start a process or read a clock; the simulation runs this code.
 """
@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 
 from sluice_checkpoints.errors import SluiceError
 from sluice_checkpoints.position import END, Position
-from sluice_checkpoints.protocol.isolation import RangeKept, shorten
-from sluice_checkpoints.protocol.isolation_note import noted
+from sluice_checkpoints.protocol.poison_note import noted
+from sluice_checkpoints.protocol.poison_writes import RangeKept, shorten
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches.consumer import Committed, Consumer
-from sluice_consumer.batches.excluding import ExclusionPorts, Exclusions
-from sluice_consumer.batches.isolation import DAY, HANG, BatchFailure, Content, Exclude, Retry, Search, Shorten
-from sluice_consumer.batches.noted import restored, stored
 from sluice_consumer.batches.planner import BatchPlan
+from sluice_consumer.poison.exclusions import ExclusionPorts, Exclusions
+from sluice_consumer.poison.search import DAY, HANG, BatchFailure, Content, Exclude, Retry, Search, Shorten
+from sluice_consumer.poison.search_note import restored, stored
 from sluice_consumer.shards.ranges import BoundRange, Fetched
 
 POLL_SECONDS = 0.5
@@ -76,7 +76,7 @@ class IsolationPorts:
 
 
 class Isolator:
-    """Deals with batches that fail, in one epoch."""
+    """Deals with batches that fail, in one epoch. Implements `loop.FailedBatches`."""
 
     def __init__(self, consumer: Consumer, ports: IsolationPorts, search: Search) -> None:
         """`search`: as it begins, with nothing known. Reads what the driver before has noted of the batch that is open now."""
@@ -91,6 +91,11 @@ class Isolator:
     def excluded(self) -> int:
         """How many records this consumer ever excluded."""
         return self._exclusions.note.ever
+
+    @property
+    def searching(self) -> bool:
+        """Whether the next batch is one that the search wants."""
+        return self.search.wanted() is not None
 
     def restricted(self, plan: BatchPlan) -> BatchPlan:
         """The part of a plan that the search wants. A batch that was begun stays as it is."""

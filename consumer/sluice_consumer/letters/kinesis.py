@@ -8,7 +8,7 @@ from sluice_checkpoints.aws.retry import Patience
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.stream.model import StreamIdentity
 from sluice_consumer.config import StreamConfig
-from sluice_consumer.process.letter_service import LetterService, client, document
+from sluice_consumer.letters.service import LetterService, client, document
 
 FIELD = "onError.deadLetter.kinesis"
 RIGHTS = "kinesis:PutRecord and kinesis:DescribeStreamSummary on the stream"

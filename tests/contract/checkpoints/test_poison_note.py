@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from sluice_checkpoints.errors import Fenced
-from sluice_checkpoints.protocol.isolation_note import IsolationNote, note, noted
+from sluice_checkpoints.protocol.poison_note import IsolationNote, note, noted
 from sluice_checkpoints.protocol.rows import ConsumerRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_checkpoints.protocol.table import Put, Table

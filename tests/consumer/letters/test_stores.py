@@ -13,9 +13,9 @@ from sluice_checkpoints.errors import ServiceUnavailable
 from sluice_checkpoints.letters.letter import LONGEST, DeadLetter, writable
 from sluice_checkpoints.letters.pending import REJECTED, PendingName
 from sluice_consumer.batches.batch_letters import Letters
-from sluice_consumer.process.dead_letters import LetterNotWritten, NamedFailures
-from sluice_consumer.process.isolation import judged
-from sluice_consumer.process.letter_service import document
+from sluice_consumer.letters.service import document
+from sluice_consumer.letters.stores import LetterNotWritten, NamedFailures
+from sluice_consumer.process.poison_ports import judged
 
 ANY = st.text(st.characters(codec=None, exclude_categories=()))  # lone surrogates and controls, too
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from lettered_world import AFTER, BEFORE, HANGS, RAISES, STORES, Crashes, World, check, lived_through
 
-from sluice_checkpoints.protocol.isolation_note import noted
+from sluice_checkpoints.protocol.poison_note import noted
 from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.protocol.table import Table
 

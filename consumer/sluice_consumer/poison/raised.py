@@ -11,8 +11,8 @@ from traceback import extract_tb
 from types import FrameType
 from typing import Any
 
-from sluice_consumer.batches.failures import RaisedLink
-from sluice_consumer.batches.known_errors import BY_POLICY, OWN
+from sluice_consumer.poison.causes import RaisedLink
+from sluice_consumer.poison.known_errors import BY_POLICY, OWN
 
 DEEPEST = 20  # exceptions of a chain, classes of one
 LIBRARY = re.compile(r"/(pyspark|py4j)/|/pyspark\.zip/|/sluice_(checkpoints|consumer)/|^<frozen ")
