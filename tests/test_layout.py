@@ -109,3 +109,16 @@ def test_only_one_module_asks_what_this_spark_can_do() -> None:
     """So that a line is dropped, or added, in one place."""
     files = sorted((ROOT / "consumer").rglob("*.py"))
     assert [str(path.relative_to(ROOT)) for path in files if LINES.search(path.read_text())] == [FEATURES]
+
+
+@pytest.mark.parametrize(("package", "below"), [("sluice_checkpoints", ()), ("sluice_consumer", ("sluice_checkpoints",))])
+def test_a_package_starts_no_program_of_a_package_above_it(package: str, below: tuple[str, ...]) -> None:
+    """A module's name in a text is an arrow that import-linter does not see: `python -m …`."""
+    strings = [
+        (path, node.value)
+        for path in sorted((ROOT / "consumer" / package).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    named = {(path.name, found[0], found[1]) for path, text in strings if (found := re.fullmatch(r"(sluice_[a-z]+)(?:\.\w+)*", text))}
+    assert not [each for each in named if each[2] not in {package, *below}]

@@ -89,7 +89,7 @@ PLACES: dict[str, dict[str, Place]] = {  # by page, and by the beginning of a bl
     },
     "docs/dead-letters.md": {
         "from sluice_consumer.sinks import json_rows": Run(ITS_OWN),
-        "python -m sluice_checkpoints dead-letters redrive": Run(ITS_OWN),
+        "python -m sluice_consumer redrive": Run(ITS_OWN),
     },
     "docs/start/eks.md": {
         "make version": Like("the registry and the version are others", "tests/cluster/test_release.py::test_helm_installs_from_the_registry_alone"),

@@ -1,6 +1,6 @@
 """`python -m sluice_consumer --config FILE [--master local[2]] [--until-tip]`: runs a consumer, in a pod or on a laptop.
 
-With `--check` it only looks whether one could start. `… dev` runs one on emulators.
+With `--check` it only looks whether one could start. `… dev` runs one on emulators; `… redrive` gives dead letters to `process` again.
 """
 
 from __future__ import annotations
@@ -136,6 +136,23 @@ def dev(entrypoint: str, file: Path | None, args: tuple[str, ...], shards: int, 
     from sluice_consumer.dev import program  # noqa: PLC0415 - imports Spark, which this process does not need otherwise
 
     sys.exit(program.run(entrypoint, file, args, shards=shards, interval=interval))
+
+
+@main.command()
+@click.option("--config", required=True, metavar="FILE", help="The consumer's configuration: its pipeline, and the folder of its letters.")
+@click.option("--consumer", metavar="ID", help="Whose letters.  [default: those of the checkpoint table's consumer]")
+@click.option("--resume", "how", flag_value="resume", help="Go on with the redrive that has not ended: the same letters, the same number.")
+@click.option("--give-up", "how", flag_value="give-up", help="End it without `process`: its letters may be redriven again.")
+@click.option("--master", default="local[2]", show_default=True, help="Spark master.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+@click.argument("names", nargs=-1)
+def redrive(config: str, consumer: str | None, how: str | None, master: str, names: tuple[str, ...], *, as_json: bool) -> None:
+    """Give dead letters to the pipeline's `process` again, as a batch of their own: those NAMES, or all. Each only once."""
+    from sluice_consumer.process import redrive_command  # noqa: PLC0415 - imports rich, which only a person needs
+
+    whose = ["--consumer", consumer] if consumer else []
+    arguments = ["--config", config, *whose, "--how", how or "new", "--master", master, "--", *names]
+    sys.exit(redrive_command.run(arguments, as_json=as_json))
 
 
 COMMANDS = {"run": run, "dev": dev}  # of the program `sluice`

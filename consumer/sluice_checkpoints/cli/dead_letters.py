@@ -1,18 +1,15 @@
-"""`dead-letters list`, `show` and `redrive` (docs/dead-letters.md)."""
+"""`dead-letters list` and `show` (docs/dead-letters.md). A redrive needs Spark: `sluice_consumer.process.redrive_command`."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from rich.markup import escape
 from rich.table import Table as Grid
 
 from sluice_checkpoints.cli.report import Output, short
-from sluice_checkpoints.errors import Refused, SluiceError
+from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.letters.folder import LetterFolder, letters, pending_letters, redrives
 from sluice_checkpoints.letters.letter import DeadLetter
 from sluice_checkpoints.letters.redrives import RedriveLog
@@ -41,7 +38,7 @@ def list_(where: LetterFolder, consumer: str | None, output: Output) -> None:
     output.out.print(grid if found else "no dead letters")
     if found:
         more = f"; {len(waiting)} of them pending: their batches are not known to be committed" if waiting else ""
-        output.out.print(_counted(len(found), "dead letter") + more, highlight=False)
+        output.out.print(counted(len(found), "dead letter") + more, highlight=False)
 
 
 def show(where: LetterFolder, name: str, output: Output) -> None:
@@ -76,38 +73,8 @@ def _line(text: str) -> str:
     return _shown(text).replace("\n", "\\n")
 
 
-def redrive(arguments: Sequence[str], output: Output) -> None:
-    """Runs the program that gives letters to `process`; it needs Spark.
-
-    Raises:
-        RedriveFailed: it ended otherwise than with 0; it has said why.
-    """
-    command = [sys.executable, "-m", "sluice_consumer.process.redrive", *arguments]
-    ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    if ended.returncode:
-        raise RedriveFailed(ended.returncode)
-    told: Item = json.loads(ended.stdout.strip().rpartition("\n")[2])
-    if output.as_json:
-        output.document(told)
-    elif "batch" not in told:
-        output.out.print(f"nothing to redrive{_waiting(told)}", highlight=False)
-    else:
-        output.out.print(
-            f"batch {told['batch']} of {told['consumer']} is {told['ended']}: {_counted(told['redriven'])} redriven{_waiting(told)}", highlight=False
-        )
-        for name in told["rejected"]:
-            output.out.print(f"rejected again, and still a letter: {escape(name)}", highlight=False)
-
-
-class RedriveFailed(SluiceError):
-    """The program that redrives ended with this exit code; what was wrong is on its standard error."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__("the letters were not redriven; the lines above say why")
-        self.exit_code = code
-
-
-def _counted(number: int, what: str = "letter") -> str:
+def counted(number: int, what: str = "letter") -> str:
+    """A number of things, in words."""
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
@@ -123,10 +90,6 @@ def _found(where: LetterFolder, name: str) -> tuple[DeadLetter, bool]:
 
 def _listed(name: str, letter: DeadLetter, logs: Mapping[str, RedriveLog], *, pending: bool) -> Item:
     return {"name": name, **letter.document(), "pending": pending, "redriven": None if pending else _redriven(logs, letter)}
-
-
-def _waiting(told: Item) -> str:
-    return f"; {_counted(told['pending'])} left out: their batches are not known to be committed" if told.get("pending") else ""
 
 
 def _redriven(logs: Mapping[str, RedriveLog], letter: DeadLetter) -> int | None:

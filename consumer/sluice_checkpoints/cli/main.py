@@ -7,15 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import click
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    ConfigNotFound,
-    ConfigParseError,
-    InvalidConfigError,
-    PartialCredentialsError,
-    ProfileNotFound,
-)
 
 from sluice_checkpoints.cli import adopt as cli_adopt
 from sluice_checkpoints.cli import dead_letters as cli_letters
@@ -25,29 +16,13 @@ from sluice_checkpoints.cli import migrate as cli_migrate
 from sluice_checkpoints.cli import options as cli_options
 from sluice_checkpoints.cli import report
 from sluice_checkpoints.cli import show as cli_show
-from sluice_checkpoints.errors import Refused, SluiceError
+from sluice_checkpoints.cli.guard import guarded
 from sluice_checkpoints.formats.detect import AUTO, FORMATS
 from sluice_checkpoints.formats.writers import WRITERS
 from sluice_checkpoints.letters.folder import folder
 from sluice_checkpoints.migrate.placement import FROM_NOW, FROM_START
 
 Command = Callable[..., None]
-CREDENTIALS = "look at the credentials and at this machine's clock"
-# Errors that DynamoDB repeats for the same call until a person acts.
-REFUSALS = {
-    "IncompleteSignatureException": CREDENTIALS,
-    "InvalidSignatureException": CREDENTIALS,
-    "MissingAuthenticationTokenException": CREDENTIALS,
-    "ValidationException": "repeating it does not help; look at the names of tables and stream",
-}
-# What botocore says of its own settings.
-SETTINGS = (ConfigNotFound, ConfigParseError, InvalidConfigError, PartialCredentialsError, ProfileNotFound)
-# What a ValidationException may be about instead, by a word of its message.
-INVALID = {
-    "KMS": "enable the table's KMS key, and let this role use it (kms:Decrypt)",
-    "size": "Sluice made a request that is too large: report it, with this message",
-    "Expression": "Sluice made a request that DynamoDB does not understand: report it, with this message",
-}
 
 
 def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -126,7 +101,7 @@ def migrate(**options: Any) -> None:
     """Take over where another consumer stopped: every shard of STREAM continues at the place that SOURCE says."""
     as_json = options.pop("as_json")
     output = report.Output(as_json=as_json)
-    sys.exit(_guarded(output, lambda: cli_migrate.run(cli_migrate.MigrateOptions(**options), output)))
+    sys.exit(guarded(output, lambda: cli_migrate.run(cli_migrate.MigrateOptions(**options), output)))
 
 
 @main.command()
@@ -135,7 +110,7 @@ def migrate(**options: Any) -> None:
 def show(table: str, region: str, dynamodb_endpoint: str | None, *, as_json: bool) -> None:
     """The position of each shard of a consumer."""
     output = report.Output(as_json=as_json)
-    sys.exit(_guarded(output, lambda: cli_show.run(table, region, dynamodb_endpoint, output), terminal=False, to_be_read=True))
+    sys.exit(guarded(output, lambda: cli_show.run(table, region, dynamodb_endpoint, output), terminal=False, to_be_read=True))
 
 
 @main.command()
@@ -161,7 +136,7 @@ def adopt(**options: Any) -> None:
     output = report.Output(as_json=options.pop("as_json"))
     if options["cluster"] and not options["owner"]:
         raise click.UsageError("Option '--cluster' needs '--owner'.")
-    sys.exit(_guarded(output, lambda: cli_adopt.run(cli_adopt.AdoptOptions(**options), output), terminal=False))
+    sys.exit(guarded(output, lambda: cli_adopt.run(cli_adopt.AdoptOptions(**options), output), terminal=False))
 
 
 @main.command()
@@ -185,7 +160,7 @@ def diagnose(**options: Any) -> None:
     65 no such table or stream, or no known format.
     """
     output = report.Output(as_json=options.pop("as_json"))
-    sys.exit(_guarded(output, lambda: cli_diagnose.run(cli_diagnose.DiagnoseOptions(**options), output), terminal=False))
+    sys.exit(guarded(output, lambda: cli_diagnose.run(cli_diagnose.DiagnoseOptions(**options), output), terminal=False))
 
 
 @main.command()
@@ -201,7 +176,7 @@ def diagnose(**options: Any) -> None:
 def export(**options: Any) -> None:
     """Give a stream back: TO gets the positions of the consumer of TABLE, and its old system continues from there. No row of TO is lowered."""
     output = report.Output(as_json=options.pop("as_json"))
-    sys.exit(_guarded(output, lambda: cli_export.run(cli_export.ExportOptions(**options), output)))
+    sys.exit(guarded(output, lambda: cli_export.run(cli_export.ExportOptions(**options), output)))
 
 
 @main.group("dead-letters")
@@ -215,7 +190,7 @@ def dead_letters() -> None:
 def list_letters(path: str, region: str | None, s3_endpoint: str | None, consumer: str | None, *, as_json: bool) -> None:
     """A line a letter."""
     output = report.Output(as_json=as_json)
-    sys.exit(_guarded(output, lambda: cli_letters.list_(folder(path, region, s3_endpoint), consumer, output), terminal=False, to_be_read=True))
+    sys.exit(guarded(output, lambda: cli_letters.list_(folder(path, region, s3_endpoint), consumer, output), terminal=False, to_be_read=True))
 
 
 @dead_letters.command("show")
@@ -224,61 +199,4 @@ def list_letters(path: str, region: str | None, s3_endpoint: str | None, consume
 def show_letter(path: str, region: str | None, s3_endpoint: str | None, name: str, *, as_json: bool) -> None:
     """One letter, by the name that `list` has: the record and its exception."""
     output = report.Output(as_json=as_json)
-    sys.exit(_guarded(output, lambda: cli_letters.show(folder(path, region, s3_endpoint), name, output), terminal=False, to_be_read=True))
-
-
-@dead_letters.command("redrive")
-@click.option("--config", required=True, metavar="FILE", help="The consumer's configuration: its pipeline, and the folder of its letters.")
-@click.option("--consumer", metavar="ID", help="Whose letters.  [default: those of the checkpoint table's consumer]")
-@click.option("--resume", "how", flag_value="resume", help="Go on with the redrive that has not ended: the same letters, the same number.")
-@click.option("--give-up", "how", flag_value="give-up", help="End it without `process`: its letters may be redriven again.")
-@click.option("--master", default="local[2]", show_default=True, help="Spark master.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
-@click.argument("names", nargs=-1)
-def redrive_letters(config: str, consumer: str | None, how: str | None, master: str, names: tuple[str, ...], *, as_json: bool) -> None:
-    """Give letters to the pipeline's `process` again, as a batch of their own: those NAMES, or all. Each only once."""
-    output = report.Output(as_json=as_json)
-    whose = ["--consumer", consumer] if consumer else []
-    arguments = ["--config", config, *whose, "--how", how or "new", "--master", master, "--", *names]
-    sys.exit(_guarded(output, lambda: cli_letters.redrive(arguments, output), terminal=False))
-
-
-def _guarded(output: report.Output, command: Callable[[], None], *, terminal: bool = True, to_be_read: bool = False) -> int:
-    """Runs a command; errors become a document and an exit code here and nowhere else.
-
-    A result that cannot be printed does not change the code, unless the command has none but that (`to_be_read`).
-    """
-    try:
-        code = _code_of(output, command, terminal=terminal)
-    finally:
-        delivered = output.delivered()
-    return code or int(to_be_read and not delivered)
-
-
-def _code_of(output: report.Output, command: Callable[[], None], *, terminal: bool) -> int:
-    try:
-        command()
-    except (SluiceError, BotoCoreError, ClientError) as error:
-        named = _refused(error) or error
-        code = named.exit_code if isinstance(named, SluiceError) else 1
-        output.failed(named, code, terminal=terminal)
-        return code
-    except Exception as error:  # noqa: BLE001 - a fault of this program, and a document is promised all the same
-        if output.finished:
-            output.log.print(f"[yellow]warning[/] the result could not be printed: {error}", markup=True, soft_wrap=True)
-            return 0
-        output.log.print_exception()
-        output.failed(error, 1, terminal=terminal)
-        return 1
-    return 0
-
-
-def _refused(error: Exception) -> Refused | None:
-    """The refusal that AWS settings or DynamoDB's answer amount to; None: another try may succeed."""
-    if isinstance(error, SETTINGS):
-        return Refused(f"{error}; correct AWS_PROFILE, or the files that AWS_CONFIG_FILE and AWS_SHARED_CREDENTIALS_FILE name (~/.aws/config)")
-    answer = error if isinstance(error, ClientError) else error.__cause__
-    said = answer.response["Error"] if isinstance(answer, ClientError) else {}
-    code, message = said.get("Code", ""), said.get("Message", "")
-    about = [advice for word, advice in INVALID.items() if code == "ValidationException" and word in message]
-    return Refused(f"{error}; {(*about, REFUSALS[code])[0]}") if code in REFUSALS else None
+    sys.exit(guarded(output, lambda: cli_letters.show(folder(path, region, s3_endpoint), name, output), terminal=False, to_be_read=True))

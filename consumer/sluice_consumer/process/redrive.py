@@ -1,4 +1,4 @@
-"""`dead-letters redrive`: gives dead letters to `process` again, as a batch of their own (docs/dead-letters.md, "Redrive").
+"""`redrive`: gives dead letters to `process` again, as a batch of their own (docs/dead-letters.md, "Redrive").
 
 It needs no lease: its batches are those of another consumer, `<consumerId>-redrive`, so that no number of the stream's is used.
 """
@@ -274,7 +274,7 @@ def _run(spark: SparkSession, config: Config, letters: ConsumerLetters, one: Red
 @click.option("--master", default="local[2]")
 @click.argument("names", nargs=-1)
 def main(path: Path, consumer: str | None, how: str, master: str, names: tuple[str, ...]) -> None:
-    """The program behind `python -m sluice_checkpoints dead-letters redrive`; prints a document."""
+    """The program behind `python -m sluice_consumer redrive`; prints a document."""
     logs.configure()
     try:
         config = configuration(path)

@@ -17,6 +17,7 @@ import click
 
 from sluice_checkpoints.cli.main import dead_letters
 from sluice_consumer import columns, config
+from sluice_consumer.__main__ import redrive
 from sluice_consumer.pipelines import BatchInfo
 from sluice_kubectl.cli.group import program
 from sluice_lab.places import REPO
@@ -76,7 +77,8 @@ An example, and what the words mean: [interfaces](../interfaces.md#configuration
 COMMANDS = """# Commands
 
 `sluice`, also as `kubectl sluice`. In the consumer's image `python -m sluice_checkpoints` has those about tables, and `sluice run` is
-`python -m sluice_consumer`. With `--path` or `--config`, `sluice dead-letters` takes the options of `python -m sluice_checkpoints dead-letters`.
+`python -m sluice_consumer`. With `--path`, `sluice dead-letters` takes the options of `python -m sluice_checkpoints dead-letters`; with `--config`,
+`sluice dead-letters redrive` takes those of `python -m sluice_consumer redrive`.
 Exit codes: [interfaces](../interfaces.md#exit-codes-of-driver-and-job)."""
 
 Json = dict[str, Any]
@@ -194,6 +196,7 @@ def commands() -> str:
     parts = [COMMANDS]
     parts += [_command(name, command) for name, command in leaves(program, "sluice")]
     parts += [_command(name, command) for name, command in leaves(dead_letters, "python -m sluice_checkpoints dead-letters")]
+    parts += [_command("python -m sluice_consumer redrive", redrive)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -136,18 +136,28 @@ def _until(at: Terminal, person: Person, pod: str, due: Iterator[None], reached:
 
 
 class LetterCommands(click.Group):
-    """Letters by resource. With --path or --config the command is that of `python -m sluice_checkpoints`, which needs no cluster."""
+    """Letters by resource. With --path or --config the command is that of another package, which needs no cluster."""
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         """See click."""
         name, found, rest = super().resolve_command(ctx, args)
         if any(word.partition("=")[0] in {"--path", "--config"} for word in rest):
-            try:
-                from sluice_checkpoints.cli.main import dead_letters  # noqa: PLC0415 - needs boto3, which may not be installed
-            except ModuleNotFoundError as error:
-                ctx.fail(f"--path and --config need the Python package {error.name}; next: install Sluice with its extra checkpoints")
-            found = dead_letters.commands[str(name)]
+            found = _without_a_cluster(ctx, str(name))
         return name, found, rest
+
+
+def _without_a_cluster(ctx: click.Context, name: str) -> click.Command:
+    """Of the package that has Spark, or of that which only reads; each needs packages that may not be installed."""
+    try:
+        if name == "redrive":
+            from sluice_consumer.__main__ import redrive as by_configuration  # noqa: PLC0415
+
+            return by_configuration
+        from sluice_checkpoints.cli.main import dead_letters  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        extra = "consumer" if name == "redrive" else "checkpoints"
+        ctx.fail(f"--path and --config need the Python package {error.name}; next: install Sluice with its extra {extra}")
+    return dead_letters.commands[name]
 
 
 dead_letters = LetterCommands(

@@ -75,7 +75,7 @@ def redrive_pod(consumer: Json, driver: Json, name: str, arguments: tuple[str, .
     for field in PROBES:
         container.value.pop(field, None)
     options = ["--config", "/etc/sluice/config.json", *arguments]
-    container.value.update({"name": ROLE, "args": ["python", "-m", "sluice_checkpoints", "dead-letters", "redrive", *options]})
+    container.value.update({"name": ROLE, "args": ["python", "-m", "sluice_consumer", "redrive", *options]})
     notes = body.part("metadata", "annotations").value
     owner = {"apiVersion": f"{GROUP}/v1alpha1", "kind": CONSUMER_KIND, "name": owned, "uid": required(meta, "uid")}
     return {
@@ -107,7 +107,7 @@ def _reachable(place: LettersPlace, spec: ObjectPart, container: ObjectPart, pod
     _, volume = max((mount for mount in mounts if folder.startswith(mount[0].rstrip("/") + "/")), key=lambda mount: len(mount[0]), default=("", None))
     found: Json = next((one.value for one in spec.parts("volumes") if one.text("name") == volume), {"emptyDir": {}})
     if "emptyDir" in found:
-        command = f"kubectl exec {pod} -c driver -- python -m sluice_checkpoints dead-letters redrive --config /etc/sluice/config.json"
+        command = f"kubectl exec {pod} -c driver -- python -m sluice_consumer redrive --config /etc/sluice/config.json"
         raise NotOffered(
             f"the letters are at {place.path} of the driver's pod, a volume that no other has; next: {command}; it shares the driver's memory"
         )

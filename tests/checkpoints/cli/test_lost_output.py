@@ -19,7 +19,7 @@ from diagnosing import DIAGNOSE, Scene
 from exporting.bench import Bench as ExportBench
 from migrating.bench import Bench
 
-from sluice_checkpoints.cli import adopt, dead_letters, diagnose, export, migrate, show
+from sluice_checkpoints.cli import adopt, diagnose, export, migrate, show
 from sluice_checkpoints.cli.main import main
 from sluice_checkpoints.protocol.row_checks import OwnTable
 
@@ -33,7 +33,6 @@ COMMANDS = {
     "export": ["export", "--format", "kcl", "--table", "sluice-orders", "--to", "orders_checkpoints", "--stream", "orders", *REGION],
     "dead-letters list": ["dead-letters", "list", "--path", "letters"],
     "dead-letters show": ["dead-letters", "show", "--path", "letters", "nothing"],
-    "dead-letters redrive": ["dead-letters", "redrive", "--config", "c.json"],
 }
 TO_BE_READ = {"show", "dead-letters list"}  # commands that have no other result
 
@@ -63,8 +62,6 @@ def fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adopt, "DynamoTable", lambda _name, _api: table)
     monkeypatch.setattr(diagnose, "_sight", scene.sight)
     monkeypatch.setattr(export, "_world", lambda _options, output: replace(back.world(), progress=migrate.LoggedProgress(output.log)))
-    told = json.dumps({"batch": 8, "consumer": "c", "ended": "COMMITTED", "redriven": 1, "rejected": ["ä…"]})
-    monkeypatch.setattr(dead_letters.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, told))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "letters").mkdir()
 

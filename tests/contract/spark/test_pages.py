@@ -119,6 +119,6 @@ def test_a_process_of_its_own_rejects_rows_and_redrives_them(spark: SparkSession
     assert ids(spark, tmp_path / "orders") == list(range(GOOD))
     assert len(list(letters.rglob("shardId-*/*.json"))) == BAD + 1
     (tmp_path / "my_pipeline.py").write_text(stores)
-    all_of_them, _ = page_blocks.beginning(LETTERS, "python -m sluice_checkpoints dead-letters redrive").splitlines()
+    all_of_them, _ = page_blocks.beginning(LETTERS, "python -m sluice_consumer redrive").splitlines()
     assert f"{BAD + 1} letters redriven" in typed(tmp_path, all_of_them)
     assert ids(spark, tmp_path / "orders") == list(range(GOOD + BAD))

@@ -94,7 +94,7 @@ def test_rows_that_process_rejects_are_letters_once(stream: Put, tmp_path: Path)
 
 def redriven(folder: Path) -> dict[str, Any]:
     """All letters go through `process` again."""
-    command = [sys.executable, "-m", "sluice_checkpoints", "dead-letters", "redrive", "--config", str(folder / "consumer.json"), "--json"]
+    command = [sys.executable, "-m", "sluice_consumer", "redrive", "--config", str(folder / "consumer.json"), "--json"]
     done = subprocess.run(command, env=environment(folder), stdout=subprocess.PIPE, text=True, timeout=560, check=True)
     told: dict[str, Any] = json.loads(done.stdout)
     return told

@@ -49,7 +49,7 @@ def test_it_has_image_configuration_and_account_of_the_driver() -> None:
     pod = redrive_pod(consumer("s3a://lake/letters"), driver(), "orders-redrive-1", ("--", "a.json"))
     container, sidecar = pod["spec"]["containers"]
     assert (container["name"], container["image"], container["command"]) == ("redrive", "orders:1", ["tini"])
-    assert " ".join(container["args"]) == "python -m sluice_checkpoints dead-letters redrive --config /etc/sluice/config.json -- a.json"
+    assert " ".join(container["args"]) == "python -m sluice_consumer redrive --config /etc/sluice/config.json -- a.json"
     assert {"ports", "livenessProbe"} & set(container) == set()
     assert sidecar["name"] == "sidecar"
     assert (pod["spec"]["serviceAccountName"], pod["spec"]["restartPolicy"], "nodeName" in pod["spec"]) == ("orders", "Never", False)
