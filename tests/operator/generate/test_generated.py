@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +14,6 @@ from sluice_operator.spec.fields import parse
 Json = dict[str, Any]
 
 ROOT = Path(__file__).parents[3]
-PACKAGE = ROOT / "operator" / "sluice_operator"
-ROOMS = ("spec", "state", "plan")
-PURE = [
-    *(path for room in ROOMS for path in sorted((PACKAGE / room).glob("*.py"))),
-    PACKAGE / "apply" / "manifests.py",
-    PACKAGE / "apply" / "migration_job.py",
-    PACKAGE / "apply" / "pod_parts.py",
-    PACKAGE / "apply" / "spark_settings.py",
-]
-FUNCTIONS = {"kubernetes.utils.quantity"}  # a pure function of a package that makes calls
-IMPURE = {"kopf", "kubernetes", "time", "random", "asyncio", "urllib3", "threading", "os"}
 
 
 @pytest.mark.parametrize("path", ["crds/kinesisconsumers.sluice.dev.yaml", "charts/sluice/files/crd.yaml"])
@@ -111,22 +99,6 @@ def opened(path: str, schema: Json) -> list[str]:
 def test_the_crd_is_small_enough_for_client_side_apply() -> None:
     """262,144 bytes is the limit of the annotation that kubectl keeps."""
     assert len(crd.render()) < 60_000
-
-
-@pytest.mark.parametrize("path", PURE, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_the_core_has_no_input_and_no_output(path: Path) -> None:
-    """No kopf, no API, no clock, no chance."""
-    tree = ast.parse(path.read_text())
-    imported = {alias.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    imported |= {
-        node.module.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module and node.module not in FUNCTIONS
-    }
-    assert not imported & IMPURE
-    assert not [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and node.attr in {"now", "utcnow"} and getattr(node.value, "id", "") == "datetime"
-    ]
 
 
 def test_operator_is_no_package() -> None:
