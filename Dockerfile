@@ -6,7 +6,7 @@
 # A network with a certificate authority of its own puts its bundle into the context as `ca.crt`: pip and Maven trust it
 # while building, and it is in neither image. Dependencies are installed from hashes/ (`make hashes`) before the code is
 # there; an archive with another hash is refused. The code is the last layer of each image, alone and a few hundred kilobytes:
-# the lab relies on that to bring a change of code to a cluster without the gigabyte below it (lab/sluice_lab/loading.py).
+# the lab relies on that to bring a change of code to a cluster without the gigabyte below it (lab/sluice_lab/machine/loading.py).
 #
 # To pin what is below: `--build-arg BASE=debian:bookworm-slim@sha256:…` (docs/security.md). What an image says of itself:
 # `--build-arg VERSION=…`, REVISION, SOURCE.

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import inspect
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -107,3 +110,73 @@ def test_a_room_says_in_three_lines_what_why_and_what_not(package: str) -> None:
     for path in sorted((ROOT / package).glob("*/__init__.py")):
         told = (ast.get_docstring(ast.parse(path.read_text())) or "").split("\n")
         assert len([line for line in told if line]) == 3, path
+
+
+NAMED = re.compile(r"`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?:\(\))?`")
+RAISED = re.compile(r"^Raises:\n((?: .*\n?|\n)+)", re.MULTILINE)
+RAISES = re.compile(r"\b([A-Z][a-z]+(?:[A-Z]\w+)*)(?:, \w+)*:")
+OF_OTHERS = set(
+    re.findall(
+        r"\w+",
+        """
+    AggregatedRecord AggregatorUtil ApplyCleanupOptions AvailableNow Backend BasicExecutorFeatureStep CoarseGrainedSchedulerBackend DynamoCheckpoint
+    DynamoDBLeaseSerializer DynamoUtils ExtendedSequenceNumber FieldManagers GetLease HasPrefix KinesisDataFetcher KinesisShardManager
+    LeaseCleanupManager Long ParamType PoolManager ProcessTask PythonWorkerFactory SchemaNotFoundError See ShardRecordProcessorCheckpointer
+    StatusTracker Trigger _nodeid adjustExecutors adjustTargetNumExecutors capture cleanupLeaseForCompletedShard commitInfo compareTo convert create
+    credential_process diffShardIDs filterAndGetMaxExtendedSequenceNumber finally kubernetes_sd_configs linking readCheckpoint request
+    resetAfterSeconds rollback_to_snapshot safeGetLong ssa to_numpy valueOf zipWithUniqueId
+    """,
+    )
+)
+"""Names in docstrings that are of other programs, and of what they write."""
+WHERE = re.compile(
+    r"(?<![\w/.~$:@-])((?:consumer|operator|tests|lab|docs|charts|crds|constraints|examples)/[\w./*-]*"
+    r"\.(?:py|md|toml|yaml|yml|json|txt|xml|sh|tpl))\b"
+)
+CODE = [
+    name for name in TRACKED if name.endswith((".py", "Dockerfile", "Makefile", ".tpl", ".sh")) and not name.startswith("tests/operator/released/")
+]
+MADE_UP = {"tests/a-b/test_it.py", "tests/gone/test_gone.py"}  # what tests of our tools give them
+
+
+def python_files() -> list[tuple[str, ast.Module]]:
+    """Those of ours, read."""
+    return [(name, ast.parse((ROOT / name).read_text())) for name in CODE if name.endswith(".py")]
+
+
+def documented(tree: ast.AST) -> Iterator[ast.Constant]:
+    """The docstrings of a file, a class or a function, and of all in it."""
+    for node in getattr(tree, "body", ()):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from documented(node)
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.value
+
+
+def spelled(name: str, tree: ast.Module) -> set[str]:
+    """Every word of a file but those of docstrings and comments."""
+    lines = (ROOT / name).read_text().splitlines()
+    for text in documented(tree):
+        lines[text.lineno - 1 : text.end_lineno] = [""] * ((text.end_lineno or 0) - text.lineno + 1)
+    return set(re.findall(r"\w+", re.sub(r"(?m)(^|  )# .*$", "", "\n".join(lines))))
+
+
+def named_in(text: str) -> set[str]:
+    """The names in a docstring: in backticks, and of errors that are raised."""
+    raised = {name for part in RAISED.findall(f"{text}\n") for name in RAISES.findall(part)}
+    return {part for name in NAMED.findall(text) for part in name.split(".")} | raised
+
+
+def test_a_name_in_a_docstring_is_one_that_the_code_has() -> None:
+    """Else it was renamed there, and not here."""
+    files = python_files()
+    known = OF_OTHERS.union(dir(builtins), *(Path(name).with_suffix("").parts for name, _ in files), *(spelled(*file) for file in files))
+    stale = {(name, word) for name, tree in files for text in documented(tree) for word in named_in(inspect.cleandoc(str(text.value))) - known}
+    assert not stale
+
+
+@pytest.mark.parametrize("name", [name for name in CODE if WHERE.search((ROOT / name).read_text())])
+def test_files_that_code_names_exist(name: str) -> None:
+    """In comments, docstrings and texts, the Dockerfile's and the Makefile's too; a `*` stands for several."""
+    for path in set(WHERE.findall((ROOT / name).read_text())) - MADE_UP:
+        assert list(ROOT.glob(path)), path

@@ -14,6 +14,10 @@ EXECUTOR_TEMPLATE = f"{GROUP}/executor-template"
 """Annotations of a driver's pod that are files in it."""
 ARGO = {"argocd.argoproj.io/ignore-restart-policy": "true"}
 """The annotation that has Argo CD ignore the restart policy of a pod."""
+LETTER_PLACES = ("path", "sqs", "kinesis")
+"""Fields of `onError.deadLetter`: one of them has to be set, and only one."""
+SILENT_SECONDS = 90
+"""A driver that has not reported for so long is called silent; drivers report at least every 30 s."""
 
 
 UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
@@ -27,6 +31,11 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else " " if char.isspace() else UNPRINTABLE for char in text)
+
+
+def default_table(namespace: str, name: str) -> str:
+    """The checkpoint table of a resource that names none."""
+    return f"sluice_{namespace}_{name}"
 
 
 def camel(name: str) -> str:

@@ -19,7 +19,7 @@ from sluice_checkpoints.protocol.encoding import Wire
 
 
 class DynamoTargetTables:
-    """`ForeignTables` over a DynamoDB client. A table may be new, made by this program a moment ago or in its last epoch: see `FreshApi`."""
+    """`TargetTables` over a DynamoDB client. A table may be new, made by this program a moment ago or in its last epoch: see `FreshApi`."""
 
     def __init__(self, api: Api, patience: Patience | None = None) -> None:
         self._api, self._patience = api, patience or Patience()
@@ -34,11 +34,11 @@ class DynamoTargetTables:
         return DynamoSources(FreshApi(self._api, self._patience.clock), self._long).scan(table)
 
     def create(self, table: str, keys: KeySchema) -> tuple[str, ...]:
-        """See `ForeignTables.create`."""
+        """See `TargetTables.create`."""
         return DynamoTargets(self._api, self._patience, keys).make(table)
 
     def write(self, table: str, changes: Sequence[RowChange]) -> Mapping[int, RawItem | None]:
-        """See `ForeignTables.write`. One token for all tries: a try whose reply was lost is not applied twice."""
+        """See `TargetTables.write`. One token for all tries: a try whose reply was lost is not applied twice."""
         api = FreshApi(self._api, self._patience.clock)
         request = {"TransactItems": [_member(table, change) for change in changes], "ClientRequestToken": str(uuid.uuid4())}
         try:

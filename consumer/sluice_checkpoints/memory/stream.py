@@ -59,7 +59,7 @@ class MemoryShard:
 
 
 class MemoryStream:
-    """A Kinesis stream with its shards and records. Implements `PlaceCatalog`.
+    """A Kinesis stream with its shards and records. Implements `PositionCatalog`.
 
     Attributes:
         now: the service's clock, epoch milliseconds.
@@ -94,7 +94,7 @@ class MemoryStream:
         return ShardList(tuple(twin.shard for twin in self.shards.values()), self.now() // 1000 * 1000)
 
     def disowned(self, places: Iterable[ShardPlace]) -> dict[ShardPlace, str]:
-        """See `PlaceCatalog.disowned`. A real number names its shard and the shard's creation time; here the range of issued numbers tells."""
+        """See `PositionCatalog.disowned`. A real number names its shard and the shard's creation time; here the range of issued numbers tells."""
         found = ((place, self.shards.get(place[0])) for place in places)
         return {place: f"{place[1]} is not of {place[0]}" for place, twin in found if twin and not self._issued(twin, int(place[1]))}
 

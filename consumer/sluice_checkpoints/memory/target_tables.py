@@ -15,7 +15,7 @@ from sluice_checkpoints.protocol.table import MAX_TRANSACTION
 
 @dataclass
 class MemoryTargetTables(MemorySources):
-    """`ForeignTables` in this process.
+    """`TargetTables` in this process.
 
     Attributes:
         hook: also called before and after every write; one that raises after it is a lost reply.
@@ -25,7 +25,7 @@ class MemoryTargetTables(MemorySources):
     warnings: tuple[str, ...] = ()
 
     def create(self, table: str, keys: KeySchema) -> tuple[str, ...]:
-        """See `ForeignTables.create`."""
+        """See `TargetTables.create`."""
         self.hook("before", "create foreign", table)
         if table not in self.tables:
             self.tables[table] = (keys, [])
@@ -35,7 +35,7 @@ class MemoryTargetTables(MemorySources):
         return self.warnings
 
     def write(self, table: str, changes: Sequence[RowChange]) -> Mapping[int, RawItem | None]:
-        """See `ForeignTables.write`."""
+        """See `TargetTables.write`."""
         self.hook("before", "write foreign", changes)
         if not 0 < len(changes) <= MAX_TRANSACTION:
             raise ValueError("a transaction has 1 to 100 members")

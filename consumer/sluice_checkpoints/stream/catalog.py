@@ -28,7 +28,7 @@ THREADS = 8  # GetShardIterator: 5 calls a second and shard, and each shard is a
 
 
 class BotoStreamCatalog:
-    """`PlaceCatalog` over boto3. Cheap to make and to pickle: the client is made at the first call.
+    """`PositionCatalog` over boto3. Cheap to make and to pickle: the client is made at the first call.
 
     Attributes:
         name: the stream's name; region: its region; endpoint: another address than AWS's own, for emulators and private endpoints.
@@ -79,7 +79,7 @@ class BotoStreamCatalog:
             ask = {"NextToken": reply["NextToken"]}  # the API refuses a StreamName beside it
 
     def disowned(self, places: Iterable[ShardPlace]) -> dict[ShardPlace, str]:
-        """See `PlaceCatalog.disowned`. Several shards at a time; the client has to be made before, by any other call."""
+        """See `PositionCatalog.disowned`. Several shards at a time; the client has to be made before, by any other call."""
         asked = list(dict.fromkeys(places))
         with ThreadPoolExecutor(THREADS) as pool:
             return {place: why for place, why in zip(asked, pool.map(self._disowned, asked), strict=True) if why is not None}

@@ -21,7 +21,7 @@ from sluice_consumer.kinesis.packed import PackedRecords, cut, cut_even
 Places = npt.NDArray[np.int64]
 ROWS = 512  # whose gaps are compared at once: they fit into the nearest cache
 STRIDE = 12  # records from cursor to cursor: fewer leaps against fewer searches (measured: flat from 8 to 24)
-MILLIS_FROM = 10**11  # as in kinesis_cbor
+MILLIS_FROM = 10**11  # as in `cbor`
 TIMES_END = 2**52  # exact as integer and as double; milliseconds of the year 144,683
 # By the first byte of a string: how long its head is, and in the eight bytes that begin with it, by how many bits its length is shifted, and of how
 # many bits it is.

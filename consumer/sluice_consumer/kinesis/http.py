@@ -65,7 +65,7 @@ class KinesisCalls:
 
         Raises:
             Again: it may succeed if it is made again.
-            NotSpoken: the service does not speak CBOR, or not as Kinesis does.
+            UnsupportedEncoding: the service does not speak CBOR, or not as Kinesis does.
             IteratorExpired, ShardNotFound, Refused: see `failures`.
         """
         reply = self._http.post(action, codec.content_type, codec.encode(ask))

@@ -5,9 +5,9 @@ import json
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 
 from sluice_checkpoints.letters import folder
@@ -26,8 +26,8 @@ from sluice_lab.nemesis.lake_sinks import LakeSink
 from sluice_lab.nemesis.runner import Runner
 from sluice_lab.nemesis.sampler import TableSampler
 from sluice_lab.nemesis.schedule import NemesisRun, ProxiedService, SinkKind
-from sluice_lab.nemesis.takeover import Window
 from sluice_lab.nemesis.timeline import Injection, Timeline
+from sluice_lab.nemesis.under_test import Experiment
 from sluice_lab.scenario import account, delivered, environment, installing
 from sluice_lab.scenario.account import AccountInput
 from sluice_lab.scenario.checkpoints import Checkpoints
@@ -41,61 +41,7 @@ from sluice_lab.steps import console, step
 SHARDS = 8
 NAMESPACE = installing.NAMESPACE
 SINK = "/var/local/sluice-nemesis"  # on the node
-TIMEOUT, POLL = 240.0, 0.25  # seconds
 POISON_TIMEOUT = 900.0
-
-
-@dataclass
-class Experiment:
-    """A consumer under test, and all that is recorded of it."""
-
-    injector: Injector
-    sampler: TableSampler
-    view: LiveView
-    stream: Stream
-    producer: Producer
-    load: LoadGenerator
-    runner: Runner
-    checkpoints: Checkpoints
-    lake: LakeSink | None
-    windows: dict[str, Window] = field(default_factory=dict)
-
-    def kubectl(self, *arguments: str) -> str:
-        """Run kubectl in the consumer's namespace."""
-        return self.injector.cluster.kubectl(f"--namespace={NAMESPACE}", *arguments)
-
-    def until(self, what: str, ready: Callable[[], bool], seconds: float = TIMEOUT) -> None:
-        """Wait for a condition.
-
-        Raises:
-            LabError: it does not hold within `seconds`.
-        """
-        deadline = time.monotonic() + seconds
-        while not ready():
-            if time.monotonic() > deadline:
-                raise LabError(f"{what}: not within {seconds:.0f} s. Now: {', '.join(self.view.refresh().state())}")
-            time.sleep(POLL)
-
-    def settled(self, executors: int) -> bool:
-        """Whether that many executors run and nothing is under way."""
-        snapshot = self.view.snapshot
-        return snapshot.settled and len(snapshot.running) == executors
-
-    @contextmanager
-    def window(self, name: str) -> Iterator[None]:
-        """A window for one change to the consumer. Batches are committed before it and after it."""
-        self.batches(1)
-        began = time.time()
-        with self.view.step(name):
-            yield
-        self.windows[name] = Window(name, began, time.time())
-        self.runner.injections.append(Injection(name, began, began))
-        self.batches(1)
-
-    def batches(self, count: int) -> None:
-        """Wait for `count` more committed batches."""
-        goal = self.sampler.batch + count
-        self.until(f"batch {goal}", lambda: self.sampler.batch >= goal)
 
 
 def run(found: KindCluster, trial: NemesisRun, home: Path) -> CheckResult:

@@ -1,18 +1,13 @@
 """Measures what each take-over costs, before the schedule runs: one change at a time, each from calm to calm."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from sluice_lab.nemesis import injector, manifest
 from sluice_lab.nemesis.schedule import Fault, FaultKind
 from sluice_lab.nemesis.takeover import CALM, DOWN, DRIVER, EXECUTOR, RESTART, UP
-
-if TYPE_CHECKING:
-    from sluice_lab.nemesis.experiment import Experiment
+from sluice_lab.nemesis.under_test import Experiment
 
 CALM_SECONDS = 8.0
 BUSY_PACE, BUSY_SECONDS = 0.2, 3.0  # a task takes longer than the pause between batches, so that a kill interrupts one

@@ -10,9 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from sluice_kubectl.views.consumer import ConsumerView, FiguresView
-from sluice_operator.names import lasting
+from sluice_operator.names import SILENT_SECONDS, lasting
 
-STALE = 90_000  # milliseconds without a report, after which the operator calls a driver silent
+STALE = SILENT_SECONDS * 1000  # in milliseconds
 NONE = "-"
 SAID_BY_READY = {"Ready", "Stalled", "Reconciling", "Draining", "DriverHealthy", "Migrated"}  # Ready depends on them, and gives their reason
 PHASES = {"Running": "green", "Idle": "green", "Suspended": "blue", "BackingOff": "yellow", "Failed": "red"}

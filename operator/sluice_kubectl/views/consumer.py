@@ -9,7 +9,7 @@ from typing import Any
 
 from sluice_kubectl.views.part import ObjectPart
 from sluice_kubectl.views.words import shown
-from sluice_operator.names import GROUP
+from sluice_operator.names import GROUP, LETTER_PLACES, default_table
 
 Json = dict[str, Any]
 AT_REST = {"Draining": "False", "Migrated": "True", "Ready": "True", "SpecValid": "True", "DriverHealthy": "True"}
@@ -115,7 +115,7 @@ def _consumer(body: Json) -> ConsumerView:
         name=name,
         stream=stream.must("name"),
         region=stream.text("region") or "",
-        table=spec.part("checkpoints").text("table") or f"sluice_{namespace}_{name}",
+        table=spec.part("checkpoints").text("table") or default_table(namespace, name),
         phase=status.text("phase") or "Pending",
         ready=ready.status if ready else "Unknown",
         reason=ready.reason if ready else "NotSeenYet",
@@ -158,7 +158,7 @@ def by_need(consumers: Iterable[ConsumerView]) -> tuple[ConsumerView, ...]:
 
 def _letters(place: ObjectPart) -> str | None:
     """Where dead letters go: `path s3a://…`, `sqs https://…`, `kinesis letters`."""
-    return next((f"{kind} {found}" for kind in ("path", "sqs", "kinesis") if (found := place.text(kind))), None)
+    return next((f"{kind} {found}" for kind in LETTER_PLACES if (found := place.text(kind))), None)
 
 
 def _condition(one: ObjectPart) -> ConditionView:

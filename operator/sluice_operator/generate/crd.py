@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from sluice_operator.names import GROUP
-from sluice_operator.spec.fields import Spec
+from sluice_operator.names import GROUP, LETTER_PLACES
+from sluice_operator.spec.fields import ONE_PLACE, Spec
 from sluice_operator.state.serialization import STATUS
 
 Json = dict[str, Any]
@@ -35,8 +35,8 @@ SPEC_RULES = [
 ]
 LETTER_RULES = [
     {
-        "rule": "[has(self.path), has(self.sqs), has(self.kinesis)].exists_one(given, given)",
-        "message": "deadLetter has to have one of path, sqs and kinesis, and only one",
+        "rule": f"[{', '.join(f'has(self.{place})' for place in LETTER_PLACES)}].exists_one(given, given)",
+        "message": f"deadLetter {ONE_PLACE}",
     },
 ]
 NAME_RULES = [

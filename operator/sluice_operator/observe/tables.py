@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
+from sluice_operator.names import default_table
 from sluice_operator.observe import parse
 from sluice_operator.state.status import Status
 from sluice_operator.untrusted.values import Unreadable, part, text, whole
@@ -165,7 +166,7 @@ def _reached(body: Json) -> Claim:
 
 def default_name(key: ResourceKey) -> str:
     """The table of a resource that names none."""
-    return f"sluice_{key.namespace}_{key.name}"
+    return default_table(key.namespace, key.name)
 
 
 def table(key: ResourceKey, spec: Json) -> TableName:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from sluice_operator.names import clock, counted
+from sluice_operator.names import SILENT_SECONDS, clock, counted
 from sluice_operator.state.objects import Trouble
 from sluice_operator.state.status import Phase
 from sluice_operator.state.view import Step, progress
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sluice_operator.state.objects import Pod, Report
     from sluice_operator.state.view import View
 
-STALE = timedelta(seconds=90)  # drivers report at least every 30 s
+STALE = timedelta(seconds=SILENT_SECONDS)
 SLACK = timedelta(seconds=30)  # from the end of a drain until its report is seen
 UNHEARD = "{} has not reported yet"  # from its creation to its first report, unless its pod has trouble
 PHASES = {"Running": Phase.RUNNING, "Idle": Phase.IDLE, "Draining": Phase.DRAINING}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from sluice_operator.names import default_table
 from sluice_operator.spec.normal_form import normal
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def _without_nulls(value: object) -> object:
 
 def table_name(namespace: str, name: str, spec: Spec) -> str:
     """The checkpoint table: the user's, or `sluice_<namespace>_<name>`."""
-    return spec.checkpoints.table or f"sluice_{namespace}_{name}"
+    return spec.checkpoints.table or default_table(namespace, name)
 
 
 def migration_hash(namespace: str, name: str, wanted: DesiredSpec) -> str | None:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from sluice_operator.names import LETTER_PLACES
 from sluice_operator.spec import spark_conf as sparkconf
 from sluice_operator.spec.part import Account, AttributeName, Seconds, ShardPlace, SpecPart, Table, Time, Url
 from sluice_operator.spec.pipeline import PipelineSpec
@@ -113,6 +114,9 @@ class BatchSpec(SpecPart):
         return self
 
 
+ONE_PLACE = f"has to have one of {', '.join(LETTER_PLACES[:-1])} and {LETTER_PLACES[-1]}, and only one"
+
+
 class DeadLetterSpec(SpecPart):
     """Where dead letters go: exactly one of path, sqs and kinesis."""
 
@@ -126,7 +130,7 @@ class DeadLetterSpec(SpecPart):
     @model_validator(mode="after")
     def _one_place(self) -> Self:
         if len(self.document()) != 1:
-            raise ValueError("has to have one of path, sqs and kinesis, and only one")
+            raise ValueError(ONE_PLACE)
         return self
 
 

@@ -74,7 +74,7 @@ class Catalog:
         return self.stream.list_shards()
 
     def disowned(self, places: Iterable[ShardPlace]) -> dict[ShardPlace, str]:
-        """See `PlaceCatalog`."""
+        """See `PositionCatalog`."""
         self.calls("before", "ask about places", None)
         return self.stream.disowned(places)
 

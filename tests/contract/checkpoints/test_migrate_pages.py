@@ -1,6 +1,6 @@
 """docs/migrate: the programs of each page, from the diagnosis to the way back, in its order, with the tables of its system.
 
-What `kubectl` does there is tried by tests/cluster/test_manifests_of_pages.py. The operator's Job is the page's own dry run without `--dry-run`.
+What `kubectl` does there is tried by tests/operator/helm/test_kubectl_of_pages.py. The operator's Job is the page's own dry run without `--dry-run`.
 Added are the emulators' addresses, and that nothing has to be waited for: the other system is not there.
 """
 

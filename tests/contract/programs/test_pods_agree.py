@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import typing
@@ -18,11 +19,11 @@ from sluice_checkpoints.protocol.owners import Owner
 from sluice_consumer import config as configs
 from sluice_consumer.process import pod, source, supervisor
 from sluice_operator.apply import manifests, migration_job
-from sluice_operator.names import CONFIG
+from sluice_operator.names import CONFIG, LETTER_PLACES
 from sluice_operator.observe import parse
 from sluice_operator.settings import Settings
 from sluice_operator.spec.changes import DesiredSpec
-from sluice_operator.spec.fields import DEAD_LETTER_STREAM, MigrateFromSpec
+from sluice_operator.spec.fields import DEAD_LETTER_STREAM, DeadLetterSpec, MigrateFromSpec
 from sluice_operator.spec.fields import parse as spec_of
 from sluice_operator.state.objects import Resource
 from sluice_operator.state.status import DriverStatus, MigrationStatus
@@ -138,6 +139,11 @@ def test_a_driver_that_is_told_to_stop_has_ended_before_its_pod_is_killed() -> N
 def test_what_the_crd_takes_for_a_stream_of_letters_the_driver_takes(arn: str) -> None:
     """And nothing else."""
     assert bool(re.search(DEAD_LETTER_STREAM, arn)) is bool(configs.STREAM.fullmatch(arn))
+
+
+def test_letters_have_the_same_places_at_both_ends() -> None:
+    """The resource's fields, the driver's settings, and what rules and screens name."""
+    assert tuple(DeadLetterSpec.model_fields) == tuple(each.name for each in dataclasses.fields(configs.DeadLetterConfig)) == LETTER_PLACES
 
 
 def test_a_migration_is_asked_for_a_format_that_the_migrator_has() -> None:

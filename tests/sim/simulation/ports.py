@@ -138,7 +138,7 @@ class Catalog:
         return self._before() if fault == STALE else self._stream.list_shards()
 
     def disowned(self, places: Iterable[StreamPlace]) -> dict[StreamPlace, str]:
-        """See `PlaceCatalog`."""
+        """See `PositionCatalog`."""
         if self._process.pause("ask Kinesis about places") == UNAVAILABLE:
             raise ServiceUnavailable("ask Kinesis about places: injected")
         return self._stream.disowned(places)

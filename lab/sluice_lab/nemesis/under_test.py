@@ -1,0 +1,75 @@
+"""The consumer under test: its parts, waiting for a state of it, and a window for one change to it."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from sluice_lab.errors import LabError
+from sluice_lab.nemesis.injector import Injector
+from sluice_lab.nemesis.lake_sinks import LakeSink
+from sluice_lab.nemesis.runner import Runner
+from sluice_lab.nemesis.sampler import TableSampler
+from sluice_lab.nemesis.takeover import Window
+from sluice_lab.nemesis.timeline import Injection
+from sluice_lab.scenario import installing
+from sluice_lab.scenario.checkpoints import Checkpoints
+from sluice_lab.scenario.live_view import LiveView
+from sluice_lab.scenario.producer import LoadGenerator, Producer
+from sluice_lab.scenario.topology import Stream
+
+NAMESPACE = installing.NAMESPACE
+TIMEOUT, POLL = 240.0, 0.25  # seconds
+
+
+@dataclass
+class Experiment:
+    """A consumer under test, and all that is recorded of it."""
+
+    injector: Injector
+    sampler: TableSampler
+    view: LiveView
+    stream: Stream
+    producer: Producer
+    load: LoadGenerator
+    runner: Runner
+    checkpoints: Checkpoints
+    lake: LakeSink | None
+    windows: dict[str, Window] = field(default_factory=dict)
+
+    def kubectl(self, *arguments: str) -> str:
+        """Run kubectl in the consumer's namespace."""
+        return self.injector.cluster.kubectl(f"--namespace={NAMESPACE}", *arguments)
+
+    def until(self, what: str, ready: Callable[[], bool], seconds: float = TIMEOUT) -> None:
+        """Wait for a condition.
+
+        Raises:
+            LabError: it does not hold within `seconds`.
+        """
+        deadline = time.monotonic() + seconds
+        while not ready():
+            if time.monotonic() > deadline:
+                raise LabError(f"{what}: not within {seconds:.0f} s. Now: {', '.join(self.view.refresh().state())}")
+            time.sleep(POLL)
+
+    def settled(self, executors: int) -> bool:
+        """Whether that many executors run and nothing is under way."""
+        snapshot = self.view.snapshot
+        return snapshot.settled and len(snapshot.running) == executors
+
+    @contextmanager
+    def window(self, name: str) -> Iterator[None]:
+        """A window for one change to the consumer. Batches are committed before it and after it."""
+        self.batches(1)
+        began = time.time()
+        with self.view.step(name):
+            yield
+        self.windows[name] = Window(name, began, time.time())
+        self.runner.injections.append(Injection(name, began, began))
+        self.batches(1)
+
+    def batches(self, count: int) -> None:
+        """Wait for `count` more committed batches."""
+        goal = self.sampler.batch + count
+        self.until(f"batch {goal}", lambda: self.sampler.batch >= goal)
