@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sluice_operator.spec.policy import Policy
+from sluice_operator.resource.policy import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ import pytest
 from sluice_lab.errors import LabError
 from sluice_lab.examples import manifest
 from sluice_lab.places import REPO
-from sluice_operator.spec.fields import InvalidSpec
+from sluice_operator.resource.fields import InvalidSpec
 
 MANIFESTS = sorted((REPO / "examples").glob("*/consumer.yaml"))
 ENDPOINTS = {"kinesisEndpoint": "http://127.0.0.1:1", "dynamodbEndpoint": "http://127.0.0.1:2"}

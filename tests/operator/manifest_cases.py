@@ -8,9 +8,9 @@ from typing import Any
 from simulated_cluster import SPEC
 
 from sluice_operator.apply import manifests
+from sluice_operator.resource.changes import DesiredSpec
+from sluice_operator.resource.fields import parse
 from sluice_operator.settings import Settings
-from sluice_operator.spec.changes import DesiredSpec
-from sluice_operator.spec.fields import parse
 from sluice_operator.state.objects import Resource
 from sluice_operator.state.status import DriverStatus
 

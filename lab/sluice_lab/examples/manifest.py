@@ -11,9 +11,9 @@ from jsonschema import Draft202012Validator
 from sluice_lab import places
 from sluice_lab.errors import LabError
 from sluice_operator.apply.manifests import driver_config
+from sluice_operator.resource.changes import DesiredSpec
+from sluice_operator.resource.fields import parse
 from sluice_operator.settings import Settings
-from sluice_operator.spec.changes import DesiredSpec
-from sluice_operator.spec.fields import parse
 from sluice_operator.state.objects import Resource
 from sluice_operator.state.status import DriverStatus
 

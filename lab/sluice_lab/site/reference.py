@@ -24,7 +24,7 @@ from sluice_lab.places import REPO
 from sluice_operator.generate import crd
 from sluice_operator.generate.markdown import table
 from sluice_operator.names import camel
-from sluice_operator.spec import spark_conf
+from sluice_operator.resource import spark_conf
 
 FOLDER = REPO / "docs" / "reference"
 HEAD = "<!-- Written by `make generate`; do not edit. -->\n\n"

@@ -15,8 +15,8 @@ import yaml
 from sluice_checkpoints.cli.main import main as checkpoints
 from sluice_operator.apply.migration_job import migration_arguments
 from sluice_operator.cluster.port import CONSUMER_KIND
-from sluice_operator.spec.changes import DesiredSpec
-from sluice_operator.spec.fields import InvalidSpec, parse
+from sluice_operator.resource.changes import DesiredSpec
+from sluice_operator.resource.fields import InvalidSpec, parse
 from sluice_operator.state.objects import Resource
 
 Json = dict[str, Any]

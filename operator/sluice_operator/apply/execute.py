@@ -13,7 +13,7 @@ from sluice_operator.apply.cluster_identity import identities
 from sluice_operator.cluster.port import CONSUMER_KIND, Exists, Rejected, Unavailable
 from sluice_operator.names import FINALIZER
 from sluice_operator.observe.parse import SPEC_HASH, TARGET
-from sluice_operator.spec.sizes import other_resources
+from sluice_operator.resource.sizes import other_resources
 from sluice_operator.state.actions import Action, AddFinalizer, CreateDriver, CreateJob, DeleteJob, DeletePod, RemoveFinalizer, Retarget
 
 if TYPE_CHECKING:

@@ -24,14 +24,14 @@ from sluice_operator.apply.pod_parts import (
 from sluice_operator.apply.spark_settings import executor_account, grace_seconds, spark_settings
 from sluice_operator.names import ARGO, CONFIG, EXECUTOR_TEMPLATE
 from sluice_operator.observe.parse import ATTEMPT, SPEC_HASH, TARGET
-from sluice_operator.spec.changes import DesiredSpec, table_name
-from sluice_operator.spec.pod_template import lay_under
-from sluice_operator.spec.sizes import executor_resources, other_resources
+from sluice_operator.resource.changes import DesiredSpec, table_name
+from sluice_operator.resource.pod_template import lay_under
+from sluice_operator.resource.sizes import executor_resources, other_resources
 from sluice_operator.untrusted.values import part
 
 if TYPE_CHECKING:
+    from sluice_operator.resource.fields import Spec
     from sluice_operator.settings import Settings
-    from sluice_operator.spec.fields import Spec
     from sluice_operator.state.objects import Resource
     from sluice_operator.state.status import DriverStatus
 

@@ -8,8 +8,8 @@ from sluice_operator.apply.pod_parts import SCRATCH_MOUNTS, SCRATCH_VOLUMES, TER
 from sluice_operator.apply.spark_settings import idle_account
 from sluice_operator.names import ARGO
 from sluice_operator.observe.parse import SPEC_HASH
-from sluice_operator.spec.changes import DesiredSpec, table_name
-from sluice_operator.spec.pod_template import lay_under
+from sluice_operator.resource.changes import DesiredSpec, table_name
+from sluice_operator.resource.pod_template import lay_under
 
 if TYPE_CHECKING:
     from sluice_operator.settings import Settings

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.names import ARGO
 from sluice_operator.observe.parse import CONSUMER, ROLE
-from sluice_operator.spec.pod_template import SCRATCH
+from sluice_operator.resource.pod_template import SCRATCH
 
 if TYPE_CHECKING:
+    from sluice_operator.resource.changes import DesiredSpec
     from sluice_operator.settings import Settings
-    from sluice_operator.spec.changes import DesiredSpec
     from sluice_operator.state.objects import Resource
 
 Json = dict[str, Any]

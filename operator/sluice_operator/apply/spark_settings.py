@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice_operator.spec.pod_template import their_container
-from sluice_operator.spec.sizes import driver_settings, executor_settings
+from sluice_operator.resource.pod_template import their_container
+from sluice_operator.resource.sizes import driver_settings, executor_settings
 
 if TYPE_CHECKING:
+    from sluice_operator.resource.fields import Spec
     from sluice_operator.settings import Settings
-    from sluice_operator.spec.fields import Spec
 
 MARGIN = 30  # seconds after the drain timeout, for Spark to stop and the lease to be released
 ATTEMPTS = 4  # of a task, as on executors; Spark has one in local mode

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from sluice_operator.names import GROUP, LETTER_PLACES
-from sluice_operator.spec.fields import ONE_PLACE, Spec
+from sluice_operator.resource.fields import ONE_PLACE, Spec
 from sluice_operator.state.serialization import STATUS
 
 Json = dict[str, Any]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from sluice_operator.cluster.port import Json
-    from sluice_operator.spec.policy import Policy
+    from sluice_operator.resource.policy import Policy
     from sluice_operator.state.objects import Job, Observed
     from sluice_operator.state.status import Exit
 

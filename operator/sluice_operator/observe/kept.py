@@ -12,7 +12,7 @@ import orjson
 
 from sluice_operator.names import GROUP
 from sluice_operator.observe import parse
-from sluice_operator.spec.fields import MAX_BYTES, TOO_LARGE
+from sluice_operator.resource.fields import MAX_BYTES, TOO_LARGE
 from sluice_operator.state.serialization import TEXT
 from sluice_operator.untrusted.values import objects, part, text, whole
 

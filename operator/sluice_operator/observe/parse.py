@@ -14,10 +14,10 @@ from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.names import GROUP
 from sluice_operator.observe.ownership import own
 from sluice_operator.plan import known_words as words_of
-from sluice_operator.spec import policy as bounds
-from sluice_operator.spec.changes import DesiredSpec
-from sluice_operator.spec.fields import InvalidSpec, parse
-from sluice_operator.spec.policy import Policy
+from sluice_operator.resource import policy as bounds
+from sluice_operator.resource.changes import DesiredSpec
+from sluice_operator.resource.fields import InvalidSpec, parse
+from sluice_operator.resource.policy import Policy
 from sluice_operator.state.objects import Job, Observed, Pod, Resource, Trouble
 from sluice_operator.state.serialization import TEXT, load_report, load_status
 from sluice_operator.state.status import Exit, Status

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from sluice_operator.cluster.port import Json
     from sluice_operator.observe.cache import ResourceKey
-    from sluice_operator.spec.policy import Policy
+    from sluice_operator.resource.policy import Policy
 
 URL = 512  # characters of an endpoint
 DOMAINS = r"amazonaws\.com|amazonaws\.com\.cn|api\.aws|api\.amazonwebservices\.com\.cn"

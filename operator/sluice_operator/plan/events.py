@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sluice_operator.names import counted
 from sluice_operator.plan.record import DISRUPTIONS
-from sluice_operator.spec.changes import migration_hash
+from sluice_operator.resource.changes import migration_hash
 from sluice_operator.state.actions import AddFinalizer, CreateDriver, EventToSend, RemoveFinalizer, Retarget
 from sluice_operator.state.status import Exit, MigrationState
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from sluice_operator.names import clock, printable
 from sluice_operator.plan.finalizers import taken_off_by
-from sluice_operator.spec.changes import migration_hash
+from sluice_operator.resource.changes import migration_hash
 from sluice_operator.state.actions import Action, CreateJob, DeleteJob
 from sluice_operator.state.objects import Job, Pod
 from sluice_operator.state.status import Exit, MigrationState, MigrationStatus, Phase

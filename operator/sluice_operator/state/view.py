@@ -15,7 +15,7 @@ from sluice_operator.state.objects import Observed, Pod, Resource
 from sluice_operator.state.status import DriverStatus, MigrationState, MigrationStatus, Phase, Status
 
 if TYPE_CHECKING:
-    from sluice_operator.spec.changes import DesiredSpec
+    from sluice_operator.resource.changes import DesiredSpec
 
 
 DEADLINE = timedelta(seconds=600)

@@ -21,10 +21,10 @@ from sluice_consumer.process import pod, source, supervisor
 from sluice_operator.apply import manifests, migration_job
 from sluice_operator.names import CONFIG, LETTER_PLACES
 from sluice_operator.observe import parse
+from sluice_operator.resource.changes import DesiredSpec
+from sluice_operator.resource.fields import DEAD_LETTER_STREAM, DeadLetterSpec, MigrateFromSpec
+from sluice_operator.resource.fields import parse as spec_of
 from sluice_operator.settings import Settings
-from sluice_operator.spec.changes import DesiredSpec
-from sluice_operator.spec.fields import DEAD_LETTER_STREAM, DeadLetterSpec, MigrateFromSpec
-from sluice_operator.spec.fields import parse as spec_of
 from sluice_operator.state.objects import Resource
 from sluice_operator.state.status import DriverStatus, MigrationStatus
 

@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 from sluice_consumer import config as configs
 from sluice_consumer.spark import conf as spark_conf
 from sluice_operator.apply import manifests
+from sluice_operator.resource.changes import DesiredSpec
+from sluice_operator.resource.fields import parse
 from sluice_operator.settings import Settings
-from sluice_operator.spec.changes import DesiredSpec
-from sluice_operator.spec.fields import parse
 from sluice_operator.state.objects import Resource
 from sluice_operator.state.status import DriverStatus
 

@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 from rendered_executor import HERE, RESOURCE, SPEC, Renderer
 
 from sluice_operator.apply import manifests
+from sluice_operator.resource.changes import DesiredSpec
+from sluice_operator.resource.fields import parse
+from sluice_operator.resource.pod_template import SCRATCH
 from sluice_operator.settings import Settings
-from sluice_operator.spec.changes import DesiredSpec
-from sluice_operator.spec.fields import parse
-from sluice_operator.spec.pod_template import SCRATCH
 
 pytestmark = pytest.mark.spark
 

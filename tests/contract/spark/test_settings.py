@@ -19,9 +19,9 @@ from sluice_consumer import config as configs
 from sluice_consumer.config import StreamConfig
 from sluice_consumer.spark import conf
 from sluice_operator.apply.manifests import driver_config
+from sluice_operator.resource.changes import DesiredSpec
+from sluice_operator.resource.fields import parse
 from sluice_operator.settings import Settings
-from sluice_operator.spec.changes import DesiredSpec
-from sluice_operator.spec.fields import parse
 
 pytestmark = pytest.mark.spark
 

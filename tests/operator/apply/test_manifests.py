@@ -15,10 +15,10 @@ from sluice_operator.apply import manifests
 from sluice_operator.apply.migration_job import migration_arguments, migration_job
 from sluice_operator.apply.pod_parts import POD_SECURITY
 from sluice_operator.observe import parse as observe
+from sluice_operator.resource.changes import DesiredSpec
+from sluice_operator.resource.fields import InvalidSpec, parse
+from sluice_operator.resource.pod_template import SCRATCH
 from sluice_operator.settings import Settings, read
-from sluice_operator.spec.changes import DesiredSpec
-from sluice_operator.spec.fields import InvalidSpec, parse
-from sluice_operator.spec.pod_template import SCRATCH
 from sluice_operator.state.status import DriverStatus, MigrationStatus
 
 

@@ -11,9 +11,9 @@ from simulated_cluster import MIGRATING, SPEC
 
 from sluice_operator.apply import manifests, spark_settings
 from sluice_operator.apply.migration_job import migration_job
+from sluice_operator.resource.changes import DesiredSpec
+from sluice_operator.resource.fields import InvalidSpec, parse
 from sluice_operator.settings import Settings
-from sluice_operator.spec.changes import DesiredSpec
-from sluice_operator.spec.fields import InvalidSpec, parse
 from sluice_operator.state.status import MigrationStatus
 
 # what all three pods have in common

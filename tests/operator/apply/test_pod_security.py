@@ -14,10 +14,10 @@ from simulated_cluster import MIGRATING, SPEC
 
 from sluice_operator.apply import manifests
 from sluice_operator.apply.migration_job import migration_job, pod_of
+from sluice_operator.resource.changes import DesiredSpec
+from sluice_operator.resource.fields import InvalidSpec, parse
+from sluice_operator.resource.privileges import privilege_problem
 from sluice_operator.settings import Settings
-from sluice_operator.spec.changes import DesiredSpec
-from sluice_operator.spec.fields import InvalidSpec, parse
-from sluice_operator.spec.privileges import privilege_problem
 from sluice_operator.state.status import MigrationStatus
 
 Json = dict[str, Any]

@@ -18,11 +18,11 @@ from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.generate import crd
 from sluice_operator.observe.cache import Cache
 from sluice_operator.observe.parse import SPEC_HASH
+from sluice_operator.resource.changes import DesiredSpec, migration_hash
+from sluice_operator.resource.fields import parse
 from sluice_operator.run.reconcile import reconcile
 from sluice_operator.run.shared import ReconcileContext
 from sluice_operator.settings import Settings
-from sluice_operator.spec.changes import DesiredSpec, migration_hash
-from sluice_operator.spec.fields import parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable

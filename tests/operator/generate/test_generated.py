@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from sluice_operator.generate import crd
-from sluice_operator.spec.changes import CHANGES, DEFAULTS, MIGRATION_FIELDS, ChangeCost
-from sluice_operator.spec.fields import parse
+from sluice_operator.resource.changes import CHANGES, DEFAULTS, MIGRATION_FIELDS, ChangeCost
+from sluice_operator.resource.fields import parse
 
 Json = dict[str, Any]
 

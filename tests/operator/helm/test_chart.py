@@ -11,10 +11,10 @@ from chart import NAMESPACE, notes, of, one, rendered
 from simulated_cluster import SPEC
 
 from sluice_operator.apply.manifests import driver_pod
+from sluice_operator.resource.changes import DesiredSpec
+from sluice_operator.resource.fields import parse
+from sluice_operator.resource.policy import Policy
 from sluice_operator.settings import read
-from sluice_operator.spec.changes import DesiredSpec
-from sluice_operator.spec.fields import parse
-from sluice_operator.spec.policy import Policy
 from sluice_operator.state.objects import Resource
 from sluice_operator.state.status import DriverStatus
 

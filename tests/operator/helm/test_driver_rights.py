@@ -31,9 +31,9 @@ from sluice_lab.machine import apiserver, processes
 from sluice_operator.apply.manifests import driver_pod
 from sluice_operator.apply.pod_parts import CONTAINER_SECURITY, POD_SECURITY
 from sluice_operator.apply.spark_settings import UNNEEDED
+from sluice_operator.resource.changes import DesiredSpec
+from sluice_operator.resource.fields import parse
 from sluice_operator.settings import Settings
-from sluice_operator.spec.changes import DesiredSpec
-from sluice_operator.spec.fields import parse
 from sluice_operator.state.objects import Resource
 from sluice_operator.state.status import DriverStatus
 

@@ -12,9 +12,9 @@ from simulated_cluster import SPEC
 
 from sluice_operator.apply.manifests import driver_pod, executor_template
 from sluice_operator.apply.migration_job import migration_job
+from sluice_operator.resource.changes import DesiredSpec
+from sluice_operator.resource.fields import parse
 from sluice_operator.settings import Settings
-from sluice_operator.spec.changes import DesiredSpec
-from sluice_operator.spec.fields import parse
 from sluice_operator.state.objects import Resource
 from sluice_operator.state.status import DriverStatus, MigrationStatus
 

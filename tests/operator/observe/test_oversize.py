@@ -17,7 +17,7 @@ from sluice_operator.observe import parse
 from sluice_operator.observe.cache import Cache, ResourceKey
 from sluice_operator.observe.kept import of_pod_or_job as kept_of
 from sluice_operator.observe.watch_state import LONGEST, Lines, WatchExpired, WatchState
-from sluice_operator.spec.fields import MAX_BYTES
+from sluice_operator.resource.fields import MAX_BYTES
 from sluice_operator.untrusted import oversize
 from sluice_operator.untrusted.metadata import metadata
 from sluice_operator.untrusted.values import Unreadable, part

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sluice_operator.names import FINALIZER
-from sluice_operator.spec.changes import DesiredSpec, migration_hash
-from sluice_operator.spec.fields import parse
+from sluice_operator.resource.changes import DesiredSpec, migration_hash
+from sluice_operator.resource.fields import parse
 from sluice_operator.state.objects import Job, Observed, Pod, Report, Resource
 from sluice_operator.state.status import DriverStatus, Exit, MigrationStatus, Status
 from sluice_operator.state.view import View

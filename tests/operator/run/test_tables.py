@@ -18,11 +18,11 @@ from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe.cache import Cache, ResourceKey
 from sluice_operator.observe.tables import table
 from sluice_operator.observe.watch_state import WatchEvent
+from sluice_operator.resource.policy import Policy
 from sluice_operator.run.loops import Loops
 from sluice_operator.run.reconcile import reconcile
 from sluice_operator.run.shared import ReconcileContext
 from sluice_operator.settings import Settings
-from sluice_operator.spec.policy import Policy
 
 Json = dict[str, Any]
 OLD, NEW = ResourceKey("shop", "orders"), ResourceKey("lab", "copy")

@@ -16,8 +16,8 @@ from simulated_cluster import BEGIN, SPEC
 
 from sluice_operator.observe import parse
 from sluice_operator.plan.rules import plan
-from sluice_operator.spec.fields import MAX_BYTES, InvalidSpec
-from sluice_operator.spec.fields import parse as accepted
+from sluice_operator.resource.fields import MAX_BYTES, InvalidSpec
+from sluice_operator.resource.fields import parse as accepted
 from sluice_operator.state.objects import Observed
 from sluice_operator.state.serialization import dump_status, load_status
 from sluice_operator.state.status import Exit, Status

@@ -9,8 +9,8 @@ from steering.ledger import claim
 from steering.stranger import HOLD
 from steering.world import KEY, World
 
-from sluice_operator.spec.changes import DesiredSpec
-from sluice_operator.spec.fields import parse
+from sluice_operator.resource.changes import DesiredSpec
+from sluice_operator.resource.fields import parse
 
 Json = dict[str, Any]
 PATIENCE = 900  # seconds: the longest backoff, drains and leases included

@@ -9,8 +9,8 @@ from argo_lua import argo_health
 from kstatus import CURRENT, FAILED, IN_PROGRESS, kstatus
 from steering.ledger import BELIEVED, SILENT, claim
 
-from sluice_operator.spec.changes import DesiredSpec
-from sluice_operator.spec.fields import InvalidSpec, parse
+from sluice_operator.resource.changes import DesiredSpec
+from sluice_operator.resource.fields import InvalidSpec, parse
 
 if TYPE_CHECKING:
     from steering.world import World

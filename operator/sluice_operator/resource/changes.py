@@ -13,12 +13,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from sluice_operator.names import default_table
-from sluice_operator.spec.normal_form import normal
+from sluice_operator.resource.normal_form import normal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sluice_operator.spec.fields import Spec
+    from sluice_operator.resource.fields import Spec
 
 Json = dict[str, Any]
 

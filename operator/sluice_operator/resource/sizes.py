@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from sluice_operator.spec.pod_template import stated_resources, their_container
-from sluice_operator.spec.quantities import DRIVER, EXECUTOR, shares
+from sluice_operator.resource.pod_template import stated_resources, their_container
+from sluice_operator.resource.quantities import DRIVER, EXECUTOR, shares
 
 if TYPE_CHECKING:
-    from sluice_operator.spec.pods import DriverSpec, ExecutorSpec
+    from sluice_operator.resource.pods import DriverSpec, ExecutorSpec
 
 DEFAULT_HEAP, LEAST_OVERHEAD, FACTOR, MOST_FACTOR = "1g", 384, 0.1, 1000.0  # Spark's defaults for executors, MiB
 BY_SETTING = {"cpu", "memory"}

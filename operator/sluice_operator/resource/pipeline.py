@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from sluice_operator.spec.part import Account, SpecPart
-from sluice_operator.spec.pod_template import reserved_problem
+from sluice_operator.resource.part import Account, SpecPart
+from sluice_operator.resource.pod_template import reserved_problem
 
 
 class EnvVar(SpecPart):

@@ -13,11 +13,11 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from sluice_operator.names import LETTER_PLACES
-from sluice_operator.spec import spark_conf as sparkconf
-from sluice_operator.spec.part import Account, AttributeName, Seconds, ShardPlace, SpecPart, Table, Time, Url
-from sluice_operator.spec.pipeline import PipelineSpec
-from sluice_operator.spec.pod_template import with_shared
-from sluice_operator.spec.pods import DriverSpec, ExecutorSpec
+from sluice_operator.resource import spark_conf as sparkconf
+from sluice_operator.resource.part import Account, AttributeName, Seconds, ShardPlace, SpecPart, Table, Time, Url
+from sluice_operator.resource.pipeline import PipelineSpec
+from sluice_operator.resource.pod_template import with_shared
+from sluice_operator.resource.pods import DriverSpec, ExecutorSpec
 from sluice_operator.untrusted import bounds
 
 DEAD_LETTER_STREAM = r"^([a-zA-Z0-9_.-]{1,128}|arn:aws[a-z-]*:kinesis:[a-z0-9-]+:[0-9]{12}:stream/[a-zA-Z0-9_.-]{1,128})$"

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simulated_cluster import SPEC
 
-from sluice_operator.spec.changes import CHANGES, ChangeCost, DesiredSpec, digest, migration_hash
-from sluice_operator.spec.fields import ExecutorSpec, InvalidSpec, Spec, parse
-from sluice_operator.spec.quantities import quantity
-from sluice_operator.spec.sizes import executor_settings
+from sluice_operator.resource.changes import CHANGES, ChangeCost, DesiredSpec, digest, migration_hash
+from sluice_operator.resource.fields import ExecutorSpec, InvalidSpec, Spec, parse
+from sluice_operator.resource.quantities import quantity
+from sluice_operator.resource.sizes import executor_settings
 
 Json = dict[str, Any]
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from sluice_operator.names import camel
-from sluice_operator.spec.quantities import FORM, LONGEST, quantity
+from sluice_operator.resource.quantities import FORM, LONGEST, quantity
 from sluice_operator.untrusted.values import moment
 
 

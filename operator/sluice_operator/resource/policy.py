@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sluice_operator.spec import spark_conf
-from sluice_operator.spec.privileges import automount_problem, privilege_problem
-from sluice_operator.spec.sizes import driver_problem
+from sluice_operator.resource import spark_conf
+from sluice_operator.resource.privileges import automount_problem, privilege_problem
+from sluice_operator.resource.sizes import driver_problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sluice_operator.spec.fields import Spec
+    from sluice_operator.resource.fields import Spec
 
 OPEN = "; the operator's administrator may allow it (Helm: policy.privilegedPods)"
 

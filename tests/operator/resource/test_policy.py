@@ -9,11 +9,11 @@ import pytest
 from pod_security import BASELINE, breaches
 from simulated_cluster import MIGRATING, SPEC, SimulatedCluster, ready
 
+from sluice_operator.resource import policy as bounds
+from sluice_operator.resource.fields import parse
+from sluice_operator.resource.policy import Policy
 from sluice_operator.run.shared import ReconcileContext
 from sluice_operator.settings import read
-from sluice_operator.spec import policy as bounds
-from sluice_operator.spec.fields import parse
-from sluice_operator.spec.policy import Policy
 
 Json = dict[str, Any]
 

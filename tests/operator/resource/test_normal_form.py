@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from odd_values import TEMPLATE, put, specs
 from simulated_cluster import SPEC
 
-from sluice_operator.spec.changes import DesiredSpec
-from sluice_operator.spec.fields import InvalidSpec, parse
-from sluice_operator.spec.normal_form import normal, quantity
-from sluice_operator.spec.pod_template import lay_under
-from sluice_operator.spec.quantities import amount
+from sluice_operator.resource.changes import DesiredSpec
+from sluice_operator.resource.fields import InvalidSpec, parse
+from sluice_operator.resource.normal_form import normal, quantity
+from sluice_operator.resource.pod_template import lay_under
+from sluice_operator.resource.quantities import amount
 
 Json = dict[str, Any]
 PIPELINE = SPEC["pipeline"]

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from sluice_operator.spec.part import Account, Quantity, SpecPart
-from sluice_operator.spec.pod_template import template_problem
-from sluice_operator.spec.quantities import EXECUTOR, shares
+from sluice_operator.resource.part import Account, Quantity, SpecPart
+from sluice_operator.resource.pod_template import template_problem
+from sluice_operator.resource.quantities import EXECUTOR, shares
 
 
 class Resources(SpecPart):

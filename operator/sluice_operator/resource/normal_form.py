@@ -9,7 +9,7 @@ from __future__ import annotations
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
-from sluice_operator.spec.quantities import POWERS, amount
+from sluice_operator.resource.quantities import POWERS, amount
 
 ARGUMENTS = ("pipeline", "args")  # the pipeline's own: any difference may mean something
 AS_IN_KUBERNETES = {"podTemplate", "resources", "env", "envFrom", "volumes", "volumeMounts"}
