@@ -4,7 +4,7 @@
 # 4.3 has S3. The default is the newest line that has both table formats (docs/images.md).
 #
 # A network with a certificate authority of its own puts its bundle into the context as `ca.crt`: pip and Maven trust it
-# while building, and it is in neither image. Dependencies are installed from hashes/ (`make hashes`) before the code is
+# while building, and it is in neither image. Dependencies are installed from constraints/hashes/ (`make hashes`) before the code is
 # there; an archive with another hash is refused. The code is the last layer of each image, alone and a few hundred kilobytes:
 # the lab relies on that to bring a change of code to a cluster without the gigabyte below it (lab/sluice_lab/machine/loading.py).
 #
@@ -24,7 +24,7 @@ ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 LANG=C.UTF-8
 FROM python AS build
 RUN apt-get update -q \
  && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends python3.11-venv
-COPY hashes/build.txt ca.cr[t] /build/
+COPY constraints/hashes/build.txt ca.cr[t] /build/
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_DEFAULT_TIMEOUT=60 PIP_ROOT_USER_ACTION=ignore
 RUN if [ -e /build/ca.crt ]; then printf '[global]\ncert = /build/ca.crt\n' >/etc/pip.conf; fi \
  && python3.11 -m venv /opt/tools \
@@ -46,7 +46,7 @@ COPY --from=code /code /opt/venv/lib/python3.11/site-packages
 
 # Without pip: nothing can be installed into the operator.
 FROM build AS operator-dependencies
-COPY hashes/operator.txt ./
+COPY constraints/hashes/operator.txt ./
 RUN python3.11 -m venv --without-pip /opt/venv \
  && /opt/tools/bin/pip --python /opt/venv/bin/python install --quiet --require-hashes -r operator.txt \
  && rm -r /opt/venv/lib/python3.11/site-packages/kubernetes/aio
@@ -81,7 +81,7 @@ COPY --from=code /code /opt/venv/lib/python3.11/site-packages
 # (1.3 CPU-s instead of 0.3 until the first task); without it they find the same modules here, compiled.
 FROM build AS consumer-dependencies
 ARG SPARK_LINE
-COPY hashes/consumer-${SPARK_LINE}.txt consumer.txt
+COPY constraints/hashes/consumer-${SPARK_LINE}.txt consumer.txt
 RUN python3.11 -m venv /opt/venv \
  && /opt/tools/bin/pip --python /opt/venv/bin/python install --quiet --require-hashes -r consumer.txt \
  && cd /opt/venv/lib/python3.11/site-packages \
@@ -90,7 +90,7 @@ RUN python3.11 -m venv /opt/venv \
 
 
 # S3A with the parts of the AWS SDK that it needs, Iceberg and Delta: what consumer/image/jars/pom.xml says for the line.
-# Maven resolves; what comes must be what hashes/ lists, no jar more and none less. Maven and its Java stay in this stage.
+# Maven resolves; what comes must be what constraints/hashes/ lists, no jar more and none less. Maven and its Java stay in this stage.
 FROM python AS jars
 COPY consumer/image/jars/pom.xml ca.cr[t] /build/
 WORKDIR /build
@@ -99,7 +99,7 @@ RUN install -d /usr/local/share/ca-certificates \
  && apt-get update -q \
  && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends maven
 ARG SPARK_LINE
-COPY hashes/jars-${SPARK_LINE}.txt jars.txt
+COPY constraints/hashes/jars-${SPARK_LINE}.txt jars.txt
 RUN mvn --batch-mode --quiet --activate-profiles "$SPARK_LINE" dependency:copy-dependencies -Dmdep.useRepositoryLayout=true -DoutputDirectory=/build/found \
  && cd found && sha256sum --check --strict --quiet ../jars.txt \
  && find . -name '*.jar' -printf '%P\n' | sort >../found.txt && sed '/^#/d; s/^[^ ]*  //' ../jars.txt | sort | diff - ../found.txt \

@@ -16,11 +16,11 @@ help: ## this list
 
 venv: .venv/installed ## make .venv with everything in it
 
-.venv/installed: pyproject.toml constraints.txt
+.venv/installed: pyproject.toml constraints/all.txt
 	@echo "== .venv: everything that Sluice, its tests and its demo need (1-3 minutes the first time)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Sluice needs Python 3.11 or later; set PYTHON=")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[operator,consumer,local,dev]'
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints/all.txt -e '.[operator,consumer,local,dev]'
 	@touch $@
 
 generate: venv ## write generated files (CRD, docs/reference, tables of docs and of the chart, dashboards, screens of docs/kubectl.md and docs/runbooks.md, pictures)
@@ -36,7 +36,7 @@ generate: venv ## write generated files (CRD, docs/reference, tables of docs and
 site: venv ## the documentation as a site, into .work/site (3 seconds); make check builds it, too
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict && echo "== .work/site/index.html"
 
-hashes: venv ## write hashes/: what the images install, packages on both processors, and jars
+hashes: venv ## write constraints/hashes/: what the images install, packages on both processors, and jars
 	@$(BIN)/python -m sluice_lab.hashes
 
 version: venv ## write VERSION=0.2.0 wherever the version is repeated; commit it, then make release

@@ -21,7 +21,7 @@ TEXTS = [name for name in TRACKED if name.endswith((".py", ".md", ".yaml", ".tom
 CITED = re.compile(r'\b(?:docs/)?((?:[a-z-]+/)?[a-z-]+\.md),?\s+(?:#\s+)?"([^"]+)"')  # docs/protocol.md, "A batch"
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#\s]+\.md)?(?:#([^)]+))?\)")
-PATH = re.compile(r"`((?:consumer|operator|tests|lab|docs|charts|crds|hashes)/[\w./-]+)`")
+PATH = re.compile(r"`((?:consumer|operator|tests|lab|docs|charts|crds|constraints)/[\w./-]+)`")
 
 
 def headings(document: str) -> set[str]:

@@ -1,6 +1,6 @@
-"""`python -m sluice_lab.hashes`: writes the packages that the images install, with hashes of their archives, to hashes/*.txt (`make hashes`).
+"""`python -m sluice_lab.hashes`: writes the packages that the images install, with hashes of their archives, to constraints/hashes/*.txt (`make hashes`).
 
-The extras of pyproject.toml and the metadata of installed packages decide which packages. constraints.txt decides the versions, and
+The extras of pyproject.toml and the metadata of installed packages decide which packages. constraints/all.txt decides the versions, and
 constraints/spark-*.txt where a line of Spark differs. pip's reports for both processors list the archives. What Maven resolves of
 consumer/image/jars/pom.xml for a line decides the jars. The Dockerfile installs nothing else. The origin of the archives is not recorded.
 """
@@ -24,7 +24,7 @@ from sluice_lab.machine import spark_jars
 from sluice_lab.machine.processes import run
 from sluice_lab.steps import step
 
-FOLDER = places.REPO / "hashes"
+FOLDER = places.REPO / "constraints" / "hashes"
 SPARK_LINES = ("4.1", "4.2", "4.3")
 BUILD = ("pip>=25", "hatchling>=1.27")
 PYTHON = "3.11"
@@ -40,16 +40,16 @@ def main() -> None:
     """Write all files."""
     known: Hashes = {}
     for name, pins in {"operator": versions("operator"), **{f"consumer-{line}": versions("consumer", line) for line in SPARK_LINES}}.items():
-        with step(f"hashes/{name}.txt") as current:
+        with step(f"constraints/hashes/{name}.txt") as current:
             wanted = [f"{package}=={version}" for package, version in sorted(pins.items())]
             known |= archives([requirement for requirement in wanted if requirement not in known])
             written = write(FOLDER / f"{name}.txt", {requirement: known[requirement] for requirement in wanted})
             current.note(f"{written} packages")
     for line in SPARK_LINES:
-        with step(f"hashes/jars-{line}.txt") as current, tempfile.TemporaryDirectory() as folder:
+        with step(f"constraints/hashes/jars-{line}.txt") as current, tempfile.TemporaryDirectory() as folder:
             current.note(write_jars(FOLDER / f"jars-{line}.txt", spark_jars.resolve(line, Path(folder))))
-    with step("hashes/build.txt"):
-        write(FOLDER / "build.txt", of_report(report("--only-binary=:all:", f"--constraint={places.REPO / 'constraints.txt'}", *BUILD)))
+    with step("constraints/hashes/build.txt"):
+        write(FOLDER / "build.txt", of_report(report("--only-binary=:all:", f"--constraint={places.REPO / 'constraints/all.txt'}", *BUILD)))
 
 
 def versions(extra: str, line: str | None = None) -> Pins:
@@ -58,7 +58,7 @@ def versions(extra: str, line: str | None = None) -> Pins:
     return {name: pins[name] for name in closure(extra_requirements(extra))}
 
 
-def constraints(path: str = "constraints.txt") -> Pins:
+def constraints(path: str = "constraints/all.txt") -> Pins:
     """The pinned versions, by name."""
     lines = (places.REPO / path).read_text().splitlines()
     pinned = (line.split("==") for line in lines if re.match(r"[\w.-]+==", line))

@@ -2,7 +2,7 @@
 
 With a line (`make test-spark LINE=4.3`) all of it. `one` (`make test`) is a small part on one other line, which the commit chooses; `rest`
 (`make test-more`) is that part on all the others, and the sinks that need the image's jars on the default line. `lake` (`make test-lake`) is what the
-sinks are tried with for long, and the examples, on the line of the image. The default line is that of `pyspark` in constraints.txt.
+sinks are tried with for long, and the examples, on the line of the image. The default line is that of `pyspark` in constraints/all.txt.
 constraints/spark-<line>.txt pins what differs from there. A line's environment holds that alone; the rest is `.venv`'s.
 """
 
@@ -66,8 +66,8 @@ def pins_of(path: Path) -> Pins:
 
 
 def default() -> str:
-    """The line of constraints.txt, e.g. `4.1`."""
-    return line_of(pins_of(places.REPO / "constraints.txt")["pyspark"])
+    """The line of constraints/all.txt, e.g. `4.1`."""
+    return line_of(pins_of(places.REPO / "constraints/all.txt")["pyspark"])
 
 
 def line_of(version: str) -> str:

@@ -1,4 +1,4 @@
-"""What the images install is pinned by hash, and is what pyproject.toml and constraints.txt say."""
+"""What the images install is pinned by hash, and is what pyproject.toml and constraints/all.txt say."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_images_install_nothing_else() -> None:
     installed = re.findall(r"pip (?:--python \S+ )?install (.*)", commands)
     assert len([line for line in installed if "--require-hashes" in line]) == 3
     assert all("--require-hashes" in line or "--no-deps --no-build-isolation" in line for line in installed)
-    assert "hashes" in images.INPUTS
+    assert "constraints/hashes" in images.INPUTS
 
 
 def test_build_tools_are_pinned_as_well() -> None:

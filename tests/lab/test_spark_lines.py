@@ -15,18 +15,18 @@ from sluice_lab.spark_lines import LineRun
 
 
 def test_the_default_line_is_that_of_the_constraints_and_has_a_file_too() -> None:
-    """So that another one can become the default: its pins go to constraints.txt, and nothing else changes."""
-    pins = spark_lines.pins_of(places.REPO / "constraints.txt")
+    """So that another one can become the default: its pins go to constraints/all.txt, and nothing else changes."""
+    pins = spark_lines.pins_of(places.REPO / "constraints/all.txt")
     own = spark_lines.pins_of(spark_lines.FOLDER / f"spark-{spark_lines.default()}.txt")
     assert own == {name: pins[name] for name in own}
 
 
 @pytest.mark.parametrize("line", [spark_lines.default(), *spark_lines.others()])
 def test_a_line_pins_only_what_may_differ(line: str) -> None:
-    """The line's PySpark, and nothing that constraints.txt does not know."""
+    """The line's PySpark, and nothing that constraints/all.txt does not know."""
     own = spark_lines.pins_of(spark_lines.FOLDER / f"spark-{line}.txt")
     assert spark_lines.line_of(own["pyspark"]) == line
-    assert own.keys() <= spark_lines.pins_of(places.REPO / "constraints.txt").keys()
+    assert own.keys() <= spark_lines.pins_of(places.REPO / "constraints/all.txt").keys()
 
 
 def test_all_lines_are_three() -> None:

@@ -21,7 +21,7 @@ INPUTS = (
     ".dockerignore",
     "LICENSE",
     "README.md",
-    "hashes",
+    "constraints/hashes",
     "pyproject.toml",
     "consumer",
     "operator",

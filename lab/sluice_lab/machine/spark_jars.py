@@ -28,9 +28,9 @@ def cached(work: Path, line: str) -> list[Path]:
     """The jars of a line, fetched once into the work folder (92 MB, 40 s).
 
     Raises:
-        LabError: a jar is not the one that hashes/ lists, or one is missing.
+        LabError: a jar is not the one that constraints/hashes/ lists, or one is missing.
     """
-    listing = places.REPO / "hashes" / f"jars-{line}.txt"
+    listing = places.REPO / "constraints" / "hashes" / f"jars-{line}.txt"
     rows = (row.split("  ", 1) for row in listing.read_text().splitlines() if not row.startswith("#"))
     wanted = {name: digest for digest, name in rows}
     home = work / "jars" / f"spark-{line}"

@@ -39,7 +39,7 @@ def wanted(path: str) -> bool:
 
 
 def listed(jars: str) -> dict[str, Component]:
-    """The jars of a list that a build checks (hashes/jars-*.txt), by their SHA-256."""
+    """The jars of a list that a build checks (constraints/hashes/jars-*.txt), by their SHA-256."""
     return {
         found["sha256"]: _artifact(found["group"].replace("/", "."), found["name"], found["version"], found["sha256"])
         for found in LISTED.finditer(jars)

@@ -15,7 +15,7 @@ from sluice_lab.errors import LabError
 from sluice_lab.release import dist, making, notes, versions
 from sluice_lab.release.source import SourceTree, of_last_commit
 
-PARTS = ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "constraints.txt", "consumer", "operator", "charts", "crds")
+PARTS = ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "constraints/all.txt", "consumer", "operator", "charts", "crds")
 VERSION, REGISTRY = "7.8.9-rc.1", "registry.example/sluice"
 
 
@@ -28,6 +28,7 @@ def commit(tmp_path_factory: pytest.TempPathFactory) -> SourceTree:
         if origin.is_dir():
             shutil.copytree(origin, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
+            (folder / name).parent.mkdir(exist_ok=True)
             shutil.copy(origin, folder / name)
     (folder / "CHANGELOG.md").write_text("# Changes\n\n## Unreleased\n\n* A test of releases.\n")
     versions.write(folder, VERSION, datetime.date(2026, 12, 1), [])
@@ -83,10 +84,10 @@ def test_a_release_says_what_it_is_of_and_what_was_left_out(commit: SourceTree, 
 
 
 def test_the_wheels_document_has_the_versions_that_are_tested(release: Path) -> None:
-    """Those of constraints.txt."""
+    """Those of constraints/all.txt."""
     document = json.loads((release / "sluice_kinesis-7.8.9rc1-py3-none-any.whl.spdx.json").read_text())
     listed = {package["name"]: package["versionInfo"] for package in document["packages"]}
-    pinned = dict(line.lower().split("==") for line in (places.REPO / "constraints.txt").read_text().split())
+    pinned = dict(line.lower().split("==") for line in (places.REPO / "constraints/all.txt").read_text().split())
     assert {listed[name] == pinned[name] for name in ("kopf", "pyspark", "boto3", "click")} == {True}
 
 

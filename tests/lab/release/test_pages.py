@@ -28,7 +28,7 @@ def row(name: str) -> list[str]:
 def spark() -> set[str]:
     """The releases of Spark that are installed for tests: the default line's, and those of the others."""
     others = {spark_lines.pins_of(spark_lines.FOLDER / f"spark-{line}.txt")["pyspark"] for line in spark_lines.others()}
-    return {spark_lines.pins_of(places.REPO / "constraints.txt")["pyspark"], *others}
+    return {spark_lines.pins_of(places.REPO / "constraints/all.txt")["pyspark"], *others}
 
 
 TESTED = {
