@@ -1,4 +1,4 @@
-"""`python -m sluice_lab.hashes`: writes the packages that the images install, with hashes of their archives, to constraints/hashes/*.txt (`make hashes`).
+"""`python -m sluice_lab.hashes`: writes the packages that the images install, with hashes of their archives, to constraints/hashes (`make hashes`).
 
 The extras of pyproject.toml and the metadata of installed packages decide which packages. constraints/all.txt decides the versions, and
 constraints/spark-*.txt where a line of Spark differs. pip's reports for both processors list the archives. What Maven resolves of

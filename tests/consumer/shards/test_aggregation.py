@@ -124,15 +124,6 @@ def test_an_aggregate_within_an_aggregate_stays_whole() -> None:
     assert user_records("key", aggregate([("c", inner)])) == [UserRecord(0, "c", inner)]
 
 
-def test_user_records_of_another_shards_hash_keys_are_delivered() -> None:
-    """KCL drops the whole aggregate, and with it what nobody puts again; see the module's text.
-
-    The hash keys of a hundred keys lie all over: whatever half of them this shard serves, all come out.
-    """
-    users = [(f"key-{i}", bytes([i])) for i in range(100)]
-    assert len(user_records("outer", aggregate(users))) == 100
-
-
 def test_an_aggregate_that_would_become_too_large_is_delivered_whole() -> None:
     """Less than a megabyte as it was sent, 20 GB as rows: whoever bound it would die of it in every epoch."""
     data = empties(100_000, b"k" * 200_000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 
 import pytest
@@ -9,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reading.kpl import aggregate
 from reading.pages import AGGREGATE, EMPTY
-from reading.stream import SHARD, START_MILLIS, Stream
+from reading.stream import PLENTY, SHARD, START_MILLIS, Stream
 
 from sluice_checkpoints.errors import Refused
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_consumer.kinesis.client import ShardNotFound
-from sluice_consumer.shards.ranges import Limits
+from sluice_consumer.shards.ranges import FetchRequest, Limits
 from sluice_consumer.shards.reader import FOLLOWED
 
 
@@ -291,3 +292,15 @@ def test_ranges_are_a_chain_without_gap_or_overlap(payloads: list[bytes], limits
     assert position == END
     assert rows == list(zip(everything.columns.sequence, everything.columns.sub, everything.columns.data, strict=True))
     assert {row[0] for row in rows} <= set(numbers)
+
+
+def test_user_records_that_hash_to_another_shard_are_delivered(stream: Stream) -> None:
+    """After a split a producer with an old map puts them into one half: KCL drops the whole aggregate, and with it what nobody puts again."""
+    half, _ = stream.twin.split(SHARD)
+    (shard,) = (shard for shard in stream.twin.list_shards().shards if shard.id == half)
+    users = [(f"key-{number}", b"%d" % number) for number in range(20)]
+    hashed = [int.from_bytes(hashlib.md5(key.encode(), usedforsecurity=False).digest()) for key, _ in users]
+    assert {shard.starting_hash <= one <= shard.ending_hash for one in hashed} == {True, False}
+    stream.twin.put_in(half, aggregate(users))
+    fetched = stream.reader.fetch(FetchRequest(half, TRIM_HORIZON, 0), PLENTY)
+    assert list(zip(fetched.columns.partition_key, fetched.columns.data, strict=True)) == users

@@ -139,6 +139,19 @@ def test_a_job_that_fails_is_told_and_not_repeated(spark: Spark, warm_up: WarmUp
     assert "no credentials" in caplog.text
 
 
+def test_a_job_that_fails_is_not_repeated_beside_an_executor_that_is_warm(spark: Spark, warm_up: WarmUp) -> None:
+    """Whoever it was for counts as warm: no batch asks for it anew, and no executor is left out."""
+    spark.come("1")
+    warm_up.while_waiting()
+    spark.end("1")
+    spark.come("2")
+    warm_up.before_batch()
+    spark.jobs.pop().set_exception(RuntimeError("no credentials"))
+    for _ in range(2):
+        warm_up.before_batch()
+        assert (spark.said, warm_up.slots) == ([2, 4], 4)
+
+
 def test_batches_do_without_if_spark_cannot_be_asked(spark: Spark, warm_up: WarmUp, caplog: pytest.LogCaptureFixture) -> None:
     """It is told once."""
     spark.refuses = True
