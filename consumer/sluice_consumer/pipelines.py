@@ -1,4 +1,4 @@
-"""Built-in pipelines: `console` and `parquet`.
+"""What a pipeline gets and raises, and the built-in one: `console`. Sinks are in `sinks`.
 
 A pipeline is `process(batch, info)`. It is a function of its batch alone, and lets failures of a read out. Its return says that the batch is dealt
 with, read or not; a pipeline that cannot deal with it now raises `NotNow` (docs/protocol.md, "What returning means").
@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row
 
 from sluice_checkpoints.errors import Refused, SluiceError
 from sluice_checkpoints.letters.letter import DeadLetter
-from sluice_consumer import folders
 from sluice_consumer.columns import readable
 
 
@@ -129,39 +128,3 @@ def console(batch: DataFrame, info: BatchInfo) -> None:
     print(f"-- batch {info.batch} of {info.consumer}: {len(found)} records", flush=True)  # noqa: T201 - what this pipeline is for
     for row in found[:rows]:
         print("   " + "  ".join(str(value) for value in row), flush=True)  # noqa: T201
-
-
-class Parquet:
-    """Writes each batch to `<args.path>/<consumer>/<batch>`, once.
-
-    The folder appears as a whole (`folders.publish`). A batch whose folder exists is skipped without being read: a batch that comes again changes
-    nothing. `args.path` is on HDFS, or on a local or network disk.
-    """
-
-    def prepare(self, spark: SparkSession, args: Mapping[str, Any]) -> None:
-        """Refuses what would fail, before the first batch.
-
-        Raises:
-            Refused: `args.path` is missing, or its file system has no atomic rename.
-        """
-        _sink(spark, args)
-
-    def __call__(self, batch: DataFrame, info: BatchInfo) -> None:
-        """One batch.
-
-        Raises:
-            Refused: see `prepare`. OSError: the file system failed.
-        """
-        files, path = _sink(batch.sparkSession, info.args)
-        LETTERS.stored = True
-        folders.publish(files, f"{path}/{info.consumer}", f"{info.batch:012d}", batch.write.parquet)
-
-
-parquet = Parquet()
-
-
-def _sink(spark: SparkSession, args: Mapping[str, Any]) -> tuple[folders.Folders, str]:
-    path = args.get("path")
-    if not path:
-        raise Refused("pipeline.args.path: missing; the parquet pipeline needs a folder")
-    return folders.of(spark, str(path), "pipeline.args.path"), str(path)

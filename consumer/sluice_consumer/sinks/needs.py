@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sluice_checkpoints.errors import Refused
-from sluice_consumer import folders
 from sluice_consumer.config import Config
 from sluice_consumer.sinks import options, stores
 from sluice_consumer.sinks.delta import OWN, target
@@ -80,16 +78,6 @@ def _parquet(args: Mapping[str, Any], conf: Mapping[str, str]) -> Iterator[Need]
     yield from _stored("pipeline.args.path", options.text(given, "path", PATH_EXAMPLE), conf)
 
 
-def _folders(args: Mapping[str, Any], conf: Mapping[str, str]) -> Iterator[Need]:
-    path = str(args.get("path") or "")
-    scheme = scheme_of(path)
-    if not path:
-        raise Refused("pipeline.args.path: missing; the parquet pipeline needs a folder")
-    if scheme not in {None, *folders.ATOMIC}:
-        raise folders.not_atomic("pipeline.args.path", path, str(scheme))
-    yield from _file_system("pipeline.args.path", path, conf)
-
-
 def _delta(args: Mapping[str, Any], conf: Mapping[str, str]) -> Iterator[Need]:
     given = options.known(args, *OWN)
     table = target(given)
@@ -118,7 +106,6 @@ def _console(_args: Mapping[str, Any], _conf: Mapping[str, str]) -> Iterator[Nee
 
 BUILT_IN: dict[str, Callable[[Mapping[str, Any], Mapping[str, str]], Iterator[Need]]] = {
     "sluice_consumer.pipelines:console": _console,
-    "sluice_consumer.pipelines:parquet": _folders,
     "sluice_consumer.sinks:delta": _delta,
     "sluice_consumer.sinks:foreach": _foreach,
     "sluice_consumer.sinks:iceberg": _iceberg,

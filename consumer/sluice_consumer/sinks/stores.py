@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +13,6 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Refused
-from sluice_consumer import folders
 
 CONDITIONAL = "fs.option.create.conditional.overwrite"
 """S3A: PUT with `If-None-Match: *` (Hadoop 3.4.2 and later)."""
@@ -74,11 +74,13 @@ class S3Store(HadoopStore):
 
 
 class RenamingStore(HadoopStore):
-    """HDFS: a file is written under another name; its rename refuses a target that exists."""
+    """HDFS: a file is written under another name; the rename of `FileContext` refuses a target that exists. `FileSystem.rename` moves into it."""
 
     def __init__(self, spark: SparkSession, root: str) -> None:
         super().__init__(spark, root)
-        self._move = folders.of(spark, root, "pipeline.args.path").move
+        hadoop, java = self._jvm.org.apache.hadoop.fs, self._jvm.java.lang
+        self._context = hadoop.FileContext.getFileContext(self._files.getUri(), self._files.getConf())
+        self._none = java.reflect.Array.newInstance(java.Class.forName("org.apache.hadoop.fs.Options$Rename"), 0)
 
     def create(self, path: str, content: bytes) -> bool:
         """See `Store`."""
@@ -87,12 +89,11 @@ class RenamingStore(HadoopStore):
         stream.write(bytearray(content))
         stream.close()
         try:
-            self._move(aside, path)
-        except OSError:
-            if not self.exists(path):
-                raise
+            self._context.rename(self._path(aside), self._path(path), self._none)
+        except Py4JJavaError as error:
+            held = _refused(self, path, error)
             self.delete(aside)
-            return False
+            return held
         return True
 
 
@@ -101,7 +102,7 @@ class DiskStore(HadoopStore):
 
     def create(self, path: str, content: bytes) -> bool:
         """See `Store`."""
-        target = folders.local(path)
+        target = _local(path)
         os.makedirs(os.path.dirname(target), exist_ok=True)  # noqa: PTH103, PTH120 - paths are text here, as in every file system
         aside = f"{target}.{uuid.uuid4().hex}"
         with open(aside, "xb") as file:  # noqa: PTH123
@@ -137,6 +138,11 @@ KINDS: dict[str, type[HadoopStore]] = {"file": DiskStore, "hdfs": RenamingStore,
 def unconditional(field: str, root: str, scheme: str) -> Refused:
     """That a file system is not known to create a file on a condition."""
     return Refused(f"{field}: {root}: Sluice does not know {scheme}:// to create a file only if there is none; use s3a://, hdfs:// or file://")
+
+
+def _local(path: str) -> str:
+    """Without the scheme and the empty host of `file:/a` and `file:///a`."""
+    return re.sub(r"^file:(//[^/]*)?", "", path, flags=re.IGNORECASE)
 
 
 def _refused(store: HadoopStore, path: str, error: Py4JJavaError) -> bool:

@@ -149,7 +149,7 @@ def _config(env: Environment, sink: Path) -> Mapping[str, object]:
         },
         "checkpoints": {"table": TABLE},
         "migrateFrom": {"table": environment.TABLE},
-        "pipeline": {"entrypoint": "sluice_consumer.pipelines:parquet", "args": {"path": sink.as_uri()}},
+        "pipeline": {"entrypoint": "sluice_consumer.sinks:parquet", "args": {"path": sink.as_uri()}},
         "batch": {"intervalSeconds": 1},
         "leaseDurationSeconds": LEASE_SECONDS,
     }

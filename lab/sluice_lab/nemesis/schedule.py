@@ -83,7 +83,7 @@ ALWAYS: Services = (ProxiedService.DYNAMODB, ProxiedService.KINESIS)
 
 
 class SinkKind(StrEnum):
-    """The idempotent sink: the built-in parquet pipeline in a folder, or one of `sluice_consumer.sinks` on S3, as its function is called."""
+    """The idempotent sink: Parquet files in a folder of the node, or one of `sluice_consumer.sinks` on S3, as its function is called."""
 
     FILES = "files"
     PARQUET = "parquet"

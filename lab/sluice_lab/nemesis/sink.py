@@ -1,6 +1,6 @@
 """The pipeline of the nemesis. A ConfigMap mounts it in the consumer's pods as the module `nemesis_sink`.
 
-It writes two sinks. One is idempotent: a sink of Sluice's on S3 (`args.sink`), or the built-in parquet pipeline in a folder of the node, `stored/`.
+It writes two sinks. One is idempotent: a sink of Sluice's on S3 (`args.sink`), or its Parquet files in a folder of the node, `stored/`.
 The other, `seen/` in that folder, is not. For each piece of a shard every task attempt appends a line with the time, before it hands the piece on.
 All pods are on one machine and read one clock.
 """
@@ -10,7 +10,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, functions
 
-from sluice_consumer import pipelines, sinks
+from sluice_consumer import sinks
 from sluice_consumer.pipelines import BatchInfo
 
 PIECES = 4  # of one shard's records in one batch
@@ -48,7 +48,7 @@ def process(batch: DataFrame, info: BatchInfo) -> None:
         rows = seen.select(*COLUMNS, functions.lit(info.batch).cast("long").alias("batch"))
         getattr(sinks, name)(rows, info, **info.args["into"])
     else:
-        pipelines.parquet(seen, replace(info, args={"path": f"file://{home}/stored"}))
+        sinks.parquet(seen, info, path=f"file://{home}/stored")
 
 
 def _refuse(batch: DataFrame, home: Path) -> None:

@@ -1,4 +1,4 @@
-"""Reads the parquet pipeline's sink, `<path>/<consumerId>/<batch>/part-*.parquet`, in order of delivery."""
+"""Reads the sink `sluice_consumer.sinks:parquet` on a disk, in order of delivery: the files that manifests name."""
 
 import json
 from collections.abc import Iterator
@@ -12,13 +12,12 @@ COLUMNS = ["data", "shardId", "sequenceNumber", "subSequenceNumber"]
 
 
 def read(sink: Path) -> list[Delivered]:
-    """Every delivery: by batch, then by row in the batch's files. A batch that is not renamed yet does not count."""
-    batches = sorted(folder for folder in sink.glob("*/*") if folder.name.isdigit())
-    return [delivered for folder in batches for delivered in _batch(folder)]
+    """Every delivery: by batch, then by row in the batch's files. A file that no manifest names does not count."""
+    return [delivered for manifest in sorted(sink.glob("_sluice/*/*.json")) for delivered in _batch(sink, manifest)]
 
 
-def _batch(folder: Path) -> Iterator[Delivered]:
-    for file in sorted(folder.glob("part-*.parquet")):
-        for row in pyarrow.parquet.read_table(file, columns=COLUMNS).to_pylist():
+def _batch(sink: Path, manifest: Path) -> Iterator[Delivered]:
+    for file in json.loads(manifest.read_text())["files"]:
+        for row in pyarrow.parquet.read_table(sink / file["path"], columns=COLUMNS).to_pylist():
             position = RecordPosition(int(row["sequenceNumber"]), row["subSequenceNumber"])
-            yield Delivered(Record(json.loads(row["data"])["n"], row["shardId"], position), int(folder.name))
+            yield Delivered(Record(json.loads(row["data"])["n"], row["shardId"], position), int(manifest.stem))

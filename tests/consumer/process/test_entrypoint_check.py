@@ -59,7 +59,7 @@ BOUND = ("process", "later", "Callable", "made", "writer", "where", "first", "re
 
 @pytest.mark.parametrize(
     "there",
-    [*(f"orders:{name}" for name in BOUND), "package.jobs:process", "namespace.jobs:process", "sluice_consumer.pipelines:parquet", "math:floor"],
+    [*(f"orders:{name}" for name in BOUND), "package.jobs:process", "namespace.jobs:process", "sluice_consumer.sinks:parquet", "math:floor"],
 )
 def test_what_is_there_is_accepted_and_not_run(there: str) -> None:
     """Also below packages, and without a source."""

@@ -39,7 +39,7 @@ PATH, TABLE = "pipeline.args.path", "pipeline.args.table"
         ("sluice_consumer.sinks:iceberg", {"table": "lake.db.orders"}, [(TABLE, CATALOG_CLASS, True)]),
         ("sluice_consumer.sinks:delta", {"path": "s3a://lake/orders"}, [(PATH, PROVIDER, True), (PATH, S3A, True)]),
         ("sluice_consumer.sinks:delta", {"table": "db.orders"}, [(TABLE, PROVIDER, True)]),
-        ("sluice_consumer.pipelines:parquet", {"path": "hdfs://lake"}, [(PATH, needs.FILE_SYSTEMS["hdfs"], True)]),
+        ("sluice_consumer.sinks:parquet", {"path": "hdfs://lake"}, [(PATH, needs.FILE_SYSTEMS["hdfs"], True)]),
         ("sluice_consumer.pipelines:console", {"path": "s3a://unused"}, []),
         ("orders:process", {"to": "abfss://lake@a.dfs.core.windows.net/x"}, [("pipeline.args.to", needs.FILE_SYSTEMS["abfss"], False)]),
         ("orders:process", {"to": "s3://for-another-library", "rows": 7, "url": "https://x/"}, []),
@@ -72,9 +72,7 @@ def test_a_folder_of_dead_letters_is_needed_whatever_the_pipeline_is() -> None:
         ("sluice_consumer.sinks:parquet", {"path": "/lake", "pathh": 1}, r"pipeline\.args\.pathh: this sink has no such option"),
         ("sluice_consumer.sinks:iceberg", {"table": "a.b.c", "create": "yes"}, r"pipeline\.args\.create: 'yes' is neither"),
         ("sluice_consumer.sinks:delta", {}, r"pipeline\.args: the delta sink needs one of path and table"),
-        ("sluice_consumer.pipelines:parquet", {"path": "s3a://lake"}, r"pipeline\.args\.path: s3a://lake: Sluice does not know s3a:// to rename"),
         ("sluice_consumer.sinks:foreach", {}, r"pipeline\.args\.function: missing; as in my_module:upsert"),
-        ("sluice_consumer.pipelines:parquet", {}, r"pipeline\.args\.path: missing"),
     ],
 )
 def test_a_wrong_option_of_a_built_in_sink_is_refused(entrypoint: str, args: dict[str, Any], why: str) -> None:

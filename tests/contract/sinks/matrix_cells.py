@@ -38,8 +38,6 @@ OF_STREAMS = {
     "another shape": "tests/contract/spark/test_streaming.py::test_an_error_of_the_function_ends_the_query_and_the_batch_comes_again",
 }
 CELLS = {
-    **{
-        (way, event): f"{MATRIX}::{test}" for way in ("iceberg", "delta", "parquet", "foreach", "pipelines:parquet") for event, test in EVENTS.items()
-    },
+    **{(way, event): f"{MATRIX}::{test}" for way in ("iceberg", "delta", "parquet", "foreach") for event, test in EVENTS.items()},
     **{(way, event): filled for way in ("streaming files", "foreachBatch") for event, filled in OF_STREAMS.items()},
 }

@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from sluice_consumer import pipelines, sinks
+from sluice_consumer import sinks
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.sinks import Part, committed_files
 from sluice_consumer.sinks.iceberg_catalog import CATALOG_CLASS
@@ -110,25 +110,6 @@ def parquet(_spark: SparkSession, folder: Path) -> Delivery:
     return Delivery(lambda batch, info: sinks.parquet(batch, info, path=f"file://{folder}", **JSON), ids, undo)
 
 
-def folder(_spark: SparkSession, path: Path) -> Delivery:
-    """A folder for each batch. The pipeline stores what came, so the documents are looked at before it."""
-
-    def process(batch: DataFrame, info: BatchInfo) -> None:
-        for row in batch.collect():
-            json.loads(bytes(row.data))
-        pipelines.parquet(batch, BatchInfo(info.consumer, info.batch, info.replay, info.stream, info.shards, {"path": str(path)}))
-
-    def ids() -> list[int]:
-        found = [ds.dataset(batch).to_table()["data"].to_pylist() for batch in path.glob("*/0*")]
-        return sorted(json.loads(data)["id"] for batch in found for data in batch)
-
-    def undo() -> None:
-        newest = max(path.glob("*/0*"))
-        newest.rename(path / f"undone-{uuid4().hex}")
-
-    return Delivery(process, ids, undo)
-
-
 def foreach(_spark: SparkSession, path: Path) -> Delivery:
     """A function that keeps the position of each shard in the transaction of its rows."""
     file = str(path / "orders.db")
@@ -171,5 +152,4 @@ WAYS: dict[str, Callable[[SparkSession, Path], Delivery]] = {
     "delta": delta,
     "parquet": parquet,
     "foreach": foreach,
-    "folder": folder,
 }

@@ -13,7 +13,6 @@ import pytest
 from conftest_sinks import has_class
 from pyspark.sql import DataFrame, SparkSession
 
-from sluice_consumer import pipelines
 from sluice_consumer.sinks import committed_files, delta, iceberg, parquet
 from sluice_consumer.testing import ReplayVerdict, TestRecord, batch, info, replays
 
@@ -42,18 +41,6 @@ def test_parquet_files(orders: DataFrame, tmp_path: Path) -> None:
     verdict = replays(parquet, orders, info=info(3, **JSON), sink=lambda n: {"path": f"file://{tmp_path}/{n}"}, held=held)
     verdict.check()
     assert {"after DataFrameWriter.parquet", "before os.link", "after os.link"} <= killed_at(verdict)
-
-
-def test_folders_of_parquet(orders: DataFrame, tmp_path: Path) -> None:
-    """The older pipeline: around the rename."""
-    verdict = replays(
-        pipelines.parquet,
-        orders,
-        sink=lambda n: {"path": f"{tmp_path}/{n}"},
-        held=lambda args: ds.dataset(f"{args['path']}/test/{1:012d}").to_table()["sequenceNumber"].to_pylist(),
-    )
-    verdict.check()
-    assert {"before os.rename", "after os.rename"} <= killed_at(verdict)
 
 
 def test_delta(spark: SparkSession, orders: DataFrame, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 
 from sluice_consumer.config import Config, StreamConfig
 from sluice_consumer.process import wiring
+from sluice_consumer.sinks import committed_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 PAUSE = threading.Event()  # never set: waiting on it lets other threads and processes work
@@ -81,7 +82,7 @@ def document(config: Config, tmp_path: Path, **more: Any) -> Path:
     written = {
         "stream": stream_document(stream),
         "checkpoints": {"table": config.checkpoints.table},
-        "pipeline": {"entrypoint": "sluice_consumer.pipelines:parquet", "args": {"path": (tmp_path / "sink").as_uri()}},
+        "pipeline": {"entrypoint": "sluice_consumer.sinks:parquet", "args": {"path": (tmp_path / "sink").as_uri()}},
         "batch": {"intervalSeconds": 0.2},
         "leaseDurationSeconds": 5,
     }
@@ -125,7 +126,7 @@ def test_a_backfill_ends_with_code_0_while_records_keep_coming_and_serves_its_me
     row = wiring.store(config).consumer()
     assert row is not None
     assert row.released
-    sink = spark.read.parquet(*map(str, (tmp_path / "sink" / row.consumer_id).glob("[0-9]*")))
+    sink = spark.read.parquet(*committed_files(str(tmp_path / "sink"), row.consumer_id))
     assert sink.filter("decode(data, 'UTF-8') = 'early'").count() == 10
     page = pages[-1]
     assert figure(page, "sluice_generation") == 1
