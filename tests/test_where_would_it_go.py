@@ -21,7 +21,7 @@ from sluice_operator.resource.fields import MigrateFromSpec
 ROOT = Path(__file__).parents[1]
 FILE = re.compile(r"`((?:consumer|operator|lab|tests|docs|charts|constraints)/[\w./-]+)`")
 REGISTRY = re.compile(r"`(?:consumer|operator|lab)/((?:\w+/)+\w+)\.py:(\w+)`")
-OURS = "sluice"  # its own page is docs/migration.md, "What stays behind when you rename a consumer"
+OURS = "sluice"  # a rename of the consumer, which is a part of docs/migration.md
 CALLS_NOBODY = {"Reconciling", "Draining", "DriverHealthy"}
 
 
@@ -34,7 +34,7 @@ def rows() -> dict[str, str]:
 
 def files(row: str, name: str) -> list[str]:
     """The files that a row names for the new thing's name."""
-    return [re.sub(r"\bX(?=[./])|(?<=_)X(?=[./])|(?<=-)X(?=[./])", name, file) for file in FILE.findall(rows()[row])]
+    return [re.sub(r"(?<=[/_-])X(?=\.)", name, file) for file in FILE.findall(rows()[row])]
 
 
 def there(paths: list[str]) -> list[str]:
