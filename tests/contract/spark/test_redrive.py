@@ -18,6 +18,7 @@ from sluice_checkpoints.letters import pending
 from sluice_checkpoints.letters.letter import DeadLetter, order
 from sluice_checkpoints.letters.pending import PendingName
 from sluice_consumer import pipelines
+from sluice_consumer.__main__ import main as consumer
 from sluice_consumer.config import CheckpointsConfig, Config, DeadLetterConfig, OnErrorConfig, PipelineConfig, StreamConfig
 from sluice_consumer.pipelines import BatchInfo
 from sluice_consumer.process import redrive
@@ -244,11 +245,11 @@ def test_the_command_redrives_and_lists(config: Config, tmp_path: Path) -> None:
     }
     file = tmp_path / "consumer.json"
     file.write_text(json.dumps(document))
-    done = CliRunner().invoke(main, ["dead-letters", "redrive", "--config", str(file), "--consumer", "c"])
+    done = CliRunner().invoke(consumer, ["redrive", "--config", str(file), "--consumer", "c"])
     assert done.exit_code == 0, done.output
     assert "batch 1 of c-redrive is processed: 3 letters redriven" in done.output
     assert list((tmp_path / "sink" / "c-redrive").rglob("*.parquet"))
     listed = CliRunner().invoke(main, ["dead-letters", "list", "--path", str(tmp_path), "--json"])
     assert [letter["redriven"] for letter in json.loads(listed.stdout)["letters"]] == [1, 1, 1]
-    again = CliRunner().invoke(main, ["dead-letters", "redrive", "--config", str(file), "--consumer", "c", FIRST.path])
+    again = CliRunner().invoke(consumer, ["redrive", "--config", str(file), "--consumer", "c", FIRST.path])
     assert again.exit_code == 65
