@@ -68,4 +68,4 @@ def test_lines_that_are_appended_to_a_file_follow(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(feeder.time, "sleep", append)
     feeder.Feeder(Stream(), "orders", said.append).feed(file)
     assert Stream.fed == [(b"one", "1"), (b"two", "2"), (b"three", "3"), (b"four", "4"), (b"five", "5")]
-    assert said == [f"2 lines were fed; {file} is at its end; lines that you append follow", "no more lines are fed: TimeoutError: "]
+    assert said == [f"2 lines were read to the end of {file}; lines that you append follow", "no more lines are read: TimeoutError: "]

@@ -34,14 +34,14 @@ class Feeder:
                 for at in range(0, len(found), MOST_RECORDS):
                     self._put(found[at : at + MOST_RECORDS])
         except Exception as error:  # noqa: BLE001 - a thread has nobody to raise to
-            self._tell(f"no more lines are fed: {type(error).__name__}: {error}")
+            self._tell(f"no more lines are read: {type(error).__name__}: {error}")
 
     def _goes_on(self, source: int, file: Path | None) -> bool:
         """At the end of what there is to read: whether to look again."""
         grows = stat.S_ISREG(os.fstat(source).st_mode)
         if not self._told:
             self._told = True
-            self._tell(f"{self._fed} lines were fed; {file or 'standard input'} is at its end" + "; lines that you append follow" * grows)
+            self._tell(f"{self._fed} lines were read to the end of {file or 'standard input'}" + "; lines that you append follow" * grows)
         if grows:
             time.sleep(LOOK_SECONDS)
         return grows

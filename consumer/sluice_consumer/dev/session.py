@@ -1,4 +1,4 @@
-"""Runs a pipeline on emulators until it is told to stop; a saved file is run anew, in the same Spark."""
+"""Runs a pipeline on emulators until it is stopped; a saved file is reloaded, in the same Spark."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class DevSession:
         """Returns when it was stopped. All that it started has ended then.
 
         Raises:
-            Refused: there is no such function, or moto is not there.
+            Refused: the function does not exist, or moto is not installed.
         """
         sys.dont_write_bytecode = True  # Python takes a file that was saved twice in a second for unchanged otherwise
         sys.path[:0] = [str(Path.cwd())]
@@ -78,14 +78,15 @@ class DevSession:
         finally:
             self._over.set()
             end_jvm()
-        self._say("ended: emulators and Spark are gone, and so is what they held")
+        self._say("Stopped. The emulators and Spark were shut down and their data discarded.")
 
     def _feed(self, endpoint: str) -> None:
         client = boto3.client("kinesis", endpoint_url=endpoint, region_name=REGION)
         client.create_stream(StreamName=self._options.stream, ShardCount=self._options.shards)
         Feeder(client, self._options.stream, self._say).start(self._options.file)
         source = self._options.file or "what you type"
-        self._say(f"each line of {source} is a record of stream {self._options.stream} ({endpoint}); save a file to run it anew; Ctrl-C ends")
+        self._say(f"each line of {source} is a record of stream {self._options.stream} ({endpoint})")
+        self._say("save a source file to reload it; press Ctrl-C to stop")
 
     def _loop(self, spark: SparkSession, endpoint: str) -> None:
         modules = UserModules(self._options.entrypoint)
@@ -108,7 +109,7 @@ class DevSession:
             self._say(f"{error}; running it again")
         except Exception as error:  # noqa: BLE001 - the user's, and to be shown
             self._console.print(f"[bold red]{escape(type(error).__name__)}[/]: {escape(str(error))}", highlight=False, soft_wrap=True)
-            self._say("waiting for a file to be saved; the batch comes again, with the same content")
+            self._say("waiting until you save a file; then the batch comes again, with the same content")
             self._changed.wait()
 
     def _config(self, endpoint: str) -> dict[str, Any]:
@@ -122,7 +123,7 @@ class DevSession:
         }
 
     def _on_save(self) -> None:
-        self._say("a file was saved: the open batch is finished, then the new code runs")
+        self._say("a file was saved; the new code runs when the open batch is done")
         self._wake()
 
     def _stop(self, *_: object) -> None:
@@ -130,7 +131,7 @@ class DevSession:
         if self._over.is_set():
             raise KeyboardInterrupt
         self._over.set()
-        self._say("ending: the open batch is finished; Ctrl-C again does not wait for it")
+        self._say("stopping when the open batch is done; press Ctrl-C again to stop now")
         self._wake()
 
     def _wake(self) -> None:

@@ -76,7 +76,7 @@ class Dev:
     def end(self) -> int:
         """Ctrl-C, and its exit code."""
         self.process.send_signal(signal.SIGINT)
-        self.until("ended: emulators and Spark are gone")
+        self.until("Stopped. The emulators and Spark were shut down")
         return self.process.wait()
 
     def left(self) -> list[str]:
