@@ -51,18 +51,18 @@ def _starting(generation: int) -> pod.ReportChange:
 
 def _announce(reporter: pod.Reporter) -> Callable[[float], None]:
     def announce(seconds: float) -> None:
-        logs.say(f"the lease was not released: watching it for {seconds:.0f} s before taking it")
+        logs.say(f"the previous driver did not release its lease; waiting {seconds:.0f} s to be sure that it has stopped")
         reporter.update(lambda report: replace(report, phase=ReportPhase.WAITING_OUT_LEASE, deadline=logs.in_seconds(seconds)))
 
     return announce
 
 
 RUNNING = (
-    click.option("--master", help="Spark master; default: sparkConf's spark.master, else local[2]"),
-    click.option("--until-tip", is_flag=True, help="stop, drained, once everything that is in the stream was processed"),
-    click.option("--check", "only_check", is_flag=True, help="only look whether a consumer can start; nothing is written, held or started"),
-    click.option("--json", "as_json", is_flag=True, help="with --check: print one JSON document on stdout"),
-    click.option("--check-seconds", type=click.FloatRange(0.1, 60), default=SECONDS, show_default=True, help="with --check: for each check"),
+    click.option("--master", help="Master URL of Spark.  [default: spark.master of sparkConf, else local[2]]"),
+    click.option("--until-tip", is_flag=True, help="Drain and stop once every record in the stream is processed."),
+    click.option("--check", "only_check", is_flag=True, help="Check whether a consumer can start. Nothing is written, held or started."),
+    click.option("--json", "as_json", is_flag=True, help="Print the result of --check as one JSON document."),
+    click.option("--check-seconds", type=click.FloatRange(0.1, 60), default=SECONDS, show_default=True, help="Time limit for each check of --check."),
 )
 
 
@@ -74,13 +74,13 @@ def _running(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @click.group(invoke_without_command=True)
-@click.option("--config", "path", type=click.Path(path_type=Path), help="configuration (JSON, docs/interfaces.md); required, but for `dev`")
+@click.option("--config", "path", type=click.Path(path_type=Path), help="Configuration file (JSON, docs/interfaces.md). Required, except for `dev`.")
 @_running
 @click.pass_context
 def main(context: click.Context, /, path: Path | None, **options: Any) -> None:
-    """Runs a consumer until SIGTERM, which drains it.
+    """Run a consumer until SIGTERM, which drains it.
 
-    Exit codes: 0 drained, or done · 65 refused: somebody has to act · 75 come again later · 76 another epoch took over · 1 anything else.
+    Exit codes: 0 drained, or done · 65 refused: you have to act · 75 try again later · 76 another driver took over · 1 anything else.
     With --check: 0 a consumer can start · 65 it cannot, or a service does not answer.
     """
     if context.invoked_subcommand is not None:
@@ -114,10 +114,10 @@ def check(facts: StartFacts, *, as_json: bool) -> int:
 
 
 @click.command()
-@click.option("--config", "path", type=click.Path(path_type=Path), required=True, help="configuration (JSON, docs/interfaces.md)")
+@click.option("--config", "path", type=click.Path(path_type=Path), required=True, help="Configuration file (JSON, docs/interfaces.md).")
 @_running
 def run(path: Path, **options: Any) -> None:
-    """Runs a consumer until SIGTERM, which drains it: `python -m sluice_consumer` under the name `sluice run`."""
+    """Run a consumer until SIGTERM, which drains it. The same program as `python -m sluice_consumer`."""
     check_or_consume(path, **options)
 
 
@@ -126,13 +126,13 @@ def run(path: Path, **options: Any) -> None:
 @click.option(
     "--file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="feed its lines, and those that are appended; default: those of standard input",
+    help="File whose lines are the records, including lines that you append.  [default: standard input]",
 )
-@click.option("--arg", "args", multiple=True, metavar="NAME=VALUE", help="of info.args; several times; JSON, or text")
-@click.option("--shards", type=click.IntRange(1, 50), default=2, show_default=True, help="of the stream")
-@click.option("--interval", type=click.FloatRange(min=0), default=1.0, show_default=True, help="seconds from batch to batch")
+@click.option("--arg", "args", multiple=True, metavar="NAME=VALUE", help="Argument of info.args, as JSON or text. Repeatable.")
+@click.option("--shards", type=click.IntRange(1, 50), default=2, show_default=True, help="Number of shards of the stream.")
+@click.option("--interval", type=click.FloatRange(min=0), default=1.0, show_default=True, help="Seconds from batch to batch.")
 def dev(entrypoint: str, file: Path | None, args: tuple[str, ...], shards: int, interval: float) -> None:
-    """Runs your function on emulated Kinesis: each line is a record, a saved file runs anew. Needs the extra `local`."""
+    """Run your function on emulated Kinesis. Each line is a record, and a saved file is reloaded. Needs the extra `local`."""
     from sluice_consumer.dev import program  # noqa: PLC0415 - imports Spark, which this process does not need otherwise
 
     sys.exit(program.run(entrypoint, file, args, shards=shards, interval=interval))

@@ -1,11 +1,11 @@
 """The columns of a batch, as text. Needs no package; `sluice_consumer.SCHEMA` and `spark.arrow.SCHEMA` say the same to Spark and to Arrow.
 
-* `partitionKey`: of the record.
-* `data`: the payload, as the producer sent it. Aggregates of the KPL are taken apart.
-* `stream`, `shardId`: where it comes from.
-* `sequenceNumber`: decimal digits. As text: it does not fit 64 bits, and text of different lengths does not sort as numbers do.
-* `subSequenceNumber`: place in an aggregate, from 0; 0 outside of one.
-* `approximateArrivalTimestamp`: when Kinesis got it, to a millisecond.
+* `partitionKey`: partition key of the record.
+* `data`: payload, as the producer sent it. KPL aggregates are split into their records.
+* `stream`, `shardId`: stream and shard of the record.
+* `sequenceNumber`: sequence number in decimal digits, as text because it does not fit 64 bits. Texts of different lengths do not sort as numbers.
+* `subSequenceNumber`: index in a KPL aggregate, from 0. 0 for a record outside an aggregate.
+* `approximateArrivalTimestamp`: time at which Kinesis received the record, to a millisecond.
 """
 
 FORMAT = "sluice"  # of the data source

@@ -30,7 +30,7 @@ START_POSITIONS = ("TRIM_HORIZON", "LATEST", "AT_TIMESTAMP")
 
 @dataclass(frozen=True)
 class StreamConfig:
-    """Which stream, and where its services are if not at AWS's own addresses.
+    """The stream, and the addresses of its services if they are not AWS's own.
 
     `probe_share`: of a shard's five GetRecords calls a second, for looks at quiet shards: seconds from look to look are 0.2 / share.
     """
@@ -44,7 +44,7 @@ class StreamConfig:
 
 @dataclass(frozen=True)
 class StartConfig:
-    """Where a consumer without checkpoints begins. Has no effect once it was bootstrapped."""
+    """Start position of a consumer without checkpoints. It has no effect once the checkpoint table exists."""
 
     position: str = "TRIM_HORIZON"
     timestamp: str | None = None
@@ -85,7 +85,7 @@ class MigrateFromConfig:
 
 @dataclass(frozen=True)
 class PipelineConfig:
-    """The user's code: `module:function`, and arguments it finds in `info.args`."""
+    """Your code: `module:function`, and its arguments, which it finds in `info.args`."""
 
     entrypoint: str
     args: Mapping[str, Any] = field(default_factory=dict)
@@ -93,11 +93,11 @@ class PipelineConfig:
 
 @dataclass(frozen=True)
 class BatchConfig:
-    """Size of a micro-batch. Limits count a shard's records and bytes of one batch; `interval_seconds` is from trigger to trigger.
+    """Size of a micro-batch. Limits count the records and bytes of one shard in one batch. `interval_seconds` is from trigger to trigger.
 
     Attributes:
-        max_seconds: a batch that takes longer, and of which nothing moves, ends the driver; None: `MAX_SECONDS`, 0: no limit.
-        max_seconds_moving: the same for one of which records still move; None: four times `max_seconds`, or a day without that.
+        max_seconds: time after which a batch without progress stops the driver; None: `MAX_SECONDS`, 0: no limit.
+        max_seconds_moving: time limit for a batch that still makes progress; None: four times `max_seconds`, or a day without that.
     """
 
     interval_seconds: float = 5
@@ -110,11 +110,11 @@ class BatchConfig:
 
 @dataclass(frozen=True)
 class DeadLetterConfig:
-    """Where dead letters go; one of the three is set.
+    """Destination of dead letters. Exactly one of the three is set.
 
     Attributes:
-        path: a folder on S3 (`s3a://`), HDFS or a disk.
-        sqs: the URL of a queue.
+        path: folder on S3 (`s3a://`), HDFS or a disk.
+        sqs: URL of a queue.
         kinesis: name or ARN of a stream.
     """
 
@@ -125,13 +125,13 @@ class DeadLetterConfig:
 
 @dataclass(frozen=True)
 class OnErrorConfig:
-    """What is done about a batch on which `process` raises (docs/protocol.md, "Poison"). Without it the epoch ends, and the batch comes again.
+    """Handling of a batch on which `process` raises (docs/protocol.md, "Poison"). If omitted, the driver ends, and the batch comes again.
 
     Attributes:
         attempts: failures of a batch before it is shortened, and of a record before it is poison.
-        isolate: whether a record is looked for at all.
-        dead_letter: where it goes.
-        max_excluded_per_hour: one more ends the driver.
+        isolate: whether Sluice searches for the record.
+        dead_letter: destination of the record.
+        max_excluded_per_hour: maximum number of records set aside per clock hour. One more stops the driver.
     """
 
     dead_letter: DeadLetterConfig | None = None
@@ -142,7 +142,7 @@ class OnErrorConfig:
 
 @dataclass(frozen=True)
 class MetricsConfig:
-    """Where the driver's metrics are served: a port (0: any that is free), and an address (default: all in a pod, else this machine's own)."""
+    """Port and address of the driver's metrics. Port 0: any free port. Default address: all in a pod, else loopback."""
 
     port: int
     address: str | None = None
@@ -283,13 +283,13 @@ def _dead_letter_bounds(where: DeadLetterConfig | None, stream: StreamConfig) ->
         return
     given = dataclasses.asdict(where)
     if sum(map(bool, given.values())) != 1:
-        raise Refused(f"onError.deadLetter: has to have one of {', '.join(given)}, and only one")
+        raise Refused(f"onError.deadLetter: must have exactly one of {', '.join(given)}")
     if where.sqs and not QUEUE_URL.fullmatch(where.sqs):
         raise Refused(f"onError.deadLetter.sqs: {where.sqs!r} is no URL of a queue, such as https://sqs.eu-west-1.amazonaws.com/123456789012/letters")
     if where.kinesis and not STREAM.fullmatch(where.kinesis):
         raise Refused(f"onError.deadLetter.kinesis: {where.kinesis!r} is neither name nor ARN of a stream")
     if where.kinesis == stream.name:
-        raise Refused("onError.deadLetter.kinesis: is stream.name: its letters would come as records; name another stream")
+        raise Refused("onError.deadLetter.kinesis: is the same as stream.name; its dead letters would come as records, so name another stream")
 
 
 def _camel(name: str) -> str:

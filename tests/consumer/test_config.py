@@ -120,7 +120,7 @@ def test_a_bad_setting_is_refused_by_its_key(path: str, value: object, key: str)
         ("acceptLossOfBatch", 0, "acceptLossOfBatch: 0 is below 1"),
         ("acceptLossOfBatch", "41", "acceptLossOfBatch: '41' is not int"),
         ("onError", {}, r"onError\.deadLetter: missing"),
-        ("onError.deadLetter", {}, r"onError\.deadLetter: has to have one of path, sqs, kinesis, and only one"),
+        ("onError.deadLetter", {}, r"onError\.deadLetter: must have exactly one of path, sqs, kinesis"),
         ("onError.deadLetter", {"path": ""}, r"onError\.deadLetter: has to have one of"),
         ("onError.deadLetter", {"path": "/l", "sqs": QUEUE}, r"onError\.deadLetter: has to have one of"),
         ("onError.deadLetter", {"sqs": "letters"}, r"onError\.deadLetter\.sqs: 'letters' is no URL of a queue"),

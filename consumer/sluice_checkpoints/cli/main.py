@@ -36,102 +36,116 @@ def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
     return decorated
 
 
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else there.")
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout, and nothing else.")
 _shared = _options(
     AS_JSON,
-    click.option("--dynamodb-endpoint", callback=cli_options.parse_url, metavar="URL", help="Another DynamoDB than AWS's own."),
-    click.option("--region", required=True, callback=cli_options.parse_region, help="AWS region of tables and stream."),
+    click.option("--dynamodb-endpoint", callback=cli_options.parse_url, metavar="URL", help="Address of DynamoDB, if it is not AWS's own."),
+    click.option("--region", required=True, callback=cli_options.parse_region, help="AWS region of the tables and the stream."),
 )
 _letters = _options(
     AS_JSON,
-    click.option("--s3-endpoint", callback=cli_options.parse_url, metavar="URL", help="Another S3 than AWS's own."),
+    click.option("--s3-endpoint", callback=cli_options.parse_url, metavar="URL", help="Address of S3, if it is not AWS's own."),
     click.option("--region", help="AWS region of the bucket."),
-    click.option("--path", required=True, help="As in onError.deadLetter.path: s3a://bucket/folder, or a folder here. No queue, no stream."),
+    click.option("--path", required=True, help="Folder of the dead letters, as in onError.deadLetter.path: s3a://bucket/folder, or a local folder."),
 )
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 def main() -> None:
-    """Checkpoint tables of Kinesis consumers: take over another system's, look at ours.
+    """Migrate, inspect and export checkpoint tables of Kinesis consumers.
 
-    Exit codes: 0 done · 65 data, request or access refused: somebody has to act, and no consumer starts on what was written so far · 75 the source,
-    or another migrator, is at work: come again later · 2 wrong usage · 1 anything else, above all no answer in time: run it again (diagnose:
-    records are or will be lost).
+    Exit codes: 0 done · 65 data, request or access refused: you have to act, and no consumer starts on what was written so far · 75 the source
+    is in use, or another migration is running: try again later · 2 wrong usage · 1 anything else, mostly no answer in time: run it again
+    (diagnose: records are or will be lost).
     """
 
 
 @main.command()
-@click.option("--source", required=True, metavar="TABLE", help="The other system's table. It is only read.")
-@click.option("--stream", required=True, metavar="NAME", help="The Kinesis stream both are about.")
-@click.option("--target", required=True, metavar="TABLE", help="Our table: made if it does not exist, never deleted.")
+@click.option("--source", required=True, metavar="TABLE", help="Table of the other system. It is only read.")
+@click.option("--stream", required=True, metavar="NAME", help="Kinesis stream of both tables.")
+@click.option("--target", required=True, metavar="TABLE", help="Table of Sluice. It is created if it does not exist, and never deleted.")
 @click.option(
-    "--format", "format_", default=AUTO, type=click.Choice([AUTO, *(f.name for f in FORMATS)]), show_default=True, help="What wrote the source."
+    "--format",
+    "format_",
+    default=AUTO,
+    type=click.Choice([AUTO, *(f.name for f in FORMATS)]),
+    show_default=True,
+    help="System that wrote the source.",
 )
 @click.option(
     "--unstarted",
     type=click.Choice([FROM_START, FROM_NOW], case_sensitive=False),
-    help="Where shards start that were never acknowledged, or that nothing in the source accounts for. Unless given, the former start at their "
-    "beginning and the latter are refused.",
+    help="Where to start a shard that the source never checkpointed or does not list. If omitted, a shard that was never checkpointed starts at "
+    "TRIM_HORIZON, and a shard that is not listed stops the migration.",
 )
-@click.option("--quiet-seconds", type=cli_options.Seconds(0), help="How long the source must not move.  [default: what its format needs; kcl 60]")
-@click.option("--lease-seconds", type=cli_options.Seconds(1), default=30, show_default=True, help="Lease of this migrator's claim on the target.")
 @click.option(
-    "--timestamp", callback=cli_options.parse_time, metavar="ISO", help="Where rows start that say AT_TIMESTAMP, for example 2026-11-21T10:00:00Z."
+    "--quiet-seconds", type=cli_options.Seconds(0), help="Time during which the source must not change.  [default: depends on the format; kcl 60]"
+)
+@click.option(
+    "--lease-seconds", type=cli_options.Seconds(1), default=30, show_default=True, help="Lease duration of this migration's claim on the target."
+)
+@click.option(
+    "--timestamp",
+    callback=cli_options.parse_time,
+    metavar="ISO",
+    help="Start time for rows whose checkpoint is AT_TIMESTAMP, for example 2026-11-21T10:00:00Z.",
 )
 @click.option(
     "--ignore-attribute",
     multiple=True,
     callback=cli_options.parse_names,
     metavar="NAME",
-    help="Read rows as if they had no attribute NAME. Repeatable. Only for attributes that the format does not know and that hold no place.",
+    help="Ignore the attribute NAME of all rows. Repeatable. Only for attributes that the format does not know and that hold no position.",
 )
 @click.option(
     "--place",
     multiple=True,
     callback=cli_options.parse_places,
     metavar="SHARD=PLACE",
-    help="Start SHARD at PLACE, whatever its row says: trim-horizon, END, or the sequence number of the last record that was read. Repeatable.",
+    help="Start SHARD at PLACE, whatever its row says. PLACE is trim-horizon, END, or the sequence number of the last record read. Repeatable.",
 )
-@click.option("--kinesis-endpoint", callback=cli_options.parse_url, metavar="URL", help="Another Kinesis than AWS's own.")
+@click.option("--kinesis-endpoint", callback=cli_options.parse_url, metavar="URL", help="Address of Kinesis, if it is not AWS's own.")
 @click.option(
-    "--dry-run", is_flag=True, help="Only read: print the plan, shard by shard. With --quiet-seconds it also checks that the source is at rest."
+    "--dry-run",
+    is_flag=True,
+    help="Print the plan, shard by shard, and write nothing. With --quiet-seconds, also check that nothing writes to the source.",
 )
 @_shared
 def migrate(**options: Any) -> None:
-    """Take over where another consumer stopped: every shard of STREAM continues at the place that SOURCE says."""
+    """Migrate from another consumer: copy the position of every shard of STREAM from SOURCE to TARGET."""
     as_json = options.pop("as_json")
     output = report.Output(as_json=as_json)
     sys.exit(guarded(output, lambda: cli_migrate.run(cli_migrate.MigrateOptions(**options), output)))
 
 
 @main.command()
-@click.option("--table", required=True, help="A checkpoint table of Sluice.")
+@click.option("--table", required=True, help="Checkpoint table of Sluice.")
 @_shared
 def show(table: str, region: str, dynamodb_endpoint: str | None, *, as_json: bool) -> None:
-    """The position of each shard of a consumer."""
+    """Show the position of each shard of a consumer."""
     output = report.Output(as_json=as_json)
     sys.exit(guarded(output, lambda: cli_show.run(table, region, dynamodb_endpoint, output), terminal=False, to_be_read=True))
 
 
 @main.command()
-@click.option("--table", required=True, help="A checkpoint table of Sluice: one that was restored from a backup or replicated, or with --owner any.")
+@click.option("--table", required=True, help="Checkpoint table of Sluice that was restored from a backup or replicated. With --owner, any of them.")
 @click.option(
     "--owner",
     callback=cli_options.parse_owner,
     metavar="NAMESPACE/NAME",
-    help="The KinesisConsumer that the table is to belong to. The driver of its former owner must have stopped.",
+    help="KinesisConsumer that becomes the owner of the table. The driver of the former owner must have stopped.",
 )
 @click.option(
     "--cluster",
     callback=cli_options.parse_cluster,
     metavar="ID",
-    help="The cluster of --owner, as its driver's refusal names it.  [default: any]",
+    help="Cluster of --owner, as its driver's refusal names it.  [default: any]",
 )
 @_shared
 def adopt(**options: Any) -> None:
-    """Make a copied table a consumer of its own, so that drivers accept it: it gets a new consumer id, and keeps its positions.
+    """Make a copied table a separate consumer, so that drivers accept it. It gets a new consumer id, and keeps its positions.
 
-    With --owner, hand a table over to another KinesisConsumer. A table that is no copy keeps its consumer id, and its sink goes on.
+    With --owner, hand a table over to another KinesisConsumer. If the table is not a copy, it keeps its consumer id, and its sink continues.
     """
     output = report.Output(as_json=options.pop("as_json"))
     if options["cluster"] and not options["owner"]:
@@ -140,55 +154,64 @@ def adopt(**options: Any) -> None:
 
 
 @main.command()
-@click.option("--table", required=True, help="A checkpoint table of any system that can be migrated, or of Sluice.")
-@click.option("--stream", required=True, metavar="NAME", help="The Kinesis stream it is about.")
+@click.option("--table", required=True, help="Checkpoint table of any system that can be migrated, or of Sluice.")
+@click.option("--stream", required=True, metavar="NAME", help="Kinesis stream of the table.")
 @click.option(
-    "--format", "format_", default=AUTO, type=click.Choice([AUTO, *(f.name for f in FORMATS)]), show_default=True, help="What wrote the table."
+    "--format", "format_", default=AUTO, type=click.Choice([AUTO, *(f.name for f in FORMATS)]), show_default=True, help="System that wrote the table."
 )
 @click.option(
     "--initial-position",
     type=click.Choice(cli_diagnose.INITIAL, case_sensitive=False),
-    help="Where its system is configured to start a shard that its table says nothing about.  [default: not known, the worse is assumed]",
+    help="Where the other system is configured to start a shard that its table does not list.  [default: the worse case is assumed]",
 )
-@click.option("--records/--no-records", default=True, help="Ask Kinesis for each shard's oldest record: has retention passed a checkpoint?")
-@click.option("--kinesis-endpoint", callback=cli_options.parse_url, metavar="URL", help="Another Kinesis than AWS's own.")
+@click.option(
+    "--records/--no-records", default=True, help="Ask Kinesis for each shard's oldest record, to find checkpoints that retention has passed."
+)
+@click.option("--kinesis-endpoint", callback=cli_options.parse_url, metavar="URL", help="Address of Kinesis, if it is not AWS's own.")
 @_shared
 def diagnose(**options: Any) -> None:
-    """What is wrong with a checkpoint table, its own system's or Sluice's. Only reads.
+    """Diagnose a checkpoint table of Sluice or of another system. Nothing is written.
 
-    Exit codes: 0 no loss is certain, whatever is suspected or warned of · 1 records are or will be lost ·
-    65 no such table or stream, or no known format.
+    Exit codes: 0 no loss is certain, whatever the warnings · 1 records are or will be lost ·
+    65 no such table or stream, or an unknown format.
     """
     output = report.Output(as_json=options.pop("as_json"))
     sys.exit(guarded(output, lambda: cli_diagnose.run(cli_diagnose.DiagnoseOptions(**options), output), terminal=False))
 
 
 @main.command()
-@click.option("--format", "format_", required=True, type=click.Choice(list(WRITERS)), help="The system that goes on.")
-@click.option("--table", required=True, help="Sluice's table. Its consumer must be suspended. Nothing starts on it again afterwards.")
-@click.option("--to", required=True, metavar="TABLE", help="The other system's table, usually the one that was migrated; made if it does not exist.")
-@click.option("--stream", required=True, metavar="NAME", help="The Kinesis stream both are about.")
-@click.option("--quiet-seconds", type=cli_options.Seconds(0), help="How long TO must not move.  [default: what its format needs; kcl 60]")
-@click.option("--lease-seconds", type=cli_options.Seconds(1), default=60, show_default=True, help="Lease on TABLE while this program works.")
-@click.option("--kinesis-endpoint", callback=cli_options.parse_url, metavar="URL", help="Another Kinesis than AWS's own.")
-@click.option("--dry-run", is_flag=True, help="Only read: print the plan, shard by shard. With --quiet-seconds it also checks that TO is at rest.")
+@click.option("--format", "format_", required=True, type=click.Choice(list(WRITERS)), help="System that continues.")
+@click.option("--table", required=True, help="Table of Sluice. Its consumer must be suspended. Nothing starts on the table again afterwards.")
+@click.option(
+    "--to", required=True, metavar="TABLE", help="Table of the other system, usually the one that was migrated. It is created if it does not exist."
+)
+@click.option("--stream", required=True, metavar="NAME", help="Kinesis stream of both tables.")
+@click.option("--quiet-seconds", type=cli_options.Seconds(0), help="Time during which TO must not change.  [default: depends on the format; kcl 60]")
+@click.option("--lease-seconds", type=cli_options.Seconds(1), default=60, show_default=True, help="Lease duration on TABLE while this program works.")
+@click.option("--kinesis-endpoint", callback=cli_options.parse_url, metavar="URL", help="Address of Kinesis, if it is not AWS's own.")
+@click.option(
+    "--dry-run", is_flag=True, help="Print the plan, shard by shard, and write nothing. With --quiet-seconds, also check that nothing writes to TO."
+)
 @_shared
 def export(**options: Any) -> None:
-    """Give a stream back: TO gets the positions of the consumer of TABLE, and its old system continues from there. No row of TO is lowered."""
+    """Hand the stream back: copy the positions in TABLE to table TO, so that the previous system continues from there.
+
+    No position in TO is moved backwards.
+    """
     output = report.Output(as_json=options.pop("as_json"))
     sys.exit(guarded(output, lambda: cli_export.run(cli_export.ExportOptions(**options), output)))
 
 
 @main.group("dead-letters")
 def dead_letters() -> None:
-    """Records on which `process` raised: what spec.onError left out (docs/dead-letters.md)."""
+    """List, show and redrive dead letters: records that spec.onError left out (docs/dead-letters.md)."""
 
 
 @dead_letters.command("list")
-@click.option("--consumer", metavar="ID", help="Only those of this consumerId.")
+@click.option("--consumer", metavar="ID", help="Consumer id whose dead letters are listed.  [default: all]")
 @_letters
 def list_letters(path: str, region: str | None, s3_endpoint: str | None, consumer: str | None, *, as_json: bool) -> None:
-    """A line a letter."""
+    """List dead letters, one per line."""
     output = report.Output(as_json=as_json)
     sys.exit(guarded(output, lambda: cli_letters.list_(folder(path, region, s3_endpoint), consumer, output), terminal=False, to_be_read=True))
 
@@ -197,6 +220,65 @@ def list_letters(path: str, region: str | None, s3_endpoint: str | None, consume
 @click.argument("name")
 @_letters
 def show_letter(path: str, region: str | None, s3_endpoint: str | None, name: str, *, as_json: bool) -> None:
-    """One letter, by the name that `list` has: the record and its exception."""
+    """Show one dead letter, by its name in `list`: the record and its exception."""
     output = report.Output(as_json=as_json)
-    sys.exit(guarded(output, lambda: cli_letters.show(folder(path, region, s3_endpoint), name, output), terminal=False, to_be_read=True))
+    sys.exit(_guarded(output, lambda: cli_letters.show(folder(path, region, s3_endpoint), name, output), terminal=False, to_be_read=True))
+
+
+@dead_letters.command("redrive")
+@click.option(
+    "--config", required=True, metavar="FILE", help="Configuration file of the consumer. It names the pipeline and the folder of the dead letters."
+)
+@click.option("--consumer", metavar="ID", help="Consumer id whose dead letters are redriven.  [default: that of the checkpoint table]")
+@click.option("--resume", "how", flag_value="resume", help="Continue the redrive that has not ended, with the same dead letters and the same number.")
+@click.option("--give-up", "how", flag_value="give-up", help="End the open redrive without `process`. Its dead letters can be redriven again.")
+@click.option("--master", default="local[2]", show_default=True, help="Master URL of Spark.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.argument("names", nargs=-1)
+def redrive_letters(config: str, consumer: str | None, how: str | None, master: str, names: tuple[str, ...], *, as_json: bool) -> None:
+    """Redrive dead letters: give those NAMES, or all, to the pipeline's `process` as a separate batch. Each only once."""
+    output = report.Output(as_json=as_json)
+    whose = ["--consumer", consumer] if consumer else []
+    arguments = ["--config", config, *whose, "--how", how or "new", "--master", master, "--", *names]
+    sys.exit(_guarded(output, lambda: cli_letters.redrive(arguments, output), terminal=False))
+
+
+def _guarded(output: report.Output, command: Callable[[], None], *, terminal: bool = True, to_be_read: bool = False) -> int:
+    """Runs a command; errors become a document and an exit code here and nowhere else.
+
+    A result that cannot be printed does not change the code, unless the command has none but that (`to_be_read`).
+    """
+    try:
+        code = _code_of(output, command, terminal=terminal)
+    finally:
+        delivered = output.delivered()
+    return code or int(to_be_read and not delivered)
+
+
+def _code_of(output: report.Output, command: Callable[[], None], *, terminal: bool) -> int:
+    try:
+        command()
+    except (SluiceError, BotoCoreError, ClientError) as error:
+        named = _refused(error) or error
+        code = named.exit_code if isinstance(named, SluiceError) else 1
+        output.failed(named, code, terminal=terminal)
+        return code
+    except Exception as error:  # noqa: BLE001 - a fault of this program, and a document is promised all the same
+        if output.finished:
+            output.log.print(f"[yellow]warning[/] the result could not be printed: {error}", markup=True, soft_wrap=True)
+            return 0
+        output.log.print_exception()
+        output.failed(error, 1, terminal=terminal)
+        return 1
+    return 0
+
+
+def _refused(error: Exception) -> Refused | None:
+    """The refusal that AWS settings or DynamoDB's answer amount to; None: another try may succeed."""
+    if isinstance(error, SETTINGS):
+        return Refused(f"{error}; correct AWS_PROFILE, or the files that AWS_CONFIG_FILE and AWS_SHARED_CREDENTIALS_FILE name (~/.aws/config)")
+    answer = error if isinstance(error, ClientError) else error.__cause__
+    said = answer.response["Error"] if isinstance(answer, ClientError) else {}
+    code, message = said.get("Code", ""), said.get("Message", "")
+    about = [advice for word, advice in INVALID.items() if code == "ValidationException" and word in message]
+    return Refused(f"{error}; {(*about, REFUSALS[code])[0]}") if code in REFUSALS else None

@@ -54,7 +54,7 @@ class KinesisLetters:
         """The bytes that a record may have in this stream, its partition key included."""
         summary: dict[str, Any] = service.call("DescribeStreamSummary", "describe_stream_summary", self._stream)["StreamDescriptionSummary"]
         if summary["StreamARN"] == self._consumed.arn:
-            raise service.refused("this is the stream that is consumed: its letters would come as records; name another one")
+            raise service.refused("this is the stream that is consumed: its dead letters would come as records; name another stream")
         return int(summary.get("MaxRecordSizeInKiB", USUAL_KIB)) * KIB
 
 

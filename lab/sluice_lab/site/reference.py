@@ -34,8 +34,8 @@ COLUMN = re.compile(r"(?m)^\* ([^:]+): (.+)$")
 
 RESOURCE = """# KinesisConsumer
 
-Every field of `sluice.dev/v1alpha1`. A required field is in bold; `[]` is one of a list. `kubectl explain kc.spec` says the same.
-What changes while a consumer runs, and what restarts it: [rules](../rules.md).
+Every field of `sluice.dev/v1alpha1`. A required field is in bold; `[]` is one of a list. `kubectl explain kc.spec` prints the same.
+[Rules](../rules.md) lists what changes while a consumer runs, and what restarts it.
 
 ## Spec
 
@@ -43,13 +43,13 @@ What changes while a consumer runs, and what restarts it: [rules](../rules.md).
 
 ## Status
 
-Written by the operator alone. What its words mean: [status](status.md#status).
+Only the operator writes it. [Status](status.md#status) explains it.
 
 {status}
 """
 PIPELINE = """# Pipeline
 
-A pipeline is `process(batch, info)`. What its end means: [interfaces](../interfaces.md#configuration-json).
+A pipeline is a function `process(batch, info)`. [Interfaces](../interfaces.md#configuration-json) explains what its return and its exceptions mean.
 
 ## Columns of a batch
 
@@ -63,22 +63,21 @@ A pipeline is `process(batch, info)`. What its end means: [interfaces](../interf
 
 ## Refused settings of Spark
 
-`spec.sparkConf` may have any other. A `*` stands for whatever follows.
+`spec.sparkConf` may have any other setting. A `*` stands for any text.
 
 {refused}
 """
 CONFIGURATION = """# Configuration of a driver
 
 The file of `sluice run --config`, in JSON. In a cluster the operator writes it. A required setting is in bold, and an unknown one is refused.
-An example, and what the words mean: [interfaces](../interfaces.md#configuration-json).
+[Interfaces](../interfaces.md#configuration-json) has an example, and explains the settings.
 
 {settings}
 """
 COMMANDS = """# Commands
 
-`sluice`, also as `kubectl sluice`. In the consumer's image `python -m sluice_checkpoints` has those about tables, and `sluice run` is
-`python -m sluice_consumer`. With `--path`, `sluice dead-letters` takes the options of `python -m sluice_checkpoints dead-letters`; with `--config`,
-`sluice dead-letters redrive` takes those of `python -m sluice_consumer redrive`.
+The program is `sluice`, or `kubectl sluice`. In the consumer's image `python -m sluice_checkpoints` has the commands about tables, and `sluice run`
+is `python -m sluice_consumer`. With `--path` or `--config`, `sluice dead-letters` takes the options of `python -m sluice_checkpoints dead-letters`.
 Exit codes: [interfaces](../interfaces.md#exit-codes-of-driver-and-job)."""
 
 Json = dict[str, Any]

@@ -17,11 +17,11 @@ from sluice_kubectl.views.part import uid_of
 
 Json = dict[str, Any]
 HELP = {
-    "pause": "Hands off: the operator looks and reports, and acts on nothing. The driver runs on.",
-    "drain": "The driver ends its batch, then nothing runs. Positions stay in the checkpoint table.",
-    "resume": "Go on after pause or drain.",
-    "restart": "The driver ends its batch, then the next one starts; after a failure at once.",
-    "retry": "Try a migration again that failed or waits.",
+    "pause": "Pause the operator for this consumer: it keeps updating the status but changes nothing. The driver keeps running.",
+    "drain": "Stop the driver when its current batch is done. Nothing runs until resume. Positions stay in the checkpoint table.",
+    "resume": "Resume a consumer after pause or drain.",
+    "restart": "Restart the driver when its current batch is done. If it is waiting after a failure, start it now.",
+    "retry": "Retry a migration that failed or is waiting.",
 }
 
 
@@ -40,11 +40,11 @@ def _command(name: str) -> click.Command:
 
 @command
 @NAME
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def force(at: Terminal, person: Person, name: str, *, yes: bool) -> None:
-    """Give up a driver pod whose node is lost: it and its executors are removed without waiting.
+    """Remove a driver pod and its executors without waiting, because their node is lost.
 
-    A pod that still works is cut off. No record is lost: the next driver waits out the lease, and reads the open batch again.
+    A pod that still works is cut off. No record is lost: the next driver waits for the lease to expire, and reads the open batch again.
     """
     late = actions.late_driver(person.consumer(name))
     seen = _seen(person, name, late)

@@ -68,13 +68,13 @@ def _person(target: kubeconfig.Target) -> Person:
     return Person(kubeconfig.server(api), HttpPodTexts(api), namespace)
 
 
-OUTPUT = click.option("-o", "--output", type=click.Choice(["json"]), help="json: one document for scripts instead of a table.")
-NAMESPACES = click.option("-A", "--all-namespaces", is_flag=True, help="Consumers of every namespace.")
+OUTPUT = click.option("-o", "--output", type=click.Choice(["json"]), help="Output format: json prints one document instead of a table.")
+NAMESPACES = click.option("-A", "--all-namespaces", is_flag=True, help="Include the consumers of all namespaces.")
 NAME = click.argument("name")
 _CLUSTER = (
-    click.option("--kubeconfig", metavar="FILE", help="Instead of $KUBECONFIG or ~/.kube/config."),
-    click.option("--context", "context_", metavar="NAME", help="A context of the kubeconfig."),
-    click.option("-n", "--namespace", metavar="NAME", help="Instead of the context's namespace."),
+    click.option("--kubeconfig", metavar="FILE", help="Path of the kubeconfig, instead of $KUBECONFIG or ~/.kube/config."),
+    click.option("--context", "context_", metavar="NAME", help="Context of the kubeconfig."),
+    click.option("-n", "--namespace", metavar="NAME", help="Namespace, instead of that of the context."),
 )
 
 

@@ -90,8 +90,8 @@ def _missing(source: CommandSource) -> str | None:
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(package_name=DISTRIBUTION, message="%(version)s")
 def program() -> None:
-    """Consumers of Amazon Kinesis on PySpark that never lose their place in the stream.
+    """Run PySpark consumers of Amazon Kinesis that never lose their place in the stream.
 
-    See and steer those of a cluster, look at checkpoint tables, run a consumer. Exit codes of those for a cluster: 0 done · 65 refused, and the
-    message says what to do · 75 changed meanwhile: try again · 1 no answer · 2 wrong usage.
+    Inspect and control the consumers of a cluster, inspect checkpoint tables, or run a consumer. Exit codes of commands for a cluster: 0 done ·
+    65 refused, and the message says what to do · 75 the resource changed: try again · 1 no answer · 2 wrong usage.
     """

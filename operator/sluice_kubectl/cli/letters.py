@@ -26,8 +26,8 @@ from sluice_operator.names import printable
 
 Json = dict[str, Any]
 EVERY = 1.0  # seconds between two looks at the pod
-_DYNAMODB = click.option("--dynamodb-endpoint", metavar="URL", help="Another DynamoDB than the spec says.")
-_S3 = click.option("--s3-endpoint", metavar="URL", help="Another S3 than spec.sparkConf says.")
+_DYNAMODB = click.option("--dynamodb-endpoint", metavar="URL", help="Address of DynamoDB, if it is not that of the spec.")
+_S3 = click.option("--s3-endpoint", metavar="URL", help="Address of S3, if it is not that of spec.sparkConf.")
 
 
 @command
@@ -36,7 +36,7 @@ _S3 = click.option("--s3-endpoint", metavar="URL", help="Another S3 than spec.sp
 @_DYNAMODB
 @_S3
 def list_(at: Terminal, person: Person, name: str, output: str | None, **endpoints: str | None) -> None:
-    """A line a letter of the consumer NAME. With --path, a folder without a cluster."""
+    """List the dead letters of consumer NAME, one per line. With --path, list a folder without a cluster."""
     body = person.consumer(name)
     place = _place(person, body, "list")
     table = tables.rows(consumer(body), endpoints["dynamodb_endpoint"] or dynamodb_endpoint(body))
@@ -51,7 +51,7 @@ def list_(at: Terminal, person: Person, name: str, output: str | None, **endpoin
 @OUTPUT
 @_S3
 def show(at: Terminal, person: Person, name: str, letter: str, output: str | None, s3_endpoint: str | None) -> None:
-    """One letter of the consumer NAME, by the name that `list` has: the record and its exception."""
+    """Show one dead letter of consumer NAME, by its name in `list`: the record and its exception."""
     place = _place(person, person.consumer(name), f"show {letter}")
     tables.LettersReader(place, s3_endpoint).show(letter, at.out, as_json=bool(output))
 
@@ -67,25 +67,27 @@ def _place(person: Person, body: Json, what: str) -> letters.LettersPlace:
 
 @command
 @NAME
-@click.option("--resume", "how", flag_value="--resume", help="Go on with the redrive that has not ended: the same letters, the same number.")
-@click.option("--give-up", "how", flag_value="--give-up", help="End it without `process`: its letters may be redriven again.")
+@click.option(
+    "--resume", "how", flag_value="--resume", help="Continue the redrive that has not ended, with the same dead letters and the same number."
+)
+@click.option("--give-up", "how", flag_value="--give-up", help="End the open redrive without `process`. Its dead letters can be redriven again.")
 @click.argument("letter", nargs=-1)
 def redrive(at: Terminal, person: Person, name: str, how: str | None, letter: tuple[str, ...]) -> None:
-    """Give letters of the consumer NAME to `process` again, in a pod like the driver's: those LETTERs, or all. Each only once."""
+    """Redrive dead letters of consumer NAME: give those LETTERs, or all, to `process` in a pod like the driver's. Each only once."""
     body = person.consumer(name)
     letters.letters_place(body)
     driver = _driver(person, name)
     pod = f"{name}-redrive-{at.now():%Y%m%d%H%M%S}"
     made = person.create_pod(letters.redrive_pod(body, driver, pod, (*([how] if how else []), "--", *letter)))
-    at.tell(f"{pod} has image, configuration and rights of {name_of(driver)}; its log:")
+    at.tell(f"{pod} has the image, configuration and permissions of {name_of(driver)}; its log:")
     try:
         code = _followed(at, person, pod, ticks())
     except (KeyboardInterrupt, CommandError):
-        at.tell(f"{pod} goes on without this command; next: logs {name} --role redrive -f, then kubectl delete pod {pod}")
+        at.tell(f"{pod} continues without this command; next: logs {name} --role redrive -f, then kubectl delete pod {pod}")
         raise
     person.delete_pod(pod, uid_of(made))
     if code:
-        raise RedriveEnded(f"the letters were not redriven: {pod} ended with {code}, and its log above says why", code)
+        raise RedriveEnded(f"the dead letters were not redriven: {pod} ended with {code}, and its log above says why", code)
 
 
 class RedriveEnded(CommandError):
@@ -163,6 +165,6 @@ def _without_a_cluster(ctx: click.Context, name: str) -> click.Command:
 dead_letters = LetterCommands(
     "dead-letters",
     commands={"list": list_, "show": show, "redrive": redrive},
-    help="Records on which `process` raised: what spec.onError left out. By resource; with --path or --config, without a cluster.",
+    help="List, show and redrive dead letters of a consumer. With --path or --config, without a cluster.",
 )
 COMMANDS: dict[str, click.Command] = {"dead-letters": dead_letters}

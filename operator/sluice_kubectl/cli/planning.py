@@ -67,7 +67,7 @@ PLAN = click.Option(
     expose_value=False,
     callback=_fill,
     metavar="FILE",
-    help="A KinesisConsumer's manifest: take source, target, stream and the rest from it, and only print the plan (--dry-run). Nothing is written.",
+    help="Manifest of a KinesisConsumer that names source, target, stream and the rest. Only the plan is printed (--dry-run).",
 )
 migrate = copy.copy(checkpoints.commands["migrate"])
 migrate.params = [*migrate.params, PLAN]

@@ -37,9 +37,9 @@ EVERY = 2.0  # seconds between two looks of -w
 @click.argument("name", required=False)
 @NAMESPACES
 @OUTPUT
-@click.option("-w", "--watch", is_flag=True, help="Stay, and look again every two seconds.")
+@click.option("-w", "--watch", is_flag=True, help="Refresh the screen every two seconds.")
 def status(at: Terminal, person: Person, name: str | None, output: str | None, *, watch: bool, all_namespaces: bool) -> None:
-    """All consumers, those that need a person first; or one, with its conditions, pods and last events."""
+    """List all consumers, those that need attention first; or show one, with its conditions, pods and last events."""
     if name and all_namespaces:
         raise click.UsageError("a NAME and --all-namespaces exclude each other: name its namespace with -n")
     if watch and output:
@@ -97,7 +97,7 @@ def _one_document(person: Person, name: str) -> Json:
 @NAMESPACES
 @OUTPUT
 def lag(at: Terminal, person: Person, output: str | None, *, all_namespaces: bool) -> None:  # noqa: ARG001 - is in `person`
-    """How far each consumer is behind, those farthest behind first."""
+    """List how far each consumer is behind, the farthest first."""
     found = _all(person)
     if output:
         at.document([{"namespace": one.namespace, "name": one.name, **document(one.figures)} for one in found])
@@ -109,9 +109,9 @@ def lag(at: Terminal, person: Person, output: str | None, *, all_namespaces: boo
 @NAME
 @OUTPUT
 @click.option("--table", is_flag=True, help="Also read positions in the checkpoint table, with your AWS credentials.")
-@click.option("--dynamodb-endpoint", metavar="URL", help="With --table: another DynamoDB than the spec says.")
+@click.option("--dynamodb-endpoint", metavar="URL", help="Address of DynamoDB for --table, if it is not that of the spec.")
 def shards_(at: Terminal, person: Person, name: str, output: str | None, *, table: bool, dynamodb_endpoint: str | None) -> None:
-    """Lag, position and holder of each shard of one consumer."""
+    """List lag, position and holder of each shard of one consumer."""
     body = person.consumer(name)
     one, notes = consumer(body), []
     scraped, note = _scraped(person, pods(person.pods(name)))
@@ -143,7 +143,7 @@ def _scraped(person: Person, found: tuple[PodView, ...]) -> tuple[Mapping[str, S
 @NAME
 @OUTPUT
 def events_(at: Terminal, person: Person, name: str, output: str | None) -> None:
-    """What happened to one consumer, the youngest last."""
+    """List the events of one consumer, newest last."""
     found = events(person.events(uid_of(person.consumer(name))))
     if output:
         at.document([document(event) for event in found])
@@ -155,13 +155,13 @@ def events_(at: Terminal, person: Person, name: str, output: str | None) -> None
 
 @command
 @NAME
-@click.option("-f", "--follow", is_flag=True, help="Stay, and print what comes.")
-@click.option("--tail", type=click.IntRange(-1), default=200, show_default=True, help="Lines from the end; -1: all.")
-@click.option("-p", "--previous", is_flag=True, help="Of the container before its last restart.")
+@click.option("-f", "--follow", is_flag=True, help="Keep printing new lines.")
+@click.option("--tail", type=click.IntRange(-1), default=200, show_default=True, help="Number of lines from the end; -1 prints all.")
+@click.option("-p", "--previous", is_flag=True, help="Print the log of the container before its last restart.")
 @click.option("--role", type=click.Choice(["driver", "executor", "migration", "redrive"]), default="driver", show_default=True)
-@click.option("--pod", metavar="NAME", help="One pod of the consumer, instead of the youngest of the role.")
+@click.option("--pod", metavar="NAME", help="Name of a pod of the consumer, instead of the newest pod of the role.")
 def logs(at: Terminal, person: Person, name: str, **options: Any) -> None:
-    """The log of the driver, or of an executor or a migration: of the youngest pod."""
+    """Print the log of the newest driver, executor or migration pod."""
     wanted = LogOptions(**options)
     person.consumer(name)
     found = pods(person.pods(name))

@@ -119,12 +119,14 @@ def pack(parts: Parts, path: Path, folder: str) -> None:
 
 @command
 @NAME
-@click.option("--file", "file", type=click.Path(path_type=Path), help="Where to write.  [default: sluice-NAME-TIME.tar.gz, here]")
+@click.option(
+    "--file", "file", type=click.Path(path_type=Path), help="Path of the archive.  [default: sluice-NAME-TIME.tar.gz in the working folder]"
+)
 def report(at: Terminal, person: Person, name: str, file: Path | None) -> None:
-    """One archive for support: resource, pods, Jobs, events and logs, without what looks like a secret.
+    """Write one archive for support: resource, pods, Jobs, events and logs, without anything that looks like a secret.
 
-    A text in an object is hidden unless its field is known to be harmless. In logs and messages, tokens, keys and what follows a name such as
-    `password` are hidden. Look through it before you send it: what `process` itself logs of records is not known to be secret.
+    A text in an object is hidden unless its field is known to be harmless. In logs and messages, tokens, keys and the text after a name such as
+    `password` are hidden. Look through the archive before you send it: it cannot recognise secrets in what `process` itself logs of records.
     """
     folder = f"sluice-{name}-{at.now():%Y%m%dT%H%M%SZ}"
     path = file or Path(f"{folder}.tar.gz")

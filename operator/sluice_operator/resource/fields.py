@@ -38,20 +38,20 @@ class StreamSpec(SpecPart):
     region: str = Field(min_length=1, max_length=32, pattern=r"^[a-z0-9-]+$")
     """AWS region of the stream and of the checkpoint table; immutable."""
     kinesis_endpoint: Url | None = None
-    """Another endpoint for Kinesis: VPC endpoints, emulators."""
+    """Address of Kinesis, if it is not AWS's own: a VPC endpoint or an emulator."""
     dynamodb_endpoint: Url | None = None
-    """Another endpoint for DynamoDB."""
+    """Address of DynamoDB, if it is not AWS's own."""
     probe_share: Annotated[float, Field(ge=0.05, le=1)] | None = None
-    """Share of a shard's five GetRecords calls a second for looks at quiet shards; default 0.2. More is faster, and leaves others less."""
+    """Share of a shard's five GetRecords calls per second that polls quiet shards. Default 0.2. More is faster, and leaves less to others."""
 
 
 class StartSpec(SpecPart):
-    """Where a consumer without checkpoints begins; without effect from then on."""
+    """Start position of a consumer without checkpoints. It has no effect once the checkpoint table exists."""
 
     position: Literal["LATEST", "TRIM_HORIZON", "AT_TIMESTAMP"] = "TRIM_HORIZON"
-    """LATEST, TRIM_HORIZON (default) or AT_TIMESTAMP."""
+    """Start position: LATEST, TRIM_HORIZON (default) or AT_TIMESTAMP."""
     timestamp: Time | None = None
-    """ISO 8601 with a zone; only with AT_TIMESTAMP."""
+    """Start time for AT_TIMESTAMP, in ISO 8601 with a time zone. Only with AT_TIMESTAMP."""
 
     @model_validator(mode="after")
     def _time_with_at_timestamp(self) -> Self:
@@ -61,29 +61,29 @@ class StartSpec(SpecPart):
 
 
 class CheckpointsSpec(SpecPart):
-    """Where positions are kept."""
+    """Table that stores the positions."""
 
     table: Table | None = None
-    """DynamoDB table; default `sluice_<namespace>_<name>`; immutable, also when left out at first."""
+    """Name of the DynamoDB table. Default `sluice_<namespace>_<name>`. Immutable, even if it was omitted at first."""
 
 
 class MigrateFromSpec(SpecPart):
-    """Another consumer's checkpoint table, read once before the first start and never written."""
+    """Checkpoint table of another consumer. It is read once, before the first start, and never written."""
 
     table: Table
     """Name of the table, in the stream's region."""
     format: Literal["Auto", "KCL", "NiFi", "VmwareGoKcl", "Kinsumer", "Sluice"] = "Auto"
-    """Auto (default) tells it from key schema and attributes."""
+    """System that wrote the table. Auto (default) recognises it by key schema and attributes."""
     unstarted: Literal["TrimHorizon", "Now"] = "TrimHorizon"
-    """Where shards begin that the other consumer had never started: TrimHorizon (default) or Now."""
+    """Start position of shards that the other consumer had never started: TrimHorizon (default) or Now."""
     quiet_seconds: Annotated[int, Field(ge=0, le=3600)] | None = None
-    """How long the source must be unchanged to count as stopped; default by format."""
+    """Time in seconds for which the source must be unchanged to count as stopped. The default depends on the format."""
     timestamp: Time | None = None
-    """For rows that say AT_TIMESTAMP without a time."""
+    """Start time for rows whose checkpoint is AT_TIMESTAMP, since they hold no time."""
     ignore_attributes: Annotated[list[AttributeName], Field(max_length=32)] = Field(default_factory=list)
-    """Attributes of the table to leave out of account; only such as the format does not know."""
+    """Attributes of the table to ignore. Only attributes that the format does not know are allowed."""
     places: Annotated[list[ShardPlace], Field(max_length=256)] = Field(default_factory=list)
-    """Where single shards start, whatever the table says: `SHARD=trim-horizon`, `SHARD=END`, or `SHARD=` and the number of the last record read."""
+    """Start positions of shards, whatever the table says: `SHARD=trim-horizon`, `SHARD=END`, or `SHARD=` and the number of the last record read."""
 
 
 LEAST_MAX_SECONDS = 30
@@ -93,24 +93,24 @@ class BatchSpec(SpecPart):
     """Size and pace of batches."""
 
     interval_seconds: Annotated[int, Field(ge=1, le=3600)] = 5
-    """Time between starts of batches; default 5."""
+    """Time from the start of one batch to the start of the next. Default 5."""
     max_records_per_shard: Annotated[int, Field(ge=1, le=10_000_000)] = 10_000
-    """Default 10000."""
+    """Maximum number of records of one shard in a batch. Default 10000."""
     max_bytes_per_shard: Annotated[int, Field(ge=1_048_576, le=1_073_741_824)] = 8_388_608
-    """Bytes; default 8 MiB."""
+    """Maximum number of bytes of one shard in a batch. Default 8 MiB."""
     shards_per_task: Annotated[int, Field(ge=1, le=1000)] = 8
-    """Shards read side by side by one Spark task; default 8."""
+    """Maximum number of shards that one Spark task reads at the same time. Default 8."""
     max_seconds: Annotated[int, Field(ge=0, le=86_400)] | None = None
-    """Time after which a batch of which nothing moves ends the driver: reason BatchOverdue. Default 3600; 0 is no limit; else 30 or more."""
+    """Time after which a batch without progress stops the driver with reason BatchOverdue. Default 3600. 0 means no limit, otherwise 30 or more."""
     max_seconds_moving: Annotated[int, Field(ge=30, le=604_800)] | None = None
-    """The same for a batch of which records still move; default four times maxSeconds, or a day where that is left out."""
+    """Time limit for a batch that still makes progress. Default four times maxSeconds, or a day if maxSeconds is omitted."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.max_seconds is not None and 0 < self.max_seconds < LEAST_MAX_SECONDS:
             raise ValueError(f"maxSeconds: must be 0 (no limit), or {LEAST_MAX_SECONDS} or more")
         if self.max_seconds_moving is not None and (not self.max_seconds or self.max_seconds_moving < self.max_seconds):
-            raise ValueError("maxSecondsMoving: is for a batch that maxSeconds does not end; set both, this one not below the other")
+            raise ValueError("maxSecondsMoving: is for a batch that maxSeconds does not end; set both, and this one to at least maxSeconds")
         return self
 
 
@@ -118,50 +118,50 @@ ONE_PLACE = f"has to have one of {', '.join(LETTER_PLACES[:-1])} and {LETTER_PLA
 
 
 class DeadLetterSpec(SpecPart):
-    """Where dead letters go: exactly one of path, sqs and kinesis."""
+    """Destination of dead letters: exactly one of path, sqs and kinesis."""
 
     path: str | None = Field(default=None, min_length=1, max_length=1024, pattern=r"^(s3a|hdfs|file)://\S+$")
-    """A folder: s3a://bucket/folder, hdfs:// or file:// (a volume of the driver's pod)."""
+    """Folder: s3a://bucket/folder, hdfs:// or file:// (a volume of the driver's pod)."""
     sqs: str | None = Field(default=None, max_length=512, pattern=r"^https?://[^\s/]+/\S+$")
-    """URL of an SQS queue; FIFO if it ends with .fifo."""
+    """URL of an SQS queue. The queue is FIFO if the URL ends with .fifo."""
     kinesis: str | None = Field(default=None, max_length=256, pattern=DEAD_LETTER_STREAM)
-    """A Kinesis stream: its name, in the region of spec.stream, or its ARN. Not the stream that is consumed."""
+    """Kinesis stream: its name, in the region of spec.stream, or its ARN. It must not be the stream that is consumed."""
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
         if len(self.document()) != 1:
-            raise ValueError(ONE_PLACE)
+            raise ValueError("must have exactly one of path, sqs and kinesis")
         return self
 
 
 class OnErrorSpec(SpecPart):
-    """What is done about a batch on which `process` raises. Without it the batch comes again until it passes, and nothing after it is read."""
+    """Handling of a batch on which `process` raises. If omitted, the batch comes again until it passes, and nothing after it is read."""
 
     attempts: Annotated[int, Field(ge=1, le=100)] = 3
-    """Failures of a batch before the record is looked for on which it fails; default 3."""
+    """How often a batch may fail before Sluice searches for the record that causes the failure. Default 3."""
     isolate: bool = True
-    """Whether a record is looked for, written to the dead letters and left out; default true."""
+    """Whether Sluice searches for the record, writes it to the dead letters and leaves it out. Default true."""
     dead_letter: DeadLetterSpec | None = None
-    """Where such a record goes; needed unless isolate is false."""
+    """Destination of such a record. Required unless isolate is false."""
     max_excluded_per_hour: Annotated[int, Field(ge=0, le=1_000_000)] = 100
-    """One record more ends the driver, reason TooMuchPoison; default 100."""
+    """Maximum number of records set aside per clock hour. One more stops the driver with reason TooMuchPoison. Default 100."""
 
     @model_validator(mode="after")
     def _somewhere(self) -> Self:
         if self.isolate and self.dead_letter is None:
-            raise ValueError("deadLetter: required; a record that is left out has to go somewhere")
+            raise ValueError("deadLetter: required; it stores the records that are left out")
         return self
 
 
 class RestartSpec(SpecPart):
-    """Pause between a failed driver and the next: doubled with each failure up to the maximum."""
+    """Pause between a failed driver and the next one. It doubles with each failure, up to the maximum."""
 
     backoff_seconds: Seconds = 10
     """First pause; default 10."""
     max_backoff_seconds: Seconds = 300
     """Longest pause; default 300."""
     reset_after_seconds: Seconds = 600
-    """A driver that ran this long starts the count again; default 600."""
+    """Running time of a driver after which its failures are forgotten. Default 600."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -178,25 +178,25 @@ class Spec(SpecPart):
     checkpoints: CheckpointsSpec = Field(default_factory=CheckpointsSpec)
     migrate_from: MigrateFromSpec | None = None
     replicas: Annotated[int, Field(ge=0, le=10_000)] = 1
-    """Executors; 0 means no driver at all. With executor.inDriver 0 or 1."""
+    """Number of executors. 0 means that no driver runs either. With executor.inDriver, 0 or 1."""
     pipeline: PipelineSpec
     batch: BatchSpec = Field(default_factory=BatchSpec)
     on_error: OnErrorSpec | None = None
     lease_duration_seconds: Annotated[int, Field(ge=10, le=3600)] = 20
-    """How long a lost driver's place is waited for before another works; default 20."""
+    """How long a new driver waits after a driver is lost before it takes over. Default 20."""
     drain_timeout_seconds: Annotated[int, Field(ge=1, le=3600)] = 120
-    """Longest time that a driver or executor may take to end its work; default 120."""
+    """Maximum time that a driver or executor may take to finish its work. Default 120."""
     restart: RestartSpec = Field(default_factory=RestartSpec)
     progress_deadline_seconds: Annotated[int, Field(ge=60, le=86_400)] = 600
-    """How long a start, a change or one batch may take before the condition Stalled says so; the operator goes on trying. Default 600."""
+    """How long a start, a change or one batch may take before the condition Stalled reports it. The operator keeps trying. Default 600."""
     suspend: bool = False
-    """Stop migration and driver; nothing is lost."""
+    """Whether migration and driver are stopped. No position is lost."""
     service_account_name: Account = "sluice-consumer"
-    """Account of driver and migration, and of executors unless they have one; AWS credentials hang on it. Only the driver gets an API token."""
+    """Service account of driver and migration, and of executors unless they have one. It has AWS credentials. Only the driver gets an API token."""
     driver: DriverSpec = Field(default_factory=DriverSpec)
     executor: ExecutorSpec = Field(default_factory=ExecutorSpec)
     spark_conf: dict[str, str] = Field(default_factory=dict)
-    """Spark settings; those that belong to the operator or the protocol are refused."""
+    """Spark settings. Settings that belong to the operator or the protocol are refused."""
 
     @property
     def driver_template(self) -> dict[str, Any]:
@@ -219,19 +219,19 @@ class Spec(SpecPart):
     @model_validator(mode="after")
     def _own_table(self) -> Self:
         if self.migrate_from and self.migrate_from.format != "Sluice" and self.migrate_from.table == self.checkpoints.table:
-            raise ValueError("migrateFrom.table is checkpoints.table: a source is only read, never reused")
+            raise ValueError("migrateFrom.table is the same as checkpoints.table; a source is only read, so name another table")
         return self
 
     @model_validator(mode="after")
     def _one_place_for_tasks(self) -> Self:
         if self.executor.in_driver and self.replicas > 1:
-            raise ValueError("replicas: 0 or 1 with executor.inDriver, for only the driver's pod runs tasks")
+            raise ValueError("replicas: must be 0 or 1 with executor.inDriver, because only the driver's pod runs tasks")
         return self
 
     @model_validator(mode="after")
     def _letters_elsewhere(self) -> Self:
         if self.on_error and self.on_error.dead_letter and self.on_error.dead_letter.kinesis == self.stream.name:
-            raise ValueError("onError.deadLetter.kinesis is stream.name: its letters would come as records")
+            raise ValueError("onError.deadLetter.kinesis is the same as stream.name; its dead letters would come as records, so name another stream")
         return self
 
 

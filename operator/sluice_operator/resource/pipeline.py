@@ -14,73 +14,73 @@ class EnvVar(SpecPart):
     """As a container's env."""
 
     name: str = Field(min_length=1, max_length=256)
-    """Not one that begins with SLUICE_, but for SLUICE_LOG_LEVEL."""
+    """Name of the variable. It must not begin with SLUICE_; the only exception is SLUICE_LOG_LEVEL."""
     value: str | None = Field(default=None, max_length=32_768)
-    """Text; $(NAME) stands for another variable."""
+    """Text of the variable. $(NAME) stands for another variable."""
     value_from: dict[str, Any] | None = None
-    """As in Kubernetes: secretKeyRef, configMapKeyRef, fieldRef or resourceFieldRef."""
+    """Source of the value, as in Kubernetes: secretKeyRef, configMapKeyRef, fieldRef or resourceFieldRef."""
 
 
 class EnvFrom(SpecPart):
     """As a container's envFrom."""
 
     prefix: str | None = Field(default=None, max_length=256)
-    """Goes before each name."""
+    """Text that is put before each name."""
     config_map_ref: dict[str, Any] | None = None
-    """As in Kubernetes: name, optional."""
+    """ConfigMap, as in Kubernetes: name, optional."""
     secret_ref: dict[str, Any] | None = None
-    """As in Kubernetes: name, optional."""
+    """Secret, as in Kubernetes: name, optional."""
 
 
 class VolumeMount(SpecPart):
     """As a container's volumeMounts."""
 
     name: str = Field(min_length=1, max_length=63)
-    """Of one of the volumes."""
+    """Name of an entry in `volumes`."""
     mount_path: str = Field(min_length=1, max_length=4096)
     """Folder in the container."""
     sub_path: str | None = Field(default=None, max_length=4096)
-    """Path in the volume; default: all of it."""
+    """Path in the volume. Default: the whole volume."""
     sub_path_expr: str | None = Field(default=None, max_length=4096)
-    """The same, with $(NAME) of variables."""
+    """Path in the volume, in which $(NAME) stands for a variable."""
     read_only: bool | None = None
-    """Default false."""
+    """Whether the volume is mounted read-only. Default false."""
     mount_propagation: Literal["None", "HostToContainer", "Bidirectional"] | None = None
-    """As in Kubernetes."""
+    """Mount propagation, as in Kubernetes."""
     recursive_read_only: Literal["Disabled", "IfPossible", "Enabled"] | None = None
-    """As in Kubernetes."""
+    """Recursive read-only mounts, as in Kubernetes."""
 
 
 class SourceSpec(SpecPart):
-    """Modules of the pipeline that are in no image: for a first try and for small jobs."""
+    """Modules of the pipeline that are not in the image, for a first trial and for small jobs."""
 
     config_map: Account
-    """A ConfigMap of the namespace; its keys that end with .py are modules. A driver copies them when it starts, so a change needs a restart."""
+    """ConfigMap of the namespace. Its keys that end with .py are modules. A driver copies them when it starts, so a change needs a restart."""
 
 
 class PipelineSpec(SpecPart):
-    """The user's code, and what it needs in driver, executors and migration."""
+    """Your code, and what it needs in driver, executors and migration."""
 
     image: str | None = Field(default=None, min_length=1, max_length=512)
-    """Image of driver, executors and migration; default: the operator's consumer image."""
+    """Image of driver, executors and migration. Default: the operator's consumer image."""
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
-    """Of driver, executors and migration; default: Always for a tag latest, IfNotPresent otherwise."""
+    """Pull policy of driver, executors and migration. Default: Always for the tag latest, IfNotPresent otherwise."""
     image_pull_secrets: Annotated[list[Account], Field(max_length=16)] = Field(default_factory=list)
-    """Names of Secrets in the namespace, for pulling the image; beside those of the service accounts."""
+    """Names of Secrets in the namespace for pulling the image, in addition to those of the service accounts."""
     env: Annotated[list[EnvVar], Field(max_length=128)] = Field(default_factory=list)
-    """Variables of driver, executors and migration; a pod template's win."""
+    """Environment variables of driver, executors and migration. Those of a pod template take precedence."""
     env_from: Annotated[list[EnvFrom], Field(max_length=32)] = Field(default_factory=list)
-    """Variables out of Secrets and ConfigMaps, of all three."""
+    """Secrets and ConfigMaps whose entries become environment variables of driver, executors and migration."""
     volumes: Annotated[list[dict[str, Any]], Field(max_length=32)] = Field(default_factory=list)
-    """Volumes of all three pods, as in Kubernetes."""
+    """Volumes of driver, executors and migration, as in Kubernetes."""
     volume_mounts: Annotated[list[VolumeMount], Field(max_length=64)] = Field(default_factory=list)
-    """Where all three mount them."""
+    """Mounts of these volumes in driver, executors and migration."""
     source: SourceSpec | None = None
-    """Where modules come from that the image lacks."""
+    """Source of modules that are not in the image."""
     entrypoint: str = Field(max_length=256, pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
-    """`module:function`, called as function(batch, info) once a batch."""
+    """Function as `module:function`. It is called as function(batch, info), once per batch."""
     args: dict[str, Any] = Field(default_factory=dict)
-    """Handed to the function as info.args."""
+    """Arguments that the function finds in info.args."""
 
     @field_validator("env")
     @classmethod

@@ -15,9 +15,9 @@ class Resources(SpecPart):
     """As a container's resources."""
 
     requests: dict[str, Quantity] = Field(default_factory=dict)
-    """Such as {cpu: 500m, memory: 2Gi}."""
+    """Requests, such as {cpu: 500m, memory: 2Gi}."""
     limits: dict[str, Quantity] = Field(default_factory=dict)
-    """Such as {memory: 2Gi}."""
+    """Limits, such as {memory: 2Gi}."""
 
 
 def _template(container: str) -> AfterValidator:
@@ -33,24 +33,24 @@ class DriverSpec(SpecPart):
     """The driver's pod."""
 
     resources: Resources = Field(default_factory=Resources)
-    """Of the driver's container."""
+    """Resources of the driver's container."""
     pod_template: Annotated[dict[str, Any], _template("driver")] = Field(default_factory=dict)
-    """metadata and spec to build on; the container is named `driver`. The migration Job's pod uses it too."""
+    """Pod template (metadata and spec) to build on. The container is named `driver`. The migration Job uses it as well."""
 
 
 class ExecutorSpec(SpecPart):
-    """The executors' pods, or none."""
+    """The executors' pods."""
 
     in_driver: bool = False
-    """Whether tasks run in the driver's pod, as many as `cores` at a time, and there are no executor pods: for small streams. Default false."""
+    """Whether tasks run in the driver's pod, `cores` at a time, without executor pods. This is for small streams. Default false."""
     service_account_name: Account | None = None
-    """Account of executors, which get no API token; default: spec.serviceAccountName if that is given, else the operator's account for executors."""
+    """Service account of executors. They get no API token. Default: spec.serviceAccountName if given, else the operator's account for executors."""
     cores: Annotated[int, Field(ge=1, le=256)] = 1
-    """Tasks at a time per executor; default 1."""
+    """Number of tasks that an executor runs at the same time. Default 1."""
     resources: Resources = Field(default_factory=Resources)
-    """Of the executor's container. Spark's heap is derived from memory; what is neither cpu nor memory, such as nvidia.com/gpu, goes as it is."""
+    """Resources of the executor's container. Spark's heap is derived from memory. Others, such as nvidia.com/gpu, are passed on unchanged."""
     pod_template: Annotated[dict[str, Any], _template("executor")] = Field(default_factory=dict)
-    """metadata and spec to build on; the container is named `executor`."""
+    """Pod template (metadata and spec) to build on. The container is named `executor`."""
 
     @model_validator(mode="after")
     def _without_pods(self) -> Self:
@@ -60,7 +60,7 @@ class ExecutorSpec(SpecPart):
             "serviceAccountName": self.service_account_name is not None,
         }
         if self.in_driver and (given := [name for name, is_given in theirs.items() if is_given]):
-            raise ValueError(f"inDriver: there are no executor pods, and {' and '.join(given)} would be theirs; see spec.driver")
+            raise ValueError(f"inDriver: there are no executor pods, so {' and '.join(given)} would have no effect; use spec.driver")
         return self
 
     @field_validator("resources")

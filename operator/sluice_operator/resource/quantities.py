@@ -49,7 +49,7 @@ def quantity(text: object) -> int:
     """Whole units of a Kubernetes quantity such as 2Gi, 1500M, 500m or 2147483648.
 
     Raises:
-        ValueError: it is none, it is negative, or it is greater than 2^63 - 1.
+        ValueError: `text` is not a quantity, is negative, or is greater than 2^63 - 1.
     """
     return int(amount(text))
 
@@ -62,7 +62,7 @@ def amount(text: object) -> Decimal:
     """
     written = str(text) if isinstance(text, str | int) and not isinstance(text, bool) else ""
     if len(written) > LONGEST or not re.fullmatch(FORM, written):
-        raise ValueError(f"{repr(text)[:LONGEST]} is no quantity; write for example 500m or 2Gi")
+        raise ValueError(f"{repr(text)[:LONGEST]} is not a valid quantity; write for example 500m or 2Gi")
     found = _amount(written)
     if found > MOST:
         raise ValueError(f"{written!r} is more than 2^63 - 1, the most that Kubernetes counts")

@@ -51,27 +51,27 @@ class Exit(CamelCase):
     """How a driver or a migration ended: exit code (None: never seen), one word, and its own words."""
 
     code: int | None = None
-    """Exit code; absent if nobody saw it."""
+    """Exit code. Absent if the operator did not see it."""
     reason: str
-    """One word, such as Failed, OOMKilled or LeaseLost."""
+    """Reason in one word, such as Failed, OOMKilled or LeaseLost."""
     message: str = ""
-    """Its last words."""
+    """Exit message."""
     at: datetime
-    """When it ended."""
+    """Time at which it ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaving(CamelCase):
-    """The driver before: the one that the status names is made when this one has ended its work. `why` it was asked to."""
+    """The previous driver, while it finishes its work. The driver in the status is created afterwards."""
 
     attempt: int
-    """Its number."""
+    """Number of the driver."""
     pod: str
     """Name of its pod."""
     uid: str
     """Uid of its pod."""
     why: str
-    """Why it was asked to leave, such as SpecChanged."""
+    """Reason for stopping it, such as SpecChanged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,27 +82,27 @@ class DriverStatus(CamelCase):
     """
 
     attempt: int = 0
-    """Number of the present driver, or of the last one. Each driver has one more than the one before."""
+    """Number of the current driver, or of the last one. Each driver's number is one higher than that of the previous driver."""
     pod: str | None = None
-    """Name of its pod; absent if it has ended."""
+    """Name of its pod. Absent if the driver has ended."""
     uid: str | None = None
     """Uid of its pod, once the pod was seen."""
     spec_hash: str | None = None
-    """Hash of the fields of the spec that it runs."""
+    """Hash of the fields of the spec that the driver runs."""
     restart: str | None = None
-    """The value of the annotation sluice.dev/restart that it honours."""
+    """Value of the annotation sluice.dev/restart that this driver was started for."""
     forced: bool = False
-    """Whether the driver before it was given up by the annotation sluice.dev/force."""
+    """Whether the previous driver was removed by the annotation sluice.dev/force."""
     stopping: str | None = None
-    """Why it was asked to stop."""
+    """Reason for stopping the driver."""
     started_at: datetime | None = None
-    """When its pod was made."""
+    """Time at which its pod was created."""
     generation: int | None = None
-    """The newest generation of the lease that a driver has reported. With it there is a checkpoint table."""
+    """Newest generation of the lease that a driver has reported. If it is set, the checkpoint table exists."""
     exit: Exit | None = None
     """How the last driver ended."""
     leaving: Leaving | None = None
-    """The driver before, while it ends its work."""
+    """The previous driver, while it finishes its work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,43 +110,43 @@ class MigrationStatus(CamelCase):
     """The migration gate's memory: no driver is made before its state is Complete."""
 
     hash: str
-    """Names the Job: a hash of source, format and target."""
+    """Hash of source, format and target. It is part of the Job's name."""
     spec_hash: str
-    """Hash of all that the Job runs. A change of it lets a failed migration try again."""
+    """Hash of everything that the Job runs. If it changes, a failed migration is retried."""
     job: str
     """Name of the Job of this try."""
     tries: int
-    """Tries so far."""
+    """Number of tries so far."""
     state: MigrationState = MigrationState.RUNNING
-    """Where this try is; Complete is final."""
+    """State of this try. Complete is final."""
     uid: str | None = None
     """Uid of the Job, once it was seen."""
     podless_since: datetime | None = None
-    """Since when the Job has had no pod."""
+    """Time since which the Job has had no pod."""
     rows: int | None = None
-    """Rows that were written to the checkpoint table."""
+    """Number of rows written to the checkpoint table."""
     warnings: int | None = None
-    """Rows of which the migration has said something."""
+    """Number of rows with a warning."""
     message: str = ""
-    """The migration's last words."""
+    """Exit message of the migration."""
     retry: str | None = None
-    """The value of the annotation sluice.dev/retry that it honours."""
+    """Value of the annotation sluice.dev/retry that this try was started for."""
     finished_at: datetime | None = None
-    """When it ended."""
+    """Time at which the migration ended."""
     next_at: datetime | None = None
-    """When it is tried again."""
+    """Time of the next try."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainStatus(CamelCase):
-    """An executor that ends its tasks before it leaves."""
+    """An executor that finishes its tasks before it stops."""
 
     pod: str
     """Name of its pod."""
     since: datetime | None = None
-    """Since when it has been leaving."""
+    """Time since which it has been stopping."""
     deadline: datetime | None = None
-    """When it is ended at the latest."""
+    """Latest time at which it is stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,29 +156,29 @@ class StreamStatus(CamelCase):
     number: int = 0
     """Number of the report."""
     open_shards: int = 0
-    """Shards that still get records."""
+    """Number of shards that can still get records."""
     ended_shards: int = 0
-    """Shards that were read to their end."""
+    """Number of shards that were read to their end."""
     held_shards: int = 0
-    """Shards that this driver has taken over; it has to have them all to be ready."""
+    """Number of shards that this driver has taken over. It must hold all of them to be ready."""
     batch: int | None = None
-    """The last batch that was committed; a driver that starts does not know it yet."""
+    """Number of the last committed batch. Absent while a driver starts."""
     open_batch: int | None = None
-    """The batch that is being processed."""
+    """Number of the batch that is being processed."""
     batch_at: datetime | None = None
-    """When the operator saw this batch first."""
+    """Time at which the operator first saw this batch."""
     millis_behind_latest: int | None = None
-    """How far the consumer is behind the stream's end, in milliseconds: at the last commit; before a driver's first, for how long it was not read."""
+    """Milliseconds behind the stream's tip at the last commit. Before a driver's first commit, the time for which the stream was not read."""
     lag: str | None = None
-    """How far the consumer is behind, for people, such as 2m13s."""
+    """How far the consumer is behind, in a readable form such as 2m13s."""
     records_per_second: float | None = None
-    """Records that were committed a second, lately."""
+    """Records committed per second, recently."""
     records: int | None = None
-    """Records that this driver has committed."""
+    """Number of records that this driver has committed."""
     dead_letters: int | None = None
-    """Records that were ever left out, over all drivers."""
+    """Number of records that were ever left out, over all drivers."""
     reported_at: datetime
-    """When the operator saw this report first."""
+    """Time at which the operator first saw this report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,17 +186,17 @@ class RestartStatus(CamelCase):
     """Ends of drivers since the last stable run; only failures are a budget."""
 
     count: int = 0
-    """Failures since the last stable run; the pause before the next driver grows with it."""
+    """Number of failures since the last stable run. The pause before the next driver grows with it."""
     interruptions: int = 0
-    """Evictions and held leases since the last stable run. They do not make the pause longer."""
+    """Number of evictions and held leases since the last stable run. They do not make the pause longer."""
     reason: str | None = None
     """Reason of the last end."""
     message: str | None = None
     """Message of the last end."""
     refused: str | None = None
-    """Hash of a spec that a driver refused, until one works."""
+    """Hash of a spec that a driver refused, until a driver works."""
     next_at: datetime | None = None
-    """When the next driver is made."""
+    """Time at which the next driver is started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,13 +208,13 @@ class Condition(CamelCase):
     status: str
     """True, False or Unknown."""
     reason: str
-    """One word."""
+    """Reason in one word."""
     message: str
-    """What is the case, and what to do."""
+    """Message: what is the case, and what to do."""
     last_transition_time: datetime
-    """When the status changed last."""
+    """Time of the last change of the status."""
     observed_generation: int
-    """The generation of the spec that this is about."""
+    """Generation of the spec that this condition is about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,29 +222,29 @@ class Status(CamelCase):
     """The operator's write-ahead log: an action is recorded here before it is done."""
 
     observed_generation: int = 0
-    """The generation of the spec that the operator has taken in."""
+    """Generation of the spec that the operator has read."""
     phase: Phase = Phase.PENDING
-    """One word for people."""
+    """Summary in one word."""
     conditions: tuple[Condition, ...] = ()
-    """What holds, with reasons that say what to do."""
+    """Conditions, each with a reason and a message that says what to do."""
     replicas: int = 0
-    """Executors that are there and are not on their way out."""
+    """Number of executors that exist and are not stopping."""
     selector: str = ""
-    """Finds the executors' pods; autoscalers read it."""
+    """Label selector of the executors' pods, for autoscalers."""
     driver: DriverStatus = field(default_factory=DriverStatus)
-    """The present driver, or the last one."""
+    """The current driver, or the last one."""
     migration: MigrationStatus | None = None
     """The migration from another consumer's table."""
     draining: tuple[DrainStatus, ...] = ()
-    """Executors that end their tasks before they leave."""
+    """Executors that finish their tasks before they stop."""
     stream: StreamStatus | None = None
     """Figures of the driver's last report."""
     restarts: RestartStatus = field(default_factory=RestartStatus)
-    """Failed drivers, and when the next one is made."""
+    """Failed drivers, and the time of the next start."""
     progressing_since: datetime | None = None
-    """When the present way to what the spec asks for began. progressDeadlineSeconds counts from it."""
+    """Time at which the current change began. progressDeadlineSeconds counts from it."""
     last_good_spec: dict[str, Any] | None = None
-    """The last spec that could be carried out; it stays in force while a new one cannot."""
+    """The last valid spec. It stays in force while a new one is invalid."""
 
     def condition(self, kind: str) -> Condition | None:
         """The condition of that type, or None where it is absent."""

@@ -45,9 +45,9 @@ REFUSED: list[tuple[str, Change]] = [
     ("checkpoints.table is immutable", Change({}, {"checkpoints": {"table": "another"}})),
     ("checkpoints.table is immutable", Change({"checkpoints": {"table": "mine"}}, {"checkpoints": {"table": "another"}})),
     ("checkpoints.table is immutable", Change({"checkpoints": {"table": "mine"}}, {"checkpoints": None})),
-    ("deadLetter has to have one of path, sqs and kinesis", Change({}, letters())),
-    ("deadLetter has to have one of path, sqs and kinesis", Change({}, letters(**FILES, **QUEUE))),
-    ("deadLetter has to have one of path, sqs and kinesis", Change(letters(**FILES), letters(**QUEUE))),
+    ("deadLetter must have exactly one of path, sqs and kinesis", Change({}, letters())),
+    ("deadLetter must have exactly one of path, sqs and kinesis", Change({}, letters(**FILES, **QUEUE))),
+    ("deadLetter must have exactly one of path, sqs and kinesis", Change(letters(**FILES), letters(**QUEUE))),
 ]
 TAKEN = [
     Change({}, {"stream": SPEC["stream"], "replicas": 3}),

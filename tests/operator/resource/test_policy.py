@@ -86,7 +86,7 @@ NEVER: dict[str, tuple[Json, str]] = {
     ),
     "a driver of a size that is none": (
         template(containers=[{"name": "driver", "resources": {"limits": {"memory": ["lots"]}}}]),
-        "spec.driver.podTemplate: spec.containers.driver.resources: ['lots'] is no quantity",
+        "spec.driver.podTemplate: spec.containers.driver.resources: ['lots'] is not a valid quantity",
     ),
     "a driver that cannot run": (
         {"driver": {"resources": {"limits": {"memory": "512Mi"}}}},
