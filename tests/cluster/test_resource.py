@@ -59,8 +59,8 @@ def small(stream: World) -> Subject:
 def test_explain_says_what_a_field_does(bench: Bench) -> None:
     """Of the spec, and of the status."""
     for path, words in {
-        "spec.batch.intervalSeconds": "Time between starts of batches",
-        "spec.replicas": "Executors",
+        "spec.batch.intervalSeconds": "Time from the start of one batch to the start of the next",
+        "spec.replicas": "Number of executors",
         "status.stream.lag": "behind",
     }.items():
         assert words in bench.kubectl("explain", f"kinesisconsumers.{path}")

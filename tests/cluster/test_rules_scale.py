@@ -104,7 +104,7 @@ def test_of_changes_while_executors_drain_the_last_wins(scales: World, surplus: 
     subject = scales.subject(SLOW)
     scales.bench.until("a second executor again", lambda: len(subject.uids("executor")) == 2 and subject.registered() == 2)
     told = [text for text in scales.bench.events(SLOW) if text.startswith("Scaling: ")]
-    assert sorted(told) == [f"Scaling: {n} wanted of {SLOW}-driver-1" for n in ("1 executor", "2 executors")]
+    assert sorted(told) == [f"Scaling: {n} requested from {SLOW}-driver-1" for n in ("1 executor", "2 executors")]
     assert len(surplus & set(subject.uids("executor"))) == 1
 
 

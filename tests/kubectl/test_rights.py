@@ -99,4 +99,4 @@ def test_a_restart_is_in_the_cluster(served: Served) -> None:
 
 def test_status_by_http_is_the_screen(served: Served) -> None:
     """The same sum as on the page."""
-    assert served.run("status").stdout.splitlines()[0] == "5 consumers · 2 ready · 2 need a person · farthest behind: orders, 2m13s"
+    assert served.run("status").stdout.splitlines()[0] == "5 consumers · 2 ready · 2 need attention · farthest behind: orders, 2m13s"

@@ -52,7 +52,7 @@ def connect(target: Target) -> tuple[Direct, str]:
     except Exception as error:
         raise CommandError(f"no usable kubeconfig: {file}: {_reason(error)}; {NEXT}") from error
     if failures and not _has_credentials(settings):
-        raise CommandError(f"the credential plugin of {file} failed: {'; '.join(failures)}; next: log in again, or run the plugin by itself")
+        raise CommandError(f"the credential plugin of {file} failed: {'; '.join(failures)}; next: log in again, or run the plugin on its own")
     if api is None:
         raise CommandError(f"no usable kubeconfig: {file}: {problem}; {NEXT}")
     return api, ALL if target.all_namespaces else target.namespace or str(context.get("namespace") or "default")
@@ -79,9 +79,9 @@ def _problem(settings: Configuration) -> str | None:
     if not settings.host:
         return "the cluster of the context has no server"
     if not ADDRESS.match(settings.host):
-        return f"the server {settings.host} of the context's cluster is no address that begins with https:// or http://"
+        return f"the server {settings.host} of the context's cluster must begin with https:// or http://"
     token = str(settings.api_key.get("BearerToken", ""))
-    return None if token.isascii() and token.isprintable() else "the token of the context's user is no single line of ASCII"
+    return None if token.isascii() and token.isprintable() else "the token of the context's user is not a single line of ASCII"
 
 
 def _has_credentials(settings: Configuration) -> bool:
@@ -109,4 +109,4 @@ def _plugin_errors() -> Iterator[list[str]]:
 
 def _plugin_words(said: str) -> str:
     """At a terminal a plugin's words are there already, and the client stumbles over their absence."""
-    return "its words are above" if "NoneType" in said else printable(" ".join(said.split()))
+    return "its message is above" if "NoneType" in said else printable(" ".join(said.split()))

@@ -19,7 +19,7 @@ Json = dict[str, Any]
 PLAIN = re.compile(r"[a-z0-9][a-z0-9.-]*")
 TRIES = 3  # of a write whose resource changed in between: a driver reports every few seconds
 UNSURE = ". The change may have been made: look before you repeat it"
-NO_CRD = f"the cluster knows no {CONSUMER_KIND}; next: is it the right context (kubectl config current-context)? Else install Sluice's chart or CRD"
+NO_CRD = f"the cluster does not know {CONSUMER_KIND}; next: check the context (kubectl config current-context), or install Sluice's chart or CRD"
 
 
 class Person:
@@ -57,7 +57,7 @@ class Person:
         similar = get_close_matches(name, names, n=1)
         step = f"did you mean {similar[0]}?" if similar else f"next: one of {', '.join(names)}" if names else "next: status --all-namespaces"
         told = name if PLAIN.fullmatch(name) else repr(name)
-        missing = "" if names or self._has_namespace() else ", for there is no such namespace"
+        missing = "" if names or self._has_namespace() else ", because the namespace does not exist"
         return f"there is no {CONSUMER_KIND} {told} in namespace {self.namespace}{missing}; {step}"
 
     def _has_namespace(self) -> bool:
@@ -113,7 +113,7 @@ class Person:
             try:
                 yield from self._texts.log(self.namespace, pod, request)
             except Conflict as error:
-                raise NothingThere(f"{pod} is gone: {error}; next: status says which pods there are") from error
+                raise NothingThere(f"{pod} is gone: {error}; next: status lists the pods") from error
 
     def metrics(self, pod: str, port: int) -> str:
         """What a driver's /metrics says."""
@@ -150,7 +150,7 @@ class Person:
             yield
         except Rejected as error:
             rights = error.reason == "Forbidden"
-            step = "next: ask for that right, or name a namespace with -n" if rights else "next: correct what the API server names"
+            step = "next: ask for that permission, or name a namespace with -n" if rights else "next: correct what the API server names"
             raise NothingThere(f"the API server refused to {call} {where}: {error.message}; {step}") from error
         except Unavailable as error:
             step = "next: log in again" if "Unauthorized" in str(error) else f"next: try kubectl version{unsure}"

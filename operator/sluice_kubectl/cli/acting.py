@@ -50,7 +50,7 @@ def force(at: Terminal, person: Person, name: str, *, yes: bool) -> None:
     seen = _seen(person, name, late)
     at.log.print(Hanging(Text(_warning(late, seen))))
     if not (yes or _agreed(at, late)):
-        raise actions.NotOffered("not done: nobody agreed; nothing was written")
+        raise actions.NotOffered("not done: you did not agree; nothing was written")
     at.say(person.act(name, lambda body: actions.force(body, late)))
 
 
@@ -65,22 +65,22 @@ def _seen(person: Person, name: str, late: actions.GivenUp) -> PodView:
         return found
     body = person.pod(late.pod)
     if body is None or uid_of(body) != late.uid:
-        raise actions.NotOffered(f"{late.pod} is gone already: there is nothing to give up; nothing was written; next: status {name}")
+        raise actions.NotOffered(f"{late.pod} is already gone: there is nothing to remove; nothing was written; next: status {name}")
     return pods([body])[0]
 
 
 def _warning(late: actions.GivenUp, seen: PodView) -> str:
     place = f"on node {seen.node}" if seen.node else "on no node"
     state = f"{seen.state}, leaving" if seen.leaving else seen.state
-    doubt = "" if seen.leaving else " Nobody asked it to end yet: restart does that without force."
-    cost = "Force removes it and its executors without waiting for their node; what they work on is cut off, and read again by the next driver."
+    doubt = "" if seen.leaving else " It was not asked to stop yet: restart does that without force."
+    cost = "Force removes it and its executors without waiting for their node; their work is cut off, and the next driver reads it again."
     return f"{late.pod} (uid {late.uid}) {place} is {state}. {cost}{doubt}"
 
 
 def _agreed(at: Terminal, late: actions.GivenUp) -> bool:
     if at.ask is None:
         raise actions.NotOffered("force asks first, and there is no terminal to ask at; next: repeat it with --yes")
-    return at.ask(f"Give up {late.pod} with uid {late.uid}?")
+    return at.ask(f"Remove {late.pod} with uid {late.uid}?")
 
 
 COMMANDS: dict[str, click.Command] = {**{name: _command(name) for name in HELP}, "force": force}

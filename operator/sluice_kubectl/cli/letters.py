@@ -41,7 +41,7 @@ def list_(at: Terminal, person: Person, name: str, output: str | None, **endpoin
     place = _place(person, body, "list")
     table = tables.rows(consumer(body), endpoints["dynamodb_endpoint"] or dynamodb_endpoint(body))
     if (owner := table["consumerId"]) is None:
-        raise NothingThere(f"no driver of {name} has worked yet: its checkpoint table names no consumer, so it has left nothing out")
+        raise NothingThere(f"no driver of {name} has worked yet: its checkpoint table names no consumer, so there are no dead letters")
     tables.LettersReader(place, endpoints["s3_endpoint"]).list(owner, at.out, as_json=bool(output))
 
 
@@ -103,7 +103,7 @@ def _driver(person: Person, name: str) -> Json:
     listed = person.pods(name)
     chosen: PodView | None = next((one for one in pods(listed) if one.role == "driver" and not one.leaving), None)
     if chosen is None:
-        raise NotOffered(f"{name} has no driver whose image, configuration and rights a redrive could take; next: status {name}")
+        raise NotOffered(f"{name} has no driver whose image, configuration and permissions a redrive could use; next: status {name}")
     return next(body for body in listed if uid_of(body) == chosen.uid)
 
 
@@ -127,7 +127,7 @@ def _until(at: Terminal, person: Person, pod: str, due: Iterator[None], reached:
     said = ""
     for _ in due:
         if (body := person.pod(pod)) is None:
-            raise NothingThere(f"{pod} was deleted; next: dead-letters list says whether its redrive is open")
+            raise NothingThere(f"{pod} was deleted; next: dead-letters list shows whether its redrive is open")
         state = letters.redrive_state(body)
         if reached(state):
             return state

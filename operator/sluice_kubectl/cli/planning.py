@@ -53,7 +53,7 @@ def _manifest(path: Path) -> Json:
     try:
         documents = [found for found in yaml.safe_load_all(path.read_text()) if isinstance(found, dict)]
     except (OSError, yaml.YAMLError) as error:
-        raise click.BadParameter(f"{path} is no YAML that can be read: {error}") from error
+        raise click.BadParameter(f"{path} is not valid YAML: {error}") from error
     consumers = [found for found in documents if found.get("kind") == CONSUMER_KIND]
     if len(consumers) != 1:
         raise click.BadParameter(f"{path} has {len(consumers)} {CONSUMER_KIND}s; next: give it a file with one")

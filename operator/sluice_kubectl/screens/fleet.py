@@ -1,4 +1,4 @@
-"""`status` without a name, and `lag`: all consumers, those that need a person first."""
+"""`status` without a name, and `lag`: all consumers, those that need attention first."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def fleet(consumers: Sequence[ConsumerView], now: datetime, *, namespaces: bool)
 
 
 def summary(consumers: Sequence[ConsumerView]) -> Text:
-    """`3 consumers · 2 ready · 1 needs a person · farthest behind: orders, 2m13s`."""
+    """`3 consumers · 2 ready · 1 needs attention · farthest behind: orders, 2m13s`."""
     parts = [counted(len(consumers), "consumer"), f"{sum(one.ready == 'True' for one in consumers)} ready"]
     if stalled := sum(one.stalled for one in consumers):
-        parts.append(f"{stalled} need{'s' if stalled == 1 else ''} a person")
+        parts.append(f"{stalled} need{'s' if stalled == 1 else ''} attention")
     known = [(one.figures.lag_millis, one.name) for one in consumers if one.figures.lag_millis is not None]
     if known:
         farthest, name = max(known)

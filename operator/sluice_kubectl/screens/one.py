@@ -53,7 +53,7 @@ def _facts(one: ConsumerView, pods: Sequence[PodView], now: datetime) -> list[st
         facts.append(f"driver     attempt {driver.attempt}, {driver.pod or 'no pod'}, since {age(driver.started, now)}{_stopping(one)}")
     if driver.exit_reason:
         code = f" (exit {driver.exit_code})" if driver.exit_code is not None else ""
-        facts.append(f"last end   {driver.exit_reason}{code} {age(driver.exit_at, now)} ago: {driver.exit_message or 'no last words'}")
+        facts.append(f"last end   {driver.exit_reason}{code} {age(driver.exit_at, now)} ago: {driver.exit_message or 'no message'}")
     if one.failures or one.next_start:
         due = f"; next driver at {clock(one.next_start, now)}" if one.next_start else ""
         facts.append(f"failures   {one.failures} since the last stable run{due}")

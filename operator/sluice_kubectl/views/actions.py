@@ -30,19 +30,19 @@ class Intent:
 
 
 def pause(body: Json, _now: str) -> Intent:
-    """The operator looks and reports, and acts on nothing. The driver runs on."""
+    """The operator keeps updating the status but changes nothing. The driver keeps running."""
     one = _living(body)
     if one.paused:
         return Intent(None, f"{one.name} is paused already")
-    return _annotated(body, "paused", "true", f"{one.name} is paused: its driver runs on, and the operator acts on nothing; undo it with resume")
+    return _annotated(body, "paused", "true", f"{one.name} is paused: its driver keeps running, the operator changes nothing; undo it with resume")
 
 
 def drain(body: Json, _now: str) -> Intent:
-    """The driver ends its batch, then nothing runs. Positions stay in the checkpoint table."""
+    """The driver finishes its batch, then nothing runs. Positions stay in the checkpoint table."""
     one = _living(body)
     if one.suspended:
         return Intent(None, f"{one.name} is suspended already")
-    said = f"{one.name} drains: its driver ends its batch, then nothing runs; undo it with resume"
+    said = f"{one.name} drains: its driver finishes its batch, then nothing runs; undo it with resume"
     return Intent(_conditional(body, {"spec": {"suspend": True}}), f"{said}{_waits(one)}")
 
 
@@ -53,26 +53,26 @@ def resume(body: Json, _now: str) -> Intent:
         return Intent(None, f"{one.name} is neither paused nor suspended")
     patch = _conditional(body, {"spec": {"suspend": None}})
     patch["metadata"]["annotations"] = {f"{GROUP}/paused": None}
-    return Intent(patch, f"{one.name} goes on")
+    return Intent(patch, f"{one.name} continues")
 
 
 def restart(body: Json, now: str) -> Intent:
     """The driver drains, then the next one starts."""
-    one = _steered(body, "restart")
+    one = _controlled(body, "restart")
     if not one.driver.attempt:
-        raise NotOffered(f"{one.name} has had no driver yet: there is nothing to restart; next: status {one.name} says what it waits for")
+        raise NotOffered(f"{one.name} has had no driver yet: there is nothing to restart; next: status {one.name} shows what it waits for")
     if one.desired == 0:
         raise NotOffered(f"{one.name} is scaled to zero: there is nothing to restart; next: kubectl scale kc {one.name} --replicas=1")
-    return _annotated(body, "restart", now, f"{one.name} restarts: driver {one.driver.attempt} ends its batch, then the next one starts")
+    return _annotated(body, "restart", now, f"{one.name} restarts: driver {one.driver.attempt} finishes its batch, then the next driver starts")
 
 
 def retry(body: Json, now: str) -> Intent:
     """A migration that failed, or waits, is tried again."""
-    one = _steered(body, "retry")
+    one = _controlled(body, "retry")
     if one.migration not in TRIED_AGAIN:
         state = f"its migration is {one.migration}" if one.migration else "it has no migration"
         raise NotOffered(f"{one.name} has nothing to retry: {state}; next: for a driver that failed, restart {one.name}")
-    return _annotated(body, "retry", now, f"{one.name} tries its migration again")
+    return _annotated(body, "retry", now, f"{one.name} retries its migration")
 
 
 ACTIONS: dict[str, Callable[[Json, str], Intent]] = {"pause": pause, "drain": drain, "resume": resume, "restart": restart, "retry": retry}
@@ -95,7 +95,7 @@ def late_driver(body: Json) -> GivenUp:
     one = _living(body, also_deleting=True)
     pod, uid = (one.driver.leaving, one.driver.leaving_uid) if one.driver.leaving else (one.driver.pod, one.driver.uid)
     if not pod or not uid:
-        raise NotOffered(f"{one.name} has no driver pod that could be given up; next: status {one.name}")
+        raise NotOffered(f"{one.name} has no driver pod that could be removed; next: status {one.name}")
     return GivenUp(pod, uid)
 
 
@@ -106,8 +106,8 @@ def force(body: Json, agreed: GivenUp) -> Intent:
         NotOffered: it is no longer the pod that the person agreed to give up.
     """
     if (late := late_driver(body)) != agreed:
-        raise NotOffered(f"the driver is now {late.pod} with uid {late.uid}, and you agreed to give up {agreed.uid}; next: look again")
-    return _annotated(body, "force", agreed.uid, f"{agreed.pod} is given up: the operator removes it and its executors without waiting")
+        raise NotOffered(f"the driver is now {late.pod} with uid {late.uid}, and you agreed to remove {agreed.uid}; next: run force again")
+    return _annotated(body, "force", agreed.uid, f"{agreed.pod} is being removed, with its executors, without waiting")
 
 
 def _living(body: Json, *, also_deleting: bool = False) -> ConsumerView:
@@ -117,7 +117,7 @@ def _living(body: Json, *, also_deleting: bool = False) -> ConsumerView:
     return one
 
 
-def _steered(body: Json, action: str) -> ConsumerView:
+def _controlled(body: Json, action: str) -> ConsumerView:
     one = _living(body)
     if one.paused or one.suspended:
         state = "paused" if one.paused else "suspended"

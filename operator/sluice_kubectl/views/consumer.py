@@ -152,7 +152,7 @@ def dynamodb_endpoint(body: Json) -> str | None:
 
 
 def by_need(consumers: Iterable[ConsumerView]) -> tuple[ConsumerView, ...]:
-    """Those that need a person first, then those that are not ready, then by lag; else by name."""
+    """Those that need attention first, then those that are not ready, then by lag; else by name."""
     return tuple(sorted(consumers, key=lambda one: (not one.stalled, one.ready == "True", -(one.figures.lag_millis or 0), one.namespace, one.name)))
 
 

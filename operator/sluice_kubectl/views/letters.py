@@ -21,7 +21,7 @@ NOTES = (CONFIG, EXECUTOR_TEMPLATE)
 S3A = "spark.hadoop.fs.s3a.endpoint"
 OTHERS = {
     "sqs": "they are messages of the queue {place}; next: aws sqs receive-message --queue-url {place}",
-    "kinesis": "they are records of the stream {place}; next: read it with a consumer of its own",
+    "kinesis": "they are records of the stream {place}; next: read it with another consumer",
 }
 
 
@@ -55,7 +55,7 @@ def letters_place(body: Json) -> LettersPlace:
 def in_pod(pod: str, namespace: str, place: LettersPlace, what: str) -> NotOffered:
     """Letters in a volume of the driver's pod are read there."""
     command = f"kubectl exec -n {namespace} {pod} -c driver -- python -m sluice_checkpoints dead-letters {what} --path {place.path}"
-    return NotOffered(f"the letters are at {place.path} of the driver's pod, which is no folder of this machine; next: {command}")
+    return NotOffered(f"the dead letters are at {place.path} of the driver's pod, which is not a folder of this machine; next: {command}")
 
 
 def redrive_pod(consumer: Json, driver: Json, name: str, arguments: tuple[str, ...]) -> Json:
@@ -109,7 +109,7 @@ def _reachable(place: LettersPlace, spec: ObjectPart, container: ObjectPart, pod
     if "emptyDir" in found:
         command = f"kubectl exec {pod} -c driver -- python -m sluice_consumer redrive --config /etc/sluice/config.json"
         raise NotOffered(
-            f"the letters are at {place.path} of the driver's pod, a volume that no other has; next: {command}; it shares the driver's memory"
+            f"the dead letters are at {place.path} of the driver's pod, a volume that no other pod has; next: {command}; it uses the driver's memory"
         )
 
 

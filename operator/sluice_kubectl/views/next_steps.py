@@ -14,7 +14,7 @@ BY_REASON = {
     **dict.fromkeys(("Failed", "BatchOverdue", "ExecutorsPending", "ReportStale", "Completed", "OOMKilled", "Isolating", "OutageLasts"), "logs"),
     **dict.fromkeys(("Unschedulable", "ImagePullBackOff", "CreateContainerConfigError"), "events"),
 }
-FIRST = {"retry": "repair what the message names", "force": "only if the node is lost for good"}
+FIRST = {"retry": "repair what the message names", "force": "only if the node will not come back"}
 
 
 def next_step(one: ConsumerView, pods: Sequence[PodView]) -> str | None:

@@ -18,7 +18,7 @@ STATE = Row(
     "State",
     (
         _stat("Ready", "sluice_consumer_ready", "bool_yes_no", (1, 0.5)),
-        _stat("Needs a person", "sluice_consumer_stalled", "bool_yes_no", (1, 1)),
+        _stat("Needs attention", "sluice_consumer_stalled", "bool_yes_no", (1, 1)),
         _stat("Behind", "sluice_consumer_lag_seconds", "s", (300, 900)),
         _stat("Records a second", "sluice_consumer_records_per_second"),
         _stat("Open shards", "sluice_consumer_open_shards"),

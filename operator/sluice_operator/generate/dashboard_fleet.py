@@ -14,7 +14,7 @@ SUMMARY = Row(
     (
         Panel("Consumers", (Query(f"count({latest('sluice_consumer_ready', CHOSEN)})"),), "stat", size=SMALL),
         Panel("Not ready", (Query(f"sum(1 - {latest('sluice_consumer_ready', CHOSEN)})"),), "stat", size=SMALL, limits=(1, 5)),
-        Panel("Need a person", (Query(f"sum({latest('sluice_consumer_stalled', CHOSEN)})"),), "stat", size=SMALL, limits=(1, 1)),
+        Panel("Need attention", (Query(f"sum({latest('sluice_consumer_stalled', CHOSEN)})"),), "stat", size=SMALL, limits=(1, 1)),
         Panel("Furthest behind", (Query(f"max({latest('sluice_consumer_lag_seconds', CHOSEN)})"),), "stat", "s", SMALL, (300, 900)),
         Panel("Records a second", (Query(f"sum({latest('sluice_consumer_records_per_second', CHOSEN)})"),), "stat", size=SMALL),
         Panel("Executors", (Query(f"sum({latest('sluice_consumer_executors', CHOSEN)})"),), "stat", size=SMALL),
@@ -26,7 +26,7 @@ SUMMARY = Row(
                 Query(latest("sluice_consumer_open_shards", CHOSEN), "open shards"),
                 Query(latest("sluice_consumer_executors", CHOSEN), "executors"),
                 Query(latest("sluice_consumer_ready", CHOSEN), "ready", "bool_yes_no"),
-                Query(latest("sluice_consumer_stalled", CHOSEN), "needs a person", "bool_yes_no"),
+                Query(latest("sluice_consumer_stalled", CHOSEN), "needs attention", "bool_yes_no"),
                 Query(latest("sluice_consumer_report_age_seconds", CHOSEN), "age of report", "s"),
             ),
             "table",

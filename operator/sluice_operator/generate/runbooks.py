@@ -65,13 +65,13 @@ def symptoms() -> str:
         (link(heading), ", ".join(f"`{reason}`" for reason in reasons), ", ".join(f"`{name}`" for name, anchor in alerts if anchor == slug(heading)))
         for heading, reasons in RUNBOOKS.items()
     ]
-    return table(("what one sees", "reasons", "alerts"), rows)
+    return table(("symptom", "reasons", "alerts"), rows)
 
 
 def failures() -> str:
-    """Every reason of a failure, with what the operator does, what the user does, and where that is told at length."""
+    """Every reason of a failure: what the operator does, what you do, and the runbook."""
     rows = [(f"`{reason}`", advice.does, advice.do, _links(reason)) for reason, advice in FAILURES.items()]
-    others = ("any other, in the driver's own words", OTHERS.does, OTHERS.do, link("A driver fails again and again"))
+    others = ("any other reason that a driver gives", OTHERS.does, OTHERS.do, link("A driver fails again and again"))
     return table(("reason", "the operator", "you", "runbook"), [*rows, others])
 
 

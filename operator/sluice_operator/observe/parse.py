@@ -40,7 +40,7 @@ CONTAINERS = {"driver": "driver", "migration": "migrate", "executor": "executor"
 EXITS = {0: "Completed", 65: "Refused", 75: "Held", 76: "Fenced"}
 TENANTS = Policy()
 TAKEN = (
-    "spec.checkpoints.table: is the table of {}, and a table has one consumer."
+    "spec.checkpoints.table: belongs to {}; a table has only one consumer."
     " If spec.stream was edited, edit it back; else delete one of the two, or make this one again with another table"
 )
 ELSEWHERE = "a KinesisConsumer in another namespace"
@@ -138,7 +138,7 @@ def accept(raw: Json, status: Status, namespace: str, policy: Policy) -> tuple[D
         return _last_good(raw, status, namespace, policy), out_of_bounds
     started_alone = status.driver.attempt > 0 and status.migration is None
     if started_alone and wanted.spec.migrate_from is not None:
-        text = "spec.migrateFrom: cannot be added once the consumer has started; it has checkpoints of its own"
+        text = "spec.migrateFrom: cannot be added once the consumer has started, because it has its own checkpoints"
         return _last_good(raw, status, namespace, policy), text
     return wanted, None
 

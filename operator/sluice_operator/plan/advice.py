@@ -1,6 +1,6 @@
-"""What goes wrong, what the operator does about it, and what is left to the user. Pure.
+"""What goes wrong, what the operator does about it, and what you have to do. Pure.
 
-The words of `do` end the messages of conditions; all of it is the table of failures in docs/runbooks.md, which is generated from here.
+`do` ends the messages of conditions, with the command to run. The table of failures in docs/runbooks.md is generated from here.
 Keys are reasons of conditions, as `rules`, `running`, `migration` and `observe` give them.
 """
 
@@ -19,87 +19,106 @@ class Advice:
 
 
 WORDS = 880  # characters of a message before the advice: a condition may have 1024
-RETRY = "then annotate this resource with a new value of sluice.dev/retry"
-SPEC = "Correct what is named; a changed spec, or a new value of sluice.dev/restart, is tried at once"
-IMAGE = "Correct spec.pipeline.image, or give the nodes access to it"
+RETRY = "then run `kubectl sluice retry NAME`, or set a new value of the annotation sluice.dev/retry"
+SPEC = "Correct what is named above and apply the spec. To retry without a change, run `kubectl sluice restart NAME`"
+LOGS = "Run `kubectl sluice logs NAME` to see what the driver does"
+IMAGE = "Correct spec.pipeline.image, or give the nodes access to the image"
 
 FAILURES: dict[str, Advice] = {
-    "SpecInvalid": Advice("goes on with the last good spec; starts nothing if there is none", "Correct the field that is named"),
+    "SpecInvalid": Advice("keeps the last good spec in force; starts nothing if there is none", "Correct the field named above"),
     "ReconcileFailed": Advice(
-        "tries again every minute, and changes nothing; a deletion goes through",
-        "Correct the field that is named; if none is, open an issue with the archive of `kubectl sluice report`",
+        "retries every minute, and changes nothing; a deletion still works",
+        "Correct the field named above. If no field is named, open an issue with the archive of `kubectl sluice report NAME`",
     ),
-    "ApiRefused": Advice("repeats the call every 30 s", "Grant or free what the API server names: a right, a quota, a name, an admission policy"),
-    "SourceActive": Advice("starts nothing; tries again with backoff", "Stop the consumer that still writes to the source table"),
-    "MigrationFailed": Advice("starts nothing and waits", f"Repair what is named, {RETRY}"),
-    "MigrationLost": Advice("makes a new try with backoff"),
-    "ImagePullBackOff": Advice("waits; the kubelet tries again", IMAGE),
+    "ApiRefused": Advice(
+        "repeats the call every 30 s",
+        "Fix what the API server names: grant the permission, raise the quota, free the name, or adjust the admission policy",
+    ),
+    "SourceActive": Advice("starts nothing; retries with backoff", "Stop the consumer that still writes to the source table"),
+    "MigrationFailed": Advice("starts nothing and waits", f"Repair what is named above, {RETRY}"),
+    "MigrationLost": Advice("retries with backoff"),
+    "ImagePullBackOff": Advice("waits; the kubelet retries", IMAGE),
     "InvalidImageName": Advice("waits", IMAGE),
-    "CreateContainerConfigError": Advice("waits; the kubelet tries again", "Make the Secret or ConfigMap that is named, or correct the pod template"),
-    "CreateContainerError": Advice("waits; the kubelet tries again", "Correct the pod template"),
-    "RunContainerError": Advice("waits; the kubelet tries again", "Correct the pod template or the image"),
-    "CrashLoopBackOff": Advice("waits; the kubelet starts the init container again", "Repair the init container of the pod template"),
+    "CreateContainerConfigError": Advice("waits; the kubelet retries", "Create the Secret or ConfigMap named above, or correct the pod template"),
+    "CreateContainerError": Advice("waits; the kubelet retries", "Correct the pod template"),
+    "RunContainerError": Advice("waits; the kubelet retries", "Correct the pod template or the image"),
+    "CrashLoopBackOff": Advice("waits; the kubelet starts the init container again", "Correct the init container in the pod template"),
     "Unschedulable": Advice("waits", "Add nodes, or lower the requests in spec.driver.resources and spec.executor.resources"),
     "ExecutorsPending": Advice(
-        "waits; Spark asks for executors again", "Read in the driver's log why Spark gets none: a quota, an admission policy", late=True
+        "waits; Spark asks for executors again", "Run `kubectl sluice logs NAME` to see why Spark gets none: a quota, an admission policy", late=True
     ),
     "BatchOverdue": Advice(
-        "waits: `process` may still end; where spec.batch.maxSeconds ended the driver, starts the next attempt with backoff",
-        "Read in the driver's log where `process` stands; raise spec.progressDeadlineSeconds and spec.batch.maxSeconds if such batches are wanted",
+        "waits: `process` may still return; if spec.batch.maxSeconds stopped the driver, starts the next attempt with backoff",
+        "Run `kubectl sluice logs NAME`. If batches are meant to take this long, raise spec.progressDeadlineSeconds and spec.batch.maxSeconds",
     ),
-    "DriverStarting": Advice("waits", "Read the driver's log", late=True),
-    "SpecChanged": Advice("waits until the driver before has ended its work", "Read the driver's log", late=True),
-    "RestartRequested": Advice("waits until the driver before has ended its work", "Read the driver's log", late=True),
-    "Migrating": Advice("waits for the Job", "Read the log of the Job's pod", late=True),
-    "DriverOverdue": Advice("waits: a driver that cannot be seen may still work", "If its node is lost for good, give the pod up by the annotation"),
+    "DriverStarting": Advice("waits", LOGS, late=True),
+    "SpecChanged": Advice("waits until the previous driver has finished its work", LOGS, late=True),
+    "RestartRequested": Advice("waits until the previous driver has finished its work", LOGS, late=True),
+    "Migrating": Advice("waits for the Job", "Run `kubectl sluice logs NAME --role migration` to see what it waits for", late=True),
+    "DriverOverdue": Advice(
+        "waits: a driver that cannot be seen may still work", "If the node will not come back, run `kubectl sluice force NAME` or set this annotation"
+    ),
     "PodHeld": Advice(
-        "waits until the object is gone: nothing of it runs any more, or you gave it up",
-        "Ask who set them first: the program may not have done its work",
+        "waits until the object is gone: nothing of it runs any more, or you removed it",
+        "First ask the owner of these finalizers: that program may not have finished its work",
     ),
-    "StrayDriver": Advice("ends a driver that its status does not name, and starts none before it is gone"),
-    "StrayJob": Advice("ends a migration Job that its status does not name, and goes on when it is gone"),
-    "ExecutorsLeaving": Advice("waits: executors of the last driver may still work", "If their node is lost for good, delete the Node"),
-    "ReportStale": Advice("waits: a driver that is silent may still work", "Read its log; delete its pod if it hangs"),
-    "WaitingOutLease": Advice("waits: the driver before this one was killed and released nothing"),
-    "LeaseHeld": Advice("tries again with backoff, and counts no failure", "If it stays so, find who else uses the checkpoint table"),
-    "NotNow": Advice("starts the next attempt with backoff, and counts no failure", "`process` asked for its batch later: look at its sink"),
-    "Held": Advice("tries again with backoff, and counts no failure", "If it stays so, find who else uses the checkpoint table"),
-    "Fenced": Advice("tries again with backoff, and counts no failure", "If it comes again, find who else uses the checkpoint table"),
-    "Refused": Advice("tries again with backoff, up to spec.restart.maxBackoffSeconds", SPEC),
-    "StreamNotFound": Advice("tries again with backoff", "Make the stream, or create the resource again: name and region of a stream are fixed"),
-    "DataLost": Advice("tries again with backoff, and reads nothing", "Decide whether what is named may be lost, and go on as the message says"),
+    "StrayDriver": Advice("stops a driver that its status does not name, and starts none before it is gone"),
+    "StrayJob": Advice("stops a migration Job that its status does not name, and continues when it is gone"),
+    "ExecutorsLeaving": Advice(
+        "waits: executors of the last driver may still work", "If their node will not come back, run `kubectl delete node NODE`"
+    ),
+    "ReportStale": Advice("waits: a driver that is silent may still work", "Run `kubectl sluice logs NAME`; if the driver hangs, delete its pod"),
+    "WaitingOutLease": Advice("waits: the previous driver was killed and did not release its lease"),
+    "LeaseHeld": Advice("retries with backoff, and counts no failure", "If this persists, find out who else uses the checkpoint table"),
+    "NotNow": Advice("starts the next attempt with backoff, and counts no failure", "`process` raised NotNow; check the sink it writes to"),
+    "Held": Advice("retries with backoff, and counts no failure", "If this persists, find out who else uses the checkpoint table"),
+    "Fenced": Advice("retries with backoff, and counts no failure", "If this repeats, find out who else uses the checkpoint table"),
+    "Refused": Advice("retries with backoff, up to spec.restart.maxBackoffSeconds", SPEC),
+    "StreamNotFound": Advice(
+        "retries with backoff",
+        "Create the stream. If its name or region is wrong here, delete this resource and create it again: both fields are immutable",
+    ),
+    "DataLost": Advice(
+        "retries with backoff, and reads nothing", "Decide whether the records named above may be lost, then do what the message says"
+    ),
     "TooMuchPoison": Advice(
-        "tries again with backoff, and excludes no more than spec.onError.maxExcludedPerHour",
-        "Find what is wrong with the records in the dead letters, or raise the limit",
+        "retries with backoff, and excludes no more than spec.onError.maxExcludedPerHour",
+        "Run `kubectl sluice dead-letters list NAME` to see what is wrong with the records, or raise the limit",
     ),
     "OOMKilled": Advice("starts the next attempt with backoff", "Raise the memory in spec.driver.resources"),
-    "Failed": Advice("starts the next attempt with backoff", "Read what is named in the driver's log"),
-    "Completed": Advice("starts the next attempt with backoff: the operator had not asked the driver to end", "Read why the driver ended in its log"),
-    "Killed": Advice("starts the next attempt; it waits out the lease"),
+    "Failed": Advice("starts the next attempt with backoff", "Run `kubectl sluice logs NAME` and look for the error named above"),
+    "Completed": Advice(
+        "starts the next attempt with backoff: the operator had not asked the driver to stop",
+        "Run `kubectl sluice logs NAME` to see why the driver ended",
+    ),
+    "Killed": Advice("starts the next attempt, which waits for the lease to expire"),
     "Evicted": Advice("starts the next attempt, and counts no failure"),
     "DriverLost": Advice("starts the next attempt, and counts no failure"),
     "Forced": Advice("removes the pod and its executors without waiting, and starts the next attempt, which watches the lease first"),
-    "DataLossSuspected": Advice("goes on, and keeps the condition", "Find what is missing between the two positions that are named"),
-    "SourceMoved": Advice("goes on, and keeps the condition", "Stop the old consumer: what it reads is read twice"),
-    "PoisonExcluded": Advice("goes on, and keeps the condition", "Look at the dead letters: these records are in no batch"),
-    "Isolating": Advice("waits: the driver looks for the record on which `process` raises", "Read the driver's log", late=True),
+    "DataLossSuspected": Advice(
+        "continues, and keeps the condition", "Check which records are missing from your sink at the position or time named above"
+    ),
+    "SourceMoved": Advice("continues, and keeps the condition", "Stop the old consumer: it reads the same records again"),
+    "PoisonExcluded": Advice("continues, and keeps the condition", "Run `kubectl sluice dead-letters list NAME`: these records are in no batch"),
+    "Isolating": Advice("waits: the driver searches for the record on which `process` raises", LOGS, late=True),
     "OutageLasts": Advice(
-        "tries the batch again, and leaves nothing out",
-        "Repair what the driver's log names; if nothing is down, deploy a `process` that raises a ValueError for such a record",
+        "retries the batch, and leaves nothing out",
+        "Run `kubectl sluice logs NAME` and repair what it names. If nothing is down, deploy a `process` that raises ValueError for such a record",
     ),
     "RetentionNear": Advice(
-        "goes on; the condition goes when it is over", "Raise the stream's retention or spec.replicas, before unread records expire"
+        "continues; the condition disappears when it is over", "Raise the stream's retention or spec.replicas before unread records expire"
     ),
 }
-OTHERS = Advice("tries again with backoff", SPEC)
+OTHERS = Advice("retries with backoff", SPEC)
 """For reasons that a pipeline gives, which cannot be listed."""
 
 
-def advised(reason: str, message: str, *, stalled: bool = False) -> str:
-    """The message of a condition, ended by what is left to do; a stalled resource always has something."""
+def advised(reason: str, message: str, name: str = "NAME", *, stalled: bool = False) -> str:
+    """The message of a condition, ended by what you have to do; a stalled resource always has something. `name` is the resource's."""
     advice = FAILURES.get(reason, OTHERS if stalled else Advice(""))
-    if not advice.do or advice.do in message or (advice.late and not stalled):
+    do = advice.do.replace("NAME", name)
+    if not do or do in message or (advice.late and not stalled):
         return message
     words = message[:WORDS].rstrip(" .")
     end = "" if words.endswith(("?", "!")) else "."
-    return f"{words}{end} {advice.do}." if words else f"{advice.do}."
+    return f"{words}{end} {do}." if words else f"{do}."

@@ -71,7 +71,7 @@ def ready(view: View, step: Step) -> ConditionValue:
     """
     if view.observed.failing:
         return ConditionValue("Unknown", FAILING, _why_failing(view))
-    text = step.message if step.ready else advised(step.reason, step.message, stalled=step.stalled)
+    text = step.message if step.ready else advised(step.reason, step.message, view.resource.name, stalled=step.stalled)
     return ConditionValue("True" if step.ready else "False", step.reason, text)
 
 
@@ -81,16 +81,16 @@ def reconciling(view: View, step: Step) -> ConditionValue | None:
 
 
 def stalled(view: View, step: Step) -> ConditionValue | None:
-    """A person has to act. While reconciles fail, whatever the step says."""
+    """You have to act. While reconciles fail, whatever the step says."""
     if view.observed.failing:
         return ConditionValue("True", FAILING, _why_failing(view))
     if step.stalled:
-        return ConditionValue("True", step.reason, advised(step.reason, step.message, stalled=True))
-    return ConditionValue("True", "SpecInvalid", advised("SpecInvalid", view.problem)) if view.problem else None
+        return ConditionValue("True", step.reason, advised(step.reason, step.message, view.resource.name, stalled=True))
+    return ConditionValue("True", "SpecInvalid", advised("SpecInvalid", view.problem, view.resource.name)) if view.problem else None
 
 
 def _why_failing(view: View) -> str:
-    return advised(FAILING, view.observed.failing or "", stalled=True)
+    return advised(FAILING, view.observed.failing or "", view.resource.name, stalled=True)
 
 
 def migrated(view: View, _step: Step) -> ConditionValue:

@@ -129,7 +129,7 @@ def _restarting(view: View, step: Step) -> Step:
     left = view.driver.leaving
     if left is None or step.reason in LATER:
         return step
-    return replace(step, phase=Phase.STARTING, reason=left.why, message=f"{left.pod} ends its work, then the next driver starts")
+    return replace(step, phase=Phase.STARTING, reason=left.why, message=f"{left.pod} finishes its work, then the next driver starts")
 
 
 def drain(view: View, pod: Pod, why: str) -> Step:
@@ -155,10 +155,10 @@ def overdue(view: View, pod: Pod) -> Step:
     """A pod that should be gone. One whose node is out of the question is kept by finalizers alone, and the annotation would not help."""
     taken_off = taken_off_by(view.resource.namespace, "pod", pod)
     if pod.forced and taken_off:
-        text = f"{pod.name} is deleted, and other programs keep it by their finalizers; {taken_off}"
+        text = f"{pod.name} is deleted, but finalizers of other programs keep it; {taken_off}"
         return Step(phase=Phase.DRAINING, reason=HELD, message=text, stalled=True)
     given_up = pod.uid if pod.role == "driver" else pod.owner
-    text = f"{pod.name} should be gone; is its node lost? To go on without it, annotate this resource: sluice.dev/force={given_up}"
+    text = f"{pod.name} should have stopped; its node may be lost. The annotation sluice.dev/force={given_up} removes it"
     return Step(phase=Phase.DRAINING, reason=OVERDUE, message=f"{text}; then {taken_off}" if taken_off else text, stalled=True)
 
 

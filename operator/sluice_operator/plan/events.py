@@ -121,7 +121,7 @@ def _spec(view: View, old: Status, new: Status) -> Iterator[EventToSend]:
         return
     wanted = migration_hash(view.resource.namespace, view.resource.name, view.wanted)
     if wanted not in {None, migration.hash} and old.observed_generation != new.observed_generation:
-        yield EventToSend(Reason.MIGRATION_IGNORED, "migrateFrom was edited after the migration; it has no effect any more")
+        yield EventToSend(Reason.MIGRATION_IGNORED, "migrateFrom was edited after the migration, which has no effect")
 
 
 def _migration(old: Status, new: Status) -> Iterator[EventToSend]:
@@ -162,7 +162,7 @@ def _exit_event(*, asked: bool, end: Exit, text: str) -> EventToSend:
     if asked and end.code in {0, None}:
         return EventToSend(Reason.DRIVER_EXITED, text)
     if asked:
-        return EventToSend(Reason.DRAIN_CUT_SHORT, f"{text}. The next driver may have to wait out its lease", warning=True)
+        return EventToSend(Reason.DRAIN_CUT_SHORT, f"{text}. The next driver may have to wait for its lease", warning=True)
     if end.reason in DISRUPTIONS:
         return EventToSend(Reason.DRIVER_DISRUPTED, f"{end.reason}: {text}", warning=end.code != 0)
     return EventToSend(Reason.DRIVER_FAILED, text, warning=True)
@@ -176,7 +176,7 @@ def _step(view: View, old: Status, step: Step) -> Iterator[EventToSend]:
         if isinstance(action, RemoveFinalizer):
             yield EventToSend(Reason.DELETED, step.message, after_action=True)
         if isinstance(action, Retarget):
-            yield EventToSend(Reason.SCALING, f"{counted(action.executors, 'executor')} wanted of {action.pod}", after_action=True)
+            yield EventToSend(Reason.SCALING, f"{counted(action.executors, 'executor')} requested from {action.pod}", after_action=True)
     if view.observed.failing:  # Ready says that instead, so nothing shows what has been sent already
         return
     if step.ready and view.driver_pod is not None and (before is None or before.status != "True"):

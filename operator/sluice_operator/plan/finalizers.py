@@ -20,4 +20,4 @@ def taken_off_by(namespace: str, kind: str, item: Pod | Job) -> str:
     if not names:
         return ""
     command = f"kubectl patch {kind} {item.name} -n {namespace} --type=merge -p '{NO_FINALIZERS}'"
-    return f"take off its finalizers ({names[:NAMES]}{'…' * (len(names) > NAMES)}): {command}"
+    return f"remove its finalizers ({names[:NAMES]}{'…' * (len(names) > NAMES)}): {command}"

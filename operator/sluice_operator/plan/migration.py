@@ -155,7 +155,7 @@ def stop(view: View) -> Step | None:
 def _kept(view: View, jobs: Iterable[Job]) -> str:
     """What keeps a Job that was deleted."""
     found = (taken_off_by(view.resource.namespace, "job", job) for job in jobs if job.deleting)
-    return next((f"; other programs keep it: {how}" for how in found if how), "")
+    return next((f"; finalizers of other programs keep it: {how}" for how in found if how), "")
 
 
 def _deletions(view: View, jobs: Iterable[Job]) -> list[Action]:
@@ -193,7 +193,7 @@ def _running(view: View, migration: MigrationStatus) -> Step:
     trouble = next((pod.trouble for pod in pods if pod.trouble), None)
     if trouble:
         return progress(Phase.MIGRATING, trouble.reason, f"the migration's pod cannot start: {trouble.message}")
-    step, job = progress(Phase.MIGRATING, "Migrating", f"Job {migration.job} takes over the source's positions"), _job(view, migration)
+    step, job = progress(Phase.MIGRATING, "Migrating", f"Job {migration.job} copies the source's positions"), _job(view, migration)
     if migration.uid is not None or job is not None:
         outlived = _outlived(view, job) if job else None
         return replace(step, wake=migration.podless_since + PODLESS if migration.podless_since else outlived)

@@ -68,7 +68,7 @@ def force(view: View) -> Step | None:
     if not given_up:
         return None
     actions = [DeletePod(pod.name, pod.uid, 0) for pod in given_up]
-    return progress(Phase.DRAINING, FORCED, f"annotation sluice.dev/force gives up {given_up[0].name}", *actions)
+    return progress(Phase.DRAINING, FORCED, f"annotation sluice.dev/force removes {given_up[0].name}", *actions)
 
 
 def release(view: View) -> Step | None:

@@ -40,7 +40,7 @@ def running(view: View) -> Step:
         return progress(PHASES.get(pod.report.phase, Phase.STARTING), "ReportStale", text)
     step = _reported(view, pod, pod.report)
     if pod.beside is not None:
-        step = replace(step, message=f"{step.message}; beside the driver a container is in {pod.beside.reason}: {pod.beside.message}")
+        step = replace(step, message=f"{step.message}; another container of the pod is in {pod.beside.reason}: {pod.beside.message}")
     return replace(step, wake=heard + STALE, look_by=_look_by(view, pod.report))
 
 
@@ -52,14 +52,14 @@ def _look_by(view: View, report: Report) -> datetime | None:
 def _nobody(view: View) -> Step:
     left = view.driver.leaving
     if left is not None and view.leaving_pod is not None:
-        return progress(Phase.DRAINING, left.why, f"{left.pod} ends its work")
+        return progress(Phase.DRAINING, left.why, f"{left.pod} finishes its work")
     return progress(Phase.PENDING, "NoDriver", "no driver runs")
 
 
 def _reported(view: View, pod: Pod, report: Report) -> Step:
     if report.phase == "WaitingOutLease":
         until = f" until {report.deadline:%Y-%m-%dT%H:%M:%SZ}" if report.deadline else ""
-        text = f"{pod.name} waits{until}: the driver before it did not release its lease"
+        text = f"{pod.name} waits{until}: the previous driver did not release its lease"
         return replace(progress(Phase.STARTING, "WaitingOutLease", text), due=report.deadline and report.deadline + SLACK)
     if report.phase == "Starting":
         return progress(Phase.STARTING, "DriverStarting", f"{pod.name} starts Spark")
@@ -83,7 +83,7 @@ def _without_executors(view: View, report: Report) -> Step | None:
     if report.executors or not target:
         return None
     there = counted(len(view.observed.executors), "executor pod")
-    trouble = _trouble(view) or Trouble("ExecutorsPending", f"{there}, of which Spark knows none yet")
+    trouble = _trouble(view) or Trouble("ExecutorsPending", f"{there}, none of which has registered with Spark yet")
     return progress(Phase.STARTING, trouble.reason, f"no executor of {target} is ready: {trouble.message}")
 
 
@@ -92,7 +92,7 @@ def _with_one_batch(view: View, pod: Pod, report: Report) -> Step | None:
     since = view.status.stream.batch_at if view.status.stream else None
     if since is None or report.open_batch is None or view.now - since < view.deadline:
         return None
-    text = f"{pod.name} has worked on batch {report.open_batch} since {since:%Y-%m-%dT%H:%M:%S}Z"
+    text = f"{pod.name} has been working on batch {report.open_batch} since {since:%Y-%m-%dT%H:%M:%S}Z"
     return Step(phase=PHASES[report.phase], reason="BatchOverdue", message=text, stalled=True)
 
 
@@ -103,7 +103,7 @@ def _consuming(view: View, report: Report) -> Step:
     if view.status.draining:
         names = ", ".join(drain.pod for drain in view.status.draining)
         due = max((drain.deadline + SLACK for drain in view.status.draining if drain.deadline), default=None)
-        return replace(step, message=f"{names} ends its tasks", progressing=True, due=due)
+        return replace(step, message=f"{names} finishes its tasks", progressing=True, due=due)
     have, trouble = report.executors, _trouble(view)
     if have != target or view.status.replicas != target:
         return replace(step, message=_short(have, target, trouble), reason=trouble.reason if trouble else step.reason, progressing=True)

@@ -29,7 +29,7 @@ def template_problem(template: Json, container: str) -> str | None:
     """Why the template cannot be used, naming the place in it; None if it can."""
     for key in template:
         if key not in {"metadata", "spec"}:
-            return f"{key}: only metadata and spec are known here"
+            return f"{key}: only metadata and spec are allowed here"
     shapes = (_metadata_problem, _pod_problem)
     return next((why for check in shapes if (why := check(template, container))), None)
 
@@ -37,21 +37,21 @@ def template_problem(template: Json, container: str) -> str | None:
 def _metadata_problem(template: Json, _container: str) -> str | None:
     metadata = template.get("metadata", {})
     if not isinstance(metadata, dict):
-        return "metadata: an object is wanted"
+        return "metadata: must be an object"
     for part, entries in metadata.items():
         if part not in {"labels", "annotations"} or not isinstance(entries, dict):
-            return f"metadata.{part}: only objects labels and annotations are taken over"
+            return f"metadata.{part}: only labels and annotations are allowed here"
         if taken := next((key for key in entries if key.startswith(OUR_KEYS)), None):
             return f"metadata.{part}.{taken}: belongs to the operator"
         if odd := next((key for key, value in entries.items() if not isinstance(value, str)), None):
-            return f"metadata.{part}.{odd}: a text is wanted"
+            return f"metadata.{part}.{odd}: must be a text"
     return None
 
 
 def _pod_problem(template: Json, container: str) -> str | None:
     spec = template.get("spec", {})
     if not isinstance(spec, dict):
-        return "spec: an object is wanted"
+        return "spec: must be an object"
     if taken := next((key for key in spec if key in OURS), None):
         return f"spec.{taken}: is set by the operator"
     if why := _list_problem(spec, LISTS_OF_POD) or _object_problem(spec, OBJECTS_OF_POD):
@@ -69,15 +69,15 @@ def _list_problem(where: Json, keys: tuple[str, ...]) -> str | None:
     for key in keys:
         items = where.get(key)
         if items is not None and not isinstance(items, list):
-            return f"{key}: a list is wanted"
+            return f"{key}: must be a list"
         if not all(isinstance(item, dict) for item in items or ()):
-            return f"{key}: a list of objects is wanted"
+            return f"{key}: must be a list of objects"
     return None
 
 
 def _object_problem(where: Json, keys: tuple[str, ...]) -> str | None:
     odd = next((key for key in keys if not isinstance(where.get(key), dict | None)), None)
-    return f"{odd}: an object is wanted" if odd else None
+    return f"{odd}: must be an object" if odd else None
 
 
 def _container_problem(container: Json) -> str | None:

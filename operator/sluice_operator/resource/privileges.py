@@ -43,13 +43,13 @@ def automount_problem(template: Json) -> str | None:
 def _annotations(template: Json) -> Iterator[str]:
     for key, value in part(template, "metadata", "annotations").items():
         if key.startswith(APPARMOR) and not str(value).startswith(("runtime/default", "localhost/")):
-            yield f"metadata.annotations.{key}: {str(value)[:64]} is more than a pipeline may have"
+            yield f"metadata.annotations.{key}: {str(value)[:64]} is not allowed for a pipeline"
 
 
 def _problems(spec: Json) -> Iterator[str]:
-    yield from (f"spec.{name}: shares what belongs to the node" for name in HOST if spec.get(name))
+    yield from (f"spec.{name}: shares a namespace of the node, which is not allowed for a pipeline" for name in HOST if spec.get(name))
     if spec.get("nodeName"):
-        yield "spec.nodeName: passes the scheduler by; use nodeSelector or affinity"
+        yield "spec.nodeName: bypasses the scheduler; use nodeSelector or affinity"
     if str(spec.get("priorityClassName") or "").startswith(SYSTEM):
         yield f"spec.priorityClassName: classes that begin with {SYSTEM} are for the cluster's own pods"
     for volume in objects(spec, "volumes"):
@@ -79,10 +79,10 @@ def _security(where: Json) -> Iterator[str]:
         "sysctls": any(str(item.get("name")) not in SYSCTLS for item in objects(asked, "sysctls")),
         "windowsOptions.hostProcess": bool(part(asked, "windowsOptions").get("hostProcess")),
     }
-    yield from (f"securityContext.{name}: {asked.get(name, True)} is more than a pipeline may have" for name, is_wrong in wrong.items() if is_wrong)
+    yield from (f"securityContext.{name}: {asked.get(name, True)} is not allowed for a pipeline" for name, is_wrong in wrong.items() if is_wrong)
     added = part(asked, "capabilities").get("add")
     if more := sorted({str(name) for name in added} - HARMLESS) if isinstance(added, list) else []:
-        yield f"securityContext.capabilities.add: {', '.join(more)} is more than a pipeline may have"
+        yield f"securityContext.capabilities.add: {', '.join(more)} is not allowed for a pipeline"
 
 
 def _hosts(container: Json) -> Iterator[str]:
@@ -92,7 +92,7 @@ def _hosts(container: Json) -> Iterator[str]:
     for name, handler in handlers:
         for way in ("httpGet", "tcpSocket"):
             if part(handler, way).get("host"):
-                yield f"{name}.{way}.host: the node would call another host than the pod"
+                yield f"{name}.{way}.host: a probe may only call its own pod"
 
 
 def _ports(container: Json) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 OPERATOR = "is set by the operator"
 DRIVER = "is set by the driver; the protocol depends on it"
-FIELD = "has a field of its own: "
+FIELD = "is set by a field: "
 
 EXACT = {
     "spark.master": OPERATOR,
@@ -41,7 +41,7 @@ EXACT = {
     "spark.jars.ivy": "would write outside the pod's own scratch space",
 }
 PREFIXES = {
-    "spark.kubernetes.authenticate.": "would change whose rights the pods have; use serviceAccountName and executor.serviceAccountName",
+    "spark.kubernetes.authenticate.": "would change the account of the pods; use serviceAccountName and executor.serviceAccountName",
     "spark.kubernetes.container.image": FIELD + "pipeline.image",
     "spark.kubernetes.driver.container.image": FIELD + "pipeline.image",
     "spark.kubernetes.executor.container.image": FIELD + "pipeline.image",
@@ -56,15 +56,15 @@ PREFIXES = {
 DRIVER_VOLUMES = "spark.kubernetes.driver.volumes."
 HOST_PATH = "spark.kubernetes.executor.volumes.hostPath."
 ONLY_OFF = {
-    "spark.speculation": "runs a task twice, which costs a lease's wait for every copy",
-    "spark.dynamicAllocation.enabled": "moves the number of executors away from replicas",
+    "spark.speculation": "runs a task twice, and each copy has to wait for a lease",
+    "spark.dynamicAllocation.enabled": "changes the number of executors, which spec.replicas sets",
 }
 
 
 def refusal(key: str, value: str) -> str | None:
     """Why this setting is refused, or None. `key` is the full name, such as `spark.driver.host`."""
     if not key.startswith("spark."):
-        return "is no Spark setting: names start with 'spark.'"
+        return "is not a Spark setting: names start with 'spark.'"
     if key in ONLY_OFF and value.strip().lower() != "false":
         return ONLY_OFF[key]
     if key in EXACT:
@@ -74,7 +74,7 @@ def refusal(key: str, value: str) -> str | None:
 
 def without_effect(key: str) -> str | None:
     """Why the setting has no effect: Spark reads it for a driver pod that it creates itself, and here the operator does. Or None."""
-    return "has no effect, for the operator makes the driver's pod; use driver.podTemplate" if key.startswith(DRIVER_VOLUMES) else None
+    return "has no effect, because the operator creates the driver's pod; use driver.podTemplate" if key.startswith(DRIVER_VOLUMES) else None
 
 
 def privilege(key: str) -> str | None:

@@ -58,7 +58,7 @@ def consumers(api: ApiServer, namespace: str) -> InstallationCheck:
     try:
         found = api.versions(CONSUMER_KIND, namespace, "")
     except ApiError as error:
-        todo = "Install the CRD (crds.install, or crds/ of the project), and give the operator's account its rights (rbac.create)"
+        todo = "Install the CRD (crds.install, or crds/ of the project), and give the operator's account its permissions (rbac.create)"
         return InstallationCheck(question, f"the API server does not list them: {error}", todo)
     return InstallationCheck(question, f"{len(found)} listed")
 

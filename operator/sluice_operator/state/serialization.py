@@ -43,7 +43,7 @@ def load_status(raw: Json | None) -> Status:
         first = error.errors(include_url=False, include_input=False)[0]
         raise Unreadable(f"{'.'.join(['status', *map(str, first['loc'])])}: {first['msg']}") from None
     if (found := next(_impossible_times(status, "status"), None)) is not None:
-        raise Unreadable(f"{found}: is no time between the years 2000 and 2200, with a zone")
+        raise Unreadable(f"{found}: is not a time with a zone between the years 2000 and 2200")
     return replace(status, last_good_spec=good)
 
 

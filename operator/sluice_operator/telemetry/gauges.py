@@ -30,12 +30,12 @@ BY_RESOURCE = {
     "It grows with the clock while a batch is open. Absent while unknown.",
     "sluice_consumer_records_per_second": "Records consumed, as the driver reported.",
     "sluice_consumer_open_shards": "Shards that can still get records.",
-    "sluice_consumer_executors": "Executors that exist and are not on their way out.",
-    "sluice_consumer_draining_executors": "Executors that end their work before they leave.",
+    "sluice_consumer_executors": "Executors that exist and are not stopping.",
+    "sluice_consumer_draining_executors": "Executors that finish their work before they stop.",
     "sluice_consumer_dead_letters": "Records that were ever left out, over all drivers. Absent without `onError`.",
     "sluice_consumer_report_age_seconds": "Time since the driver's figures last moved.",
     "sluice_consumer_ready": "1 if the condition Ready is True.",
-    "sluice_consumer_stalled": "1 if the condition Stalled is True: a person has to act.",
+    "sluice_consumer_stalled": "1 if the condition Stalled is True: you have to act.",
 }
 
 

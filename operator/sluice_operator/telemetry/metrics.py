@@ -48,9 +48,9 @@ class OperatorMetrics:
         self.watched = count("sluice_watch_events", "Watch events received.", ["kind"])
         self.reports = count("sluice_driver_reports", "New reports of drivers seen.")
         self.events = count("sluice_events", "Kubernetes events sent.", ["reason"])
-        self.migrations = count("sluice_migrations", "Tries of migrations, by outcome.", ["state"])
-        self.restarts = count("sluice_restarts", "Drivers that ended though the operator had not asked them to, by cause.", ["cause"])
-        self.forced = count("sluice_drains_forced", "Drivers killed in their drain, or given up by annotation.", ["reason"])
+        self.migrations = count("sluice_migrations", "Migration tries, by outcome.", ["state"])
+        self.restarts = count("sluice_restarts", "Drivers that ended unexpectedly, by cause.", ["cause"])
+        self.forced = count("sluice_drains_forced", "Drivers killed during their drain, or removed by annotation.", ["reason"])
 
     def _durations(self) -> None:
         quick = partial(Histogram, registry=self.registry, buckets=QUICK)

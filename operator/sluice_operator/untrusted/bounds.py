@@ -32,9 +32,9 @@ def _refusal(item: object, depth: int) -> str | None:
     if depth > DEPTH:
         return f"is nested more than {DEPTH} levels deep; flatten it, or pass it as text"
     if isinstance(item, float):
-        return None if math.isfinite(item) else "is no finite number"
+        return None if math.isfinite(item) else "is not a finite number"
     if isinstance(item, int):
-        return None if LEAST <= item <= GREATEST else "is a greater number than any program of Sluice can write"
+        return None if LEAST <= item <= GREATEST else "is a larger number than Sluice ever writes"
     return None if not isinstance(item, str) or _is_unicode(item) else "has characters that are not Unicode"
 
 

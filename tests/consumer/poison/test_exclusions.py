@@ -1,4 +1,4 @@
-"""The limit of an hour (docs/dead-letters.md, "What one sees")."""
+"""The limit of an hour (docs/dead-letters.md, "What you see")."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 MATRIX = "tests/contract/sinks/test_matrix.py"
 STREAM, SKIPS = "tests/contract/spark/test_streaming_deaths.py", "tests/consumer/streaming/test_sinks_that_skip.py"
 NO_SEARCH = "A streaming query has no `onError`: a batch that fails ends the query, and comes again."
-THEIRS = "What becomes of a streaming sink's files or rows when their owner changes them is Spark's rule, not Sluice's."
+THEIRS = "If the owner of a streaming sink changes its files or rows, Spark's rules apply, not Sluice's."
 
 EVENTS = {  # as the page's table names them: the test of the matrix that fills them
     "killed": "test_killed_before_and_after_its_writes",

@@ -21,7 +21,7 @@ def notes(scene: Scene) -> dict[str, str]:
 def test_restart_writes_a_value_that_was_never_there(orders: Scene) -> None:
     """The time of the request."""
     answer = orders.run("restart", "orders")
-    assert (answer.exit_code, answer.said) == (0, "orders restarts: driver 1 ends its batch, then the next one starts\n")
+    assert (answer.exit_code, answer.said) == (0, "orders restarts: driver 1 finishes its batch, then the next driver starts\n")
     assert notes(orders) == {"sluice.dev/restart": "2026-11-21T10:10:30Z"}
 
 
@@ -30,7 +30,7 @@ def test_drain_and_pause_are_undone_by_resume(orders: Scene) -> None:
     orders.run("drain", "orders")
     orders.run("pause", "orders")
     assert (orders.get()["spec"]["suspend"], notes(orders)) == (True, {"sluice.dev/paused": "true"})
-    assert orders.run("resume", "orders").said == "orders goes on\n"
+    assert orders.run("resume", "orders").said == "orders continues\n"
     assert ("suspend" in orders.get()["spec"], notes(orders)) == (False, {})
 
 
@@ -103,8 +103,8 @@ def test_force_names_pod_and_uid_and_asks(orders: Scene) -> None:
     uid = orders.get()["status"]["driver"]["uid"]
     answer = orders.run("force", "orders")
     assert answer.exit_code == 65
-    assert asked == [f"Give up orders-driver-1 with uid {uid}?"]
-    assert "Nobody asked it to end yet: restart does that without force." in answer.told.replace("\n", " ")
+    assert asked == [f"Remove orders-driver-1 with uid {uid}?"]
+    assert "It was not asked to stop yet: restart does that without force." in answer.told.replace("\n", " ")
     assert notes(orders) == {}
 
 
@@ -136,7 +136,7 @@ def test_force_of_a_pod_that_is_gone_says_so_and_writes_nothing(orders: Scene) -
     orders.cluster.finish_deletion(pod)
     answer = orders.run("force", "orders", "--yes")
     assert answer.exit_code == 65
-    assert "orders-driver-1 is gone already" in answer.told
+    assert "orders-driver-1 is already gone" in answer.told
     assert "nothing was written; next: status orders" in answer.told
     assert notes(orders) == {}
 
@@ -171,7 +171,7 @@ def test_force_without_a_terminal_wants_yes(orders: Scene) -> None:
 @pytest.mark.parametrize(
     ("error", "code", "words"),
     [
-        (Rejected("Forbidden", 'User "eve" cannot patch resource "kinesisconsumers"'), 65, "next: ask for that right, or name a namespace with -n"),
+        (Rejected("Forbidden", 'User "eve" cannot patch resource "kinesisconsumers"'), 65, "next: ask for that permission"),
         (Rejected("Invalid", "spec.replicas: too many"), 65, "next: correct what the API server names"),
         (Unavailable("timed out"), 1, "The change may have been made: look before you repeat it"),
     ],

@@ -194,7 +194,7 @@ def test_a_redrive_that_fails_ends_with_the_code_of_its_program(orders: Scene) -
     keeping(orders, path="s3a://lake/dead-letters")
     answer = orders.run("dead-letters", "redrive", "orders", cluster=Elsewhere(orders.cluster, get=Kubelet(orders, 65).look))
     assert answer.exit_code == 65
-    assert f"the letters were not redriven: {POD} ended with 65" in answer.told
+    assert f"the dead letters were not redriven: {POD} ended with 65" in answer.told
     assert orders.cluster.get("Pod", "default", POD) is None
 
 
@@ -209,7 +209,7 @@ def test_a_redrive_whose_api_server_is_gone_goes_on_and_says_where(orders: Scene
 
     answer = orders.run("dead-letters", "redrive", "orders", cluster=Elsewhere(orders.cluster, get=gone))
     assert answer.exit_code == 1
-    assert f"{POD} goes on without this command; next: logs orders --role redrive -f" in answer.told
+    assert f"{POD} continues without this command; next: logs orders --role redrive -f" in answer.told
     assert orders.cluster.get("Pod", "default", POD) is not None
 
 

@@ -79,4 +79,4 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     """No stack."""
     answer = CliRunner().invoke(program, ["migrate", "--plan", str(tmp_path / "absent.yaml")])
     assert answer.exit_code == 2
-    assert "is no YAML that can be read" in " ".join(answer.output.split())
+    assert "is not valid YAML" in " ".join(answer.output.split())

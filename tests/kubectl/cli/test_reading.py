@@ -55,7 +55,7 @@ def three(orders: Scene) -> Scene:
 def test_status_shows_first_who_needs_a_person(three: Scene) -> None:
     """Then who is not ready; the sum is on top."""
     said = three.run("status", "-A").said
-    assert said.splitlines()[0] == "3 consumers · 1 ready · 1 needs a person · farthest behind: orders, 2m13s"
+    assert said.splitlines()[0] == "3 consumers · 1 ready · 1 needs attention · farthest behind: orders, 2m13s"
     assert [row[:4] for row in rows(said) if row[0] in {"default", "web"}] == [
         ["default", "clicks", "Failed", "False"],
         ["web", "views", "Starting", "False"],
@@ -97,7 +97,8 @@ def test_status_of_an_empty_cluster_does_not_send_where_one_is(scene: Scene) -> 
 
 def test_a_namespace_that_is_not_there_is_told(scene: Scene) -> None:
     """If the person may know; else the sentence says what is sure."""
-    assert "in namespace absent, for there is no such namespace; next: status --all-namespaces" in scene.run("status", "orders", "-n", "absent").told
+    told = scene.run("status", "orders", "-n", "absent").told
+    assert "in namespace absent, because the namespace does not exist; next: status --all-namespaces" in told
 
     def refused(kind: str, *_arguments: Any) -> None:
         if kind == "Namespace":
@@ -156,8 +157,8 @@ def test_a_name_like_no_other_is_met_by_a_list(orders: Scene) -> None:
 @pytest.mark.parametrize(
     ("error", "code", "words"),
     [
-        (Conflict("the server could not find the requested resource"), 65, "the cluster knows no KinesisConsumer; next: is it the right context"),
-        (Rejected("Forbidden", 'User "eve" cannot list resource'), 65, "next: ask for that right, or name a namespace with -n"),
+        (Conflict("the server could not find the requested resource"), 65, "the cluster does not know KinesisConsumer; next: check the context"),
+        (Rejected("Forbidden", 'User "eve" cannot list resource'), 65, "next: ask for that permission, or name a namespace with -n"),
         (
             Unavailable("connection refused"),
             1,

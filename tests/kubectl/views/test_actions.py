@@ -87,11 +87,11 @@ def test_force_is_about_the_driver_that_leaves_not_about_the_next_one() -> None:
 
 def test_force_does_nothing_to_another_driver_than_the_one_agreed_on() -> None:
     """The person said yes to one uid."""
-    with pytest.raises(NotOffered, match="the driver is now orders-driver-1 with uid uid-6, and you agreed to give up uid-5"):
+    with pytest.raises(NotOffered, match="the driver is now orders-driver-1 with uid uid-6, and you agreed to remove uid-5"):
         force(resource("driver_overdue"), GivenUp("orders-driver-0", "uid-5"))
 
 
 def test_there_is_nothing_to_force_without_a_driver() -> None:
     """A migration is no driver."""
-    with pytest.raises(NotOffered, match="orders has no driver pod that could be given up"):
+    with pytest.raises(NotOffered, match="orders has no driver pod that could be removed"):
         late_driver(resource("migration_failed"))

@@ -80,7 +80,7 @@ def test_a_volume_that_other_pods_have_is_used(volume: Json) -> None:
 @pytest.mark.parametrize("path", ["file:///letters", "file:///letters/orders", "file:///lettersx", "file:///tmp/letters"])
 def test_a_volume_that_no_other_pod_has_is_refused(path: str) -> None:
     """Else the redrive would say that there are no letters."""
-    with pytest.raises(NotOffered, match="a volume that no other has; next: kubectl exec -n default orders-driver-1 -c driver"):
+    with pytest.raises(NotOffered, match="a volume that no other pod has; next: kubectl exec -n default orders-driver-1 -c driver"):
         redrive_pod(consumer(path), driver(), "orders-redrive-1", ())
 
 

@@ -37,7 +37,7 @@ def test_the_next_driver_is_named_while_the_last_one_drains() -> None:
     assert names(world) == ["orders-driver-1"]
     assert (driver["attempt"], driver["pod"], driver["leaving"]["pod"]) == (2, "orders-driver-2", "orders-driver-1")
     assert (world.status["phase"], world.condition("Draining")["status"], world.condition("Ready")["status"]) == ("Starting", "True", "False")
-    assert world.condition("Ready")["message"].startswith("orders-driver-1 ends its work, then the next driver starts")
+    assert world.condition("Ready")["message"].startswith("orders-driver-1 finishes its work, then the next driver starts")
     assert "stream" not in world.status  # those were the last one's
 
 

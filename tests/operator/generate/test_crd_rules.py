@@ -99,7 +99,7 @@ def test_a_change_that_no_rule_is_about_is_taken(admin: Caller, asked: Change) -
 @pytest.mark.parametrize("spec", [letters(), letters(**FILES, **QUEUE)])
 def test_a_new_resource_is_judged_too(admin: Caller, spec: Json) -> None:
     """Not only a change."""
-    with pytest.raises(AssertionError, match=r" 422 .*deadLetter has to have one"):
+    with pytest.raises(AssertionError, match=r" 422 .*deadLetter must have exactly one"):
         admin.call("POST", CONSUMERS, consumer("orders", spec))
 
 

@@ -36,11 +36,12 @@ from sluice_operator.state.status import Exit, Leaving, MigrationState, Phase, R
 from sluice_operator.state.view import View
 
 OVERDUE = (
-    "orders-driver-1 should be gone; is its node lost? To go on without it, annotate this resource: sluice.dev/force=driver-1. "
-    "If its node is lost for good, give the pod up by the annotation."
+    "orders-driver-1 should have stopped; its node may be lost. The annotation sluice.dev/force=driver-1 removes it. "
+    "If the node will not come back, run `kubectl sluice force orders` or set this annotation."
 )
 NOT_DONE = (
-    "waiting until orders-exec-1 is gone; not done within 600 s (spec.progressDeadlineSeconds). If their node is lost for good, delete the Node."
+    "waiting until orders-exec-1 is gone; not done within 600 s "
+    "(spec.progressDeadlineSeconds). If their node will not come back, run `kubectl delete node NODE`."
 )
 FAILED = RestartStatus(count=1, next_at=seconds(10))
 LEFT = Leaving(attempt=1, pod="orders-driver-1", uid="driver-1", why="SpecChanged")
@@ -54,7 +55,7 @@ row(
     "force",
     "the driver pod that the user gave up and its executors are deleted with no grace period",
     view(resource=replace(RESOURCE, force="driver-1"), observed=Observed(drivers=(driver(gone_by=seconds(-60)),), executors=EXECUTORS)),
-    (Phase.DRAINING, "Forced", "annotation sluice.dev/force gives up orders-driver-1"),
+    (Phase.DRAINING, "Forced", "annotation sluice.dev/force removes orders-driver-1"),
     DeletePod("orders-driver-1", "driver-1", 0),
     DeletePod("orders-exec-1", "exec-1", 0),
     DeletePod("orders-exec-2", "exec-2", 0),
@@ -99,7 +100,7 @@ row(
     "invalid_spec",
     "an invalid spec without a valid one before it starts nothing",
     view(problem="spec.replicas: -1 is less than 0", status=FRESH, observed=NOTHING),
-    (Phase.FAILED, "SpecInvalid", "spec.replicas: -1 is less than 0. Correct the field that is named."),
+    (Phase.FAILED, "SpecInvalid", "spec.replicas: -1 is less than 0. Correct the field named above."),
     health=STUCK,
 )
 row(
@@ -120,7 +121,7 @@ row(
     "await_leaving",
     "the next driver is named, and the one before it has not been asked to end: it is",
     view(status=Status(observed_generation=1, driver=attempt(2, uid=None, leaving=LEFT))),
-    (Phase.STARTING, "SpecChanged", "orders-driver-1 ends its work, then the next driver starts"),
+    (Phase.STARTING, "SpecChanged", "orders-driver-1 finishes its work, then the next driver starts"),
     DeletePod("orders-driver-1", "driver-1"),
 )
 row(
@@ -130,13 +131,13 @@ row(
         status=Status(observed_generation=1, driver=attempt(2, uid=None, leaving=LEFT)),
         observed=Observed(drivers=(driver(gone_by=seconds(30)),)),
     ),
-    (Phase.STARTING, "SpecChanged", "orders-driver-1 ends its work, then the next driver starts"),
+    (Phase.STARTING, "SpecChanged", "orders-driver-1 finishes its work, then the next driver starts"),
 )
 row(
     "delete_finished_driver",
     "the pod of a driver that failed is deleted; its exit is in the status",
     view(observed=Observed(drivers=(ended(1),), executors=EXECUTORS)),
-    (Phase.BACKING_OFF, "Failed", "orders-driver-1 ended with 1: sink is full. Read what is named in the driver's log."),
+    (Phase.BACKING_OFF, "Failed", "orders-driver-1 ended with 1: sink is full. Run `kubectl sluice logs orders` and look for the error named above."),
     DeletePod("orders-driver-1", "driver-1"),
 )
 row(
@@ -177,7 +178,7 @@ row(
         Phase.PENDING,
         "StrayJob",
         (
-            "waiting until orders-migrate-0ld-1 is gone; other programs keep it: take off its finalizers (a.io/b): "
+            "waiting until orders-migrate-0ld-1 is gone; finalizers of other programs keep it: remove its finalizers (a.io/b): "
             """kubectl patch job orders-migrate-0ld-1 -n shop --type=merge -p '{"metadata":{"finalizers":null}}'"""
         ),
     ),
@@ -201,7 +202,7 @@ row(
     "migrate",
     "the migration comes before the first driver",
     view(spec=MIGRATING, status=FRESH, observed=NOTHING),
-    (Phase.MIGRATING, "Migrating", f"Job orders-migrate-{HASH}-1 takes over the source's positions"),
+    (Phase.MIGRATING, "Migrating", f"Job orders-migrate-{HASH}-1 copies the source's positions"),
     CreateJob(),
 )
 row(
@@ -212,7 +213,14 @@ row(
         status=replace(FRESH, migration=migration(state=MigrationState.FAILED, message="two rows of shard 7")),
         observed=Observed(jobs=(job(state="Failed"),)),
     ),
-    (Phase.FAILED, "MigrationFailed", "two rows of shard 7. Repair what is named, then annotate this resource with a new value of sluice.dev/retry."),
+    (
+        Phase.FAILED,
+        "MigrationFailed",
+        (
+            "two rows of shard 7. Repair what is named above, then run `kubectl sluice retry "
+            "orders`, or set a new value of the annotation sluice.dev/retry."
+        ),
+    ),
     health=STUCK,
 )
 row(
@@ -224,7 +232,7 @@ row(
         status=replace(FRESH, migration=migration(state=MigrationState.SOURCE_ACTIVE, message="worker 1 wrote just now", next_at=seconds(60))),
         observed=NOTHING,
     ),
-    (Phase.MIGRATING, "Migrating", f"Job orders-migrate-{HASH}-2 takes over the source's positions"),
+    (Phase.MIGRATING, "Migrating", f"Job orders-migrate-{HASH}-2 copies the source's positions"),
     CreateJob(),
 )
 row(
@@ -246,21 +254,21 @@ row(
     "redeploy",
     "a RESTART change names the next driver and drains the present one",
     view(spec=wanted(batch={"intervalSeconds": 9})),
-    (Phase.STARTING, "SpecChanged", "orders-driver-1 ends its work, then the next driver starts"),
+    (Phase.STARTING, "SpecChanged", "orders-driver-1 finishes its work, then the next driver starts"),
     DeletePod("orders-driver-1", "driver-1"),
 )
 row(
     "redeploy",
     "a restart that is asked for names the next driver, which honours it, and drains the present one",
     view(resource=replace(RESOURCE, restart="monday")),
-    (Phase.STARTING, "RestartRequested", "orders-driver-1 ends its work, then the next driver starts"),
+    (Phase.STARTING, "RestartRequested", "orders-driver-1 finishes its work, then the next driver starts"),
     DeletePod("orders-driver-1", "driver-1"),
 )
 row(
     "await_executors",
     "executors of the last driver are waited for before the next one starts",
     view(status=Status(observed_generation=1, driver=gone()), observed=Observed(executors=(executor(1),))),
-    (Phase.DRAINING, "ExecutorsLeaving", "waiting until orders-exec-1 is gone. If their node is lost for good, delete the Node."),
+    (Phase.DRAINING, "ExecutorsLeaving", "waiting until orders-exec-1 is gone. If their node will not come back, run `kubectl delete node NODE`."),
 )
 row(
     "await_executors",
@@ -273,7 +281,11 @@ row(
         ),
         observed=Observed(executors=(executor(1),)),
     ),
-    (Phase.BACKING_OFF, "Failed", "sink is full; waiting until orders-exec-1 is gone. Read what is named in the driver's log."),
+    (
+        Phase.BACKING_OFF,
+        "Failed",
+        "sink is full; waiting until orders-exec-1 is gone. Run `kubectl sluice logs orders` and look for the error named above.",
+    ),
 )
 row(
     "confirm",
@@ -289,7 +301,7 @@ row(
         status=Status(observed_generation=1, driver=gone(), restarts=replace(FAILED, reason="Failed", message="sink is full")),
         observed=NOTHING,
     ),
-    (Phase.BACKING_OFF, "Failed", "sink is full; attempt 2 at 12:00:10Z. Read what is named in the driver's log."),
+    (Phase.BACKING_OFF, "Failed", "sink is full; attempt 2 at 12:00:10Z. Run `kubectl sluice logs orders` and look for the error named above."),
 )
 row(
     "start",
@@ -363,7 +375,11 @@ row(
     "running",
     "a driver that has sent no report for 90 s is not ready",
     view(observed=Observed(drivers=(driver(report=REPORT, reported_at=seconds(-90)),), executors=EXECUTORS)),
-    (Phase.RUNNING, "ReportStale", "no report from orders-driver-1 since 11:58:30Z. Read its log; delete its pod if it hangs."),
+    (
+        Phase.RUNNING,
+        "ReportStale",
+        "no report from orders-driver-1 since 11:58:30Z. Run `kubectl sluice logs orders`; if the driver hangs, delete its pod.",
+    ),
 )
 row(
     "refused_by_api",
@@ -372,7 +388,11 @@ row(
         status=Status(observed_generation=1, driver=gone()),
         observed=Observed(refusal=Trouble("ApiRefused", "pods is forbidden"), refused_until=seconds(30)),
     ),
-    (Phase.STARTING, "ApiRefused", "pods is forbidden. Grant or free what the API server names: a right, a quota, a name, an admission policy."),
+    (
+        Phase.STARTING,
+        "ApiRefused",
+        "pods is forbidden. Fix what the API server names: grant the permission, raise the quota, free the name, or adjust the admission policy.",
+    ),
     health=STUCK,
 )
 row(
@@ -389,7 +409,10 @@ row(
     (
         Phase.FAILED,
         "Refused",
-        "no such stream; attempt 2 at 12:00:10Z. Correct what is named; a changed spec, or a new value of sluice.dev/restart, is tried at once.",
+        (
+            "no such stream; attempt 2 at 12:00:10Z. Correct what is named above and apply the "
+            "spec. To retry without a change, run `kubectl sluice restart orders`."
+        ),
     ),
     health=STUCK,
 )

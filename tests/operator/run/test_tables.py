@@ -91,7 +91,7 @@ def test_the_younger_of_two_with_one_table_is_refused_and_the_other_namespace_is
     assert scene.passes(OLD)["status"] == "True"
     refused = scene.passes(NEW)
     assert refused["status"] == "False"
-    assert refused["message"].startswith("spec.checkpoints.table: is the table of a KinesisConsumer in another namespace")
+    assert refused["message"].startswith("spec.checkpoints.table: belongs to a KinesisConsumer in another namespace")
     assert not {"shop", "orders"} & set(refused["message"].replace("/", " ").split())
     assert scene.pods(OLD) == ["orders-driver-1"]
     assert scene.pods(NEW) == []

@@ -1,3 +1,3 @@
--- The driver ends its batch, then nothing runs. The positions stay in the checkpoint table.
+-- The driver finishes its batch, then nothing runs. The positions stay in the checkpoint table.
 obj.spec.suspend = true
 return obj

@@ -1,4 +1,4 @@
--- The operator looks and reports, and acts on nothing. The driver runs on.
+-- The operator keeps updating the status but changes nothing. The driver keeps running.
 if obj.metadata.annotations == nil then
   obj.metadata.annotations = {}
 end

@@ -1,4 +1,4 @@
--- The driver drains, then the next one starts. The operator honours each value once.
+-- The driver drains, then the next one starts. The operator acts on each value once.
 local os = require("os")
 if obj.metadata.annotations == nil then
   obj.metadata.annotations = {}
