@@ -51,8 +51,9 @@ publish: venv ## push images and chart of dist/ to REGISTRY=registry.example, lo
 format: venv ## format the code
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
-lint: venv ## ruff, mypy (packages and tests), import-linter
+lint: venv ## ruff, words of docs and messages, mypy (packages and tests), import-linter
 	@echo "== ruff";  $(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@echo "== words"; $(BIN)/python -m sluice_lab.site.prose
 	@echo "== mypy";  $(BIN)/python -m sluice_lab.typecheck
 	@echo "== import-linter"; PYTHONPATH=consumer:operator:lab $(BIN)/lint-imports
 

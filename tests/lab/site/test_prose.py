@@ -1,0 +1,67 @@
+"""What people read keeps the habits of CONTRIBUTING.md, "Words"."""
+
+from __future__ import annotations
+
+import pytest
+
+from sluice_lab.site import prose
+
+LONG = " ".join(["word"] * 31)
+
+
+@pytest.mark.parametrize("page", [page for page in prose.pages() if page not in prose.habits().todo])
+def test_a_page_keeps_the_habits(page: str) -> None:
+    """Those that are still to do are listed."""
+    assert prose.findings((prose.REPO / page).read_text()) == []
+
+
+@pytest.mark.parametrize("page", prose.habits().todo)
+def test_a_page_that_is_done_leaves_the_list(page: str) -> None:
+    """So the list only gets shorter."""
+    assert prose.findings((prose.REPO / page).read_text())
+
+
+def test_helps_fields_and_messages_keep_the_habits() -> None:
+    """A command begins with its verb, a field with what it is."""
+    assert [*prose.helps(), *prose.fields(), *prose.messages()] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{LONG}.",
+        "Refused: no such consumer; the message says why.",
+        "It waits meanwhile.",
+        "Sluice retries by itself.",
+        "* One that is good.\n* It needs a person.",
+        "| a | b |\n|---|---|\n| fine | it goes on |",
+        "Who needs more, reads it.",
+        "A line a letter.",
+    ],
+)
+def test_a_broken_habit_is_found(text: str) -> None:
+    """Once, in a paragraph, an item or a cell."""
+    assert len(prose.findings(text)) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"```\n{LONG} meanwhile\n```",
+        f"`{LONG}` is code.",
+        f"# {LONG}",
+        "Who maintains it?",
+        "It scales in place.",
+        "| a | b |\n|---|---|\n| x: y; z: w | `go on` |",
+        f"{' '.join(['word'] * 20)}. {' '.join(['Word'] * 20)}.",
+        "See [a page](x.md#the-one-before).",
+    ],
+)
+def test_what_is_no_sentence_of_ours_is_left_alone(text: str) -> None:
+    """Code, headings, lists in cells, addresses of links."""
+    assert prose.findings(text) == []
+
+
+def test_a_finding_names_the_line_and_what_to_write() -> None:
+    """The first line of its paragraph."""
+    assert prose.findings("Fine.\n\nIt works\nanew.") == ["3: 'anew', write 'again': It works anew."]
