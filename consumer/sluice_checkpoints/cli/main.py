@@ -204,7 +204,7 @@ def export(**options: Any) -> None:
 
 @main.group("dead-letters")
 def dead_letters() -> None:
-    """List, show and redrive dead letters: records that spec.onError left out (docs/dead-letters.md)."""
+    """List and show dead letters: records that spec.onError left out (docs/dead-letters.md)."""
 
 
 @dead_letters.command("list")
@@ -222,63 +222,4 @@ def list_letters(path: str, region: str | None, s3_endpoint: str | None, consume
 def show_letter(path: str, region: str | None, s3_endpoint: str | None, name: str, *, as_json: bool) -> None:
     """Show one dead letter, by its name in `list`: the record and its exception."""
     output = report.Output(as_json=as_json)
-    sys.exit(_guarded(output, lambda: cli_letters.show(folder(path, region, s3_endpoint), name, output), terminal=False, to_be_read=True))
-
-
-@dead_letters.command("redrive")
-@click.option(
-    "--config", required=True, metavar="FILE", help="Configuration file of the consumer. It names the pipeline and the folder of the dead letters."
-)
-@click.option("--consumer", metavar="ID", help="Consumer id whose dead letters are redriven.  [default: that of the checkpoint table]")
-@click.option("--resume", "how", flag_value="resume", help="Continue the redrive that has not ended, with the same dead letters and the same number.")
-@click.option("--give-up", "how", flag_value="give-up", help="End the open redrive without `process`. Its dead letters can be redriven again.")
-@click.option("--master", default="local[2]", show_default=True, help="Master URL of Spark.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.argument("names", nargs=-1)
-def redrive_letters(config: str, consumer: str | None, how: str | None, master: str, names: tuple[str, ...], *, as_json: bool) -> None:
-    """Redrive dead letters: give those NAMES, or all, to the pipeline's `process` as a separate batch. Each only once."""
-    output = report.Output(as_json=as_json)
-    whose = ["--consumer", consumer] if consumer else []
-    arguments = ["--config", config, *whose, "--how", how or "new", "--master", master, "--", *names]
-    sys.exit(_guarded(output, lambda: cli_letters.redrive(arguments, output), terminal=False))
-
-
-def _guarded(output: report.Output, command: Callable[[], None], *, terminal: bool = True, to_be_read: bool = False) -> int:
-    """Runs a command; errors become a document and an exit code here and nowhere else.
-
-    A result that cannot be printed does not change the code, unless the command has none but that (`to_be_read`).
-    """
-    try:
-        code = _code_of(output, command, terminal=terminal)
-    finally:
-        delivered = output.delivered()
-    return code or int(to_be_read and not delivered)
-
-
-def _code_of(output: report.Output, command: Callable[[], None], *, terminal: bool) -> int:
-    try:
-        command()
-    except (SluiceError, BotoCoreError, ClientError) as error:
-        named = _refused(error) or error
-        code = named.exit_code if isinstance(named, SluiceError) else 1
-        output.failed(named, code, terminal=terminal)
-        return code
-    except Exception as error:  # noqa: BLE001 - a fault of this program, and a document is promised all the same
-        if output.finished:
-            output.log.print(f"[yellow]warning[/] the result could not be printed: {error}", markup=True, soft_wrap=True)
-            return 0
-        output.log.print_exception()
-        output.failed(error, 1, terminal=terminal)
-        return 1
-    return 0
-
-
-def _refused(error: Exception) -> Refused | None:
-    """The refusal that AWS settings or DynamoDB's answer amount to; None: another try may succeed."""
-    if isinstance(error, SETTINGS):
-        return Refused(f"{error}; correct AWS_PROFILE, or the files that AWS_CONFIG_FILE and AWS_SHARED_CREDENTIALS_FILE name (~/.aws/config)")
-    answer = error if isinstance(error, ClientError) else error.__cause__
-    said = answer.response["Error"] if isinstance(answer, ClientError) else {}
-    code, message = said.get("Code", ""), said.get("Message", "")
-    about = [advice for word, advice in INVALID.items() if code == "ValidationException" and word in message]
-    return Refused(f"{error}; {(*about, REFUSALS[code])[0]}") if code in REFUSALS else None
+    sys.exit(guarded(output, lambda: cli_letters.show(folder(path, region, s3_endpoint), name, output), terminal=False, to_be_read=True))

@@ -35,8 +35,8 @@ SPEC_RULES = [
 ]
 LETTER_RULES = [
     {
-        "rule": "[has(self.path), has(self.sqs), has(self.kinesis)].exists_one(given, given)",
-        "message": "deadLetter must have exactly one of path, sqs and kinesis",
+        "rule": f"[{', '.join(f'has(self.{place})' for place in LETTER_PLACES)}].exists_one(given, given)",
+        "message": f"deadLetter {ONE_PLACE}",
     },
 ]
 NAME_RULES = [

@@ -114,7 +114,7 @@ class BatchSpec(SpecPart):
         return self
 
 
-ONE_PLACE = f"has to have one of {', '.join(LETTER_PLACES[:-1])} and {LETTER_PLACES[-1]}, and only one"
+ONE_PLACE = f"must have exactly one of {', '.join(LETTER_PLACES[:-1])} and {LETTER_PLACES[-1]}"
 
 
 class DeadLetterSpec(SpecPart):
@@ -130,7 +130,7 @@ class DeadLetterSpec(SpecPart):
     @model_validator(mode="after")
     def _one_place(self) -> Self:
         if len(self.document()) != 1:
-            raise ValueError("must have exactly one of path, sqs and kinesis")
+            raise ValueError(ONE_PLACE)
         return self
 
 

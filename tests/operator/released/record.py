@@ -14,8 +14,8 @@ from typing import Any
 
 from simulated_cluster import MIGRATING, SimulatedCluster, ready
 
-from sluice_operator.spec.changes import DesiredSpec, migration_hash
-from sluice_operator.spec.fields import parse
+from sluice_operator.resource.changes import DesiredSpec, migration_hash
+from sluice_operator.resource.fields import parse
 
 Json = dict[str, Any]
 
