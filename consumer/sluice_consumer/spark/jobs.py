@@ -121,7 +121,7 @@ class Jobs:
             JobsNotDone: naming the jobs and their queries.
         """
         began, say = self._clock.now(), SAY_SECONDS
-        drained = False
+        drained, pause = False, 0.0  # mostly only an event is on its way
         while doubts := self._doubts(waited := self._clock.now() - began):
             bad = [doubt.text for doubt in doubts if doubt.final]
             if bad and (drained or waited > LISTENER_SECONDS):
@@ -129,8 +129,8 @@ class Jobs:
             if waited > say:
                 say *= 2
                 logs.say(f"the function returned {waited:.0f} s ago; waiting for {'; '.join(doubt.text for doubt in doubts)}")
-            self._clock.sleep(POLL_SECONDS)
-            drained = self._status.drained(DRAIN_SECONDS)
+            self._clock.sleep(pause)
+            drained, pause = self._status.drained(DRAIN_SECONDS), POLL_SECONDS
 
     def _doubts(self, waited: float) -> list[Doubt]:
         found = ((job, status, waited) for job, status in self._statuses() if status != SUCCEEDED)

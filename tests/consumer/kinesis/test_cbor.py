@@ -5,15 +5,16 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from botocore.parsers import RpcV2CBORParser
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reading.cbor import BYTES, Style, head, millis, pieces, seconds, tagged_millis, text, untagged_seconds
 
-from sluice_consumer.kinesis import cbor
+from sluice_consumer.kinesis import arrow_arrays, cbor
 from sluice_consumer.kinesis.client import RecordColumns, Records
-from sluice_consumer.kinesis.packed import PackedRecords
+from sluice_consumer.kinesis.packed import PackedRecords, cut
 
 START = 1_700_000_000_123
 STYLES = {
@@ -201,3 +202,15 @@ def test_packed_records_are_records() -> None:
     assert [packed.number(i) for i in (0, 5, -1)] == [made.number(i) for i in (0, 5, -1)]
     for prefix in (made.data[17][:4], b"none of them begins so"):
         assert packed.any_with(prefix) == made.any_with(prefix)
+
+
+@given(st.lists(st.tuples(st.binary(max_size=3), st.binary(max_size=30)), max_size=9))
+@SESSION
+def test_what_is_cut_out_of_a_reply_is_what_stood_there(pairs: list[tuple[bytes, bytes]]) -> None:
+    """Between and before values are bytes that are none of theirs, or nothing; values may be empty, and there may be none at all."""
+    ends = [sum(len(gap) + len(value) for gap, value in pairs[: i + 1]) for i in range(len(pairs))]
+    starts = [end - len(value) for end, (_, value) in zip(ends, pairs, strict=True)]
+    found = cut(b"".join(gap + value for gap, value in pairs), np.array(starts, np.int64), np.array(ends, np.int64))
+    found.validate(full=True)
+    assert found.to_pylist() == [value for _, value in pairs]
+    assert arrow_arrays.lengths(found).tolist() == [len(value) for _, value in pairs]

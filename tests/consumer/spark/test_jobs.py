@@ -29,6 +29,15 @@ def test_a_batch_is_accepted_while_a_listener_of_the_users_is_behind(spark: Spar
     assert spark.time == 0
 
 
+def test_an_event_that_is_on_its_way_costs_the_batch_no_pause(spark: Spark, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark says that a job has ended a moment after its result is there: its events are waited for, and nothing else."""
+    jobs = judged(spark)
+    spark.jobs[1] = RUNNING
+    monkeypatch.setattr(spark, "drained", lambda _seconds: spark.jobs.update({1: SUCCEEDED}) is None)
+    jobs.check()
+    assert spark.time == 0
+
+
 def test_the_end_of_a_job_that_is_reported_late_is_waited_for(spark: Spark) -> None:
     """A queue that needs longer than Spark's ten seconds is no failure."""
     jobs = judged(spark)
