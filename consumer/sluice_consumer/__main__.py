@@ -19,30 +19,36 @@ import click
 from sluice_checkpoints.errors import SluiceError
 from sluice_checkpoints.protocol.lease import Watcher
 from sluice_consumer import logs
-from sluice_consumer.checks import run as checks
 from sluice_consumer.checks.facts import SECONDS, StartFacts
 from sluice_consumer.driver_report import ReportPhase
-from sluice_consumer.process import child_process, pod, source, supervisor, wiring
-from sluice_consumer.process.ending import Interrupted, ending_of
-from sluice_consumer.process.supervisor import Stopped, Supervisor
+from sluice_consumer.process import child_process, pod, source
+from sluice_consumer.process.ending import Interrupted, Stopped, ending_of, finish
+from sluice_consumer.process.own_pod import PodAnnotations
 
 
 def supervise(path: Path, arguments: list[str]) -> int:
-    """Runs one epoch and returns its exit code."""
-    with child_process.starting([sys.executable, "-m", "sluice_consumer.process.driver", *arguments]) as driver:
-        config, environment = checks.before_start(path, os.environ)
-        os.environ.update(environment)
-        child_process.permit(driver, environment)
-        here = pod.from_environment()
-        reporter = pod.Reporter(pod.PodAnnotations(here) if here else None)
-        reporter.update(lambda report: replace(report, phase=ReportPhase.STARTING))
-        store = supervisor.open_table(config, made=pod.table_made())
-        keeper = Supervisor(config, store, wiring.beating_store(config))
-        signal.signal(signal.SIGTERM, keeper.on_term)
-        signal.signal(signal.SIGINT, keeper.on_term)
-        taken = keeper.take(Watcher(notify=_announce(reporter)))
-        child_process.order(driver, taken, reporter.hand_over(_starting(taken.epoch.generation)))
-        return supervisor.finish(keeper.watch(driver, taken))
+    """Runs one epoch and returns its exit code. The driver takes longest to start, so it begins before this process imports what it needs itself."""
+    with child_process.starting([sys.executable, "-m", "sluice_consumer.process.driver_program", *arguments]) as driver:
+        return _hold(path, driver)
+
+
+def _hold(path: Path, driver: child_process.DriverProcess) -> int:
+    from sluice_consumer.checks import run as checks  # noqa: PLC0415 - see `supervise`
+    from sluice_consumer.process import supervisor, wiring  # noqa: PLC0415
+
+    config, environment = checks.before_start(path, os.environ)
+    os.environ.update(environment)
+    child_process.permit(driver, environment)
+    here = pod.from_environment()
+    reporter = pod.Reporter(PodAnnotations(here) if here else None)
+    reporter.update(lambda report: replace(report, phase=ReportPhase.STARTING))
+    store = supervisor.open_table(config, made=pod.table_made())
+    keeper = supervisor.Supervisor(config, store, wiring.beating_store(config))
+    signal.signal(signal.SIGTERM, keeper.on_term)
+    signal.signal(signal.SIGINT, keeper.on_term)
+    taken = keeper.take(Watcher(notify=_announce(reporter)))
+    child_process.order(driver, taken, reporter.hand_over(_starting(taken.epoch.generation)))
+    return finish(keeper.watch(driver, taken))
 
 
 def _starting(generation: int) -> pod.ReportChange:
@@ -102,9 +108,9 @@ def check_or_consume(path: Path, *, only_check: bool, check_seconds: float, as_j
 
 def check(facts: StartFacts, *, as_json: bool) -> int:
     """Prints what speaks against a start, and returns the exit code."""
-    from sluice_consumer.checks import report  # noqa: PLC0415 - imports rich, which only a person needs
+    from sluice_consumer.checks import report, run  # noqa: PLC0415 - imports rich, which only a person needs
 
-    results = list(checks.results(facts))
+    results = list(run.results(facts))
     if as_json:
         click.echo(report.as_json(results))
     else:
@@ -167,10 +173,10 @@ def consume(path: Path, *, master: str | None, until_tip: bool) -> None:
         code = supervise(path, arguments)
     except SluiceError as error:
         unfinished = until_tip and isinstance(error, Stopped)
-        code = supervisor.finish(ending_of(Interrupted(str(error)) if unfinished else error))
+        code = finish(ending_of(Interrupted(str(error)) if unfinished else error))
     except Exception as error:  # noqa: BLE001 - whatever it is, the container's last words must say it
         logs.log.exception("the supervisor failed")
-        code = supervisor.finish(ending_of(error))
+        code = finish(ending_of(error))
     sys.stdout.flush()
     os._exit(code)  # the heart's thread may be inside a call that has no end
 

@@ -34,7 +34,7 @@ def configure() -> None:
     text = os.environ.get("SLUICE_LOG", "text" if sys.stderr.isatty() else "json") == "text"
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S") if text else JsonLines())
     logging.basicConfig(level=level(), handlers=[handler], force=True)
-    for noisy in ("py4j", "botocore", "urllib3", "kubernetes"):
+    for noisy in ("py4j", "botocore", "urllib3"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 

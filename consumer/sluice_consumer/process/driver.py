@@ -1,7 +1,7 @@
 """The child process of an epoch: Spark and the batch loop.
 
-Its supervisor starts it before it holds the lease, and before it knows whether Spark may start: to import all this takes a second. Until the orders
-come, it has no generation and touches neither table nor stream.
+Its supervisor starts it before it holds the lease, and before it knows whether Spark may start (`driver_program`). Until the orders come, it has no
+generation and touches neither table nor stream.
 """
 
 from __future__ import annotations
@@ -10,35 +10,31 @@ import contextlib
 import dataclasses
 import datetime
 import logging
-import os
 import signal
-import sys
 import threading
 import time
+from collections.abc import Callable
 from io import FileIO
-from pathlib import Path
-from typing import Any
 
-import click
 from pyspark.sql import SparkSession
 
 from sluice_checkpoints.errors import Refused, ServiceUnavailable, SluiceError
 from sluice_checkpoints.protocol.store import Epoch
-from sluice_consumer import logs, sinks
-from sluice_consumer.config import Config, configuration
+from sluice_consumer import logs
+from sluice_consumer.config import Config
 from sluice_consumer.driver_report import DriverWarning, ReportPhase
 from sluice_consumer.pipelines import NotNow
-from sluice_consumer.process import pod, source
-from sluice_consumer.process.child_process import die_with_parent
-from sluice_consumer.process.ending import Ending, Interrupted, OwnWord, ending_of, java_words, leave, report
+from sluice_consumer.process import pod
+from sluice_consumer.process.ending import Ending, Interrupted, ending_of, java_words, report
 from sluice_consumer.process.failure import failure_of
 from sluice_consumer.process.last_words import LastWords
-from sluice_consumer.process.lease_handoff import Guard, LeaseHandoff, permission, standard_input
+from sluice_consumer.process.lease_handoff import Guard, LeaseHandoff
+from sluice_consumer.process.own_pod import PodAnnotations
 from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.sigterm import set_on_term
 from sluice_consumer.process.start_watch import StartWatch
 from sluice_consumer.process.supervisor import STOP_SECONDS
-from sluice_consumer.spark import conf, spark_home, spark_logs, threads, warmup_source
+from sluice_consumer.spark import conf, threads, warmup_source
 from sluice_consumer.spark.engine import SparkEngine
 from sluice_consumer.spark.executors import ExecutorTarget, OwnProcess, SparkBackend, described
 from sluice_consumer.spark.warmup import SparkWarmUps, WarmUp
@@ -47,20 +43,6 @@ log = logging.getLogger(__name__)
 JVM_SECONDS = 20.0  # for the JVM to answer at all, before it is asked why the driver ends
 MUTE = f"Spark's JVM has not answered for {JVM_SECONDS:g} s, so nothing more is known of why; the driver's log may say. The open batch comes again"
 SPARK_SECONDS = STOP_SECONDS - 5  # for Spark to stop; the rest is the supervisor's, so that it need not kill
-
-
-def session(config: Config, here: conf.PodAddress | None, master: str | None) -> SparkSession:
-    """Starts Spark; in a pod, executors come while the driver goes on."""
-    settings = conf.settings(config, here, master, sinks.settings(config.pipeline.entrypoint, config.pipeline.args))
-    settings = spark_logs.folded(settings)
-    spark_logs.fold_queries()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.update(spark_home.lean(os.environ))
-    logs.say(f"starting Spark on {settings['spark.master']}")
-    spark = SparkSession.builder.config(map=dict[str, Any](settings)).getOrCreate()
-    for module in source.modules(os.environ):
-        spark.sparkContext.addPyFile(str(module))
-    return spark
 
 
 def _warm_up(spark: SparkSession, config: Config) -> WarmUp | None:
@@ -82,13 +64,12 @@ class Driver:
         worked: whether a job of this epoch may have begun.
     """
 
-    def __init__(self, config: Config, options: tuple[str | None, bool], pipe: FileIO) -> None:
-        """`pipe`: from the supervisor."""
-        self._config, self._pipe = config, pipe
-        self._master, self._until_tip = options
+    def __init__(self, config: Config, pipe: FileIO, start: Callable[[], SparkSession], *, until_tip: bool) -> None:
+        """`pipe`: from the supervisor. `start`: starts Spark."""
+        self._config, self._pipe, self._start_spark, self._until_tip = config, pipe, start, until_tip
         self._drain = threading.Event()
         self._here = pod.from_environment()
-        self._annotations = pod.PodAnnotations(self._here) if self._here else None
+        self._annotations = PodAnnotations(self._here) if self._here else None
         self._reporter = pod.Reporter(None)  # only its epoch's owner reports
         self._spark: SparkSession | None = None
         self.work: Session | None = None
@@ -99,7 +80,7 @@ class Driver:
         set_on_term(self._drain, lambda: logs.say("SIGTERM: the open batch is finished, then the lease is released"))
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor decides what Ctrl-C means
         with StartWatch("the start of Spark").watching():
-            spark = self._spark = session(self._config, self._here, self._master)
+            spark = self._spark = self._start_spark()
         warm_up = _warm_up(spark, self._config)
         with _meanwhile(warm_up):
             orders = self._ordered()
@@ -230,22 +211,3 @@ def finish(driver: Driver, ending: Ending) -> int:
 
 def _why(driver: Driver, error: Exception) -> Exception:
     return root_cause(driver.work.consumer, error) if driver.work else error
-
-
-@click.command()
-@click.option("--config", "path", type=click.Path(path_type=Path), required=True)
-@click.option("--master")
-@click.option("--until-tip", is_flag=True)
-def main(path: Path, master: str | None, until_tip: bool) -> None:  # noqa: FBT001 - click passes flags so
-    """The driver process; started by `python -m sluice_consumer`."""
-    logs.configure()
-    die_with_parent()
-    OwnWord.open()
-    pipe = standard_input()
-    os.environ.update(permission(pipe))
-    driver = Driver(configuration(path), (master, until_tip), pipe)
-    leave(finish(driver, attempt(driver)))  # Spark's and probes' threads have nothing left to say
-
-
-if __name__ == "__main__":
-    main()

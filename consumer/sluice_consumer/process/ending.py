@@ -25,6 +25,12 @@ class Interrupted(SluiceError):
     exit_code = 75
 
 
+class Stopped(SluiceError):
+    """SIGTERM came before there was a driver to drain."""
+
+    exit_code = 0
+
+
 @dataclass(frozen=True)
 class Ending:
     """An exit code and why, in words for a person.
@@ -124,6 +130,13 @@ def report(ending: Ending) -> None:
     _say(folded(ending.screen or f"{ending.reason}: {ending.message}"))
     if problem := termination_log.write({"reason": ending.reason, "message": ending.message}):
         _say(f"no termination message was left: {problem}")
+
+
+def finish(ending: Ending) -> int:
+    """Says how a supervisor ends, unless its driver has said why, and returns the exit code."""
+    if ending.reason:
+        report(ending)
+    return ending.code
 
 
 def _say(line: str) -> None:

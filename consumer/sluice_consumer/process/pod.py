@@ -1,6 +1,6 @@
 """The driver's own pod: where the operator's target is read and the driver's report is written.
 
-Every patch carries the pod's uid, so that it can never touch a later pod of the same name (the API server answers 409).
+Every patch carries the pod's uid, so that it can never touch a later pod of the same name (the API server answers 409; `own_pod`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ OWNER, CLUSTER = "SLUICE_OWNER", "SLUICE_CLUSTER"
 REPORT_SECONDS = 5.0
 ALIVE_SECONDS = 30.0  # a report that does not change is repeated; the operator calls one stale after 90 s
 POLL_SECONDS = 2.0
-TIMEOUT = 10.0  # seconds that the API server has for an answer
 
 log = logging.getLogger(__name__)
 
@@ -63,28 +62,6 @@ class Annotations(Protocol):
     def write(self, name: str, value: str) -> None:
         """Sets one."""
         ...
-
-
-class PodAnnotations:
-    """Over the Kubernetes API, with the pod's service account."""
-
-    def __init__(self, pod: PodAddress) -> None:
-        import kubernetes  # noqa: PLC0415 - 40 MB that only a pod needs
-
-        configuration = kubernetes.client.Configuration()
-        kubernetes.config.load_incluster_config(client_configuration=configuration)
-        configuration.retries = False  # urllib3 would try four times; the caller asks again in seconds anyway
-        self._api, self._pod = kubernetes.client.CoreV1Api(kubernetes.client.ApiClient(configuration)), pod
-
-    def read(self) -> Mapping[str, str]:
-        """All annotations."""
-        pod = self._api.read_namespaced_pod(self._pod.name, self._pod.namespace, _request_timeout=TIMEOUT)
-        return pod.metadata.annotations or {}
-
-    def write(self, name: str, value: str) -> None:
-        """Sets one, if the pod is still the one with our uid."""
-        body = {"metadata": {"uid": self._pod.uid, "annotations": {name: value}}}
-        self._api.patch_namespaced_pod(self._pod.name, self._pod.namespace, body, _request_timeout=TIMEOUT)
 
 
 @dataclass

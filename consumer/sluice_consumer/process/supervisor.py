@@ -29,7 +29,7 @@ from sluice_consumer.batches.consumer import check_identity
 from sluice_consumer.config import Config, MigrateFromConfig
 from sluice_consumer.process import pod, wiring
 from sluice_consumer.process.child_process import DriverProcess, end_group, pass_on
-from sluice_consumer.process.ending import Ending, decoded, report, unexplained
+from sluice_consumer.process.ending import Ending, Stopped, decoded, unexplained
 from sluice_consumer.process.lease_handoff import WORKING
 
 log = logging.getLogger(__name__)
@@ -41,12 +41,6 @@ GONE = (
     "or, to begin again, delete this KinesisConsumer and create it anew"
 )
 EARLY = "stopped before the driver had begun"
-
-
-class Stopped(SluiceError):
-    """SIGTERM came before there was a driver to drain."""
-
-    exit_code = 0
 
 
 @dataclass
@@ -297,10 +291,3 @@ class Supervisor:
             return "the lease was released" if self._beating.release(epoch) else "the lease had been taken by another epoch"
         except SluiceError as error:
             return f"the lease was not released: {error}; the next driver waits it out"
-
-
-def finish(ending: Ending) -> int:
-    """Says how it ended, unless the driver has, and returns the exit code."""
-    if ending.reason:
-        report(ending)
-    return ending.code

@@ -23,7 +23,7 @@ from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, St
 from sluice_consumer.pipelines import NotNow
 from sluice_consumer.process import child_process, driver, supervisor
 from sluice_consumer.process.driver import Driver, attempt, finish
-from sluice_consumer.process.ending import Ending, decoded
+from sluice_consumer.process.ending import Ending, Stopped, decoded
 from sluice_consumer.process.last_words import OpenBatch
 from sluice_consumer.spark.jobs import JobsNotDone
 
@@ -32,7 +32,7 @@ CONFIG = Config(StreamConfig("s", "r"), CheckpointsConfig("t"), PipelineConfig("
 
 def made(*, until_tip: bool = False) -> Driver:
     """A driver without a supervisor."""
-    return Driver(CONFIG, (None, until_tip), FileIO(os.devnull))
+    return Driver(CONFIG, FileIO(os.devnull), lambda: pytest.fail("no Spark here"), until_tip=until_tip)
 
 
 class Spark:
@@ -176,7 +176,7 @@ def test_a_run_that_is_stopped_before_it_began_has_not_reached_the_tip(
     more: list[str], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """0 would say that everything was processed."""
-    monkeypatch.setattr(main_module, "supervise", lambda *_: (_ for _ in ()).throw(supervisor.Stopped("told to stop")))
+    monkeypatch.setattr(main_module, "supervise", lambda *_: (_ for _ in ()).throw(Stopped("told to stop")))
     monkeypatch.setattr(os, "_exit", sys.exit)
     path = tmp_path / "consumer.json"
     stream = {"name": "s", "region": "r"}

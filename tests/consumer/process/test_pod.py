@@ -1,26 +1,17 @@
 from __future__ import annotations
 
-import contextlib
 import json
 import queue
-import socket
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-import trustme
-from kubernetes.client import ApiException
-from kubernetes.config import incluster_config
-from urllib3.exceptions import HTTPError
 
 from sluice_checkpoints.protocol.owners import Owner
 from sluice_consumer.driver_report import ReportPhase
 from sluice_consumer.process import pod
-from sluice_consumer.process.pod import PodAnnotations, ReportDraft, Reporter
+from sluice_consumer.process.pod import ReportDraft, Reporter
 from sluice_consumer.spark.conf import PodAddress
 
 HERE = PodAddress("driver-1", "space", "10.0.0.7", "uid-1")
@@ -86,57 +77,6 @@ def test_only_the_operator_says_that_there_was_a_table(environment: dict[str, st
 def test_whose_driver_a_process_is(environment: dict[str, str], owner: Owner) -> None:
     """docs/protocol.md, "The owner"."""
     assert pod.owner("orders", environment) == owner
-
-
-@pytest.fixture
-def in_a_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
-    """What the kubelet gives a pod; the API server is a socket of this test."""
-    (tmp_path / "token").write_text("anything")
-    trustme.CA().cert_pem.write_to_path(tmp_path / "ca.crt")
-    for name, constant in (("token", "SERVICE_TOKEN_FILENAME"), ("ca.crt", "SERVICE_CERT_FILENAME")):
-        monkeypatch.setattr(incluster_config, constant, str(tmp_path / name))
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
-        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(server.getsockname()[1]))
-        yield server
-
-
-def test_a_call_of_the_api_server_is_tried_once(in_a_pod: socket.socket) -> None:
-    """urllib3 tries four times by itself, so that a call of ten seconds took forty."""
-    annotations = PodAnnotations(HERE)
-    tried = list[bool]()
-
-    def hang_up() -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                in_a_pod.accept()[0].close()
-                tried.append(True)
-
-    thread = threading.Thread(target=hang_up, daemon=True)
-    thread.start()
-    with pytest.raises((ApiException, HTTPError)):
-        annotations.read()
-    in_a_pod.shutdown(socket.SHUT_RDWR)
-    thread.join(60)
-    assert tried == [True]
-
-
-def test_a_patch_carries_the_uid_of_the_pod() -> None:
-    """It can never touch a later pod of the same name."""
-    calls: list[tuple[Any, ...]] = []
-    annotations: Any = object.__new__(PodAnnotations)
-    annotations._pod = HERE
-    annotations._api = SimpleNamespace(patch_namespaced_pod=lambda *args, **_: calls.append(args))
-    annotations.write("sluice.dev/report", "{}")
-    assert calls == [("driver-1", "space", {"metadata": {"uid": "uid-1", "annotations": {"sluice.dev/report": "{}"}}})]
-
-
-def test_a_pod_without_annotations_has_none() -> None:
-    """The API says null."""
-    annotations: Any = object.__new__(PodAnnotations)
-    annotations._pod = HERE
-    annotations._api = SimpleNamespace(read_namespaced_pod=lambda *_, **__: SimpleNamespace(metadata=SimpleNamespace(annotations=None)))
-    assert annotations.read() == {}
 
 
 class Bench:

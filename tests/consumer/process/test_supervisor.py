@@ -21,7 +21,7 @@ from sluice_consumer import __main__ as main_module
 from sluice_consumer.process import child_process as children
 from sluice_consumer.process import supervisor
 from sluice_consumer.process.child_process import die_with_parent
-from sluice_consumer.process.ending import QUIET, UNCLEAN
+from sluice_consumer.process.ending import QUIET, UNCLEAN, Stopped
 from sluice_consumer.process.lease_handoff import LeaseHandoff, permission
 from sluice_consumer.process.supervisor import Supervisor
 from sluice_operator.apply import spark_settings
@@ -131,7 +131,7 @@ def test_what_speaks_against_a_start_ends_the_driver_before_it_may_start_spark(t
         def __init__(self, command: Sequence[str]) -> None:
             super().__init__(["sh", "-c", f"head -n 1 >{tmp_path}/said; exec sleep 60"])
             started.append(self)
-            assert command[1:3] == ["-m", "sluice_consumer.process.driver"]
+            assert command[1:3] == ["-m", "sluice_consumer.process.driver_program"]
 
     monkeypatch.setattr(children, "DriverProcess", Driver)
     with pytest.raises(Refused, match="No such file"):
@@ -241,7 +241,7 @@ def test_a_driver_asks_for_the_lease_as_the_owner_that_its_pod_names(monkeypatch
 
 def test_sigterm_before_there_is_a_driver_stops_cleanly() -> None:
     """There is nothing to drain."""
-    with pytest.raises(supervisor.Stopped) as stopped:
+    with pytest.raises(Stopped) as stopped:
         Supervisor(CONFIG, CheckpointStore(MemoryTable()), CheckpointStore(MemoryTable())).on_term()
     assert stopped.value.exit_code == 0
 
@@ -251,7 +251,7 @@ def test_sigterm_while_the_lease_is_waited_for_ends_the_wait() -> None:
     store, _ = leased()
     keeper, virtual = Supervisor(CONFIG, store, store), Time()
     virtual.at[10.0] = keeper.on_term
-    with pytest.raises(supervisor.Stopped):
+    with pytest.raises(Stopped):
         keeper.take(virtual.watcher())
     assert virtual.now < LEASE
     assert store.consumer().generation == 1  # type: ignore[union-attr]  # it is there
@@ -266,7 +266,7 @@ def test_sigterm_in_the_middle_of_a_take_releases_what_was_taken(force: bool) ->
     keeper = Supervisor(replace(CONFIG, force=force), store, store)
     table = cast("MemoryTable", store.table)
     table.hook = lambda when, operation, _: keeper.on_term() if (when, operation) == ("after", "write") and not keeper._stopping else None
-    with pytest.raises(supervisor.Stopped):
+    with pytest.raises(Stopped):
         keeper.take(Time().watcher())
     row = store.consumer()
     assert row is not None

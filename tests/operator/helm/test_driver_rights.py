@@ -13,17 +13,18 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from chart import of, one, rendered
 from executors_kubelet import ADDRESS, Admin, Kubelet
-from kubernetes.config import incluster_config
 from simulated_cluster import SPEC
 
 from sluice_consumer import config as configs
-from sluice_consumer.process.pod import PodAnnotations
+from sluice_consumer.process import own_pod
+from sluice_consumer.process.own_pod import PodAnnotations, PodCallRefused
 from sluice_consumer.spark import conf
 from sluice_lab import places
 from sluice_lab.errors import LabError
@@ -215,16 +216,17 @@ def replaced(driver: Told, kubelet: Kubelet, lost: str) -> None:
 
 def report(server: apiserver.LocalApiServer, token: str, here: conf.PodAddress, folder: Path) -> None:
     """What our own driver asks: the target, and its report."""
-    (folder / "token").write_text(token)
+    (folder / "token").write_text(f"{token}\n")
+    (folder / "ca.crt").write_bytes(server.authority.read_bytes())
     host, _, port = server.url.removeprefix("https://").partition(":")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(folder / "token"))
-        patch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(server.authority))
-        patch.setenv("KUBERNETES_SERVICE_HOST", host)
-        patch.setenv("KUBERNETES_SERVICE_PORT", port)
-        annotations = PodAnnotations(here)
+    reached = {own_pod.HOST: host, own_pod.PORT: port}
+    annotations = PodAnnotations(here, folder, reached)
     assert annotations.read()["sluice.dev/executors"] == "2"
     annotations.write("sluice.dev/report", "{}")
+    assert annotations.read()["sluice.dev/report"] == "{}"
+    with pytest.raises(PodCallRefused, match=r"PATCH of the pod: 409 Conflict: .*the UID in the precondition"):
+        PodAnnotations(replace(here, uid="another"), folder, reached).write("sluice.dev/report", "of an earlier pod")
+    assert annotations.read()["sluice.dev/report"] == "{}"
 
 
 def made_by_the_driver(audit: Path) -> tuple[set[Right], set[Right]]:

@@ -1,0 +1,75 @@
+"""The driver's own pod at the API server: its annotations are read, and one is set.
+
+Two calls, over the connections that the rest of a driver uses. The official client does the same; to import it took 0.6 s of CPU in the supervisor,
+again in the driver, and both stood before Spark's start (docs/performance.md, "A driver's start").
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sluice_checkpoints.aws.connections import TimeLimits, connections
+from sluice_consumer.spark.conf import PodAddress
+
+ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")  # of the pod; the kubelet renews the token
+HOST, PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
+SECONDS = 10.0  # that the API server has for an answer
+WORDS = 300  # of a refusal that is no Status
+
+
+class PodCallRefused(Exception):
+    """The API server refused a call, or answered something else than a pod."""
+
+
+class PodAnnotations:
+    """Over the Kubernetes API, with the pod's service account. A call is made once; the caller asks again in seconds anyway."""
+
+    def __init__(self, pod: PodAddress, account: Path = ACCOUNT, environment: Mapping[str, str] = os.environ) -> None:
+        """Opens nothing yet.
+
+        Raises:
+            KeyError: this is no pod. OSError: it has no service account.
+        """
+        host, port = environment[HOST], environment[PORT]
+        self._token, self._uid = account / "token", pod.uid
+        self._url = f"https://{f'[{host}]' if ':' in host else host}:{port}/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
+        self._connections = connections(self._url, TimeLimits(SECONDS, SECONDS), 1, str(account / "ca.crt"))
+
+    def read(self) -> Mapping[str, str]:
+        """All annotations.
+
+        Raises:
+            PodCallRefused, urllib3's HTTPError, OSError: there is no answer, or none of a pod.
+        """
+        return self._call("GET", b"").get("metadata", {}).get("annotations") or {}
+
+    def write(self, name: str, value: str) -> None:
+        """Sets one, if the pod is still the one with our uid.
+
+        Raises:
+            PodCallRefused: it is not, or another refusal. HTTPError, OSError: there is no answer.
+        """
+        body = {"metadata": {"uid": self._uid, "annotations": {name: value}}}
+        self._call("PATCH", json.dumps(body).encode(), {"Content-Type": "application/merge-patch+json"})
+
+    def _call(self, method: str, body: bytes, more: Mapping[str, str] | None = None) -> dict[str, Any]:
+        given = {"Authorization": f"Bearer {self._token.read_text().strip()}", "Accept": "application/json", **(more or {})}
+        reply = self._connections.request(method, self._url, body, given)
+        found = _object(reply.data)
+        if reply.status >= 300 or found.get("kind") != "Pod":
+            raise PodCallRefused(f"{method} of the pod: {reply.status} {reply.reason}: {found.get('message', '')}")
+        return found
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    """The object of a reply; of any other reply, its beginning as a message."""
+    with contextlib.suppress(ValueError):
+        found = json.loads(data)
+        if isinstance(found, dict):
+            return found
+    return {"message": data[:WORDS].decode(errors="replace")}
