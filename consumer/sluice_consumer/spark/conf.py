@@ -22,6 +22,12 @@ CLASS_PATH = "/opt/sluice/spark/classpath.jar"
 SHARED_CLASSES = "-XX:SharedArchiveFile=/opt/sluice/spark.jsa -Xlog:cds*=off"
 # Every access of Spark's to an Arrow buffer looks at its bounds else: a ninth of a record's CPU while catching up (docs/performance.md).
 NO_BOUNDS_CHECKS = "-Darrow.enable_unsafe_memory_access=true"
+# Java's second compiler takes what is called ten times as often as Java's default asks for: a third of a JVM's CPU until its first batch went into
+# code that a start runs some thousand times, and a batch hardly ever (docs/performance.md, "A driver's start").
+LATE_COMPILER = (
+    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
+)
+JVM = f"{NO_BOUNDS_CHECKS} {LATE_COMPILER}"
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,7 @@ def settings(config: Config, pod: PodAddress | None, master: str | None = None, 
     alone = is_local(where["spark.master"])
     ours = _protocol() | ({} if alone else cut_off(config)) | (_cluster(pod) if pod and not alone else {})
     executors = {} if config.executors is None or pod is None or alone else {"spark.executor.instances": str(config.executors)}
-    image = {"spark.driver.extraClassPath": CLASS_PATH, "spark.driver.defaultJavaOptions": f"{SHARED_CLASSES} {NO_BOUNDS_CHECKS}"} if pod else {}
+    image = {"spark.driver.extraClassPath": CLASS_PATH, "spark.driver.defaultJavaOptions": f"{SHARED_CLASSES} {JVM}"} if pod else {}
     asked = _of_sink(sink or {}, config.spark_conf)
     return {**_defaults(config), **image, **config.spark_conf, **asked, **executors, **ours, **where}
 
@@ -81,8 +87,8 @@ def _defaults(config: Config) -> dict[str, str]:
         # Spark on Kubernetes ends the driver's JVM at failure number max(3, 2 x executors) + 1 of executors, counted over the driver's whole life.
         # The operator shows executors that do not come; a task that fails has attempts of its own.
         "spark.executor.maxNumFailures": str(2**31 - 1),
-        "spark.driver.defaultJavaOptions": NO_BOUNDS_CHECKS,
-        "spark.executor.defaultJavaOptions": NO_BOUNDS_CHECKS,
+        "spark.driver.defaultJavaOptions": JVM,
+        "spark.executor.defaultJavaOptions": JVM,
         "spark.executor.heartbeatInterval": LOCAL_HEARTBEAT,  # on a cluster, `cut_off` says which
         **_stacks(config),
     }

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 import sys
 from dataclasses import replace
 
@@ -8,7 +9,7 @@ import pytest
 from sluice_consumer import sinks
 from sluice_consumer.config import CheckpointsConfig, Config, PipelineConfig, StreamConfig
 from sluice_consumer.process.batch_watch import STILL_SECONDS, BatchLimits
-from sluice_consumer.spark.conf import CLASS_PATH, NO_BOUNDS_CHECKS, SHARED_CLASSES, PodAddress, settings
+from sluice_consumer.spark.conf import CLASS_PATH, LATE_COMPILER, NO_BOUNDS_CHECKS, SHARED_CLASSES, PodAddress, settings
 
 CONFIG = Config(StreamConfig("s", "r"), CheckpointsConfig("t"), PipelineConfig("m:f"), name="orders")
 POD = PodAddress("driver-1", "space", "10.0.0.7", "uid")
@@ -128,6 +129,21 @@ def test_every_jvm_reads_arrow_without_looking_at_bounds_unless_the_user_says_ot
     key = f"spark.{process}.defaultJavaOptions"
     assert NO_BOUNDS_CHECKS in settings(CONFIG, pod)[key].split()
     assert settings(replace(CONFIG, spark_conf={key: "-Dx=y"}), pod)[key] == "-Dx=y"
+
+
+@pytest.mark.parametrize("process", ["driver", "executor"])
+@pytest.mark.parametrize("pod", [None, POD])
+def test_every_jvm_is_told_to_leave_javas_second_compiler_for_later(process: str, pod: PodAddress | None) -> None:
+    """A third of the CPU until the first batch was its work."""
+    assert LATE_COMPILER in settings(CONFIG, pod)[f"spark.{process}.defaultJavaOptions"]
+
+
+def test_java_knows_the_options_of_its_second_compiler() -> None:
+    """An option that it does not know would end every driver."""
+    said = subprocess.run(["java", *LATE_COMPILER.split(), "-XX:+PrintFlagsFinal", "-version"], check=True, capture_output=True, text=True).stdout
+    for option in LATE_COMPILER.split():
+        name, _, value = option.removeprefix("-XX:").partition("=")
+        assert [line.split()[3] for line in said.splitlines() if line.split()[1:2] == [name]] == [value]
 
 
 SINK = {"spark.sql.extensions": "its.Extension", "spark.sql.catalog.spark_catalog": "its.Catalog"}

@@ -27,7 +27,7 @@ def home(tmp_path: Path) -> dict[str, str]:
 def test_a_driver_logs_as_sluice_wants_it_and_keeps_its_other_options(home: dict[str, str]) -> None:
     """The level comes from the file: Spark prints a line for a setting."""
     told = spark_logs.folded(CLUSTER, home)
-    assert told[spark_logs.DRIVER] == f"{conf.NO_BOUNDS_CHECKS} {FILE} -Dsluice.log.level=warn"
+    assert told[spark_logs.DRIVER] == f"{conf.JVM} {FILE} -Dsluice.log.level=warn"
     assert told[spark_logs.EXECUTOR] == CLUSTER[spark_logs.EXECUTOR]
     assert spark_logs.LEVEL not in told
     assert spark_logs.folded(CLUSTER | {spark_logs.LEVEL: "INFO"}, home)[spark_logs.LEVEL] == "INFO"
