@@ -28,7 +28,7 @@ from sluice_consumer import logs, pipelines
 from sluice_consumer.config import Config, configuration
 from sluice_consumer.letters.stores import FIELD
 from sluice_consumer.pipelines import BatchInfo
-from sluice_consumer.process import driver, wiring
+from sluice_consumer.process import spark_start, wiring
 from sluice_consumer.process.ending import ending_of, report
 from sluice_consumer.sinks import edge, stores
 from sluice_consumer.sinks.stores import HadoopStore
@@ -279,7 +279,7 @@ def main(path: Path, consumer: str | None, how: str, master: str, names: tuple[s
     try:
         config = configuration(path)
         _folder(config)  # refused before Spark starts
-        told = redrive(driver.session(config, None, master), config, consumer, names, how)
+        told = redrive(spark_start.session(config, master), config, consumer, names, how)
     except SluiceError as error:
         report(ending_of(error))
         sys.exit(error.exit_code)

@@ -23,8 +23,8 @@ from sluice_consumer.spark import conf, spark_home, spark_logs
 SINKS = "sluice_consumer.sinks"
 
 
-def settings(config: Config, master: str | None) -> dict[str, str]:
-    """Every setting of the session.
+def settings(config: Config, here: conf.PodAddress | None, master: str | None) -> dict[str, str]:
+    """Every setting of the session. `here`: the pod, if its executors are to be pods.
 
     Raises:
         Refused: an option of the sink is wrong.
@@ -34,7 +34,27 @@ def settings(config: Config, master: str | None) -> dict[str, str]:
         from sluice_consumer import sinks  # noqa: PLC0415 - 0.14 s of CPU, for which no other JVM waits
 
         asked = sinks.settings(config.pipeline.entrypoint, config.pipeline.args)
-    return spark_logs.folded(conf.settings(config, pod.from_environment(), master, asked))
+    return spark_logs.folded(conf.settings(config, here, master, asked))
+
+
+def session(config: Config, master: str | None) -> SparkSession:
+    """Starts Spark in one step, in no pod: it asks no cluster for executors."""
+    _prepare()
+    return _session(settings(config, None, master))
+
+
+def _prepare() -> None:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.update(spark_home.lean(os.environ))
+
+
+def _session(asked: Mapping[str, str]) -> SparkSession:
+    spark_logs.fold_queries()
+    logs.say(f"starting Spark on {asked['spark.master']}")
+    spark = SparkSession.builder.config(map=dict[str, Any](asked)).getOrCreate()
+    for module in source.modules(os.environ):
+        spark.sparkContext.addPyFile(str(module))
+    return spark
 
 
 class SparkStart:
@@ -48,7 +68,7 @@ class SparkStart:
         self._master = master
         self._failed: Exception | None = None
         try:
-            asked = settings(configuration(path), master)
+            asked = settings(configuration(path), pod.from_environment(), master)
         except Exception as error:  # noqa: BLE001 - `session` raises it, too
             logs.log.debug("no JVM is started ahead: %s", error)
             asked = {}
@@ -65,19 +85,13 @@ class SparkStart:
         self._thread.join()
         if self._failed is not None:
             raise self._failed
-        asked = settings(config, self._master) | {f"spark.executorEnv.{name}": value for name, value in environment.items()}
-        spark_logs.fold_queries()
-        logs.say(f"starting Spark on {asked['spark.master']}")
-        spark = SparkSession.builder.config(map=dict[str, Any](asked)).getOrCreate()
-        for module in source.modules(os.environ):
-            spark.sparkContext.addPyFile(str(module))
-        return spark
+        asked = settings(config, pod.from_environment(), self._master)
+        return _session(asked | {f"spark.executorEnv.{name}": value for name, value in environment.items()})
 
     def _boot(self, asked: Mapping[str, str]) -> None:
         if not asked:
             return
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        os.environ.update(spark_home.lean(os.environ))
+        _prepare()
         try:
             SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(asked.items())))  # noqa: SLF001 - a session finds it there
         except Exception as error:  # noqa: BLE001 - raised where the JVM is waited for

@@ -135,7 +135,7 @@ def _texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         parts = node.values if isinstance(node, ast.JoinedStr) else [node] if isinstance(node, ast.Constant) else []
         text = "".join(str(part.value) if isinstance(part, ast.Constant) else "x" for part in parts)
-        if id(node) not in docs | inner and text.count(" ") > 3:
+        if isinstance(node, ast.expr) and id(node) not in docs | inner and text.count(" ") > 3:
             yield node.lineno, text
 
 

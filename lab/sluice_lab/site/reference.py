@@ -77,8 +77,8 @@ The file of `sluice run --config`, in JSON. In a cluster the operator writes it.
 COMMANDS = """# Commands
 
 The program is `sluice`, or `kubectl sluice`. In the consumer's image `python -m sluice_checkpoints` has the commands about tables, and `sluice run`
-is `python -m sluice_consumer`. With `--path`, `sluice dead-letters` takes the options of `python -m sluice_checkpoints dead-letters`. With `--config`,
-`sluice dead-letters redrive` takes those of `python -m sluice_consumer redrive`.
+is `python -m sluice_consumer`. With `--path`, `sluice dead-letters` takes the options of `python -m sluice_checkpoints dead-letters`.
+With `--config`, `sluice dead-letters redrive` takes those of `python -m sluice_consumer redrive`.
 Exit codes: [interfaces](../interfaces.md#exit-codes-of-driver-and-job)."""
 
 Json = dict[str, Any]
