@@ -145,15 +145,17 @@ def dev(entrypoint: str, file: Path | None, args: tuple[str, ...], shards: int, 
 
 
 @main.command()
-@click.option("--config", required=True, metavar="FILE", help="The consumer's configuration: its pipeline, and the folder of its letters.")
-@click.option("--consumer", metavar="ID", help="Whose letters.  [default: those of the checkpoint table's consumer]")
-@click.option("--resume", "how", flag_value="resume", help="Go on with the redrive that has not ended: the same letters, the same number.")
-@click.option("--give-up", "how", flag_value="give-up", help="End it without `process`: its letters may be redriven again.")
-@click.option("--master", default="local[2]", show_default=True, help="Spark master.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+@click.option(
+    "--config", required=True, metavar="FILE", help="Configuration file of the consumer. It names the pipeline and the folder of the dead letters."
+)
+@click.option("--consumer", metavar="ID", help="Consumer id whose dead letters are redriven.  [default: that of the checkpoint table]")
+@click.option("--resume", "how", flag_value="resume", help="Continue the redrive that has not ended, with the same dead letters and the same number.")
+@click.option("--give-up", "how", flag_value="give-up", help="End the open redrive without `process`. Its dead letters can be redriven again.")
+@click.option("--master", default="local[2]", show_default=True, help="Master URL of Spark.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.argument("names", nargs=-1)
 def redrive(config: str, consumer: str | None, how: str | None, master: str, names: tuple[str, ...], *, as_json: bool) -> None:
-    """Give dead letters to the pipeline's `process` again, as a batch of their own: those NAMES, or all. Each only once."""
+    """Redrive dead letters: give those NAMES, or all, to the pipeline's `process` as a separate batch. Each only once."""
     from sluice_consumer.process import redrive_command  # noqa: PLC0415 - imports rich, which only a person needs
 
     whose = ["--consumer", consumer] if consumer else []
