@@ -64,7 +64,7 @@ def test_notes_say_what_is_missing(tmp_path: Path) -> None:
     assert "consumer.namespaces={my-namespace}" in bare
     assert "names no registry" in bare
     partly = notes(tmp_path, watchNamespaces=["a", "b"], consumer={"namespaces": ["b"]}, image={"repository": "registry.example/sluice-operator"})
-    assert 'Namespace a is looked after and has no account "sluice-consumer"' in partly
+    assert 'Namespace a is managed but has no account "sluice-consumer"' in partly
     assert "Namespace b is looked" not in partly
     assert "names no registry" not in partly
 

@@ -260,8 +260,8 @@ def test_parent_charts_may_share_more_than_is_known_here() -> None:
 
 
 NOTES: tuple[tuple[Json, str], ...] = (
-    ({"rbac": {"create": False}}, "No Role and no binding was made"),
-    ({"prometheusRule": {"enabled": True}}, "nothing of this chart scrapes the operator"),
+    ({"rbac": {"create": False}}, "No Role and no binding was created"),
+    ({"prometheusRule": {"enabled": True}}, "nothing in this chart scrapes the operator"),
     ({"prometheusRule": {"enabled": True}, "podMonitor": {"enabled": True}}, "Drivers serve no metrics"),
     ({"grafanaDashboards": {"enabled": True}}, "no dashboard of a shard"),
     ({"crds": {"keep": False}}, "Uninstalling deletes the CRD"),
