@@ -42,7 +42,7 @@ BATCH_SECONDS = Family("sluice_batch_seconds", "histogram", "Seconds that commit
 WAITS = Family(
     "sluice_waits_total", "counter", "Reads in committed batches that waited out the lease, because an earlier attempt might have been alive"
 )
-TAKE_OVERS = Family("sluice_takeovers_total", "counter", "Leases taken by this driver, by what became of the one before", ("how",))
+TAKE_OVERS = Family("sluice_takeovers_total", "counter", "Leases taken by this driver, by what became of the previous lease", ("how",))
 WARNINGS = Family("sluice_warnings_total", "counter", "Warnings given, by reason", ("reason",))
 CALLS = Family("sluice_calls_total", "counter", "Requests to AWS, retries included", ("process", "service", "operation"))
 RETRIES = Family("sluice_retries_total", "counter", "Requests to AWS made again, by the error code before", ("process", "service", "cause"))

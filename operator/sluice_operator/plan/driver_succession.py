@@ -37,7 +37,7 @@ def clear_strays(view: View) -> Step | None:
 
 
 def await_leaving(view: View) -> Step | None:
-    """The status names the next driver, and the one before it exists: wait for it. If the spec changes again, the next driver gets that."""
+    """The status names the next driver, and the previous one still exists: wait for it. If the spec changes again, the next driver gets that."""
     pod, left = view.leaving_pod, view.driver.leaving
     if pod is None or left is None:
         return None
@@ -61,7 +61,7 @@ def redeploy(view: View) -> Step | None:
 def await_executors(view: View) -> Step | None:
     """Executors of the last driver may still work: wait. The garbage collector deletes them with the driver's pod.
 
-    If that driver failed, reason and message go on saying why.
+    If that driver failed, reason and message still say why.
     """
     if view.driver_pod is not None or not view.observed.executors:
         return None
@@ -76,7 +76,7 @@ def await_executors(view: View) -> Step | None:
 
 
 def confirm(view: View) -> Step | None:
-    """The status names a driver that was not seen: create it. If the spec changed meanwhile, name and create another one."""
+    """The status names a driver that was not seen: create it. If the spec has changed since, name and create another one."""
     if view.wanted is None or view.driver.pod is None or view.driver_pod is not None:
         return None
     if view.outdated == "SpecChanged" or view.driver.pod != f"{view.resource.name}-driver-{view.driver.attempt}":
