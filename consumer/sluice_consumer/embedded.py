@@ -105,7 +105,7 @@ def _run(spark: SparkSession, config: Config, stop: threading.Event, *, until_ti
 
 def notify(seconds: float) -> None:
     """Says why nothing happens for a while."""
-    logs.say(f"the lease was not released: watching it for {seconds:.0f} s before taking it")
+    logs.say(f"the previous driver did not release its lease; waiting {seconds:.0f} s to be sure that it has stopped")
 
 
 RunParts = tuple[Heartbeats, threading.Event, EpochEnd, Callable[[], None]]

@@ -181,12 +181,13 @@ def _saying(ours: SluiceSide, shard: Shard, writer: FormatWriter) -> Expressible
 def _in_words(saying: Expressible, writer: FormatWriter) -> Expressible:
     """Everything but the end of a shard."""
     if saying.position and saying.position.sub is not None and not writer.supports_subsequence:
-        why = f"its position is inside an aggregate ({saying.committed}), which {writer.name} cannot say; let the consumer finish that record first"
+        why = f"its position is inside an aggregate ({saying.committed}), which {writer.name} cannot store; let the consumer finish that record first"
         return replace(saying, problem=why)
     if saying.committed.at == "TIMESTAMP":
-        saying = saying.but(TRIM_HORIZON, "not started", f"{saying.committed} cannot be said: records before that time come too", again=True)
+        why = f"{writer.name} cannot store a start time ({saying.committed}); the shard starts at TRIM_HORIZON and reads earlier records as well"
+        saying = saying.but(TRIM_HORIZON, "not started", why, again=True)
     if saying.position == TRIM_HORIZON and writer.unstarted:
-        saying = saying.but(None, "not started", f"was not started, which {writer.name} cannot say: {writer.unstarted}", again=False)
+        saying = saying.but(None, "not started", f"was not started, which {writer.name} cannot store: {writer.unstarted}", again=False)
     return saying
 
 
@@ -199,7 +200,7 @@ def _ended(saying: Expressible, row: ShardRow, shard: Shard, writer: FormatWrite
     if row.start.at == "AFTER" and row.start.sub is None:
         saying = _by_number(saying, row.start, writer, "finished: the start of its last range")
         return saying.but(saying.position, saying.why, f"its last sequence number is unknown: {_again(row.start)}", again=True)
-    warning = f"is finished, which {writer.name} cannot say, and its last sequence number is unknown: all its records come again"
+    warning = f"is finished, which {writer.name} cannot store, and its last sequence number is unknown: all its records come again"
     return saying.but(END if writer.supports_shard_end else None, "finished", f"{warning}; {writer.unstarted}", again=True)
 
 

@@ -23,7 +23,7 @@ def without_effect(request: MigrationRequest, claim: MigrationClaim) -> Iterator
         now, then = request.choices.get(name, "not given"), before.get(name, "not given")
         if now != then:
             was = f"it was {_said(then)} when this migration was completed"
-            yield f"--{name} ({_said(now)}) has no effect: {was}; choose a new target to migrate anew"
+            yield f"--{name} ({_said(now)}) has no effect: {was}; choose a new --target to migrate again"
 
 
 def _said(choice: object) -> str:

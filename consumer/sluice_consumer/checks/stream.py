@@ -49,7 +49,7 @@ def _said(identity: StreamIdentity, *, json_only: bool) -> CheckFinding:
     if identity.status not in READY:
         return CheckFinding(CheckOutcome.WARNING, f"stream {identity.name} is {identity.status}: a driver can read it once it is ACTIVE")
     if json_only:
-        return CheckFinding(CheckOutcome.WARNING, f"the service of stream {identity.name} does not speak CBOR: it is asked in JSON; {SWITCH}")
+        return CheckFinding(CheckOutcome.WARNING, f"the service of stream {identity.name} does not speak CBOR: falling back to JSON; {SWITCH}")
     return CheckFinding(CheckOutcome.OK, status)
 
 

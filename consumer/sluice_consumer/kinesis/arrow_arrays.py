@@ -89,7 +89,7 @@ def _made(texts_: Sequence[tuple[str, int]]) -> Any:
 
 
 def lengths(values: Any) -> npt.NDArray[np.int32]:
-    """Of an Arrow binary: bytes of each."""
+    """Length in bytes of each value of an Arrow binary array."""
     _, offsets, _ = values.buffers()
     places = np.frombuffer(offsets, np.int32, len(values) + 1, values.offset * 4)
     return places[1:] - places[:-1]

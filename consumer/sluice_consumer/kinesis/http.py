@@ -27,7 +27,7 @@ from sluice_consumer.kinesis.pacing import Pacer
 log = logging.getLogger(__name__)
 KINESIS = Service("kinesis", "Kinesis_20131202.")
 CONNECTIONS = 32
-SWITCH = f"{ENCODING}=json asks so from the first call on"
+SWITCH = f"to skip this attempt, set {ENCODING}=json"
 WAITS = TimeLimits(connect=5.0, read=15.0)  # a reply of 10 MiB takes a second or two
 
 
@@ -100,7 +100,7 @@ class HttpKinesis:
         try:
             reply = self._call("GetRecords", shard_id, ask, self._codec)
         except UnsupportedEncoding as why:
-            log.warning("stream %s: the service does not speak CBOR (%s): it is asked in JSON from now on; %s", self._address.name, why, SWITCH)
+            log.warning("stream %s: the service does not speak CBOR (%s): falling back to JSON; %s", self._address.name, why, SWITCH)
             self._codec = JSON
             reply = self._call("GetRecords", shard_id, ask, JSON)
         page = _page(reply)

@@ -132,8 +132,8 @@ def messages() -> Iterator[str]:
 def _texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
     docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node) if part is not node}
-    for node in ast.walk(tree):
-        parts = node.values if isinstance(node, ast.JoinedStr) else [node] if isinstance(node, ast.Constant) else []
+    for node in (each for each in ast.walk(tree) if isinstance(each, ast.JoinedStr | ast.Constant)):
+        parts = node.values if isinstance(node, ast.JoinedStr) else [node]
         text = "".join(str(part.value) if isinstance(part, ast.Constant) else "x" for part in parts)
         if isinstance(node, ast.expr) and id(node) not in docs | inner and text.count(" ") > 3:
             yield node.lineno, text

@@ -84,7 +84,7 @@ def test_a_time_is_the_beginning_with_a_warning(name: str) -> None:
     time = Position.timestamp(1_700_000_000_000)
     found = made(name, row(time, time))
     assert found.entries[0].saying.position == (None if name in NO_WORD else TRIM_HORIZON)
-    assert "records before that time come too" in found.warnings[0]
+    assert "reads earlier records as well" in found.warnings[0]
 
 
 @pytest.mark.parametrize("name", NO_WORD)

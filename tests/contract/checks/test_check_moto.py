@@ -21,7 +21,7 @@ from sluice_consumer.kinesis.http import StreamAddress
 from sluice_lab import places
 from sluice_lab.aws import emulators
 
-SAID = "does not speak CBOR: it is asked in JSON; SLUICE_KINESIS_ENCODING=json asks so from the first call on"
+SAID = "does not speak CBOR: falling back to JSON; to skip this attempt, set SLUICE_KINESIS_ENCODING=json"
 
 
 def test_a_service_that_does_not_speak_cbor_is_one_clear_line(on_moto: Checked) -> None:

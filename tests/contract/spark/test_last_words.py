@@ -58,7 +58,7 @@ def failed(stream: StreamConfig, folder: Path, function: str) -> Said:
     ended = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, timeout=300, check=False)
     assert ended.returncode == 1, ended.stderr
     lines = ended.stderr.splitlines()
-    asked = [line for line in lines if "is asked in JSON" in line]
+    asked = [line for line in lines if "falling back to JSON" in line]
     assert len(asked) == 1, "the check finds it, and Python workers are told"
     return Said([line for line in lines if line not in asked], json.loads(words.read_text()))
 
