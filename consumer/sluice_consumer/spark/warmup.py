@@ -17,7 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from sluice_consumer.spark.executors import registered
 from sluice_consumer.spark.status import each, stages
@@ -40,6 +40,10 @@ class WarmUpBackend(Protocol):
         """How many tasks each of them runs at a time."""
         ...
 
+    def rehearse(self) -> None:
+        """Plans a read, and runs no job: the driver's own Python workers have begun then, and its classes are loaded."""
+        ...
+
     def start(self, tasks: int) -> Future[frozenset[str]]:
         """Begins a job of so many tasks, which are ahead of any later job's when it returns. The result: who ran them."""
         ...
@@ -53,6 +57,7 @@ class WarmUp:
     _warm: dict[str, int] = field(default_factory=dict)
     _jobs: dict[Future[frozenset[str]], frozenset[str]] = field(default_factory=dict)
     _over: bool = False
+    _rehearsed: bool = False
 
     def before_batch(self) -> None:
         """Warms up new executors, but only while some warm executor can run the batch."""
@@ -64,10 +69,12 @@ class WarmUp:
 
     @contextlib.contextmanager
     def meanwhile(self) -> Iterator[None]:
-        """`while_waiting`, again and again in a thread."""
+        """A rehearsal, then `while_waiting` again and again, in a thread. A wait that is over at once has neither: the batch plans the same."""
         over = threading.Event()
 
         def watch() -> None:
+            if not over.wait(LOOK_SECONDS):
+                self._safely(self._rehearse)
             while not over.wait(LOOK_SECONDS):
                 self.while_waiting()
 
@@ -86,6 +93,11 @@ class WarmUp:
     def slots(self) -> int:
         """How many tasks run at a time in executors that are warm; 0 if that is not known (any more)."""
         return sum(self._warm.values())
+
+    def _rehearse(self) -> None:
+        if not self._rehearsed:
+            self._rehearsed = True
+            self.backend.rehearse()
 
     def _safely(self, step: Callable[[], None]) -> None:
         if self._over:
@@ -166,10 +178,16 @@ class SparkWarmUps:
     def _jobs(self, group: str) -> list[int]:
         return list(self._spark.sparkContext.statusTracker().getJobIdsForGroup(group))
 
+    def rehearse(self) -> None:
+        """See `WarmUpBackend`."""
+        self._read(1)._jdf.queryExecution().toRdd()  # noqa: SLF001 - PySpark has no name for it
+
+    def _read(self, tasks: int) -> DataFrame:
+        return self._spark.read.format(WarmUpSource.name()).options(**self._options).option(TASKS, tasks).load()
+
     def _run(self, group: str, tasks: int) -> frozenset[str]:
         self._spark.sparkContext.setJobGroup(group, "warm-up of executors")
-        source = self._spark.read.format(WarmUpSource.name()).options(**self._options).option(TASKS, tasks)
-        source.load().write.format("noop").mode("append").save()
+        self._read(tasks).write.format("noop").mode("append").save()
         self._scala.listenerBus().waitUntilEmpty()
         store = self._scala.statusStore()
         return frozenset(str(task.executorId()) for stage in stages(store, self._jobs(group)) for task in each(store.taskList(stage, 0, tasks)))

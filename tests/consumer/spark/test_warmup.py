@@ -20,6 +20,8 @@ class Spark:
     jobs: list[Future[frozenset[str]]] = field(default_factory=list)
     started: Event = field(default_factory=Event)
     refuses: bool = False
+    rehearsals: int = 0
+    rehearsed: Event = field(default_factory=Event)
 
     def come(self, *executors: str) -> None:
         """They register."""
@@ -34,6 +36,11 @@ class Spark:
     def slots(self) -> dict[str, int]:
         """See `Backend`."""
         return dict.fromkeys(self.registered, 2)
+
+    def rehearse(self) -> None:
+        """See `Backend`."""
+        self.rehearsals += 1
+        self.rehearsed.set()
 
     def start(self, tasks: int) -> Future[frozenset[str]]:
         """See `Backend`."""
@@ -178,3 +185,19 @@ def test_it_looks_while_no_batch_can_run(spark: Spark, warm_up: WarmUp, monkeypa
         assert spark.started.wait(10)
     spark.come("2")
     assert spark.said == [2]
+
+
+def test_a_driver_that_waits_plans_before_executors_come_and_once(spark: Spark, warm_up: WarmUp, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first batch finds the Python workers that plan."""
+    monkeypatch.setattr("sluice_consumer.spark.warmup.LOOK_SECONDS", 0.0)
+    for _ in range(2):
+        with warm_up.meanwhile():
+            assert spark.rehearsed.wait(10)
+    assert (spark.rehearsals, spark.said) == (1, [])
+
+
+def test_a_driver_that_need_not_wait_plans_its_batch_and_nothing_else(spark: Spark, warm_up: WarmUp) -> None:
+    """A rehearsal beside it would take the same processors."""
+    with warm_up.meanwhile():
+        pass
+    assert spark.rehearsals == 0
