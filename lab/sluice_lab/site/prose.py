@@ -135,7 +135,7 @@ def _texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
     for node in (each for each in ast.walk(tree) if isinstance(each, ast.JoinedStr | ast.Constant)):
         parts = node.values if isinstance(node, ast.JoinedStr) else [node]
         text = "".join(str(part.value) if isinstance(part, ast.Constant) else "x" for part in parts)
-        if isinstance(node, ast.expr) and id(node) not in docs | inner and text.count(" ") > 3:
+        if id(node) not in docs | inner and text.count(" ") > 3:
             yield node.lineno, text
 
 
