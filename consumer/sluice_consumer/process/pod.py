@@ -1,6 +1,6 @@
 """The driver's own pod: where the operator's target is read and the driver's report is written.
 
-Every patch carries the pod's uid, so that it can never touch a later pod of the same name (the API server answers 409; `own_pod`).
+Every patch carries the pod's uid, so that it can never touch a later pod of the same name (the API server refuses it; `own_pod`).
 """
 
 from __future__ import annotations

@@ -224,7 +224,7 @@ def report(server: apiserver.LocalApiServer, token: str, here: conf.PodAddress, 
     assert annotations.read()["sluice.dev/executors"] == "2"
     annotations.write("sluice.dev/report", "{}")
     assert annotations.read()["sluice.dev/report"] == "{}"
-    with pytest.raises(PodCallRefused, match=r"PATCH of the pod: 409 Conflict: .*the UID in the precondition"):
+    with pytest.raises(PodCallRefused, match=r"PATCH of the pod: 422 .*metadata\.uid: .*field is immutable"):
         PodAnnotations(replace(here, uid="another"), folder, reached).write("sluice.dev/report", "of an earlier pod")
     assert annotations.read()["sluice.dev/report"] == "{}"
 
