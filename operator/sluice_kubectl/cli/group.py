@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 
 import click
 
@@ -18,12 +19,17 @@ DISTRIBUTION = "sluice-kinesis"
 
 @dataclass(frozen=True, slots=True)
 class CommandSource:
-    """Where commands come from: the extra that they need, a module, its object with the commands, and their names."""
+    """Where commands come from: the extra that they need, a module, its object with the commands, and their names.
+
+    Attributes:
+        needs: packages of the extra that a command imports only when it runs.
+    """
 
     extra: str
     module: str
     holder: str
     names: tuple[str, ...]
+    needs: tuple[str, ...] = ()
 
     def load(self) -> Mapping[str, click.Command]:
         """The commands.
@@ -31,6 +37,9 @@ class CommandSource:
         Raises:
             ModuleNotFoundError: a package of the extra is not installed.
         """
+        for package in self.needs:
+            if find_spec(package) is None:
+                raise ModuleNotFoundError(f"No module named {package!r}", name=package)
         found = getattr(import_module(self.module), self.holder)
         commands: Mapping[str, click.Command] = found.commands if isinstance(found, click.Group) else found
         return {name: commands[name] for name in self.names}
@@ -41,7 +50,7 @@ SOURCES = (
     CommandSource("kubectl", "sluice_kubectl.cli.acting", "COMMANDS", ("restart", "pause", "resume", "drain", "retry", "force")),
     CommandSource("kubectl", "sluice_kubectl.cli.reporting", "COMMANDS", ("report",)),
     CommandSource("checkpoints", "sluice_checkpoints.cli.main", "main", ("migrate", "export", "diagnose", "show", "adopt", "dead-letters")),
-    CommandSource("consumer", "sluice_consumer.__main__", "COMMANDS", ("run", "dev")),
+    CommandSource("consumer", "sluice_consumer.__main__", "COMMANDS", ("run", "dev"), needs=("pyspark",)),
 )
 
 

@@ -92,16 +92,19 @@ def test_a_check_that_fails_ends_with_65_and_says_one_thing(consumer: Checked, c
     assert consumer.last_words["message"] == message
 
 
+JAVA = ("Picked up JAVA_TOOL_OPTIONS", "WARNING: Using incubator modules")
+
+
 @pytest.mark.parametrize("name", ["an endpoint without a scheme", "entrypoint", "stream", "sink", "a class"])
 def test_a_start_that_is_refused_leaves_nothing_behind(consumer: Checked, tables: Callable[[], set[str]], name: str) -> None:
-    """No table, no lease, no Spark: the refusal is all that is said."""
+    """No table, no lease, no session: the refusal is all that is said, beside Java's own lines (a JVM boots while the checks are made)."""
     changes, said = WRONG[name]
     changed(consumer, changes)
     before = tables()
     done = consumer.program("--until-tip", "--master", "local[1]")
     assert done.returncode == 65, done.stderr
     assert consumer.last_words["message"].startswith(said)
-    assert len(done.stderr.splitlines()) <= 3, done.stderr
+    assert len([line for line in done.stderr.splitlines() if not line.startswith(JAVA)]) <= 3, done.stderr
     assert "Spark" not in done.stderr.replace("Spark's class path", "")
     assert tables() == before
 

@@ -107,7 +107,7 @@ def test_what_a_template_mounts_over_scratch_space_takes_its_place(role: str) ->
 def test_mounts_that_are_none_are_refused_by_their_field(nonsense: object, place: str) -> None:
     """Before a driver that runs is ended for them."""
     container = {"name": "driver"} | ({place: nonsense} if place == "volumeMounts" else {})
-    with pytest.raises(InvalidSpec, match=rf"spec\.driver\.podTemplate: spec\.(containers\.driver\.)?{place}: a list"):
+    with pytest.raises(InvalidSpec, match=rf"spec\.driver\.podTemplate: spec\.(containers\.driver\.)?{place}: must be a list"):
         pods(driver={"podTemplate": {"spec": {"containers": [container]} | ({place: nonsense} if place == "volumes" else {})}})
 
 
