@@ -1,112 +1,23 @@
 """What a consumer uses in a month, by formula from the protocol's writes and the driver's constants: the tables of docs/cost.md.
 
-`python -m sluice_lab.site.cost docs/cost.md` writes them; `--prices` prints the examples in money. `tests/lab/site/test_cost.py` counts that a batch
-writes and reads so often. Pure but for `main`.
+`python -m sluice_lab.site.cost docs/cost.md` writes them; `--prices` prints the examples in money, and `--region` the streams with prices of your
+own. `cost_model.py` has the formulas, `prices.toml` the prices. Pure but for `main` and the prices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from sluice_checkpoints.protocol.lease_keeper import BEATS_A_LEASE
-from sluice_consumer.batches.planner import STALE_MILLIS
-from sluice_consumer.config import BatchConfig, Config
+from sluice_consumer.config import Config
 from sluice_consumer.shards.looks import LOOK_SECONDS, MOST_LOOKS
+from sluice_lab.site import cost_streams
+from sluice_lab.site.cost_model import CALLS_A_SHARD, MONTH, REFRESHES, PlannedConsumer, Prices
 from sluice_operator.generate import markdown
 from sluice_operator.generate.markdown import table
-
-MONTH = 30 * 24 * 3600  # seconds
-REFRESHES = MONTH * 1000 // STALE_MILLIS  # batches a month in which an idle shard takes part
-CALLS_A_SHARD = 5  # GetRecords a second and shard, for all consumers that poll it: Kinesis' quota
-
-
-@dataclass(frozen=True)
-class PlannedConsumer:
-    """A consumer to plan for.
-
-    Attributes:
-        what: for people.
-        shards: open ones.
-        active: those of them that bring records while the stream is busy; None: all.
-        busy: the part of the time in which batches have records, 0 to 1; else the stream is idle.
-        interval: seconds from batch to batch, `batch.intervalSeconds`.
-        lease: seconds, `leaseDurationSeconds`.
-        executors: `replicas`; 0 with `executor.inDriver`.
-        driver, executor: GiB, memory limits of the pods.
-    """
-
-    what: str
-    shards: int
-    busy: float = 1.0
-    interval: float = BatchConfig.interval_seconds
-    lease: float = Config.lease_duration_seconds
-    executors: int = 2
-    driver: float = 2.0
-    executor: float = 2.0
-    active: int | None = None
-
-    @property
-    def taking_part(self) -> int:
-        """Shards of a batch."""
-        return self.shards if self.active is None else self.active
-
-    @property
-    def batches(self) -> float:
-        """A month."""
-        return self.busy * MONTH / self.interval
-
-    @property
-    def writes(self) -> float:
-        """DynamoDB writes a month: a batch's binds or closes and its commit, idle shards once an hour, and the beats of the lease."""
-        hourly = self.refreshes + REFRESHES * (1 - self.busy)  # an hour without other batches has a commit of its own
-        return self.batches * writes_a_batch(self.taking_part) + hourly + MONTH * BEATS_A_LEASE / self.lease
-
-    @property
-    def refreshes(self) -> float:
-        """How often a month an idle shard takes part in a batch, all shards together."""
-        return REFRESHES * (self.shards - self.busy * self.taking_part)
-
-    @property
-    def reads(self) -> float:
-        """Consistent reads a month: of each shard of a batch, by its task and at the end of the batch."""
-        return self.batches * reads_a_batch(self.taking_part) + 2 * self.refreshes
-
-    @property
-    def share(self) -> float:
-        """The part of the GetRecords quota of a shard that is used while batches have records, one call a batch and shard."""
-        return 1 / self.interval / CALLS_A_SHARD
-
-    @property
-    def memory(self) -> float:
-        """GiB of its pods."""
-        return self.driver + self.executors * self.executor
-
-    def dollars(self, prices: Prices) -> float:
-        """What its requests to DynamoDB cost in a month. Storage, Kinesis and pods are not in it."""
-        return (self.writes * prices.writes + self.reads * prices.reads) / 1e6
-
-
-@dataclass(frozen=True)
-class Prices:
-    """US dollars for a million DynamoDB write units and read units, of rows below 1 KB and consistent reads."""
-
-    writes: float
-    reads: float
-
-
-def writes_a_batch(shards: int) -> int:
-    """Each shard of the batch is bound or closed, and one write commits all of them."""
-    return shards + 1
-
-
-def reads_a_batch(shards: int) -> int:
-    """Each row of the batch, by the task that reads the shard and by the driver before it commits."""
-    return 2 * shards
-
 
 FLEET = (
     PlannedConsumer("1 shard, one pod (`executor.inDriver`)", 1, executors=0),
@@ -132,13 +43,13 @@ def examples(prices: Prices | None = None) -> str:
     if prices is None:
         return table(heading, rows)
     fleets = [*((each,) for each in FLEET), TWELVE]
-    money = (f"{sum(each.dollars(prices) for each in fleet):,.2f}" for fleet in fleets)
+    money = (f"{sum(prices.requests(each) for each in fleet):,.2f}" for fleet in fleets)
     return table((*heading, "US dollars a month, DynamoDB requests"), [(*row, spent) for row, spent in zip(rows, money, strict=True)])
 
 
 def _row(what: str, consumers: Iterable[PlannedConsumer], share: str) -> tuple[str, ...]:
     found = list(consumers)
-    pods, memory = sum(1 + each.executors for each in found), sum(each.memory for each in found)
+    pods, memory = sum(each.pods for each in found), sum(each.memory for each in found)
     return what, f"{pods}", f"{memory:g}", *(f"{sum(one) / 1e6:.2f}" for one in zip(*((c.writes, c.reads) for c in found), strict=True)), share
 
 
@@ -161,7 +72,13 @@ def formulas() -> str:
     return table(("", "formula", "why"), rows)
 
 
-PARTS = {"formulas": formulas, "examples": examples}
+PARTS = {
+    "formulas": formulas,
+    "examples": examples,
+    "streams": cost_streams.streams,
+    "prices": cost_streams.prices,
+    "kcl": cost_streams.kcl,
+}
 
 
 def filled(text: str) -> str:
@@ -169,14 +86,36 @@ def filled(text: str) -> str:
     return markdown.filled(text, PARTS)
 
 
+PRICE = click.FloatRange(min=0)
+
+
 @click.command()
 @click.argument("page", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--prices", nargs=2, type=click.FloatRange(min=0), metavar="WRITES READS", help="US dollars for a million write and read units")
-def main(page: Path | None, prices: tuple[float, float] | None) -> None:
-    """Write the tables of PAGE, or print the examples with the prices of your region."""
+@click.option("--prices", nargs=2, type=PRICE, metavar="WRITES READS", help="US dollars for a million write and read units")
+@click.option(
+    "--region",
+    "regions",
+    nargs=5,
+    multiple=True,
+    type=(str, PRICE, PRICE, PRICE, PRICE),
+    metavar="NAME WRITES READS VCPU GIB",
+    help="Prices of a region for the table of streams, in US dollars: a million write and read units, an hour of a vCPU and of a GiB. Repeatable.",
+)
+@click.option("--fan-out", type=PRICE, help="US dollars for an hour of one shard read by enhanced fan-out, for the table of streams. Needs --region.")
+def main(
+    page: Path | None,
+    prices: tuple[float, float] | None,
+    regions: tuple[tuple[str, float, float, float, float], ...],
+    fan_out: float | None,
+) -> None:
+    """Write the tables of PAGE, or print the examples or the streams with the prices of your region."""
+    if fan_out is not None and not regions:
+        raise click.UsageError("Option '--fan-out' needs '--region'.")
     if page is not None:
         page.write_text(filled(page.read_text()))
-    if page is None or prices is not None:
+    if regions:
+        click.echo(cost_streams.streams({name: Prices(*figures) for name, *figures in regions}, fan_out))
+    elif page is None or prices is not None:
         click.echo(examples(Prices(*prices) if prices else None))
 
 
