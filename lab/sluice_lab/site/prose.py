@@ -16,6 +16,8 @@ from typing import Any
 
 import click
 
+from sluice_checkpoints.cli.main import main as checkpoints
+from sluice_consumer.__main__ import main as consumer
 from sluice_kubectl.cli.group import program
 from sluice_lab.places import REPO
 from sluice_lab.site import reference
@@ -101,9 +103,17 @@ def _cells(block: str) -> list[str]:
     return re.split(r"(?<!\\)\||; ", CODE.sub("`X`", text).strip("|")) if text.startswith("|") else [re.sub(r"^([*+-]|\d+\.|#+|>) +", "", text)]
 
 
+def commands() -> Iterator[tuple[str, click.Command]]:
+    """Those of all programs that people run, with their whole names. The consumer's program is a command and a group."""
+    yield from reference.leaves(program, "sluice")
+    yield from reference.leaves(checkpoints, "python -m sluice_checkpoints")
+    yield "python -m sluice_consumer", consumer
+    yield from reference.leaves(consumer, "python -m sluice_consumer")
+
+
 def helps() -> Iterator[str]:
     """Helps of commands that begin with no verb, or whose words are refused."""
-    for name, command in reference.leaves(program, "sluice"):
+    for name, command in commands():
         text = " ".join((command.help or "").split())
         if text.split(" ")[0] not in habits().verbs:
             yield f"{name}: begin with an imperative verb (habits.toml has those in use): {text}"

@@ -26,6 +26,13 @@ def test_helps_fields_and_messages_keep_the_habits() -> None:
     assert [*prose.helps(), *prose.fields(), *prose.messages()] == []
 
 
+def test_the_commands_of_every_program_are_read() -> None:
+    """The supervisor's own help as well."""
+    found = {name for name, _ in prose.commands()}
+    assert {"sluice status", "sluice run", "python -m sluice_checkpoints migrate", "python -m sluice_checkpoints dead-letters show"} <= found
+    assert {"python -m sluice_consumer", "python -m sluice_consumer dev", "python -m sluice_consumer redrive"} <= found
+
+
 @pytest.mark.parametrize(
     "text",
     [
