@@ -30,7 +30,7 @@ def under(found: Found, spark: str = "") -> str:
     """What stands below a table: line, date, machine and settings."""
     run = found["run"]
     beside = f", beside other work (load average {run['load']})" if run["load"] > QUIET else ""
-    settings = "; ".join(f"{name}: {value}" for name, value in found["settings"].items())
+    settings = " · ".join(f"{name}: {value}" for name, value in found["settings"].items())
     return f"{spark or 'Spark ' + run['spark']}, {run['date']}, {run['machine']}{beside}. {settings[:1].upper()}{settings[1:]}."
 
 
@@ -116,7 +116,7 @@ def extremes(found: Found) -> str:
     idle, held = found["figures"]["idle"], found["figures"]["held"]
     rows = [
         (f"batches of a stream with 4 records in 20 s, over {idle['seconds']:.0f} s", str(idle["batches"])),
-        ("GetRecords a second and shard meanwhile", f"{idle['calls']:.2f}"),
+        ("GetRecords a second and shard in that time", f"{idle['calls']:.2f}"),
         ("longest wait of a record put on the idle stream", f"{idle['waited'] / 1000:.1f} s"),
         (f"{held['megabytes']:.0f} MB/s on 8 shards: ms behind the tip, first and last third", f"{held['early']:.0f}, {held['late']:.0f}"),
     ]
