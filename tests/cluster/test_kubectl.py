@@ -181,7 +181,7 @@ def test_while_it_is_paused_nothing_happens_until_resume(plugin: Plugin, seen: S
     plugin.bench.until("paused", lambda: "resume" in plugin.run("status", NAME))
     seen.patch(pipeline={"args": {"poison": None}})
     assert seen.attempts() == 1
-    assert "goes on" in plugin.run("resume", NAME)
+    assert "continues" in plugin.run("resume", NAME)
     plugin.bench.until("the next driver is Ready", lambda: seen.attempts() == 2 and seen.settled(1))
 
 
