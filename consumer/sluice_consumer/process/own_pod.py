@@ -1,7 +1,7 @@
 """The driver's own pod at the API server: its annotations are read, and one is set.
 
-Two calls, over the connections that the rest of a driver uses. The official client does the same; to import it took 0.6 s of CPU in the supervisor,
-again in the driver, and both stood before Spark's start (docs/performance.md, "A driver's start").
+Two calls by urllib3, which is loaded for AWS anyway. The official client does the same. To import it took 0.6 s of CPU in the supervisor, again in
+the driver, and both stood before Spark's start (docs/performance.md, "A driver's start").
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sluice_checkpoints.aws.connections import TimeLimits, connections
+import urllib3
+
 from sluice_consumer.spark.conf import PodAddress
 
-ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")  # of the pod; the kubelet renews the token
+ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")  # of the pod; the kubelet renews the token, and the certificate of the authority
 HOST, PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
 SECONDS = 10.0  # that the API server has for an answer
 WORDS = 300  # of a refusal that is no Status
@@ -38,7 +39,8 @@ class PodAnnotations:
         host, port = environment[HOST], environment[PORT]
         self._token, self._uid = account / "token", pod.uid
         self._url = f"https://{f'[{host}]' if ':' in host else host}:{port}/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
-        self._connections = connections(self._url, TimeLimits(SECONDS, SECONDS), 1, str(account / "ca.crt"))
+        authority = str(account / "ca.crt")  # read for each connection
+        self._connections = urllib3.PoolManager(ca_certs=authority, timeout=urllib3.Timeout(total=SECONDS), retries=False)
 
     def read(self) -> Mapping[str, str]:
         """All annotations.
@@ -59,7 +61,7 @@ class PodAnnotations:
 
     def _call(self, method: str, body: bytes, more: Mapping[str, str] | None = None) -> dict[str, Any]:
         given = {"Authorization": f"Bearer {self._token.read_text().strip()}", "Accept": "application/json", **(more or {})}
-        reply = self._connections.request(method, self._url, body, given)
+        reply = self._connections.request(method, self._url, body=body or None, headers=given)
         found = _object(reply.data)
         if reply.status >= 300 or found.get("kind") != "Pod":
             raise PodCallRefused(f"{method} of the pod: {reply.status} {reply.reason}: {found.get('message', '')}")
@@ -68,7 +70,7 @@ class PodAnnotations:
 
 def _object(data: bytes) -> dict[str, Any]:
     """The object of a reply; of any other reply, its beginning as a message."""
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, RecursionError):
         found = json.loads(data)
         if isinstance(found, dict):
             return found

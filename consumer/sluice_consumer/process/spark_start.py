@@ -1,6 +1,7 @@
 """Starts Spark in two steps: its JVM beside the supervisor's checks, its session once Spark may start (docs/performance.md, "A driver's start").
 
-A JVM without a session asks no cluster for anything, reads nothing and writes nothing. It ends with the driver's process group.
+A JVM without a session asks no cluster for anything, and knows no table and no stream. It may fetch the jars and files that `sparkConf` names.
+It ends with the driver's process group, or when the driver's end of its pipe closes.
 """
 
 from __future__ import annotations
@@ -89,9 +90,9 @@ class SparkStart:
         return _session(asked | {f"spark.executorEnv.{name}": value for name, value in environment.items()})
 
     def _boot(self, asked: Mapping[str, str]) -> None:
+        _prepare()
         if not asked:
             return
-        _prepare()
         try:
             SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(asked.items())))  # noqa: SLF001 - a session finds it there
         except Exception as error:  # noqa: BLE001 - raised where the JVM is waited for

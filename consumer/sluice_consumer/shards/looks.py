@@ -84,19 +84,17 @@ class Pace:
         fastest: seconds from look to look if nothing hinders.
         seconds: as it is: doubled each time the service refuses a call of it, for others ask the shard, too.
         quota: the calls that the shard still gives, after those of looks and of batches.
-        at: the last look; due: no look before; hindered: the last throttled one. Seconds of the clock.
+        due: no look before; hindered: the last throttled one. Seconds of the clock.
     """
 
     fastest: float
     seconds: float
     quota: Bucket
-    at: float = float("-inf")
     due: float = float("-inf")
     hindered: float = float("-inf")
 
     def looked(self, now: float, calls: int, throttled: int) -> None:
         """After a look of so many calls, beside some that were throttled. One that walked on rests until its calls are a second's at most."""
-        self.at = now
         if throttled:
             self.seconds, self.hindered = max(self.fastest, min(LOOK_SECONDS, self.seconds * 2)), now
         elif now - self.hindered > CALM_SECONDS:
@@ -121,6 +119,7 @@ class Look:
     Attributes:
         batch: the last one that has read the shard.
         since: when it was looked at last, or when it was first asked for.
+        asked: when it was asked for last.
         idle: None: not looked there yet.
     """
 
@@ -129,6 +128,7 @@ class Look:
     batch: int
     pace: Pace
     since: float
+    asked: float
     idle: bool | None = None
 
     def again(self, clock: Callable[[], float]) -> None:
@@ -170,7 +170,7 @@ class ShardLooks:
         """
         now = self.clock()
         asked = {row.id: self._look(row, now) for row in rows}
-        self._looks = {shard: look for shard, look in self._looks.items() if now - look.pace.at < KEPT_SECONDS} | asked
+        self._looks = {shard: look for shard, look in self._looks.items() if now - look.asked < KEPT_SECONDS} | asked
         self._asked = tuple(asked.values())
         self._look_again(now)
         return {shard: look.idle for shard, look in asked.items() if look.idle is not None}
@@ -185,11 +185,11 @@ class ShardLooks:
         """A prober keeps its iterator for as long as the shard's position stays the same, and a shard its pace wherever it stands."""
         known = self._looks.get(row.id)
         if known is None:
-            return Look(self.watch(row), row.end, row.batch, self._new_pace(now), now)
+            return Look(self.watch(row), row.end, row.batch, self._new_pace(now), now, now)
         if known.batch != row.batch and known.idle is not False:
             known.pace.read(now, EMPTY)
-        known.batch = row.batch
-        return known if known.end == row.end else Look(self.watch(row), row.end, row.batch, known.pace, now)
+        known.batch, known.asked = row.batch, now
+        return known if known.end == row.end else Look(self.watch(row), row.end, row.batch, known.pace, now, now)
 
     def _new_pace(self, now: float) -> Pace:
         quota = Bucket(CALLS_PER_SECOND, now)

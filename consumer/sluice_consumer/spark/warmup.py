@@ -69,13 +69,12 @@ class WarmUp:
 
     @contextlib.contextmanager
     def meanwhile(self) -> Iterator[None]:
-        """A rehearsal, then `while_waiting` again and again, in a thread. A wait that is over at once has neither: the batch plans the same."""
+        """`while_waiting`, again and again in a thread. A wait that is not over at once has a rehearsal, too; nothing waits for its end."""
         over = threading.Event()
 
         def watch() -> None:
-            if not over.wait(LOOK_SECONDS):
-                self._safely(self._rehearse)
             while not over.wait(LOOK_SECONDS):
+                self._rehearse()
                 self.while_waiting()
 
         thread = threading.Thread(target=watch, name="warm-up", daemon=True)
@@ -95,9 +94,16 @@ class WarmUp:
         return sum(self._warm.values())
 
     def _rehearse(self) -> None:
+        """In a thread of its own, once: where it takes long, or fails, the first batch plans as it would without one."""
         if not self._rehearsed:
             self._rehearsed = True
+            threading.Thread(target=self._rehearsal, name="rehearsal", daemon=True).start()
+
+    def _rehearsal(self) -> None:
+        try:
             self.backend.rehearse()
+        except Exception:
+            log.debug("no read was planned ahead", exc_info=True)
 
     def _safely(self, step: Callable[[], None]) -> None:
         if self._over:

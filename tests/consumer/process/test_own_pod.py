@@ -31,13 +31,16 @@ class ApiServer(HTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.asked: list[tuple[str, str, Mapping[str, str], bytes]] = []
         self.answer: tuple[int, bytes] | None = (200, b'{"kind": "Pod", "metadata": {}}')
-        authority = trustme.CA()
-        authority.cert_pem.write_to_path(folder / "ca.crt")
         (folder / "token").write_text("first\n")
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        authority.issue_cert("127.0.0.1").configure_cert(context)
-        self.socket = context.wrap_socket(self.socket, server_side=True)
-        self.folder = folder
+        self.folder, self.context = folder, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.certify()
+        self.socket = self.context.wrap_socket(self.socket, server_side=True)
+
+    def certify(self) -> None:
+        """A new authority, which the pod is told of as a kubelet does."""
+        authority = trustme.CA()
+        authority.cert_pem.write_to_path(self.folder / "ca.crt")
+        authority.issue_cert("127.0.0.1").configure_cert(self.context)
 
     def client(self) -> PodAnnotations:
         """As the pod of a driver makes it."""
@@ -134,13 +137,19 @@ def test_a_call_is_made_once(server: ApiServer) -> None:
 
 def test_a_server_of_another_authority_is_not_told_the_token(server: ApiServer) -> None:
     """Whoever answers at that address could use it."""
-    client = server.client()
     trustme.CA().cert_pem.write_to_path(server.folder / "ca.crt")
-    client.read()  # the authorities are read once
-    stranger = server.client()
     with pytest.raises((HTTPError, OSError)), contextlib.suppress(PodCallRefused):
-        stranger.read()
-    assert len(server.asked) == 1
+        server.client().read()
+    assert server.asked == []
+
+
+def test_an_authority_that_was_replaced_is_believed_by_a_driver_that_runs_on(server: ApiServer) -> None:
+    """A cluster renews its own; a driver that fell silent then would look as if it hung."""
+    client = server.client()
+    client.read()
+    server.certify()
+    client.read()
+    assert len(server.asked) == 2
 
 
 def test_a_driver_imports_no_client_of_kubernetes() -> None:

@@ -197,6 +197,19 @@ def test_looks_at_many_shards_share_what_the_driver_can_do() -> None:
     assert Stream(1.0, shards=50, seconds=20.0).run().a_second() == pytest.approx(250, rel=0.05)
 
 
+@pytest.mark.parametrize("trigger", [0.3, 1.0, 10.0, 600.0])
+def test_each_shard_has_its_turn_though_others_are_asked_for_in_between(trigger: float) -> None:
+    """As a query does, whose busy shards have moved when it looks a second time. Who waits for a first look keeps its place in the queue."""
+    stream = Stream(shards=1200)
+    looks = ShardLooks(stream.probe, lambda: stream.now, LookLimits.of(0.2))
+    rows = [replace(ROW, id=str(number)) for number in range(1200)]
+    for step in range(20):
+        looks(rows)
+        looks([replace(ROW, id="busy", batch=step, end=Position.after(str(step)))])
+        stream.now += trigger
+    assert len(stream.made.keys() - {"busy"}) == 1200
+
+
 def test_an_idle_driver_without_a_shard_to_look_at_rests_for_a_second() -> None:
     """All have ended, or wait."""
     looks = Bench().looks

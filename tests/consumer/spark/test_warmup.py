@@ -22,6 +22,8 @@ class Spark:
     refuses: bool = False
     rehearsals: int = 0
     rehearsed: Event = field(default_factory=Event)
+    planned: Event | None = None
+    plans: bool = True
 
     def come(self, *executors: str) -> None:
         """They register."""
@@ -41,6 +43,10 @@ class Spark:
         """See `Backend`."""
         self.rehearsals += 1
         self.rehearsed.set()
+        if self.planned is not None:
+            assert self.planned.wait(60)
+        if not self.plans:
+            raise RuntimeError("no plan")
 
     def start(self, tasks: int) -> Future[frozenset[str]]:
         """See `Backend`."""
@@ -201,3 +207,20 @@ def test_a_driver_that_need_not_wait_plans_its_batch_and_nothing_else(spark: Spa
     with warm_up.meanwhile():
         pass
     assert spark.rehearsals == 0
+
+
+@pytest.mark.parametrize("plans", [True, False])
+def test_a_rehearsal_that_lasts_or_fails_holds_up_neither_the_driver_nor_warm_ups(
+    spark: Spark, warm_up: WarmUp, monkeypatch: pytest.MonkeyPatch, *, plans: bool
+) -> None:
+    """It is a help, and its end is waited for by nobody."""
+    monkeypatch.setattr("sluice_consumer.spark.warmup.LOOK_SECONDS", 0.0)
+    spark.plans, spark.planned = plans, Event()
+    spark.come("1")
+    with warm_up.meanwhile():
+        assert spark.rehearsed.wait(10)
+        assert spark.started.wait(10)
+    spark.planned.set()
+    spark.end("1")
+    warm_up.before_batch()
+    assert warm_up.slots == 2
