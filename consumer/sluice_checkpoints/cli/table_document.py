@@ -22,12 +22,11 @@ def document(table: Table) -> Item:
     consumer, claim = store.consumer(), store.claim()
     if consumer is None and claim is None:
         raise Refused(f"table {table.name} holds neither a consumer nor a migration: it is not a checkpoint table of Sluice, or still empty")
-    committed, found = consumer.committed if consumer else 0, store.contents()
+    committed = consumer.committed if consumer else 0
     return {
         **_consumer(consumer),
         "migration": _migration(claim.row) if claim else None,
-        "shards": _shards(found.rows, committed),
-        "folded": {"shards": sorted(found.folded - found.rows.keys()), "notes": dict(found.notes)},
+        "shards": _shards(store.shards(), committed),
     }
 
 

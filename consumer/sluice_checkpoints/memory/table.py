@@ -19,7 +19,6 @@ from sluice_checkpoints.protocol.table import (
     Below,
     Check,
     Condition,
-    Delete,
     Equals,
     Member,
     Outcome,
@@ -159,9 +158,7 @@ class MemoryTable:
             if refused:
                 return Transaction(applied=False, refused=refused)
             for member in members:
-                if isinstance(member, Delete):
-                    self.rows.pop(member.key, None)
-                elif not isinstance(member, Check):
+                if not isinstance(member, Check):
                     self._apply(member)
         self.hook("after", "transact", members)
         return Transaction(applied=True)

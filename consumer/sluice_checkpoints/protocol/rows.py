@@ -22,7 +22,6 @@ ISOLATION = "isolation"
 LETTERS = "letters"
 SHARD_PREFIX = "shard/"
 BOOTSTRAP_PREFIX = "bootstrap/"
-ENDED_PREFIX = "ended/"
 
 ACTIVE, EXPORTED = "ACTIVE", "EXPORTED"
 

@@ -98,16 +98,8 @@ class Check:
     when: tuple[Condition, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
-    """Delete a row. Only in a transaction, beside a check of who may; a row that is not there passes if its conditions do."""
-
-    key: str
-    when: tuple[Condition, ...]
-
-
 Write = Put | Update
-Member = Put | Update | Check | Delete
+Member = Put | Update | Check
 
 
 @dataclass(frozen=True, slots=True)

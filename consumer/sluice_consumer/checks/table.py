@@ -1,7 +1,4 @@
-"""Whether the checkpoint table is this consumer's, and can be read.
-
-What only a write shows is not looked at: PutItem, UpdateItem, DeleteItem, CreateTable.
-"""
+"""Whether the checkpoint table is this consumer's, and can be read. What only a write shows is not looked at: PutItem, UpdateItem, CreateTable."""
 
 from __future__ import annotations
 
