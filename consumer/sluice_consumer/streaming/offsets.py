@@ -15,6 +15,7 @@ from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches.planner import BatchPlan, TableView
 
 NAMED = 5  # shards named in a message
+EMPTY = 2  # numbers in a row that pass without shards, at most: a shard joins in the second batch after its row was made, at the latest
 ANEW = "give the query a new checkpoint directory: it continues from the table's positions, with empty state"
 
 
@@ -100,12 +101,23 @@ def seen_less(view: TableView, offset: Offset) -> BatchPlan | None:
     Raises:
         Refused: more than the last one, or the batch after it was begun; their ranges are no longer known.
     """
-    missed = any(offset.batch < row.batch <= view.committed for row in view.rows.values())
-    if not missed:
+    if not _missed(view, offset.batch):
         return None
     if offset.batch < view.committed - 1:
         raise _too_old(view, offset.batch)
     return of_committed(view, view.committed)
+
+
+def _missed(view: TableView, batch: int) -> bool:
+    """Whether a batch with shards was committed after this one.
+
+    Once the next batch is begun, its shards no longer say in which batch they were before. A number passes without shards only while a row waits to
+    join, and then one or two at a time (`planner.waits_for_number`).
+    """
+    if any(batch < row.batch <= view.committed for row in view.rows.values()):
+        return True
+    passed = EMPTY if any(row.joins > view.committed for row in view.rows.values()) else 0
+    return batch < view.committed - passed and any(row.batch > view.committed for row in view.rows.values())
 
 
 def of_committed(view: TableView, number: int) -> BatchPlan:

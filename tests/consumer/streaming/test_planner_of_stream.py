@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from streaming_world import Checkpoint, Steps, World
+from streaming_world import Checkpoint, Content, Crash, Steps, World
 
 from sluice_checkpoints.errors import Fenced, LostRace, Refused
 from sluice_consumer.batches.planner import BatchPlan
@@ -127,6 +127,33 @@ def test_a_directory_one_batch_old_is_refused_once_the_next_batch_was_begun(*, n
     world.survive()
     world.spark.offsets.pop()
     world.spark.commits = len(world.spark.offsets) - 1
+    with pytest.raises(Refused, match="knows no batch after"):
+        world.query()
+
+
+class Full(dict[int, Content]):
+    """A sink that takes no further batch: the driver dies of it."""
+
+    def __setitem__(self, key: int, value: Content) -> None:
+        raise Crash
+
+
+@HABITS
+@pytest.mark.parametrize("behind", [1, 2, 5])
+def test_an_old_directory_is_refused_though_every_shard_is_in_a_batch_that_is_open(behind: int, *, names_the_start: bool) -> None:
+    """No row says any more that a batch came between."""
+    world = World(names_the_start=names_the_start)
+    world.query()
+    live = [shard.id for shard in world.stream.list_shards().shards if not shard.closed]
+    for _ in range(7):
+        world.put(live, 1)
+        world.query()
+    world.put(live, 1)
+    world.sink = Full(world.sink)
+    assert not world.survive()
+    assert {row.batch for row in world.store.shards().values() if row.end.at != "END"} == {world.committed() + 1}
+    world.spark.offsets = world.spark.offsets[: -1 - behind]
+    world.spark.commits = len(world.spark.offsets)
     with pytest.raises(Refused, match="knows no batch after"):
         world.query()
 
