@@ -35,8 +35,16 @@ def _is_java(pid: int, group: int) -> bool:
 def listens(pid: int) -> bool:
     """Whether a process of Java waits for calls of Python."""
     sockets = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]]
-    links = {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()}
+    links = {target(link) for link in Path(f"/proc/{pid}/fd").iterdir()}
     return any(state == "0A" and f"socket:[{inode}]" in links for _, _, _, state, _, _, _, _, _, inode, *_ in sockets)
+
+
+def target(link: Path) -> str:
+    """What a link of another process points to; nothing if it closed the file meanwhile."""
+    try:
+        return str(link.readlink())
+    except FileNotFoundError:
+        return ""
 
 
 def refused(path: Path, look: Callable[[child_process.DriverProcess], None]) -> None:
