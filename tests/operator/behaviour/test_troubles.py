@@ -12,6 +12,7 @@ from simulated_cluster import SPEC, SimulatedCluster, assert_nothing_left, ready
 
 from sluice_operator.cluster.memory import MemoryCluster
 from sluice_operator.cluster.port import Rejected
+from sluice_operator.resource.fields import RestartSpec
 
 Json = dict[str, Any]
 
@@ -130,6 +131,21 @@ def test_an_exit_of_zero_that_nobody_asked_for_is_a_failure() -> None:
     world = started()
     world.habits.exits = [0]
     assert world.run(30, until=lambda: world.status["restarts"]["count"] == 1)
+
+
+def test_a_driver_that_fails_after_a_long_time_is_followed_at_once_and_the_next_failure_by_a_pause() -> None:
+    """Counted as a failure. A series begins with the second one: before that nothing says that a pause helps."""
+    world = started()
+    world.run(RestartSpec().reset_after_seconds)
+    pauses = []
+    for failures in (1, 2):
+        world.habits.exits = [1]
+        assert world.run(120, until=lambda failures=failures: world.status["restarts"]["count"] == failures)
+        ended = world.now
+        assert world.run(120, until=lambda failures=failures: world.status["driver"]["attempt"] == failures + 1)
+        pauses.append((world.now - ended).total_seconds())
+        assert world.run(60, until=lambda: ready(world))
+    assert pauses == pytest.approx([0, 20], abs=3)
 
 
 def test_a_driver_pod_deleted_by_hand_is_replaced_at_once() -> None:
