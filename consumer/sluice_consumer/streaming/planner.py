@@ -181,7 +181,7 @@ class StreamPlanner:
         consumer = self._consumer
         left = planner.may_be_left_out(consumer.view, consumer.listed_millis, self._goal)
         looked = self._around.look((*left, *self._others(left)))
-        plan = consumer.plan(frozenset(row.id for row in left if looked.get(row.id, True)))
+        plan = consumer.plan(planner.at_the_tip(left, looked))
         if plan is None and self._goal is not None:
             plan = consumer.plan()  # a shard that is left out may keep others waiting, and Spark would end the query
         return plan if plan is not None and self._due(plan, looked) else None
