@@ -25,7 +25,10 @@ FORMAT = "aws-kinesis"
 
 @dataclass(frozen=True)
 class ConnectorRun:
-    """One run: to so many batches of `records` a shard. `late_compiler`: Java's, as a consumer's; it makes a start cheaper, and what Java does for long dearer."""
+    """One run: to so many batches of `records` a shard.
+
+    `late_compiler`: Java's, as a consumer has it. A start is cheaper with it, and long work is dearer.
+    """
 
     jar: str
     kinesis: str
