@@ -61,12 +61,12 @@ class ShardReader:
             fetched = self._fetch(ShardPages(self._client, place.shard_id, gathering, place.iterator, begin=_at(place.checkpoint)), place, limits)
         except ShardNotFound:
             fetched = self._vanished(gathering, place)
-        nameless = place.position.sequence is None or fetched.possible_loss  # a sequence number is refused by any stream but its own
+        nameless = place.position.sequence is None or fetched.note  # a sequence number is refused by any stream but its own
         if nameless and (fetched.records or fetched.end == END):
             self._same_stream()
         if gathering.taken:
-            self._mean_sizes[place.shard_id] = gathering.size / gathering.taken
-        return replace(fetched, read_to_millis=max(fetched.read_to_millis, place.read_to_millis))
+            self._mean_sizes[place.shard_id] = gathering.delivered / gathering.taken
+        return replace(fetched, read_to=max(fetched.read_to, place.read_to))
 
     def _fetch(self, walk: ShardPages, place: FetchRequest, limits: Limits) -> Fetched:
         page = walk.page(self._limit(walk, limits))
@@ -81,7 +81,7 @@ class ShardReader:
             fetched = self._settled(walk, page, limits)
             tips += walk.at_tip(page) and not len(page.records)
             if fetched is not None and (fetched.records or fetched.end == END or tips > 1):
-                return replace(fetched, possible_loss=loss)
+                return replace(fetched, note=loss)
             empty += 1
             if empty >= FOLLOWED and page.behind_millis and not (walk.astray or unmet or loss or len(walk.gathering.columns)):
                 return self._on_the_way(walk, page)
@@ -98,7 +98,7 @@ class ShardReader:
             return self._cut(walk, page)
         if page.next_iterator is None:
             return self._ended(walk, page)
-        full = len(gathering.columns) >= limits.max_records or gathering.size >= limits.max_bytes
+        full = len(gathering.columns) >= limits.max_records or gathering.delivered >= limits.max_bytes
         return self._to_tip(walk, page) if walk.at_tip(page) or (full and len(gathering.columns)) else None
 
     def _on_the_way(self, walk: ShardPages, page: Page) -> Fetched:
@@ -113,9 +113,9 @@ class ShardReader:
         """Kinesis records to ask for: what is thrown away because it does not fit still counts against the shard's 2 MiB a second."""
         gathering = walk.gathering
         records = limits.max_records - len(gathering.columns)
-        mean = gathering.size / gathering.taken if gathering.taken else self._mean_sizes.get(walk.shard_id, 0)
+        mean = gathering.delivered / gathering.taken if gathering.taken else self._mean_sizes.get(walk.shard_id, 0)
         if mean:
-            records = min(records, int((limits.max_bytes - gathering.size) / mean * SIZE_MARGIN) + 1)
+            records = min(records, int((limits.max_bytes - gathering.delivered) / mean * SIZE_MARGIN) + 1)
         return max(1, min(MAX_RECORDS_PER_CALL, records))
 
     def _cut(self, walk: ShardPages, page: Page) -> Fetched:
@@ -144,7 +144,7 @@ class ShardReader:
 
     def _range(self, walk: ShardPages, end: Position, behind: int, read_to: int) -> Fetched:
         taken = walk.gathering
-        return Fetched(walk.shard_id, taken.start, end, taken.columns, taken.first, taken.bytes, behind, read_to)
+        return Fetched(walk.shard_id, taken.start, end, taken.columns, taken.first, taken.size, behind, read_to)
 
     def _vanished(self, gathering: RangeBuffer, place: FetchRequest) -> Fetched:
         """ResourceNotFound: only with a complete list of the same stream that no longer has the shard is it an end, and a loss.
@@ -153,12 +153,12 @@ class ShardReader:
         """
         if len(gathering.columns):
             found = gathering.columns
-            return Fetched(place.shard_id, place.position, gathering.position, found, gathering.first, gathering.bytes, 0, found.last_arrival_millis)
+            return Fetched(place.shard_id, place.position, gathering.position, found, gathering.first, gathering.size, 0, found.last_arrival_millis)
         listed = self._listed()
         if listed.get(place.shard_id) is not None:
             raise ShardNotFound(f"{place.shard_id} is listed, but the service does not find it at {place.position}")
         children = listed.children_of(place.shard_id)
-        return Fetched(place.shard_id, place.position, END, RecordColumnSet(), children=children, possible_loss=losses.vanished(place))
+        return Fetched(place.shard_id, place.position, END, RecordColumnSet(), children=children, note=losses.vanished(place))
 
     def _listed(self) -> ShardList:
         """All shards, of the very stream that the table is of: ids of shards repeat in one that was made again.
@@ -212,7 +212,7 @@ class ShardReader:
             except ShardNotFound as gone:
                 raise ReplayShort(f"{bound.shard_id} is gone, with {bound.records} records from {bound.first} to {bound.end}") from gone
             self._check(gathering, bound, met=met)
-        return Fetched(bound.shard_id, bound.start, bound.end, gathering.columns, gathering.first, gathering.bytes)
+        return Fetched(bound.shard_id, bound.start, bound.end, gathering.columns, gathering.first, gathering.size)
 
     def _replay(self, walk: ShardPages, bound: BoundRange) -> bool:
         """Reads the range; whether its end was met."""
@@ -237,7 +237,7 @@ class ShardReader:
         raise ReplayShort(
             f"{bound.shard_id}: the range from {bound.first} to {bound.end} had {bound.records} records; now there are {len(found)}, "
             f"from {gathering.first}{ADVICE if met else ', and its end is not met'}",
-            Fetched(bound.shard_id, bound.start, bound.end, found, gathering.first, gathering.bytes),
+            Fetched(bound.shard_id, bound.start, bound.end, found, gathering.first, gathering.size),
             met=met,
         )
 

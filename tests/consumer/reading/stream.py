@@ -48,7 +48,7 @@ class Stream:
 
     def go_on(self, fetched: Fetched) -> Fetched:
         """The range after it, as the next batch reads it."""
-        return self.reader.fetch(FetchRequest(SHARD, fetched.end, fetched.read_to_millis, fetched.iterator), PLENTY)
+        return self.reader.fetch(FetchRequest(SHARD, fetched.end, fetched.read_to, fetched.iterator), PLENTY)
 
     def replay(self, fetched: Fetched) -> Fetched:
         """The same range again."""

@@ -29,8 +29,8 @@ def test_a_range_holds_all_records_up_to_the_tip(stream: Stream) -> None:
     assert fetched.columns.sub == [0, 0, 0]
     assert fetched.columns.arrival_millis == [START_MILLIS, START_MILLIS + 1000, START_MILLIS + 2000]
     assert (fetched.start, fetched.end, fetched.first) == (TRIM_HORIZON, Position.after(numbers[2]), numbers[0])
-    assert (fetched.records, fetched.bytes, fetched.behind_millis, fetched.children) == (3, 3, 0, None)
-    assert fetched.read_to_millis == stream.now
+    assert (fetched.records, fetched.size, fetched.behind, fetched.children) == (3, 3, 0, None)
+    assert fetched.read_to == stream.now
 
 
 def test_the_next_range_begins_where_one_ended(stream: Stream) -> None:
@@ -150,13 +150,13 @@ class TestLimits:
         """What does not fit any more waits for the next range."""
         numbers = stream.put(b"aaaa", b"bbbb", b"cccc")
         fetched = stream.fetch(limits=Limits(100, 11))
-        assert (fetched.bytes, fetched.end) == (8, Position.after(numbers[1]))
+        assert (fetched.size, fetched.end) == (8, Position.after(numbers[1]))
 
     def test_a_record_larger_than_the_limit_is_taken_alone(self, stream: Stream) -> None:
         """Nothing may block a shard for ever."""
         stream.put(bytes(10 * 1024 * 1024), b"y")
         fetched = stream.fetch(limits=Limits(100, 1000))
-        assert (fetched.records, fetched.bytes) == (1, 10 * 1024 * 1024)
+        assert (fetched.records, fetched.size) == (1, 10 * 1024 * 1024)
 
     def test_an_aggregate_is_never_cut(self, stream: Stream) -> None:
         """The whole of it is taken where one would have been enough, or none of it."""
@@ -169,10 +169,10 @@ class TestLimits:
         """Behind and read-to are of the end of the range, not of the reply it was cut from."""
         stream.put(b"a", b"b", b"c")
         fetched = stream.fetch(limits=Limits(2, 100))
-        assert fetched.read_to_millis == START_MILLIS + 1000
+        assert fetched.read_to == START_MILLIS + 1000
         stream.behaves(page_records=10)
         by_bytes = stream.fetch(limits=Limits(100, 2))
-        assert (by_bytes.read_to_millis, by_bytes.behind_millis) == (START_MILLIS + 1000, stream.now - START_MILLIS - 1000)
+        assert (by_bytes.read_to, by_bytes.behind) == (START_MILLIS + 1000, stream.now - START_MILLIS - 1000)
 
     def test_a_limit_within_a_millisecond_is_not_the_tip(self, stream: Stream) -> None:
         """Whatever the service says of it: a backfill would end before the rest of that millisecond was read."""
@@ -183,7 +183,7 @@ class TestLimits:
         for _ in range(3):
             fetched = stream.fetch(place, Limits(1, 1000))
             place = fetched.end
-            ranges.append((fetched.columns.sequence, fetched.read_to_millis))
+            ranges.append((fetched.columns.sequence, fetched.read_to))
         assert ranges == [([first], START_MILLIS), ([second], START_MILLIS), ([], stream.now)]
 
     def test_a_reply_that_a_guess_cut_within_a_millisecond_is_gone_on_from(self, stream: Stream) -> None:
@@ -193,7 +193,7 @@ class TestLimits:
         stream.fetch(limits=Limits(2, 10_000))
         stream.behaves(from_newest=True)
         fetched = stream.fetch(Position.after(numbers[1]), Limits(10, 900))
-        assert (fetched.columns.sequence, fetched.read_to_millis) == (numbers[2:], stream.now)
+        assert (fetched.columns.sequence, fetched.read_to) == (numbers[2:], stream.now)
 
     def test_several_replies_make_one_range(self, stream: Stream) -> None:
         """A limit is of the range, not of a call."""
@@ -224,7 +224,7 @@ class TestSparse:
     def test_empty_replies_are_followed_to_the_tip(self, stream: Stream) -> None:
         """The range is empty only when the tip was reached."""
         stream.behaves(empty_pages=7)
-        assert stream.fetch().read_to_millis == stream.now
+        assert stream.fetch().read_to == stream.now
         assert stream.client.calls.count("GetRecords") == 9  # seven empty ones, and two that say it is the tip
 
     @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ class TestSparse:
         ranges = [stream.fetch(position, read_to=START_MILLIS)]
         while not ranges[-1].records:
             fetched = ranges[-1]
-            assert (fetched.start, fetched.end, fetched.behind_millis > 0) == (position, position, True)
+            assert (fetched.start, fetched.end, fetched.behind > 0) == (position, position, True)
             ranges.append(stream.go_on(fetched))
         assert (len(ranges), ranges[-1].end) == (3, Position.after(last))
         assert stream.client.calls.count("GetRecords") == 3 * FOLLOWED

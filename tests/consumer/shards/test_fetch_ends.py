@@ -153,11 +153,11 @@ class TestResourceNotFound:
         low, high = stream.twin.split(SHARD)
         stream.twin.expire_shard(SHARD)
         fetched = stream.fetch(Position.after(numbers[0]), read_to=77)
-        assert (fetched.end, fetched.records, fetched.read_to_millis) == (END, 0, 77)
+        assert (fetched.end, fetched.records, fetched.read_to) == (END, 0, 77)
         assert [child.id for child in fetched.children or ()] == [low, high]
-        assert fetched.possible_loss is not None
-        assert numbers[0] in fetched.possible_loss
-        assert "77" in fetched.possible_loss
+        assert fetched.note is not None
+        assert numbers[0] in fetched.note
+        assert "77" in fetched.note
 
     def test_another_stream_of_the_same_name_is_refused(self, stream: Stream) -> None:
         """Its shards have nothing to do with ours, though their ids are the same."""

@@ -23,7 +23,7 @@ def test_records_that_came_later_are_not_in_it(stream: Stream) -> None:
     fetched = stream.fetch()
     stream.put(b"c")
     again = stream.replay(fetched)
-    assert (again.columns, again.first, again.bytes) == (fetched.columns, fetched.first, fetched.bytes)
+    assert (again.columns, again.first, again.size) == (fetched.columns, fetched.first, fetched.size)
     assert (again.start, again.end) == (fetched.start, fetched.end)
 
 

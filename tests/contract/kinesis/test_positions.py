@@ -88,14 +88,14 @@ def test_a_former_consumers_place_is_whole_while_its_record_is_there(service: Ma
     made = service(1)
     numbers = [made.put(SHARD, data) for data in (b"read", b"come to", b"next")]
     found = fetch(made, Position.after(numbers[1]), limits)
-    assert (found.columns.data, found.start, found.end, found.possible_loss) == (
+    assert (found.columns.data, found.start, found.end, found.note) == (
         [b"next"],
         Position.after(numbers[1]),
         Position.after(numbers[2]),
         None,
     )
     rest = fetch(made, found.end, limits)
-    assert (rest.records, rest.end, rest.possible_loss) == (0, found.end, None)
+    assert (rest.records, rest.end, rest.note) == (0, found.end, None)
 
 
 # -- in time -----------------------------------------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def test_a_range_that_was_cut_was_not_read_to_the_tip(service: Make, kind: str) 
     for i in range(3):
         made.put(SHARD, b"%d" % i)
     cut = fetch(made, limits=Limits(2, 1000))
-    assert kind == "kinesalite" or cut.read_to_millis <= cut.columns.arrival_millis[-1]
+    assert kind == "kinesalite" or cut.read_to <= cut.columns.arrival_millis[-1]
     assert fetch(made, cut.end).columns.data == [b"2"]
 
 
