@@ -23,6 +23,7 @@ from sluice_checkpoints.aws.retry import Patience
 from sluice_checkpoints.dynamodb.http import DynamoHttp, http_client
 from sluice_checkpoints.dynamodb.table import DynamoTable, Endpoint
 from sluice_checkpoints.errors import LostRace, SluiceError
+from sluice_checkpoints.protocol.reader_keys import reader_key
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch, TaskAttempt
 from sluice_checkpoints.stream.catalog import BotoStreamCatalog
@@ -105,7 +106,7 @@ class BatchReader:
     def _ports(self) -> tuple[CheckpointStore, ShardReader, Task]:
         batch, context = self.batch, TaskContext.get()
         assert context is not None  # noqa: S101 - read() runs in tasks only
-        key = f"{batch.generation}.{context.stageId()}.{context.partitionId()}"
+        key = reader_key(batch.generation, f"{context.stageId()}.{context.partitionId()}")
         task = Task(
             epoch=Epoch(batch.generation, ""),
             batch=batch.number,
