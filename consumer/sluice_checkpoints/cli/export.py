@@ -48,11 +48,11 @@ def run(options: ExportOptions, output: Output) -> None:
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(SIGTERM_EXIT))  # an orderly exit: the lease is released
     request = ExportRequest(options.format_, options.to, options.quiet_seconds, round(options.lease_seconds * 1000))
-    exporter = Exporter(request, _world(options, output))
+    exporter = Exporter(request, _ports(options, output))
     _report(exporter.dry_run() if options.dry_run else exporter.run(), output)
 
 
-def _world(options: ExportOptions, output: Output) -> ExportPorts:
+def _ports(options: ExportOptions, output: Output) -> ExportPorts:
     api = client(Endpoint(options.region, options.dynamodb_endpoint))
     catalog = BotoStreamCatalog(options.stream, options.region, options.kinesis_endpoint)
     return ExportPorts(
