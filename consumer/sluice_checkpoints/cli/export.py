@@ -58,7 +58,7 @@ def _ports(options: ExportOptions, output: Output) -> ExportPorts:
     return ExportPorts(
         store=CheckpointStore(own_table(options.table, api)),
         catalog=catalog,
-        foreign=DynamoTargetTables(api),
+        targets=DynamoTargetTables(api),
         holder=f"export on {socket.gethostname()}",
         progress=LoggedProgress(output.log),
         records=BotoPassedRecords(catalog),

@@ -109,7 +109,7 @@ class Exporter:
             return None
         if row.exported_to != self._request.to:
             raise Refused(f"table {self._ports.store.table.name} is {row.state}: its positions went to {row.exported_to or 'another table'} before")
-        other = self._ports.foreign.key_schema(self._request.to) not in {None, self._writer.keys}
+        other = self._ports.targets.key_schema(self._request.to) not in {None, self._writer.keys}
         warning = f"--format {self._writer.name} has no effect: table {self._request.to} was written before, in another format"
         return ExportResult(EXPORTED, f"given back to {self._request.to} before; nothing was written", warnings=(warning,) if other else ())
 
@@ -135,15 +135,15 @@ class Exporter:
             raise Refused(f"table {table} was never bootstrapped to its end: not every shard has a row; start its consumer once")
 
     def _look(self) -> TargetSnapshot:
-        to, foreign = self._request.to, self._ports.foreign
+        to, targets = self._request.to, self._ports.targets
         for ending, why in self._writer.conflicting_suffixes:
-            if foreign.key_schema(to + ending) is not None:
+            if targets.key_schema(to + ending) is not None:
                 raise Refused(f"there is a table {to}{ending}: {why}")
-        if foreign.key_schema(to) is None:
+        if targets.key_schema(to) is None:
             if not to.endswith(self._writer.table_suffix):
                 raise Refused(f"there is no table {to}, and one that is made for {self._writer.name} must be called {to}{self._writer.table_suffix}")
             return TargetSnapshot(Snapshot(to, {to: self._writer.keys}, {to: ()}), self._ports.clock(), exists=False)
-        _, snapshot = detect.take_snapshot(foreign, to, self._writer.name)
+        _, snapshot = detect.take_snapshot(targets, to, self._writer.name)
         return TargetSnapshot(snapshot, self._ports.clock(), exists=True)
 
     def _plan(self, stream: StreamIdentity, seen: TargetSnapshot) -> tuple[ExportPlan, int]:
@@ -206,7 +206,7 @@ class Exporter:
         """The other table, made or at rest."""
         if not seen.exists:
             self._ports.progress.step(f"making table {self._request.to}")
-            return self._ports.foreign.create(self._request.to, self._writer.keys), self._look()
+            return self._ports.targets.create(self._request.to, self._writer.keys), self._look()
         quiet = self._request.quiet_seconds
         quiet = self._writer.reader.quiet(seen.snapshot) if quiet is None else quiet
         self._ports.progress.waiting(quiet, "the other table must not move")
@@ -220,6 +220,6 @@ class Exporter:
         written = 0
         for changes in in_transactions(made.changes):
             held.alive()
-            write_rows(self._ports.foreign, self._request.to, changes)
+            write_rows(self._ports.targets, self._request.to, changes)
             written += len(changes)
             self._ports.progress.wrote(written, len(made.changes))
