@@ -95,10 +95,10 @@ def _report(result: ExportResult, output: Output) -> None:
 def _grid(plan: ExportPlan) -> Grid:
     grid = Grid("shard", "position", "written as", "was there", "why", "records", title="Plan", title_justify="left", title_style="bold")
     for entry in plan.entries:
-        saying, kept = entry.saying, entry.outcome == KEPT
+        expressible, kept = entry.expressible, entry.outcome == KEPT
         said = short(entry.said) if entry.outcome == WRITTEN else f"{entry.outcome}: {short(entry.said)}"
-        style = "yellow" if kept or saying.warnings else ""
-        risk = "come again" if saying.again and not kept else ""
-        why = "is further" if kept else saying.why
-        grid.add_row(entry.shard, place(saying.committed), said, short(entry.was or "no row"), escape(why), risk, style=style)
+        style = "yellow" if kept or expressible.warnings else ""
+        risk = "come again" if expressible.again and not kept else ""
+        why = "is further" if kept else expressible.why
+        grid.add_row(entry.shard, place(expressible.committed), said, short(entry.was or "no row"), escape(why), risk, style=style)
     return grid

@@ -151,14 +151,14 @@ class Exporter:
         self._identify(row, stream)
         rows = SluiceSide(self._ports.store.shards(), row.committed if row else 0)
         shards = self._ports.catalog.list_shards()
-        ours = self._passed(rows, shards)
-        theirs = self._read(seen, stream, shards)
-        return plan(ours, theirs, stream, shards), shards.date_millis
+        sluice = self._passed(rows, shards)
+        target = self._read(seen, stream, shards)
+        return plan(sluice, target, stream, shards), shards.date_millis
 
-    def _passed(self, ours: SluiceSide, shards: ShardList) -> SluiceSide:
+    def _passed(self, sluice: SluiceSide, shards: ShardList) -> SluiceSide:
         """With what Kinesis says of records that the other format cannot say a place inside of."""
-        inside = [] if self._writer.supports_subsequence else ours.inside(shards)
-        return replace(ours, passed=self._ports.records.passed(inside)) if inside and self._ports.records else ours
+        inside = [] if self._writer.supports_subsequence else sluice.inside(shards)
+        return replace(sluice, passed=self._ports.records.passed(inside)) if inside and self._ports.records else sluice
 
     def _read(self, seen: TargetSnapshot, stream: StreamIdentity, shards: ShardList) -> TargetSide:
         """The rows of this stream, possibly none; every other row has to be understood too. A table of another stream belongs to another consumer."""
