@@ -89,7 +89,7 @@ def test_a_list_after_410_finds_what_was_deleted_meanwhile(place: Place) -> None
         await world.make("new")
         place.forget()
         for one in world.watches.watching:
-            one._track.version = "1"  # of before the server's memory
+            one._state.version = "1"  # of before the server's memory
         world.gate.open = True
         await world.shows(kept="1", new="")
 
