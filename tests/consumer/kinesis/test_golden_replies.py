@@ -28,10 +28,10 @@ def payload(record: dict[str, Any]) -> bytes:
     return aggregate([(user["pk"], user["sha256"].encode()) for user in users])
 
 
-def replayed(recorded: dict[str, Any], manners: FakeBehaviour) -> Stream:
+def replayed(recorded: dict[str, Any], behaviour: FakeBehaviour) -> Stream:
     """A stream of a dump, as it stood."""
     stream = Stream()
-    stream.client.manners = manners
+    stream.client.behaviour = behaviour
     stream.twin.shards = {listed["ShardId"]: MemoryShard(shard_from_reply(listed)) for listed in recorded["shards"]}
     for shard_id, records in recorded["records"].items():
         shard = stream.twin.shards[shard_id]

@@ -30,9 +30,9 @@ class Stream:
         self.client = MemoryKinesis(self.twin)
         self.reader = ShardReader(self.client, self.twin, self.twin.describe())
 
-    def behaves(self, **manners: Any) -> None:
-        """Changes the service's manners."""
-        self.client.manners = FakeBehaviour(**manners)
+    def behaves(self, **behaviour: Any) -> None:
+        """Changes the service's behaviour."""
+        self.client.behaviour = FakeBehaviour(**behaviour)
 
     def put(self, *payloads: bytes) -> list[str]:
         """Puts records into the first shard, a second apart."""

@@ -273,7 +273,7 @@ PAYLOADS = st.lists(
 )
 @settings(max_examples=150, deadline=None)
 def test_ranges_are_a_chain_without_gap_or_overlap(payloads: list[bytes], limits: Limits, page: int, empty: int, *, whole: bool) -> None:
-    """Whatever the limits and the service's manners: every range, and every replay of it, adds up to what was put; each ends at END."""
+    """Whatever the limits and the service's behaviour: every range, and every replay of it, adds up to what was put; each ends at END."""
     stream = Stream()
     stream.behaves(page_records=page, empty_pages=empty, end_with_records=whole)
     numbers = stream.put(*payloads)

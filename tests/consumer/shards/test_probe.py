@@ -95,7 +95,7 @@ def test_a_probe_counts_its_calls_and_those_that_were_throttled(stream: Stream) 
     assert asked.idle()
     assert (asked.calls, asked.throttled) == (2, 2)
     stream.client.get_records = real  # type: ignore[method-assign]
-    stream.client.manners = replace(stream.client.manners, empty_pages=3)
+    stream.client.behaviour = replace(stream.client.behaviour, empty_pages=3)
     walking = probe(stream)
     assert walking.idle()
     assert walking.calls == 4

@@ -126,22 +126,22 @@ class Emulated:
             time.sleep(0.02)
 
 
-def twin(manners: FakeBehaviour, shards: int) -> Twin:
+def twin(behaviour: FakeBehaviour, shards: int) -> Twin:
     """A stream in memory."""
     stream = MemoryStream("orders", shards, now=lambda: 1_700_000_000_123)
-    return Twin(stream, MemoryKinesis(stream, manners))
+    return Twin(stream, MemoryKinesis(stream, behaviour))
 
 
 @pytest.fixture(params=SERVICES)
 def service(request: pytest.FixtureRequest) -> Callable[[int], Service]:
     """Makes a stream of so many shards."""
-    manners = {
+    behaviour = {
         "twin": FakeBehaviour(),
         "twin like kinesis-local": FakeBehaviour(end_with_records=True),
         "twin like kinesalite": FakeBehaviour(child_shards=False),
     }
-    if request.param in manners:
-        return lambda shards: twin(manners[request.param], shards)
+    if request.param in behaviour:
+        return lambda shards: twin(behaviour[request.param], shards)
     endpoint = request.getfixturevalue("kinesis_local_endpoint" if request.param == "kinesis-local" else "kinesalite_endpoint")
     api = boto3.client("kinesis", region_name=REGION, endpoint_url=endpoint)
     return lambda shards: Emulated(api, endpoint, shards)
