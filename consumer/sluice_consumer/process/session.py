@@ -83,8 +83,8 @@ class Session:
         self._open: int | None = None
         self._watch: BatchWatch | None = None
         self._calls = RequestFigures()
-        self._kinesis = self._calls.tally.listener(KINESIS)
-        store, catalog = wiring.store(config, self._calls.tally.listener(DYNAMODB)), wiring.catalog(config, self._kinesis)
+        self._kinesis = self._calls.requests.listener(KINESIS)
+        store, catalog = wiring.store(config, self._calls.requests.listener(DYNAMODB)), wiring.catalog(config, self._kinesis)
         self.consumer = Consumer(store, catalog, lease.epoch, self._metrics.phase)
         self._progress = BatchProgress(self.consumer, lease.epoch.generation)
         for collector in (self._calls, RowFigures(self.consumer)):
