@@ -183,7 +183,7 @@ def table_gone() -> SimulatedCluster:
 def table_restored() -> SimulatedCluster:
     """Somebody restored it under its name."""
     row = ConsumerRow("c", "arn:aws:kinesis:eu-west-1:111122223333:stream/orders", 0, table_id="4f1c")
-    return ended(65, "Refused", said(lambda: copies.look("sluice_default_orders", row, "9a02")))
+    return ended(65, "Refused", said(lambda: copies.check_copy("sluice_default_orders", row, "9a02")))
 
 
 @trouble
