@@ -33,7 +33,7 @@ from sluice_consumer.batches import retention
 from sluice_consumer.checks import stream
 from sluice_consumer.kinesis import failures
 from sluice_consumer.poison import exclusions, isolator
-from sluice_consumer.process import source_watch, supervisor
+from sluice_consumer.process import migrated_source, supervisor
 from sluice_consumer.shards import losses
 from sluice_operator.cluster.port import CONSUMER_KIND
 from sluice_operator.observe import parse
@@ -306,7 +306,7 @@ def data_loss_suspected() -> SimulatedCluster:
 def source_moved() -> SimulatedCluster:
     """The old consumer was started again after the migration."""
     told = "table orders-kcl (KCL) was written after its migration; is the consumer it belongs to still running?"
-    return warned(f"SourceMoved: {quoted(source_watch, told)}")
+    return warned(f"SourceMoved: {quoted(migrated_source, told)}")
 
 
 @trouble
