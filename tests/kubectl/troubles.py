@@ -54,7 +54,7 @@ def trouble(make: Callable[[], SimulatedCluster]) -> Callable[[], SimulatedClust
 def scene(name: str) -> Scene:
     """That trouble's cluster, and the program over it at that moment."""
     world = TROUBLES[name]()
-    return Scene(world.twin, world.now, COLUMNS)
+    return Scene(world.memory, world.now, COLUMNS)
 
 
 def until(world: SimulatedCluster, reason: str, condition: str = "Stalled", seconds: int = 900) -> SimulatedCluster:
@@ -112,7 +112,7 @@ def spec_invalid() -> SimulatedCluster:
 def reconcile_failed() -> SimulatedCluster:
     """Somebody wrote into the status, which is the operator's; its loop tells it when it has failed for a minute."""
     world = started()
-    world.twin.set_status(CONSUMER_KIND, *KEY, {"driver": {**world.status["driver"], "startedAt": "9999-12-31T23:59:59Z"}})
+    world.memory.set_status(CONSUMER_KIND, *KEY, {"driver": {**world.status["driver"], "startedAt": "9999-12-31T23:59:59Z"}})
     body = world.must()
     try:
         parse.view(body, world.context.cache.observed(KEY), world.now)
@@ -242,7 +242,7 @@ def held() -> SimulatedCluster:
     """The driver's node is gone, its pod was given up, and another program keeps the object."""
     world = started()
     (driver,) = world.drivers()
-    world.twin.edit(driver, {"metadata": {"finalizers": ["mesh.example.com/drain"]}})
+    world.memory.edit(driver, {"metadata": {"finalizers": ["mesh.example.com/drain"]}})
     world.lose_nodes()
     world.ask_restart()
     until(world, "DriverOverdue")

@@ -98,7 +98,7 @@ class TestGoingOn:
     def test_the_end_of_a_shard_leaves_none(self, stream: Stream) -> None:
         """Nothing comes after it."""
         stream.put(b"a")
-        stream.twin.split(SHARD)
+        stream.memory.split(SHARD)
         ended = stream.go_on(stream.fetch())
         assert (ended.end, ended.iterator) == (END, None)
 
@@ -177,7 +177,7 @@ class TestLimits:
     def test_a_limit_within_a_millisecond_is_not_the_tip(self, stream: Stream) -> None:
         """Whatever the service says of it: a backfill would end before the rest of that millisecond was read."""
         stream.behaves(from_newest=True)
-        first, second = (stream.twin.put_in(SHARD, payload) for payload in (b"1", b"2"))
+        first, second = (stream.memory.put_in(SHARD, payload) for payload in (b"1", b"2"))
         stream.now += 5000
         place, ranges = TRIM_HORIZON, []
         for _ in range(3):
@@ -188,7 +188,7 @@ class TestLimits:
 
     def test_a_reply_that_a_guess_cut_within_a_millisecond_is_gone_on_from(self, stream: Stream) -> None:
         """The mean size is only a guess at how many records fit."""
-        numbers = [stream.twin.put_in(SHARD, payload) for payload in (bytes(500), bytes(500), b"1", b"2", b"3")]
+        numbers = [stream.memory.put_in(SHARD, payload) for payload in (bytes(500), bytes(500), b"1", b"2", b"3")]
         stream.now += 5000
         stream.fetch(limits=Limits(2, 10_000))
         stream.behaves(from_newest=True)
@@ -277,7 +277,7 @@ def test_ranges_are_a_chain_without_gap_or_overlap(payloads: list[bytes], limits
     stream = Stream()
     stream.behaves(page_records=page, empty_pages=empty, end_with_records=whole)
     numbers = stream.put(*payloads)
-    stream.twin.split(SHARD)
+    stream.memory.split(SHARD)
     everything = stream.fetch(limits=Limits(10_000, 10_000_000))
     rows: list[tuple[str, int, bytes]] = []
     position = TRIM_HORIZON
@@ -296,11 +296,11 @@ def test_ranges_are_a_chain_without_gap_or_overlap(payloads: list[bytes], limits
 
 def test_user_records_that_hash_to_another_shard_are_delivered(stream: Stream) -> None:
     """After a split a producer with an old map puts them into one half: KCL drops the whole aggregate, and with it what nobody puts again."""
-    half, _ = stream.twin.split(SHARD)
-    (shard,) = (shard for shard in stream.twin.list_shards().shards if shard.id == half)
+    half, _ = stream.memory.split(SHARD)
+    (shard,) = (shard for shard in stream.memory.list_shards().shards if shard.id == half)
     users = [(f"key-{number}", b"%d" % number) for number in range(20)]
     hashed = [int.from_bytes(hashlib.md5(key.encode(), usedforsecurity=False).digest()) for key, _ in users]
     assert {shard.starting_hash <= one <= shard.ending_hash for one in hashed} == {True, False}
-    stream.twin.put_in(half, aggregate(users))
+    stream.memory.put_in(half, aggregate(users))
     fetched = stream.reader.fetch(FetchRequest(half, TRIM_HORIZON, 0), PLENTY)
     assert list(zip(fetched.columns.partition_key, fetched.columns.data, strict=True)) == users

@@ -44,7 +44,7 @@ class TestCheckpoint:
     def test_it_is_whole_if_the_record_is_still_there(self, stream: Stream, sub: int | None) -> None:
         """However old it is; a place may lie inside of it."""
         numbers = stream.put(b"long ago", AGGREGATE, b"next")
-        stream.now += 9 * stream.twin.retention_millis
+        stream.now += 9 * stream.memory.retention_millis
         fetched = stream.fetch(Position.after(numbers[1], sub))
         assert (fetched.note, fetched.start) == (None, Position.after(numbers[1], sub))
         assert fetched.columns.data == ([b"3", b"4"] if sub else []) + [b"next"]
@@ -53,9 +53,9 @@ class TestCheckpoint:
     def test_a_record_that_is_gone_is_said(self, stream: Stream, empty_pages: int) -> None:
         """Far from the tip the service may say nothing for a while first."""
         number, *_ = stream.put(b"read", b"lost")
-        stream.now += stream.twin.retention_millis
+        stream.now += stream.memory.retention_millis
         stream.put(b"kept", b"kept too")
-        stream.twin.expire()
+        stream.memory.expire()
         stream.behaves(empty_pages=empty_pages)
         fetched = stream.fetch(Position.after(number), Limits(1, 100))
         assert fetched.columns.data == [b"kept"]
@@ -73,9 +73,9 @@ class TestCheckpoint:
     def test_a_shard_that_ended_and_holds_nothing_is_suspect(self, stream: Stream) -> None:
         """The former consumer had not read to its end."""
         (number,) = stream.put(b"read")
-        stream.twin.split(SHARD)
-        stream.now += 2 * stream.twin.retention_millis
-        stream.twin.expire()
+        stream.memory.split(SHARD)
+        stream.now += 2 * stream.memory.retention_millis
+        stream.memory.expire()
         fetched = stream.fetch(Position.after(number))
         assert (fetched.end, fetched.records) == (END, 0)
         assert "holds nothing any more" in str(fetched.note)
@@ -85,10 +85,10 @@ class TestCheckpoint:
     def test_a_place_at_no_record_is_whole_if_an_older_record_is_there(self, stream: Stream, empty_pages: int, *, closed: bool) -> None:
         """KCL's checkpoint(number) takes any number between two records."""
         older, number = stream.put(b"older", b"not put after all")
-        held = stream.twin.shards[SHARD]
+        held = stream.memory.shards[SHARD]
         del held.records[1], held.numbers[1]
         if closed:
-            stream.twin.split(SHARD)
+            stream.memory.split(SHARD)
         else:
             stream.put(b"unread")
         stream.behaves(empty_pages=empty_pages)
@@ -99,8 +99,8 @@ class TestCheckpoint:
     def test_an_open_shard_that_holds_nothing_says_nothing(self, stream: Stream) -> None:
         """A fleet has many that nobody writes to, and none of them has lost anything."""
         (number,) = stream.put(b"read")
-        stream.now += 2 * stream.twin.retention_millis
-        stream.twin.expire()
+        stream.now += 2 * stream.memory.retention_millis
+        stream.memory.expire()
         fetched = stream.fetch(Position.after(number))
         assert (fetched.note, fetched.records, fetched.end) == (None, 0, Position.after(number))
 
@@ -112,9 +112,9 @@ class TestRetention:
         """What is left is read from its beginning, and the note says what may be missing."""
         numbers = stream.put(b"read", b"lost", b"lost too")
         read_to = stream.now
-        stream.now += stream.twin.retention_millis + 1000
+        stream.now += stream.memory.retention_millis + 1000
         kept = stream.put(b"kept")
-        stream.twin.expire()
+        stream.memory.expire()
         fetched = stream.fetch(Position.after(numbers[0]), read_to=read_to)
         assert (fetched.columns.sequence, fetched.end) == (kept, Position.after(kept[0]))
         assert fetched.note is not None
@@ -125,24 +125,24 @@ class TestRetention:
         numbers = stream.put(b"read")
         read_to = stream.now
         stream.put(b"lost")
-        stream.now = read_to + stream.twin.retention_millis + 1
-        stream.twin.expire()
+        stream.now = read_to + stream.memory.retention_millis + 1
+        stream.memory.expire()
         assert stream.fetch(Position.after(numbers[0]), read_to=read_to).note is not None
 
     def test_an_idle_shard_has_lost_nothing(self, stream: Stream) -> None:
         """Its last record is long gone, its reply a whole retention behind, and it was read a minute ago."""
         numbers = stream.put(b"read")
-        stream.now += 3 * stream.twin.retention_millis
-        stream.twin.put_in(SHARD, b"gone as well, but read")
+        stream.now += 3 * stream.memory.retention_millis
+        stream.memory.put_in(SHARD, b"gone as well, but read")
         position = stream.fetch(Position.after(numbers[0])).end
-        stream.now += 2 * stream.twin.retention_millis
-        stream.twin.expire()
+        stream.now += 2 * stream.memory.retention_millis
+        stream.memory.expire()
         fetched = stream.fetch(position, read_to=stream.now - 60_000)
         assert (fetched.note, fetched.records, fetched.end) == (None, 0, position)
 
     def test_a_place_without_a_reading_time_is_not_suspect(self, stream: Stream) -> None:
         """A shard that was never read: nobody knows."""
-        stream.now += 3 * stream.twin.retention_millis
+        stream.now += 3 * stream.memory.retention_millis
         assert stream.fetch().note is None
 
     @pytest.mark.parametrize(("days", "suspect"), [(0.99, False), (1.01, True)])
@@ -150,25 +150,25 @@ class TestRetention:
         """A consumer that began at LATEST, and did not run for a day, has lost what came then."""
         began = stream.now
         stream.put(b"lost")
-        stream.now += round(days * stream.twin.retention_millis)
-        stream.twin.expire()
+        stream.now += round(days * stream.memory.retention_millis)
+        stream.memory.expire()
         assert (stream.fetch(Position.timestamp(began)).note is not None) == suspect
 
     def test_a_start_before_the_stream_was_made_has_lost_nothing(self, stream: Stream) -> None:
         """Until the stream itself is older than its retention: then what came first may have expired unread."""
         stream.put(b"all there is")
-        begins = Position.timestamp(stream.twin.created_millis - 2 * stream.twin.retention_millis)
+        begins = Position.timestamp(stream.memory.created_millis - 2 * stream.memory.retention_millis)
         assert (stream.fetch(begins).note, stream.fetch(begins).columns.data) == (None, [b"all there is"])
-        stream.now = stream.twin.created_millis + stream.twin.retention_millis + 1000
-        stream.twin.expire()
+        stream.now = stream.memory.created_millis + stream.memory.retention_millis + 1000
+        stream.memory.expire()
         assert stream.fetch(begins).note is not None
 
     def test_a_start_that_was_overtaken_has_words_of_its_own(self, stream: Stream) -> None:
         """Nobody had read the shard. Times are for people, and whoever shows the text names the shard."""
         stream.put(b"lost")
-        stream.now += stream.twin.retention_millis
+        stream.now += stream.memory.retention_millis
         stream.now += 60_000
-        stream.twin.expire()
+        stream.memory.expire()
         told = stream.fetch(Position.timestamp(START_MILLIS)).note
         begins = "it was to begin at 2023-11-14T22:13:20Z, and the stream keeps records for 24 h"
         assert told == f"{begins}: what came between then and the oldest record may have expired"
@@ -176,7 +176,7 @@ class TestRetention:
     def test_a_child_that_was_never_read_has_words_of_its_own(self, stream: Stream) -> None:
         """Its row counts from when its parents were read."""
         stream.put(b"lost")
-        stream.now += 2 * stream.twin.retention_millis
+        stream.now += 2 * stream.memory.retention_millis
         for request in (FetchRequest(SHARD, TRIM_HORIZON, START_MILLIS), FetchRequest(SHARD, TRIM_HORIZON, earliest_arrival_millis=START_MILLIS)):
             told = str(stream.reader.fetch(request, Limits(10, 1000)).note)
             assert told.startswith("it follows shards that were read up to 2023-11-14T22:13:20Z, and the stream keeps records for 24 h")
@@ -184,7 +184,7 @@ class TestRetention:
     def test_an_ended_shard_was_read_up_to_its_last_record(self, stream: Stream) -> None:
         """When it was closed nobody tells; its children begin then, and may have been waiting for as long."""
         stream.put(b"last")
-        stream.twin.split(SHARD)
+        stream.memory.split(SHARD)
         stream.now += 3_600_000
         stream.behaves(end_with_records=True)
         assert (stream.fetch().end, stream.fetch().read_to) == (END, START_MILLIS)
@@ -194,7 +194,7 @@ class TestRetention:
         numbers = stream.put(b"read", b"read too", b"unread")
         stream.behaves(empty_pages=1)
         read_to = stream.now
-        stream.now += stream.twin.retention_millis + 1000
+        stream.now += stream.memory.retention_millis + 1000
         fetched = stream.fetch(Position.after(numbers[1]), read_to=read_to)
         assert fetched.columns.data == [b"unread"]
         assert fetched.note is not None
@@ -205,7 +205,7 @@ class TestRetention:
         began = stream.now
         stream.put(b"since")
         stream.behaves(empty_pages=1)
-        stream.now += stream.twin.retention_millis + 1000
+        stream.now += stream.memory.retention_millis + 1000
         fetched = stream.fetch(Position.timestamp(began))
         assert fetched.columns.data == [b"since"]
         assert fetched.note is not None

@@ -118,7 +118,7 @@ def test_a_time_after_the_last_record_finds_nothing_and_does_not_go_back(service
     made.put(SHARD, b"old")
     if kind == "kinesalite":
         pytest.skip("kinesalite never answers AT_TIMESTAMP after the last record (getShardIterator.js: the head of nothing)")
-    if kind.startswith("twin"):
+    if kind.startswith("memory"):
         made.stream.now = lambda: 1_700_000_001_123
     later = Position.timestamp(fetch(made).columns.arrival_millis[0] + 1)
     fetched = fetch(made, later)
@@ -168,7 +168,7 @@ def test_a_position_of_a_former_stream_is_refused_in_the_one_made_again(service:
     former = made.catalog.describe()
     recreate(made)
     made.put(SHARD, b"new")
-    assert kind.startswith("twin") or made.catalog.describe() != former
+    assert kind.startswith("memory") or made.catalog.describe() != former
     with contextlib.suppress(Refused) if kind == "kinesis-local" else pytest.raises(Refused):
         read.fetch(FetchRequest(SHARD, position), PLENTY)
 
