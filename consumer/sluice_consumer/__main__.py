@@ -21,7 +21,7 @@ from sluice_checkpoints.protocol.lease import Watcher
 from sluice_consumer import logs
 from sluice_consumer.checks.facts import SECONDS, StartFacts
 from sluice_consumer.driver_report import ReportPhase
-from sluice_consumer.process import child_process, pod, source
+from sluice_consumer.process import child_process, configmap_code, pod
 from sluice_consumer.process.ending import Interrupted, Stopped, ending_of, finish
 from sluice_consumer.process.own_pod import PodAnnotations
 
@@ -171,7 +171,7 @@ def consume(path: Path, *, master: str | None, until_tip: bool) -> None:
     logs.configure()
     arguments = ["--config", str(path), *(["--master", master] if master else []), *(["--until-tip"] if until_tip else [])]
     try:
-        source.take(os.environ)
+        configmap_code.take(os.environ)
         code = supervise(path, arguments)
     except SluiceError as error:
         unfinished = until_tip and isinstance(error, Stopped)

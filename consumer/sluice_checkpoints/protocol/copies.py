@@ -28,7 +28,7 @@ def check(store: CheckpointStore, seen: ConsumerRow, table_id: str) -> None:
         raise _copy(store.table.name, row, table_id)
 
 
-def look(table: str, row: ConsumerRow, table_id: str) -> None:
+def check_copy(table: str, row: ConsumerRow, table_id: str) -> None:
     """The same without a write: a row that names no table passes.
 
     Raises:

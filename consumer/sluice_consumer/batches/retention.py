@@ -166,7 +166,7 @@ def settle(consumer: Consumer, client: KinesisClient, source: Replays, accepted:
 def _forfeited(consumer: Consumer, plan: BatchPlan, loss: Loss) -> ShardRow:
     why = "expired before" if expired(loss.row, loss.left) else "otherwise than before"
     note = f"accepted as lost, {why} batch {plan.number} was processed: {loss.what}"
-    left = RangeLeft(loss.left.first, loss.left.records, loss.left.bytes, note)
+    left = RangeLeft(loss.left.first, loss.left.records, loss.left.size, note)
     return forfeit(consumer.store, consumer.epoch, loss.row, left)
 
 

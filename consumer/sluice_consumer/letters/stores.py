@@ -93,8 +93,8 @@ class FileLetters:
         Raises:
             Refused: the file system is not known to create a file on a condition.
         """
-        with edge.told(FIELD, path):
-            self._store, self._path = stores.of(spark, path, FIELD), path.rstrip("/")
+        with edge.in_terms_of(FIELD, path):
+            self._store, self._path = stores.hadoop_store(spark, path, FIELD), path.rstrip("/")
 
     def write(self, letter: DeadLetter) -> None:
         """See `DeadLetters`.
@@ -102,7 +102,7 @@ class FileLetters:
         Raises:
             Refused, SinkUnavailable: the store did not take it.
         """
-        with edge.told(FIELD, self._path):
+        with edge.in_terms_of(FIELD, self._path):
             self._store.create(f"{self._path}/{letter.path}", letter.to_json().encode())
 
 
@@ -122,13 +122,13 @@ class FolderLetters(FileLetters):
         entry = f"{self._pending}/{name}{pending.SUFFIX}"
         if name.kind == pending.REJECTED:
             self._place(self._path, name.batch)
-        with edge.told(FIELD, self._path):
+        with edge.in_terms_of(FIELD, self._path):
             self._store.create(entry, pending.to_text(letters).encode())
         return entry
 
     def held(self) -> dict[str, tuple[PendingName, Letters]]:
         """See `LetterStore`."""
-        with edge.told(FIELD, self._path):
+        with edge.in_terms_of(FIELD, self._path):
             paths = [f"{self._pending}/{path}" for path, _ in self._store.files(self._pending) if path.endswith(pending.SUFFIX)]
             return {path: (PendingName.parse(path), self._read(path)) for path in paths}
 
@@ -136,7 +136,7 @@ class FolderLetters(FileLetters):
         """See `LetterStore`."""
         if not entry.startswith(f"{self._path}/"):
             return False
-        with edge.told(FIELD, self._path):
+        with edge.in_terms_of(FIELD, self._path):
             if self._store.exists(entry):
                 for letter in self._read(entry):
                     self.write(letter)
@@ -149,7 +149,7 @@ class FolderLetters(FileLetters):
         return frozenset(entry for entry in entries if self._dropped(entry))
 
     def _dropped(self, entry: str) -> bool:
-        with edge.told(FIELD, self._path):
+        with edge.in_terms_of(FIELD, self._path):
             self._store.delete(entry)
             return not self._store.exists(entry)
 

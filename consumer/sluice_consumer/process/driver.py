@@ -26,7 +26,6 @@ from sluice_consumer.driver_report import DriverWarning, ReportPhase
 from sluice_consumer.pipelines import NotNow
 from sluice_consumer.process import pod
 from sluice_consumer.process.ending import Ending, Interrupted, ending_of, java_words, report
-from sluice_consumer.process.failure import failure_of
 from sluice_consumer.process.last_words import LastWords
 from sluice_consumer.process.lease_handoff import Guard, LeaseHandoff
 from sluice_consumer.process.own_pod import PodAnnotations
@@ -34,6 +33,7 @@ from sluice_consumer.process.session import Session, WorkLease, root_cause
 from sluice_consumer.process.sigterm import set_on_term
 from sluice_consumer.process.start_watch import StartWatch
 from sluice_consumer.process.supervisor import STOP_SECONDS
+from sluice_consumer.process.user_failure import failure_of
 from sluice_consumer.spark import conf, threads, warmup_source
 from sluice_consumer.spark.engine import SparkEngine
 from sluice_consumer.spark.executors import ExecutorTarget, OwnProcess, SparkBackend, described

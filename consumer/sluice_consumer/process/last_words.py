@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sluice_checkpoints.protocol.rows import ShardRow
-from sluice_consumer.process.failure import UserFailure, cut
+from sluice_consumer.process.user_failure import UserFailure, cut
 
 CAUSE = 120  # characters, of a line of source too
 FRAMES = 5

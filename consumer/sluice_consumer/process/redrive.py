@@ -227,8 +227,8 @@ def redrive(spark: SparkSession, config: Config, consumer: str | None, names: Se
     """
     root, row = _folder(config), None if consumer else _owner(config)
     owner = consumer or (row.consumer_id if row else "")
-    with edge.told(FIELD, root):
-        letters = ConsumerLetters(stores.of(spark, root, FIELD), root, owner)
+    with edge.in_terms_of(FIELD, root):
+        letters = ConsumerLetters(stores.hadoop_store(spark, root, FIELD), root, owner)
         letters.publish(row.letters if row else ())
         log = letters.log()
         one = log.open if how != "new" else _next(letters, log, names)
@@ -240,7 +240,7 @@ def redrive(spark: SparkSession, config: Config, consumer: str | None, names: Se
         if how == "new":
             letters.begin(one)
     ended = replace(one, ended=GIVEN_UP) if how == "give-up" else _run(spark, config, letters, one, replay=how == "resume")
-    with edge.told(FIELD, root):
+    with edge.in_terms_of(FIELD, root):
         letters.end(ended)
     told = {"batch": ended.number, "ended": ended.ended, "redriven": len(ended.processed), "rejected": ended.rejected, "pending": waiting}
     return {"consumer": f"{owner}-redrive", **told}

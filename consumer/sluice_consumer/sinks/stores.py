@@ -118,7 +118,7 @@ class DiskStore(HadoopStore):
         return True
 
 
-def of(spark: SparkSession, root: str, field: str = "pipeline.args.path") -> HadoopStore:
+def hadoop_store(spark: SparkSession, root: str, field: str = "pipeline.args.path") -> HadoopStore:
     """The store of a path; `field` names it in errors.
 
     Raises:

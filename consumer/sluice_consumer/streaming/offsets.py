@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.protocol.reader_keys import generation_of
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches.planner import BatchPlan, TableView
 
@@ -66,12 +67,7 @@ def unread(rows: Iterable[ShardRow], done: Offset) -> tuple[ShardRow, ...]:
 
     An earlier epoch had bound them. If Spark counts such a batch as done, its sink skipped it unread.
     """
-    return tuple(row for row in rows if row.records and not any(_generation(key) >= done.generation for key in row.readers))
-
-
-def _generation(reader: str) -> int:
-    """The epoch of a reader: its key begins with it (`ShardRow.readers`)."""
-    return int(reader.partition(".")[0])
+    return tuple(row for row in rows if row.records and not any(generation_of(key) >= done.generation for key in row.readers))
 
 
 def check_read(rows: Iterable[ShardRow], done: Offset) -> None:

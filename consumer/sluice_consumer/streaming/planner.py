@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sluice_checkpoints.errors import Refused
+from sluice_checkpoints.protocol.reader_keys import reader_key
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import TaskAttempt
 from sluice_consumer.batches import planner
@@ -121,7 +122,7 @@ class StreamPlanner:
             return
         epoch = self._consumer.epoch
         for row in self._bound(plan):
-            self._consumer.store.register(epoch, plan.number, row.id, TaskAttempt(f"{epoch.generation}.{STORED}", 1))
+            self._consumer.store.register(epoch, plan.number, row.id, TaskAttempt(reader_key(epoch.generation, STORED), 1))
 
     def _bound(self, plan: BatchPlan) -> tuple[ShardRow, ...]:
         return tuple(row for row in self._consumer.store.read(row.id for row in plan.rows).values() if row.batch == plan.number)

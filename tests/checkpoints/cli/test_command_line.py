@@ -41,7 +41,7 @@ def call(bench: Any, log: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
         return replace(bench.world(), progress=LoggedProgress(output.log))
 
     monkeypatch.setenv("SLUICE_TERMINATION_LOG", str(log))
-    monkeypatch.setattr(migrate, "_world", world)
+    monkeypatch.setattr(migrate, "_ports", world)
     monkeypatch.setattr(show, "client", lambda _endpoint: None)
     monkeypatch.setattr(show, "own_table", lambda name, _api: OwnTable(bench.targets.tables.get(name) or MemoryTable(name)))
     return lambda *arguments: CliRunner().invoke(main, list(arguments))
@@ -188,7 +188,7 @@ def test_the_ports_are_made_without_a_call(bench: Any) -> None:
     options = migrate.MigrateOptions(
         "a", "s", "b", "us-east-1", "auto", None, None, 30, None, "http://127.0.0.1:9", "http://127.0.0.1:9", dry_run=True
     )
-    assert migrate._world(options, Output(as_json=True)).catalog is not None
+    assert migrate._ports(options, Output(as_json=True)).catalog is not None
 
 
 # -- show --------------------------------------------------------------------------------------------------------------------------

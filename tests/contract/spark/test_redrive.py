@@ -178,7 +178,7 @@ def test_a_pending_letter_is_refused_by_name(go: Go, sink: Sink, tmp_path: Path)
 def test_letters_that_a_commit_named_are_published_by_a_redrive(spark: SparkSession, config: Config, tmp_path: Path) -> None:
     """Their driver died before it did, and nobody works: the table says that they are final."""
     entry = hold(tmp_path, WAITING)
-    letters = ConsumerLetters(stores.of(spark, str(tmp_path)), config.on_error.dead_letter.path, "c")  # type: ignore[union-attr,arg-type]  # set above
+    letters = ConsumerLetters(stores.hadoop_store(spark, str(tmp_path)), config.on_error.dead_letter.path, "c")  # type: ignore[union-attr,arg-type]  # set above
     letters.publish([entry, "s3a://elsewhere/c/pending/x.pending"])
     assert letters.letter(WAITING.name) == WAITING
 
