@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-WIDTH, HEIGHT = 860, 440
+WIDTH, HEIGHT = 900, 440
 INK, FAINT, PALE, STRONG = "#37474f", "#546e7a", "#fafafa", "#1565c0"
 ABOUT = (
     "Executors in Kubernetes read ranges of a Kinesis stream, bind them in a DynamoDB table, and write to your sink. "
@@ -49,30 +49,30 @@ class Arrow:
 
 
 BOXES = (
-    Box(20, 56, 160, 52, "table of KCL, NiFi, …", "is only read", "#eceff1"),
+    Box(20, 56, 150, 52, "former table", "KCL, NiFi, …: only read", "#eceff1"),
     Box(240, 56, 150, 52, "migration Job", "once, behind a gate"),
-    Box(690, 56, 150, 156, "checkpoint table", "DynamoDB", "#e3f2fd"),
+    Box(730, 56, 150, 156, "checkpoint table", "DynamoDB", "#e3f2fd"),
     Box(240, 150, 150, 52, "operator", "watches resources"),
     Box(450, 150, 150, 52, "driver", "calls process"),
     Box(20, 279, 150, 56, "Kinesis stream", "its shards", "#fff8e1"),
     Box(450, 270, 150, 74, "executors", "run tasks"),
-    Box(690, 300, 150, 56, "your sink", "table, files, database", "#f1f8e9"),
+    Box(730, 300, 150, 56, "your sink", "table, files, database", "#f1f8e9"),
 )
 ARROWS = (
-    Arrow(((180, 82), (240, 82)), dashed=True),
-    Arrow(((390, 82), (690, 82)), ("every position", 440, 75), dashed=True),
+    Arrow(((170, 82), (240, 82)), dashed=True),
+    Arrow(((390, 82), (730, 82)), ("every position", 440, 75), dashed=True),
     Arrow(((315, 150), (315, 108)), ("starts", 323, 134)),
     Arrow(((390, 176), (450, 176)), ("starts", 404, 169)),
     Arrow(((525, 202), (525, 270)), ("sends tasks", 533, 240)),
     Arrow(((170, 307), (450, 307)), ("read", 306, 299), 1),
-    Arrow(((600, 286), (765, 286), (765, 212)), ("bind", 652, 278), 2),
-    Arrow(((600, 328), (690, 328)), ("write", 652, 320), 3),
-    Arrow(((600, 176), (690, 176)), ("commit", 646, 168), 4),
+    Arrow(((600, 286), (805, 286), (805, 212)), ("bind", 652, 278), 2),
+    Arrow(((600, 328), (730, 328)), ("write", 652, 320), 3),
+    Arrow(((600, 176), (730, 176)), ("commit", 652, 168), 4),
 )
 STORY = (
     (1, 30, 396, "A task reads a range of a shard."),
-    (2, 250, 396, "It binds the range: batch 42 now has exactly these records."),
-    (3, 638, 396, "process writes to the sink."),
+    (2, 258, 396, "It binds the range: batch 42 now has exactly these records."),
+    (3, 656, 396, "process writes to the sink."),
     (4, 30, 421, "One write commits all shards. After a crash before it, batch 42 comes again, with the same records."),
 )
 
@@ -93,7 +93,8 @@ def drawn() -> str:
 def _head(name: str, colour: str) -> str:
     """The head of an arrow."""
     shape = f'<path d="M0 0L10 5L0 10z" fill="{colour}"/>'
-    return f'<marker id="{name}" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" markerHeight="8" orient="auto">{shape}</marker>'
+    size = 'markerWidth="13" markerHeight="13" markerUnits="userSpaceOnUse"'
+    return f'<marker id="{name}" viewBox="0 0 10 10" refX="9" refY="5" {size} orient="auto">{shape}</marker>'
 
 
 def _boxes() -> Iterator[str]:

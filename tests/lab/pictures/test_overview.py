@@ -10,7 +10,7 @@ from sluice_lab import places
 from sluice_lab.pictures.overview import ARROWS, BOXES, HEIGHT, STORY, WIDTH, Arrow, drawn
 
 Area = tuple[int, int, int, int]
-LETTER = 7  # pixels, more than one of 12 pixels needs
+LETTER, SMALL, BOLD = 7, 6.4, 8.8  # pixels that a letter needs: more than it does, in a line of 12 pixels, and in a bold one of 14
 
 
 def pieces(arrow: Arrow) -> list[Area]:
@@ -56,6 +56,11 @@ def test_no_label_lies_over_a_box_an_arrow_or_another_label() -> None:
     others = [*INSIDES, *(piece for arrow in ARROWS for piece in pieces(arrow))]
     assert [(one, other) for one in labels for other in others if meet(one, other)] == []
     assert [pair for pair in combinations(labels, 2) if meet(*pair)] == []
+
+
+def test_words_fit_into_their_box() -> None:
+    """The title is bold, and larger than the line below."""
+    assert [box.title for box in BOXES if max(BOLD * len(box.title), SMALL * len(box.what)) > box.width] == []
 
 
 def test_each_step_of_a_batch_has_an_arrow_and_a_sentence() -> None:
