@@ -32,6 +32,8 @@ generate: venv ## write generated files (CRD, docs/reference, tables of docs and
 	@$(BIN)/python -m sluice_lab.site.cost docs/cost.md
 	@$(BIN)/python -m sluice_lab.site.bench README.md docs/performance.md docs/plain-pyspark.md
 	@$(BIN)/python tests/kubectl/screens.py docs/kubectl.md docs/runbooks.md
+	@$(BIN)/python -m sluice_lab.pictures.overview docs/start/picture.svg
+	@$(BIN)/python -m sluice_lab.pictures.story charts/sluice/files/dashboards/sluice-consumer.json docs/pictures/incidents
 
 site: venv ## the documentation as a site, into .work/site (3 seconds); make check builds it, too
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict && echo "== .work/site/index.html"

@@ -285,10 +285,10 @@ def retention_near() -> SimulatedCluster:
 def data_lost() -> SimulatedCluster:
     """A part of the open batch expired before it was processed."""
     told = (
-        "batch 42 was begun and never finished, and meanwhile a part of it is gone from the stream, mostly because it expired: "
+        "batch 42 was begun and never finished, and since then a part of it has gone from the stream, mostly because it expired: "
         f"{quoted(retention, 'shardId-000000000002: 310 of the 500 records from 4959…31 to 4959…88')}. "
-        "If your sink has stored the batch (7c1e, 42), or you can do without these records, go on with what is left: "
-        "set acceptLossOfBatch to 42 in the driver's configuration (on Kubernetes: kubectl annotate the KinesisConsumer with "
+        "If your sink has stored the batch (7c1e, 42), or you can do without these records, continue with what is left. "
+        "To do so, set acceptLossOfBatch to 42 in the driver's configuration (on Kubernetes: kubectl annotate the KinesisConsumer with "
         "sluice.dev/accept-loss=42). It is good for this batch only. Nothing was changed so far"
     )
     return ended(65, "DataLost", quoted(retention, told))

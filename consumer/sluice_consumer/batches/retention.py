@@ -174,9 +174,10 @@ def _procedure(consumer: Consumer, plan: BatchPlan, lost: tuple[Loss, ...]) -> s
     named = "; ".join(str(loss) for loss in lost[:NAMED]) + (f"; and {len(lost) - NAMED} shards more" if len(lost) > NAMED else "")
     key = f"({consumer.row.consumer_id if consumer.row else ''}, {plan.number})"
     return (
-        f"batch {plan.number} was begun and never finished, and meanwhile a part of it is gone from the stream, mostly because it expired: {named}. "
-        f"If your sink has stored the batch {key}, or you can do without these records, go on with what is left: "
-        f"set acceptLossOfBatch to {plan.number} in the driver's configuration (on Kubernetes: kubectl annotate the KinesisConsumer with "
+        f"batch {plan.number} was begun and never finished, and since then a part of it has gone from the stream, mostly because it expired: "
+        f"{named}. "
+        f"If your sink has stored the batch {key}, or you can do without these records, continue with what is left. "
+        f"To do so, set acceptLossOfBatch to {plan.number} in the driver's configuration (on Kubernetes: kubectl annotate the KinesisConsumer with "
         f"sluice.dev/accept-loss={plan.number}). It is good for this batch only. Nothing was changed so far"
     )
 

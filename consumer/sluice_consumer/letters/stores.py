@@ -50,7 +50,7 @@ class NamedFailures:
             LetterNotWritten: the store raised what none of ours does. Else what the store raises.
         """
         first = letters[0]
-        with _named(f"the letter of record {first.sequence}/{first.sub} of {first.shard}"):
+        with _named(f"the dead letter of record {first.sequence}/{first.sub} of {first.shard}"):
             return self._store.hold(name, letters)
 
     def held(self) -> Mapping[str, tuple[PendingName, Letters]]:
@@ -63,7 +63,7 @@ class NamedFailures:
         Raises:
             LetterNotWritten: see `hold`.
         """
-        with _named(f"{entry}: a letter of a committed batch"):
+        with _named(f"{entry}: a dead letter of a committed batch"):
             return self._store.publish(entry)
 
     def drop(self, entries: Iterable[str]) -> frozenset[str]:
@@ -80,7 +80,7 @@ def _named(what: str) -> Iterator[None]:
     except Exception as error:
         raise LetterNotWritten(
             f"onError.deadLetter: {what} was not stored ({type(error).__name__}: {writable(str(error), WORDS)}); "
-            "no record is left out without its letter: the epoch ends, and the next driver tries it again. Open an issue"
+            "no record is left out without its dead letter: the epoch ends, and the next driver tries it again. Open an issue"
         ) from error
 
 
@@ -141,7 +141,7 @@ class FolderLetters(FileLetters):
                 for letter in self._read(entry):
                     self.write(letter)
             else:
-                log.warning("%s: pending letters of a committed batch are gone; somebody deleted them", entry)
+                log.warning("%s: pending dead letters of a committed batch are gone; somebody deleted them", entry)
         return True
 
     def drop(self, entries: Iterable[str]) -> frozenset[str]:
@@ -225,7 +225,7 @@ def check_former(store: CheckpointStore, committed: int, where: DeadLetterConfig
     folder = pending_letters.folder_of(store, committed + 1)
     if folder is not None and (where is None or (where.path or "").rstrip("/") != folder):
         raise Refused(
-            f"onError.deadLetter: `process` rejected records of batch {committed + 1}, which is open, and their letters wait in {folder}; "
+            f"onError.deadLetter: `process` rejected records of batch {committed + 1}, which is open, and their dead letters wait in {folder}; "
             "set onError.deadLetter.path back to it, let that batch be committed, then change it"
         )
     if where is not None and not where.path:
@@ -233,8 +233,8 @@ def check_former(store: CheckpointStore, committed: int, where: DeadLetterConfig
     names = map(PendingName.parse, pending_letters.held(store))
     if any(name.batch > committed and name.kind == pending.REJECTED for name in names):
         raise Refused(
-            f"onError.deadLetter: `process` rejected records of batch {committed + 1}, which is open, and their letters wait in row letters of "
-            f"{store.table.name} for the former queue or stream; set onError.deadLetter back to it, let that batch be committed, then change it"
+            f"onError.deadLetter: `process` rejected records of batch {committed + 1}, which is open, and their dead letters wait in row `letters` "
+            f"of {store.table.name} for the former queue or stream; set onError.deadLetter back to it, let that batch be committed, then change it"
         )
 
 

@@ -1,4 +1,4 @@
-"""The last words of a driver that failed: what, where, in which batch, and what happens next. Pure.
+"""The exit message of a driver that failed: what, where, in which batch, and what happens next. Pure.
 
 They are the last lines of its log and, in one line, its termination message, of which the operator makes a condition.
 """

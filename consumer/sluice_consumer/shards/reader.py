@@ -20,7 +20,7 @@ TIMESTAMP_SLACK_MILLIS = 120_000  # an idle shard's TIMESTAMP follows the servic
 UNLIMITED = 2**62
 FOLLOWED = 25  # empty replies far from the tip (sparse shards) that one range follows: five seconds of a shard's calls
 SIZE_MARGIN = 1.1  # asked for above what the mean size says, so that one call mostly fills a range
-ADVICE = "; to go on with these, set acceptLossOfBatch to the number of the open batch, once you know that your sink can do without the former"
+ADVICE = "; to continue with these, set acceptLossOfBatch to the number of the open batch, once you know that your sink can do without the former"
 
 
 class EndUnknown(SluiceError):

@@ -82,7 +82,7 @@ def check_read(rows: Iterable[ShardRow], done: Offset) -> None:
     shards = ", ".join(row.id for row in left[:NAMED]) + (f" and {len(left) - NAMED} more" if len(left) > NAMED else "")
     raise Refused(
         f"batch {done.batch} was not committed: {sum(row.records for row in left)} of its records were never read in this checkpoint directory "
-        f"({shards}), though Spark counts it as done. In a new directory Spark's batch ids begin at 0 again, and a sink that skips the ids it knows "
+        f"({shards}), though Spark counts it as done. In a new directory Spark's batch ids begin at 0 again. A sink that skips the ids it knows "
         "has skipped the batch: the file sink (by its _spark_metadata), or a function of foreachBatch. Start the query with a new directory and "
         "a new output path. A function should know batches by (source.consumer, source.batch), and call source.stored() when it skips one. If your "
         f"sink holds the batch ({done.consumer}, {done.batch}), or can do without these records, set acceptLossOfBatch to {done.batch} instead"

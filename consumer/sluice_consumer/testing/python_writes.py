@@ -39,7 +39,7 @@ NOT_THE_PIPELINES = (
 
 @contextlib.contextmanager
 def watched(watch: WatchedRun, named: Iterable[str]) -> Iterator[None]:
-    """Watches files, and the named functions, meanwhile.
+    """Watches files, and the named functions, while the block runs.
 
     Raises:
         Refused: there is no such function, or it is not one of Python's.

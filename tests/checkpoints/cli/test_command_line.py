@@ -86,7 +86,7 @@ def test_a_dry_run_says_which_records_come_again_or_are_lost(call: Callable[...,
     bench.rows[0]["checkpoint"] = {"S": bench.reached}
     bench.stream.expire_shard(bench.zero)
     shown = call(*MIGRATE, "--dry-run").stdout
-    for text in ("read again", "possibly lost", "4 shards (1 with records that may be lost, 1 read again from an earlier place), plan "):
+    for text in ("read again", "possibly lost", "4 shards (1 with records that may be lost, 1 read again from an earlier position), plan "):
         assert text in shown
     plan = {line["shard"]: line for line in json.loads(call(*MIGRATE, "--dry-run", "--json").stdout)["plan"]}
     assert (plan[bench.one]["readAgain"], plan[bench.one]["possiblyLost"]) == (True, False)
