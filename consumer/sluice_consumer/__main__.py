@@ -128,20 +128,26 @@ def run(path: Path, **options: Any) -> None:
 
 
 @main.command()
-@click.argument("entrypoint", metavar="MODULE:FUNCTION")
+@click.argument("entrypoint", metavar="[MODULE:FUNCTION]", required=False)
+@click.option(
+    "--manifest",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="File with a KinesisConsumer. Its entrypoint, args, env, batch, onError and sparkConf are used, as in its driver.",
+)
 @click.option(
     "--file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="File whose lines are the records, including lines that you append.  [default: standard input]",
 )
 @click.option("--arg", "args", multiple=True, metavar="NAME=VALUE", help="Argument of info.args, as JSON or text. Repeatable.")
+@click.option("--conf", multiple=True, metavar="NAME=VALUE", help="Setting of Spark, as in sparkConf. Repeatable.")
 @click.option("--shards", type=click.IntRange(1, 50), default=2, show_default=True, help="Number of shards of the stream.")
-@click.option("--interval", type=click.FloatRange(min=0), default=1.0, show_default=True, help="Seconds from batch to batch.")
-def dev(entrypoint: str, file: Path | None, args: tuple[str, ...], shards: int, interval: float) -> None:
-    """Run your function on emulated Kinesis. Each line is a record, and a saved file is reloaded. Needs the extra `local`."""
+@click.option("--interval", type=click.FloatRange(min=0), help="Seconds from batch to batch.  [default: that of the manifest, or 1]")
+def dev(**options: Any) -> None:
+    """Run your function, or a manifest, on emulated Kinesis. Each line is a record, and a saved file is reloaded. Needs the extra `local`."""
     from sluice_consumer.dev import program  # noqa: PLC0415 - imports Spark, which this process does not need otherwise
 
-    sys.exit(program.run(entrypoint, file, args, shards=shards, interval=interval))
+    sys.exit(program.run(program.CommandLine(**options)))
 
 
 @main.command()

@@ -216,6 +216,17 @@ def test_show_is_a_table_for_people(call: Callable[..., Result], bench: Any) -> 
         assert word in text
 
 
+def test_show_names_no_holder_once_the_stream_was_handed_back(call: Callable[..., Result], bench: Any) -> None:
+    """The export was the last to hold the lease, and nobody can take it again."""
+    call(*MIGRATE)
+    row = bench.table.rows[CONSUMER]
+    row |= {"generation": 3, "state": "EXPORTED", "exportedTo": SOURCE, "holder": "export on vm"}
+    row.pop("released", None)
+    text = call(*SHOW).stdout
+    assert "EXPORTED" in text
+    assert "held by" not in text
+
+
 def test_show_tells_of_a_migration_under_way(call: Callable[..., Result], bench: Any) -> None:
     """There is no consumer yet, and nothing is made up."""
     call(*MIGRATE)
