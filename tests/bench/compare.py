@@ -29,7 +29,7 @@ from slab import CBOR, FIRST_SEQUENCE, JSON, SEQUENCE_STEP, Shape
 
 from sluice_lab import places
 from sluice_lab.aws import emulators
-from sluice_lab.machine import kcl_jars
+from sluice_lab.machine import kcl_jars, processes
 from sluice_lab.scenario.topology import Stream
 
 STREAM = "bench"
@@ -40,7 +40,7 @@ PATIENCE = 240.0  # a leader of KCL that was killed keeps its lock for two minut
 BACKLOG = 100_000  # records of each shard
 OLD_MILLIS = 3_600_000  # since the backlog arrived
 QUICK: Mapping[str, dict[str, Any]] = {SLUICE: {"intervalSeconds": 0.5}, KCL: {"idleTimeBetweenReadsInMillis": 200}}
-CATCHING_UP: Mapping[str, dict[str, Any]] = QUICK | {SLUICE: {"intervalSeconds": 0}}
+CATCHING_UP: Mapping[str, dict[str, Any]] = {**QUICK, SLUICE: {"intervalSeconds": 0}}
 
 Figures = dict[str, float]
 SETTINGS: Mapping[str, str] = {
@@ -65,7 +65,7 @@ class Meeting:
             side.wait(functools.partial(self._has, side, until), PATIENCE, "all that was put")
 
     def _has(self, side: Side, until: float) -> bool:
-        put = Window(0, until).of(self.producer.log())
+        put = Window(0, until).of(self.producer.log())  # something was, before they were started
         return not compare_log.account(put, side.units())["missing"]
 
     def tip(self, names: tuple[str, ...], seconds: float) -> dict[str, Figures]:
@@ -147,6 +147,8 @@ def meeting(dynamodb: str) -> Iterator[Meeting]:
         producer = Producer(api, STREAM)
         try:
             producer.start()
+            if not processes.poll(lambda: bool(producer.log()), PATIENCE):
+                raise SystemExit("the emulator takes no record")
             for side in sides.values():
                 side.start()
             yield Meeting(stream, producer, sides)

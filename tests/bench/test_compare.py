@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent))
@@ -70,7 +71,7 @@ def test_the_table_has_a_row_for_all_that_was_counted() -> None:
     waits = {"median": 101.0, "p90": 102.0}
     account = {"put": 2001, "missing": 3, "twice": 4}
     crash = account | {"killed": 8, "same": 7, "next": 41.0}
-    sides = {
+    sides: dict[str, Mapping[str, float]] = {
         "tip": waits,
         "quick": {"median": 103.0, "p90": 104.0},
         "catch-up": account | {"speed": 30001.0, "all": 55.0},
