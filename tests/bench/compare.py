@@ -46,9 +46,9 @@ Figures = dict[str, float]
 SETTINGS: Mapping[str, str] = {
     "stream": f"{SHARDS} shards, {RATE} records of {SIZE} B a second and shard, read by both at once",
     "reshard": f"a split, and a merge {BETWEEN:g} s later",
-    "KCL": f"{kcl_jars.version()}, one worker, polling from TRIM_HORIZON, a checkpoint at the end of each call, no metrics; else its defaults",
-    "defaults": "Sluice intervalSeconds 5, leaseDurationSeconds 20; KCL idleTimeBetweenReadsInMillis 1500, failoverTimeMillis 10000",
-    "quick": f"Sluice intervalSeconds 0.5, and 0 for the backlog; KCL idleTimeBetweenReadsInMillis {QUICK[KCL]['idleTimeBetweenReadsInMillis']}",
+    "KCL": f"{kcl_jars.version()}, one worker, polling from TRIM_HORIZON, a checkpoint at the end of each call, no metrics, else its defaults",
+    "defaults": "Sluice intervalSeconds 5, leaseDurationSeconds 20, KCL idleTimeBetweenReadsInMillis 1500, failoverTimeMillis 10000",
+    "quick": f"Sluice intervalSeconds 0.5, and 0 for the backlog, KCL idleTimeBetweenReadsInMillis {QUICK[KCL]['idleTimeBetweenReadsInMillis']}",
     "backlog": f"{SHARDS * BACKLOG:,} records of {SIZE} B",
 }
 
