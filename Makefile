@@ -30,7 +30,7 @@ generate: venv ## write generated files (CRD, docs/reference, tables of docs and
 	@$(BIN)/python -m sluice_operator.generate.dashboards docs/metrics.md charts/sluice/files/dashboards
 	@$(BIN)/python -m sluice_lab.site.reference
 	@$(BIN)/python -m sluice_lab.site.cost docs/cost.md
-	@$(BIN)/python -m sluice_lab.site.bench README.md docs/performance.md docs/plain-pyspark.md
+	@$(BIN)/python -m sluice_lab.site.bench README.md docs/performance.md docs/plain-pyspark.md docs/compare.md
 	@$(BIN)/python tests/kubectl/screens.py docs/kubectl.md docs/runbooks.md
 	@$(BIN)/python -m sluice_lab.pictures.overview docs/start/picture.svg
 	@$(BIN)/python -m sluice_lab.pictures.story charts/sluice/files/dashboards/sluice-consumer.json docs/pictures/incidents

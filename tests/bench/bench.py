@@ -18,6 +18,7 @@ from typing import Any
 
 import catch_up
 import click
+import compare
 import into_lake
 import start
 import tip
@@ -91,6 +92,10 @@ class Measurement:
         settings = {"shards": start.SHARDS, "records": f"{start.RECORDS:,} of each shard, of {start.SIZE:,} B", "rounds": self.rounds}
         rounds = start.rounds(self.dynamodb, self.rounds, self.jar)
         return settings, {"rounds": rounds, "timeline": start.timeline(self.dynamodb)}
+
+    def compare(self) -> tuple[Mapping[str, Any], Any]:
+        """Beside KCL."""
+        return compare.SETTINGS, compare.figures(self.dynamodb)
 
     def extremes(self) -> tuple[Mapping[str, Any], Any]:
         """Nothing at all, and as much as there can be."""
