@@ -145,8 +145,7 @@ def _in_container(plan: Plan, folder: Path, environment: dict[str, str]) -> tupl
     """The same in the image: its Python, its Spark, its archive of Java's classes and its copy of Sluice."""
     for path in (folder, folder / "marks"):
         path.chmod(0o777)  # the image's user is another one
-    path = os.pathsep.join(filter(None, (plan.path, str(HERE), "/opt/sluice/app")))
-    shown = environment | {"PYTHONPATH": path}
+    shown = environment | {"PYTHONPATH": os.pathsep.join(filter(None, (plan.path, str(HERE), "/opt/sluice/app")))}
     mounts = (f"--volume={HERE}:{HERE}:ro", f"--volume={folder}:{folder}")
     named = [f"--env={name}={value}" for name, value in shown.items()]
     return ["docker", "run", "--rm", "--network=host", *mounts, *named, "--entrypoint=python", plan.image, "-m", *_consumer(folder)], dict(os.environ)

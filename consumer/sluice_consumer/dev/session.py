@@ -29,7 +29,7 @@ from sluice_consumer.dev.reload import UserModules
 from sluice_consumer.kinesis.codec import ENCODING
 from sluice_consumer.process import entrypoint_check, last_words, spark_start
 from sluice_consumer.process.ending import java_words
-from sluice_consumer.process.failure import failure_of
+from sluice_consumer.process.user_failure import failure_of
 from sluice_consumer.sinks import class_path
 from sluice_consumer.spark import spark_logs
 from sluice_consumer.spark.entrypoint import load

@@ -79,7 +79,7 @@ def of_tasks() -> set[str]:
 
 def of_export() -> set[str]:
     """What an export asks of the checkpoint table: the lease, its rows, its end, and its key schema."""
-    asking = {"sluice_checkpoints/export/exporter.py": "self._world.store", "sluice_checkpoints/export/lease.py": "self._store"}
+    asking = {"sluice_checkpoints/export/exporter.py": "self._ports.store", "sluice_checkpoints/export/lease.py": "self._store"}
     names = asked([tree("sluice_checkpoints/export/lease.py")], "world.store") | asked([tree("sluice_checkpoints/protocol/lease.py")], "store")
     for name, store in asking.items():
         names |= asked([tree(name)], store)
