@@ -59,8 +59,8 @@ PLACES: dict[str, dict[str, Place]] = {  # by page, and by the beginning of a bl
             "tests/contract/dev/test_dev.py::test_lines_reach_the_code_a_saved_file_runs_anew_and_an_interrupt_ends_all",
         ),
         "sluice dev --manifest": Like(
-            "Spark would fetch Iceberg; the manifest there has a function of its own",
-            "tests/contract/dev/test_dev.py::test_a_manifest_runs_with_its_arguments_and_its_handling_of_errors",
+            "Spark would fetch Iceberg; what becomes of a manifest is tried there without Spark",
+            "tests/consumer/dev/test_manifest.py::test_dev_runs_what_the_manifest_deploys",
         ),
     },
     "docs/sinks.md": {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -17,11 +18,12 @@ Call = tuple[str, str]
 """An action, as IAM names it, and the table; "stream" for Kinesis."""
 
 
-def allowed(policy: str, own: str, other: str) -> set[Call]:
-    """What `iam-<policy>.json` allows, where the statements of tables are about these two."""
+def denied(made: set[Call], policy: str, own: str, other: str) -> set[Call]:
+    """The calls that `iam-<policy>.json` does not allow, where its statements are about these two tables; a `*` at a name's end stays there."""
     document = json.loads((START / f"iam-{policy}.json").read_text())
     where = {"CheckpointTable": own, "SourceTable": other, "TargetTable": other, "Stream": "stream"}
-    return {(action, where[each["Sid"]]) for each in document["Statement"] for action in each["Action"]}
+    granted = [(action, where[each["Sid"]] + "*" * each["Resource"].endswith("*")) for each in document["Statement"] for action in each["Action"]]
+    return {call for call in made if not any(call[0] == action and fnmatchcase(call[1], name) for action, name in granted)}
 
 
 @contextlib.contextmanager

@@ -35,27 +35,6 @@ def process(batch, info):
     for text in batch.rdd.mapPartitions(told).collect():
         print(text, flush=True)
 """
-FAILS_ON_BAD = """
-def amount(row):
-    return int(bytes(row.data))
-
-
-def process(batch, info):
-    for found in batch.rdd.map(amount).collect():
-        print(info.args["path"], found, flush=True)
-"""
-MANIFEST = """
-apiVersion: sluice.dev/v1alpha1
-kind: KinesisConsumer
-metadata: {name: amounts}
-spec:
-  stream: {name: amounts, region: eu-west-1}
-  replicas: 2
-  pipeline: {entrypoint: "my_pipeline:process", args: {path: s3a://lake/amounts}}
-  batch: {intervalSeconds: 1}
-  onError: {attempts: 1, deadLetter: {sqs: "https://sqs.eu-west-1.amazonaws.com/111122223333/letters"}}
-  sparkConf: {spark.sql.shuffle.partitions: "3"}
-"""
 PATIENCE = 400  # seconds until a run that hangs is ended
 pytestmark = [pytest.mark.spark, pytest.mark.skipif(importlib.util.find_spec("moto") is None, reason="not run: the extra `local` is not installed")]
 
@@ -155,26 +134,6 @@ def test_lines_reach_the_code_a_saved_file_runs_anew_and_an_interrupt_ends_all(d
     assert len(dev.left()) >= 3  # this program, moto, Spark's JVM
     assert dev.end() == 0
     assert dev.left() == []
-
-
-@pytest.mark.slow
-def test_a_manifest_runs_with_its_arguments_and_its_handling_of_errors(folder: Path) -> None:
-    """A batch on which `process` raises does not end the run, as `onError` says; its dead letters would stay on this machine."""
-    (folder / "my_pipeline.py").write_text(FAILS_ON_BAD)
-    (folder / "consumer.yaml").write_text(MANIFEST)
-    dev = Dev(folder, "--manifest", "consumer.yaml", "--arg", "path=here", "--interval", "0.2")
-    try:
-        dev.until("^dev does not use spec.replicas$")
-        dev.until("^dead letters go to file:///.*, not to spec.onError.deadLetter")
-        dev.until("is a record of stream amounts")
-        dev.type("1")
-        dev.until("^here 1$")
-        dev.type("two")
-        dev.until(r"Isolating: batch .* failed .*ValueError: invalid literal for int")
-        assert dev.end() == 0
-        assert dev.left() == []
-    finally:
-        dev.close()
 
 
 def test_a_function_that_is_not_there_is_refused_before_anything_starts(folder: Path) -> None:

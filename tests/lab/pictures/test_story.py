@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from sluice_lab import places
-from sluice_lab.pictures import story
+from sluice_lab.pictures import story, svg
 from sluice_lab.pictures.axes import levels
 from sluice_lab.pictures.panels import DrawnPanel, panels
 from sluice_lab.pictures.story import Recording, Series
@@ -44,7 +44,7 @@ def test_every_curve_has_its_whole_name_inside_of_the_picture(name: str) -> None
     names = [element for element in found if float(element.get("x", 0)) > story.RIGHT and element.get("text-anchor") == "start"]
     wanted = [each.name for series in recording.answers.values() for each in series]
     assert [element.text for element in names] == wanted
-    assert all(float(element.get("x", 0)) + story.svg.LETTER * len(element.text or "") < story.WIDTH for element in names)
+    assert all(float(element.get("x", 0)) + svg.LETTER * len(element.text or "") < story.WIDTH for element in names)
     heights = [float(element.get("y", 0)) for element in names]
     assert all(below - above >= story.LINE for above, below in pairwise(heights))
 
