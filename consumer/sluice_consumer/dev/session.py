@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-import pyspark
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from rich.console import Console
@@ -31,7 +30,7 @@ from sluice_consumer.process import entrypoint_check, last_words, spark_start
 from sluice_consumer.process.ending import java_words
 from sluice_consumer.process.user_failure import failure_of
 from sluice_consumer.sinks import class_path
-from sluice_consumer.spark import spark_logs
+from sluice_consumer.spark import features, spark_logs
 from sluice_consumer.spark.entrypoint import load
 from sluice_consumer.spark.local_session import session_with
 
@@ -103,7 +102,7 @@ class DevSession:
         """Of Spark: those of a driver in a pod, but for what only a pod has; with the jars that the sink needs."""
         spark_logs.fold_queries()
         found = spark_start.settings(self._config, None, MASTER)
-        packages = jars.wanted(self._config.pipeline.entrypoint, found, class_path.of_spark(found), pyspark.__version__)
+        packages = jars.wanted(self._config.pipeline.entrypoint, found, class_path.of_spark(found), features.version())
         if not packages:
             return found
         self._say(f"Spark fetches {' and '.join(packages)} from Maven Central, the first time: {', '.join(packages.values())}")
