@@ -60,11 +60,13 @@ class Meeting:
         self.stream, self.producer, self.sides = stream, producer, sides
 
     def reach(self, names: tuple[str, ...], until: float) -> None:
-        """Waits until these have been handed all that was put before then."""
+        """Waits until these have been handed all that was put before then; a call whose reply is awaited is in no log yet."""
         for side in map(self.sides.__getitem__, names):
             side.wait(functools.partial(self._has, side, until), PATIENCE, "all that was put")
 
     def _has(self, side: Side, until: float) -> bool:
+        if self.producer.complete_until < until:
+            return False
         put = Window(0, until).of(self.producer.log())  # something was, before they were started
         return not compare_log.account(put, side.units())["missing"]
 

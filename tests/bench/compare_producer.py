@@ -19,13 +19,14 @@ class Producer(threading.Thread):
 
     Attributes:
         refused: how many were refused, or were in a call that failed: they are not in the log, and others follow.
+        complete_until: the log has all that was put before then, epoch seconds; a later call may still wait for its reply.
     """
 
     def __init__(self, api: Any, stream: str) -> None:
         super().__init__(name="producer", daemon=True)
         self._api, self._stream, self._over = api, stream, threading.Event()
         self._log: list[tuple[Record, float]] = []
-        self.refused = 0
+        self.refused, self.complete_until = 0, 0.0
 
     def log(self) -> dict[Record, float]:
         """When each record was put, epoch seconds."""
@@ -36,6 +37,7 @@ class Producer(threading.Thread):
         dice, due = random.Random(1), time.monotonic()  # noqa: S311 - hash keys
         while not self._over.is_set():
             keys = [str(dice.getrandbits(128)) for _ in range(round(RATE * SHARDS * TICK))]
+            self.complete_until = time.time()
             self._put([{"Data": dice.randbytes(SIZE), "PartitionKey": "key", "ExplicitHashKey": key} for key in keys])
             due += TICK
             self._over.wait(max(0.0, due - time.monotonic()))

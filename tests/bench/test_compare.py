@@ -6,11 +6,13 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 
 sys.path.append(str(Path(__file__).parent))
 
 import compare_log
 from compare_log import Unit, Window
+from compare_producer import Producer
 
 from sluice_lab.site import bench_compare
 
@@ -26,6 +28,24 @@ def test_a_record_that_was_never_handed_over_is_missing_and_one_of_two_units_is_
     """What nobody put is not counted."""
     units = [unit(0, 5.0, {"a": (1, 2)}), unit(1, 6.0, {"a": (2,), "b": (7,), "c": (1,)})]
     assert compare_log.account(PUT, units) == {"put": 4, "missing": 1, "twice": 1}
+
+
+def test_a_log_is_complete_until_the_call_that_waits_for_its_reply() -> None:
+    """Else records of that call are missed by nobody, and missing a moment later."""
+    seen: list[tuple[float, int]] = []
+
+    def put_records(**call: list[object]) -> dict[str, list[object]]:
+        """Looks at the log while it waits for its reply; the second call is the last."""
+        seen.append((producer.complete_until, len(producer.log())))
+        if len(seen) > 1:
+            producer._over.set()
+        return {"Records": [{"ShardId": "a", "SequenceNumber": str(len(seen) * 100 + n)} for n, _ in enumerate(call["Records"])]}
+
+    producer = Producer(SimpleNamespace(put_records=put_records), "bench")
+    producer.run()
+    (_, nothing), (until, known) = seen
+    assert (nothing, known) == (0, len(producer.log()) // 2)
+    assert max(at for at in list(producer.log().values())[:known]) < until <= max(producer.log().values())
 
 
 def test_only_records_of_a_window_are_counted() -> None:

@@ -52,11 +52,11 @@ def _speed(size: Mapping[str, Sequence[Found]], name: str) -> Iterable[str]:
 def _beside(sizes: Mapping[str, Mapping[str, Sequence[Found]]]) -> Iterable[str]:
     """Sluice beside the connector, if somebody had it."""
     if all(size.get(CONNECTOR) for size in sizes.values()):
-        each = (
-            f"{name} B: {_ratio(size[SLUICE], size[CONNECTOR], 'cpu')} its CPU, {_ratio(size[CONNECTOR], size[SLUICE], 'wall')} its records/s"
-            for name, size in sizes.items()
-        )
-        yield f"Sluice beside the connector, round by round (median, least and greatest): {'; '.join(each)}.\n"
+        yield "Sluice beside the connector, round by round (median, least and greatest):\n"
+        for name, size in sizes.items():
+            cpu, speed = _ratio(size[SLUICE], size[CONNECTOR], "cpu"), _ratio(size[CONNECTOR], size[SLUICE], "wall")
+            yield f"* Records of {name} B: {cpu} times its CPU, {speed} times its records/s."
+        yield ""
 
 
 def tip(found: Found) -> str:
@@ -169,7 +169,16 @@ def _in_short(found: Found) -> tuple[str, str]:
     cpu = " / ".join(f"{each[SLUICE]:.1f}" for each in speeds)
     what = f"catching up, records of {' / '.join(found['figures'])} B, fetch to commit ({_dated(found)})"
     floor = "the cost of Spark producing the same rows without reading"
-    return what, f"{cpu} CPU-s per million: {ours} times {floor}; a plain boto3 reader costs {boto} times"
+    return what, f"{cpu} CPU-s per million: {ours} times {floor}; a plain boto3 reader costs {boto} times{_beside_in_short(found['figures'])}"
+
+
+def _beside_in_short(sizes: Mapping[str, Mapping[str, Sequence[Found]]]) -> str:
+    """The connector, if somebody had it."""
+    if not all(size.get(CONNECTOR) for size in sizes.values()):
+        return ""
+    cpu = " / ".join(f"{statistics.median(_quotients(size[SLUICE], size[CONNECTOR], 'cpu')):.2f}" for size in sizes.values())
+    speed = " / ".join(f"{statistics.median(_quotients(size[CONNECTOR], size[SLUICE], 'wall')):.2f}" for size in sizes.values())
+    return f"; beside the awslabs connector {cpu} times its CPU at {speed} times its records/s"
 
 
 def _batches(found: Found) -> Iterable[str]:
@@ -189,8 +198,12 @@ def _median(found: Sequence[Found], what: str) -> float:
 
 def _ratio(of: Sequence[Found], to: Sequence[Found], what: str) -> str:
     """Median ratio of neighbours, and between which they lie."""
-    each = [float(one[what]) / float(other[what]) for one, other in zip(of, to, strict=True)]
+    each = _quotients(of, to, what)
     return f"{statistics.median(each):.2f} ({min(each):.2f}-{max(each):.2f})"
+
+
+def _quotients(of: Sequence[Found], to: Sequence[Found], what: str) -> list[float]:
+    return [float(one[what]) / float(other[what]) for one, other in zip(of, to, strict=True)]
 
 
 TABLES: Mapping[str, Callable[[Found], str]] = {
