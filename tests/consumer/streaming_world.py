@@ -61,6 +61,7 @@ class World:
         names_the_start: whether Spark says where the batch begins that it asks for. Spark 4.1 does not; what it has committed can be looked up.
         skips: what becomes of one of Spark's batches whose id the sink knows; None: it is taken again.
         batches_without_data: whether Spark makes a batch of its own after each with data, as it does for state.
+        audits: whether the shards are listed before each batch.
         accepted: what a person has said of a batch (`acceptLossOfBatch`).
     """
 
@@ -76,6 +77,7 @@ class World:
     skips: Callable[[World, StreamPlanner, BatchPlan | None], None] | None = None
     batches_without_data: bool = False
     accepted: int | None = None
+    audits: bool = False
 
     def __post_init__(self) -> None:
         self.now = 1_700_000_000_000
@@ -109,7 +111,7 @@ class World:
         consumer.begin()
         self.generation = after.generation
         engine = type("Engine", (), {"run": lambda _self, plan: self.check(plan)})()
-        around = Surroundings(lambda: None, self.look, lambda: False, engine, self.told.append, self.stands)
+        around = Surroundings(lambda: None, self.look, lambda: self.audits, engine, self.told.append, self.stands)
         return StreamPlanner(consumer, around, self.accepted)
 
     def stands(self) -> Offset | None:

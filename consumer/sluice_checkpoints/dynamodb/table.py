@@ -23,7 +23,7 @@ from sluice_checkpoints.aws.retry import EXPIRED_ADVICE, EXPIRED_TOKEN, Again, P
 from sluice_checkpoints.errors import Refused, SluiceError
 from sluice_checkpoints.protocol.encoding import Expressions, Wire, item_from_wire, item_to_wire, to_wire
 from sluice_checkpoints.protocol.rows import Item
-from sluice_checkpoints.protocol.table import MAX_BATCH_GET, Check, Member, Outcome, Put, Transaction, Update, Write, chunks
+from sluice_checkpoints.protocol.table import MAX_BATCH_GET, Check, Delete, Member, Outcome, Put, Transaction, Update, Write, chunks
 
 T = TypeVar("T")
 Api = Any  # a boto3 client has no type of its own
@@ -205,13 +205,13 @@ class DynamoTable:
                 request["Item"] = item_to_wire(item)
             case Update():
                 request |= {"Key": {"id": to_wire(member.key)}, "UpdateExpression": expressions.update(member)}
-            case Check(key, _):
+            case Check(key, _) | Delete(key, _):
                 request["Key"] = {"id": to_wire(key)}
         return request | expressions.request()
 
     def transact(self, members: Sequence[Member]) -> Transaction:
         """All of it, or nothing and what was refused. One token for all tries: a try whose reply was lost is not applied twice."""
-        kinds = {Put: "Put", Update: "Update", Check: "ConditionCheck"}
+        kinds = {Put: "Put", Update: "Update", Check: "ConditionCheck", Delete: "Delete"}
         request: Wire = {
             "TransactItems": [{kinds[type(member)]: self._member(member)} for member in members],
             "ClientRequestToken": str(uuid.uuid4()),

@@ -149,7 +149,7 @@ class Exporter:
     def _plan(self, stream: StreamIdentity, seen: TargetSnapshot) -> tuple[ExportPlan, int]:
         row = self._world.store.consumer()
         self._identify(row, stream)
-        rows = SluiceSide(self._world.store.shards(), row.committed if row else 0)
+        rows = SluiceSide(self._world.store.contents().all, row.committed if row else 0)
         shards = self._world.catalog.list_shards()
         ours = self._passed(rows, shards)
         theirs = self._read(seen, stream, shards)

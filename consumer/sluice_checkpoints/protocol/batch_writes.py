@@ -259,7 +259,7 @@ def not_fenced(found: Item | None, epoch: Epoch, shard_id: str) -> ShardRow:
         Fenced: one does. ProtocolViolation: there is no row.
     """
     if found is None:
-        raise ProtocolViolation(f"there is no row for {shard_id}: rows are never deleted by Sluice")
+        raise ProtocolViolation(f"there is no row for {shard_id}: Sluice deletes no row of a shard that is read")
     row = ShardRow.from_item(found)
     if row.generation > epoch.generation:
         raise Fenced(f"generation {row.generation} took over {shard_id} from {epoch.generation}")

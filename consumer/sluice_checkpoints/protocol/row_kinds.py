@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from sluice_checkpoints.position import SEQUENCE_NUMBER
+from sluice_checkpoints.protocol.folding import EndedShards
 from sluice_checkpoints.protocol.poison_note import IsolationNote
 from sluice_checkpoints.protocol.rows import (
     BOOTSTRAP_PREFIX,
     CONSUMER,
+    ENDED_PREFIX,
     ISOLATION,
     LETTERS,
     MIGRATION,
@@ -110,6 +112,7 @@ KINDS = (
     RowKind(ISOLATION, _types(text="failed told", number="batch hour excluded ever", search=dict), IsolationNote.from_item),
     RowKind(LETTERS, _types(text="folder", number="batch", pending=dict), lambda item: item),
     RowKind(BOOTSTRAP_PREFIX, _types(text="position", number="t0", shards=list), lambda item: item, comes_first=True),
+    RowKind(ENDED_PREFIX, _types(shards=frozenset, notes=dict), EndedShards.from_item),
     RowKind(
         SHARD_PREFIX,
         _types(

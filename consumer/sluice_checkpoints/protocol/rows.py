@@ -22,6 +22,7 @@ ISOLATION = "isolation"
 LETTERS = "letters"
 SHARD_PREFIX = "shard/"
 BOOTSTRAP_PREFIX = "bootstrap/"
+ENDED_PREFIX = "ended/"
 
 ACTIVE, EXPORTED = "ACTIVE", "EXPORTED"
 

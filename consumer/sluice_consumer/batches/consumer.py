@@ -146,14 +146,15 @@ class Consumer:
         self.row, self.unpublished = consumer, consumer.letters
         self.identify()
         self.row = bootstrap.finish(self.store, consumer, self.epoch)
-        before = self.store.shards().values()
+        before = self.store.contents().rows.values()
         # A row at END cannot be bound: every range starts before it.
         open_rows = [row for row in before if row.generation < self.epoch.generation and row.committed_position(consumer.committed) != END]
         progress(f"fencing {len(open_rows)} of {len(before)} shards")
         self.store.table.side_by_side(partial(self.store.fence, self.epoch, row.id) for row in open_rows)
-        rows = self.store.shards()
-        inherited = max((row.batch for row in rows.values()), default=0)
-        self.view = TableView(ShardRows.of(rows, consumer.committed), consumer.committed, frozenset(), inherited=inherited)
+        found = self.store.contents()
+        inherited = max((row.batch for row in found.rows.values()), default=0)
+        rows = ShardRows.of(found.rows, consumer.committed, found.folded)
+        self.view = TableView(rows, consumer.committed, frozenset(), inherited=inherited)
         self.audit()
 
     @property

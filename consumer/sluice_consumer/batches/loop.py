@@ -16,6 +16,7 @@ from typing import Protocol
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches import planner
 from sluice_consumer.batches.consumer import Committed, Consumer, Engine
+from sluice_consumer.batches.folding import FOLD_LIMITS, Folder, FoldLimits
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.shards.looks import LOOK_SECONDS
 
@@ -38,6 +39,7 @@ class LoopTimings:
         clock: monotonic, in seconds.
         refreshing: how idle shards take part in a batch once an hour.
         pause: seconds until a shard may be looked at again, while there is nothing to read.
+        folding: when rows of shards that are over are folded.
         watched: holds for a batch from before it is run until it is committed, or what follows its failure is ready.
     """
 
@@ -49,6 +51,7 @@ class LoopTimings:
     clock: Callable[[], float] = time.monotonic
     refreshing: planner.Refreshing = planner.REFRESHING
     pause: Callable[[], float] = lambda: LOOK_SECONDS
+    folding: FoldLimits = FOLD_LIMITS
     watched: Callable[[BatchPlan], AbstractContextManager[None]] = lambda _plan: nullcontext()
 
 
@@ -93,7 +96,7 @@ class Loop:
     ) -> None:
         """`isolator`: deals with batches that fail; without one a failure ends the epoch."""
         self._consumer, self._engine, self._rhythm, self._drain, self._isolator = consumer, engine, rhythm, drain, isolator
-        self._clock = rhythm.clock
+        self._clock, self._folder = rhythm.clock, Folder(consumer, rhythm.folding)
         self._audited = self._rested = self._clock()
 
     def run(self) -> None:
@@ -171,7 +174,8 @@ class Loop:
         return committed
 
     def _audit(self) -> None:
-        """Lists the shards if it is time to."""
+        """Lists the shards if it is time to, and folds what that says is over."""
         if self._clock() - self._audited > AUDIT_SECONDS:
             self._consumer.audit()
+            self._folder.turn()
             self._audited = self._clock()

@@ -13,7 +13,7 @@ from typing import TypeVar
 from sluice_checkpoints.letters.letter import Place
 from sluice_checkpoints.position import END, TRIM_HORIZON
 from sluice_checkpoints.protocol.rows import Child, ShardRow, earliest_arrival_millis
-from sluice_consumer.batches.shard_rows import live
+from sluice_consumer.batches.shard_rows import folded, live
 
 T = TypeVar("T")
 STALE_MILLIS = 3_600_000  # a shard that is left out takes part once in this time, so its `readTo` is hardly older (docs/protocol.md, "Retention")
@@ -51,6 +51,10 @@ class TableView:
     def live(self) -> Mapping[str, ShardRow]:
         """Rows that may still matter to a plan; the others stand at END, and so do their children's parents."""
         return live(self.rows)
+
+    def accounts(self, shard_id: str) -> bool:
+        """Whether a shard has a row, or had one until it was over."""
+        return shard_id in self.rows or shard_id in folded(self.rows)
 
     @property
     def opened(self) -> list[ShardRow]:
@@ -97,9 +101,11 @@ class BatchPlan:
 
 
 def is_read_to_end(view: TableView, child: ShardRow, parent: str) -> bool:
-    """Whether a parent was read to its end: its row is at END, or it is neither in a row nor in the stream any more."""
+    """Whether a parent was read to its end: its row is at END, or it was folded, or it is neither in a row nor in the stream any more."""
     row = view.rows.get(parent)
-    return _expired(view, child, parent) if row is None else row.committed_position(view.committed) == END
+    if row is None:
+        return view.accounts(parent) or _expired(view, child, parent)
+    return row.committed_position(view.committed) == END
 
 
 def _expired(view: TableView, child: ShardRow, parent: str) -> bool:
@@ -218,19 +224,19 @@ def missing_children(view: TableView, generation: int) -> tuple[ShardRow, ...]:
     known: dict[str, Child] = {}
     for row in _ordered(view.live):
         if row.children and row.committed_position(view.committed) == END:
-            known |= {child.id: child for child in row.children if child.id not in view.rows}
+            known |= {child.id: child for child in row.children if not view.accounts(child.id)}
     return tuple(_beginning(view, child, generation, joins) for _, child in sorted(known.items()))
 
 
 def unaccounted(view: TableView, listed: Iterable[Child], generation: int) -> tuple[ShardRow, ...]:
-    """Rows to create for listed shards that no row accounts for (the audit)."""
-    missing = {child.id: child for child in listed if child.id not in view.rows}
+    """Rows to create for listed shards that no row accounts for (the audit). Those that were folded are over, whoever lists them."""
+    missing = {child.id: child for child in listed if not view.accounts(child.id)}
     return tuple(_beginning(view, child, generation, view.committed + 2) for _, child in sorted(missing.items()))
 
 
 def needs_audit(view: TableView) -> bool:
     """Whether a parent has no row, and is listed or may be: its children wait until an audit gave it one, or found that it expired."""
-    return any(parent not in view.rows and not _expired(view, row, parent) for row in view.live.values() for parent in row.parents)
+    return any(not view.accounts(parent) and not _expired(view, row, parent) for row in view.live.values() for parent in row.parents)
 
 
 def _beginning(view: TableView, child: Child, generation: int, joins: int) -> ShardRow:

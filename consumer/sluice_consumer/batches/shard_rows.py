@@ -7,6 +7,7 @@ planning, metrics and warnings go through the others only.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 
 from sluice_checkpoints.position import END
 from sluice_checkpoints.protocol.rows import ShardRow
@@ -18,26 +19,38 @@ class ShardRows(Mapping[str, ShardRow]):
     Attributes:
         live: all that may still matter to a plan.
         over: rows at END in a committed batch, whose children all have rows. Nothing changes them any more.
+        folded: ids of shards that are over, as rows `ended/<id>` say. Some of them may still have their own row.
     """
 
-    __slots__ = ("live", "over")
+    __slots__ = ("folded", "live", "over")
 
-    def __init__(self, live: Mapping[str, ShardRow], over: Mapping[str, ShardRow] | None = None) -> None:
-        self.live, self.over = live, over or {}
+    def __init__(self, live: Mapping[str, ShardRow], over: Mapping[str, ShardRow] | None = None, folded: frozenset[str] = frozenset()) -> None:
+        self.live, self.over, self.folded = live, over or {}, folded
 
     @staticmethod
-    def of(rows: Mapping[str, ShardRow], committed: int) -> ShardRows:
-        """Rows as a table has them, while `committed` is the last committed batch."""
-        return ShardRows({}).known(rows.values(), committed)
+    def of(rows: Mapping[str, ShardRow], committed: int, folded: frozenset[str] = frozenset()) -> ShardRows:
+        """Rows as a table has them, and the shards that were folded, while `committed` is the last committed batch."""
+        return ShardRows({}, folded=folded).known(rows.values(), committed)
+
+    def fold(self, shards: frozenset[str]) -> ShardRows:
+        """With these shards folded, too."""
+        return ShardRows(self.live, self.over, self.folded | shards)
+
+    def without(self, shards: AbstractSet[str]) -> ShardRows:
+        """Without rows that are over and were deleted."""
+        return ShardRows(self.live, {shard: row for shard, row in self.over.items() if shard not in shards}, self.folded)
 
     def known(self, rows: Iterable[ShardRow], committed: int) -> ShardRows:
         """With these rows in place of what was known of their shards. Rows that are over are copied only when one joins them."""
         live = dict(self.live) | {row.id: row for row in rows}
         ended = [row for row in live.values() if row.committed_position(committed) == END]
-        over = {row.id: row for row in ended if all(child.id in live or child.id in self.over for child in row.children or ())}
+        over = {row.id: row for row in ended if all(self._accounts(child.id, live) for child in row.children or ())}
         if not over:
-            return ShardRows(live, self.over)
-        return ShardRows({shard: row for shard, row in live.items() if shard not in over}, dict(self.over) | over)
+            return ShardRows(live, self.over, self.folded)
+        return ShardRows({shard: row for shard, row in live.items() if shard not in over}, dict(self.over) | over, self.folded)
+
+    def _accounts(self, shard: str, live: Mapping[str, ShardRow]) -> bool:
+        return shard in live or shard in self.over or shard in self.folded
 
     def __getitem__(self, shard_id: str) -> ShardRow:
         row = self.live.get(shard_id)
@@ -52,6 +65,11 @@ class ShardRows(Mapping[str, ShardRow]):
 
     def __len__(self) -> int:
         return len(self.live) + len(self.over)
+
+
+def folded(rows: Mapping[str, ShardRow]) -> frozenset[str]:
+    """Ids of shards that were folded; beside a plain map there are none."""
+    return rows.folded if isinstance(rows, ShardRows) else frozenset()
 
 
 def live(rows: Mapping[str, ShardRow]) -> Mapping[str, ShardRow]:

@@ -14,6 +14,7 @@ from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_checkpoints.protocol.store import TaskAttempt
 from sluice_consumer.batches import planner
 from sluice_consumer.batches.consumer import Committed, Consumer, Engine
+from sluice_consumer.batches.folding import Folder
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.streaming import offsets
 from sluice_consumer.streaming.offsets import Offset
@@ -75,6 +76,7 @@ class StreamPlanner:
     def __init__(self, consumer: Consumer, around: Surroundings, accepted: int | None = None) -> None:
         assert consumer.row is not None  # noqa: S101 - it began
         self._consumer, self._around, self._id, self._accepted = consumer, around, consumer.row.consumer_id, accepted
+        self._folder = Folder(consumer)
         self._goal: int | None = None
         self._answered: tuple[Offset, Offset] | None = None
         self.open: BatchPlan | None = None
@@ -178,6 +180,7 @@ class StreamPlanner:
     def _next(self) -> BatchPlan | None:
         if self._around.audit_due():
             self._consumer.audit()
+            self._folder.turn()
         consumer = self._consumer
         left = planner.may_be_left_out(consumer.view, consumer.listed_millis, self._goal)
         looked = self._around.look((*left, *self._others(left)))

@@ -55,6 +55,7 @@ class Rows:
         told: names of the records that retention took, and of which a row says so.
         poison: names of those that `process` cannot deal with. letters: of those with a final letter. excluded: of those that a row takes out.
         pending: letters that are not final, by the name of their text.
+        folded: shards that a row says are over, their own rows may be gone. reported: the possible losses that some epoch has reported.
     """
 
     def __init__(self, table: MemoryTable, stream: Stream) -> None:
@@ -70,6 +71,8 @@ class Rows:
         self.letters: set[str] = set()
         self.pending: dict[str, tuple[DeadLetter, ...]] = {}
         self.excluded: set[str] = set()
+        self.folded: set[str] = set()
+        self.reported: set[str] = set()
         self._looked_at: set[str] = set()
         self._at_tip: dict[str, int] = {}  # the epoch whose last range found nothing and came to the tip
         self._seen_open: set[str] = set()  # shards of which a time is known at which they were open: their children are younger
@@ -94,9 +97,8 @@ class Rows:
 
     def wrote(self, keys: list[str]) -> None:
         """Some rows were written, in one step."""
-        if gone := self.rows.keys() - self.table.rows.keys():
-            self.breaks("nothing_deleted", f"rows {sorted(gone)} are gone")
-        for key in sorted(keys):
+        self._gone(self.rows.keys() - self.table.rows.keys())
+        for key in sorted(self.table.rows.keys() & keys):
             row, former = self.table.rows[key], self.rows.get(key)
             self.rows[key] = row
             self._known(key, row)
@@ -104,11 +106,34 @@ class Rows:
                 self._consumer(row, former or {})
             elif key.startswith("shard/") and "consumer" in self.rows:  # before that they are a migrator's, and nobody's place
                 self._shard(key.removeprefix("shard/"), row, former)
-            elif key.startswith("bootstrap/") and former is not None and former != row:
+            elif key.startswith(("bootstrap/", "ended/")) and former is not None and former != row:
                 self.breaks("nothing_deleted", f"{key} was written over")
+            elif key.startswith("ended/"):
+                self._folds(row)
             elif key == "migration" and former is not None and former["state"] == "COMPLETE" and former != row:
                 self.breaks("one_beginning", f"a complete migration was written over: {former} -> {row}")
         self._one_beginning(self.rows.get("consumer"), self.rows.get("migration"))
+
+    def _gone(self, keys: set[str]) -> None:
+        """Only rows of folded shards go, parents before their children: else an older version would give a child a row again."""
+        if gone := [key for key in sorted(keys) if key.partition("/")[2] not in self.folded]:
+            self.breaks("nothing_deleted", f"rows {gone} are gone")
+        for key in keys:
+            del self.rows[key]
+        named = {child["id"]: key for key, row in self.rows.items() if key.startswith("shard/") for child in row.get("children", ())}
+        if left := [(named[shard], shard) for shard in (key.partition("/")[2] for key in sorted(keys)) if shard in named]:
+            self.breaks("only_the_past_is_folded", f"these rows name children whose rows are gone: {left}")
+
+    def _folds(self, ended: Row) -> None:
+        for shard in sorted(ended["shards"] - self.folded):
+            row = self.rows.get(f"shard/{shard}", {"end": {"at": "nowhere"}, "batch": 0})
+            if row["end"]["at"] != "END" or row["batch"] > self.committed or (self.created, shard) not in self.stream.log:
+                self.breaks("only_the_past_is_folded", f"{shard} is not over: {row}")
+            if shard in self.stream.shards and self.created == self.stream.created_millis:
+                self.breaks("only_the_past_is_folded", f"{shard} is still in the stream")
+            if "note" in row and f"{shard}: {row['note']}" not in self.reported:
+                self.breaks("only_the_past_is_folded", f"{shard} was folded before anybody reported that {row['note']}")
+        self.folded |= ended["shards"]
 
     def _known(self, key: str, row: Row) -> None:
         """A table has to be read again: by other versions, by `show`, and as the source of a migration."""
@@ -164,6 +189,8 @@ class Rows:
 
     def _bound(self, shard: str, row: Row, former: Row) -> None:
         """A range was bound or closed: it goes on where the last one ended, and passes over nothing that it does not tell."""
+        if shard in self.folded:
+            self.breaks("only_the_past_is_folded", f"{shard} was folded, and is read again: {row}")
         if row["start"] != former["end"] or rank(row["end"]) < rank(row["start"]):
             self.breaks("positions_only_grow", f"{shard}: {former['end']} -> ({row['start']}, {row['end']}]")
         if row["batch"] <= self.committed:

@@ -1,0 +1,146 @@
+"""Folds rows of shards that are over: their ids go into rows `ended/<id>`, and later their own rows go (docs/protocol.md, "Folded shards").
+
+First the ids are written, later the rows are deleted. So whoever does not find a row any more finds the id, in whatever order it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Any
+
+from sluice_checkpoints.errors import Fenced, ProtocolViolation
+from sluice_checkpoints.position import END
+from sluice_checkpoints.protocol.batch_writes import BatchSteps, Epoch
+from sluice_checkpoints.protocol.rows import CONSUMER, ENDED_PREFIX, SHARD_PREFIX, Item, ShardRow
+from sluice_checkpoints.protocol.table import NEW_ROW, Check, Condition, Delete, Put, equals
+
+
+@dataclass(frozen=True, slots=True)
+class EndedShards:
+    """A row `ended/<id>`: shards that were read to their end, and that the stream no longer has; it is never changed.
+
+    Attributes:
+        shards: their ids; the first of them is in the row's key.
+        notes: what their rows said of possible losses, by shard.
+    """
+
+    shards: frozenset[str]
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """The row's key."""
+        return ENDED_PREFIX + min(self.shards)
+
+    def to_item(self) -> Item:
+        """The stored form."""
+        return {"id": self.key, "shards": self.shards} | ({"notes": dict(self.notes)} if self.notes else {})
+
+    @staticmethod
+    def from_item(item: Mapping[str, Any]) -> EndedShards:
+        """Reads the stored form."""
+        return EndedShards(frozenset(item["shards"]), dict(item.get("notes", {})))
+
+    @staticmethod
+    def of(rows: Iterable[ShardRow]) -> EndedShards:
+        """What is kept of these rows."""
+        kept = {row.id: row.note for row in rows}
+        return EndedShards(frozenset(kept), {shard: note for shard, note in kept.items() if note})
+
+
+@dataclass(frozen=True, slots=True)
+class TableShards:
+    """What a table says of shards.
+
+    Attributes:
+        rows: rows by shard id.
+        folded: ids of shards that are over, some of which may still have their row; notes: what those said of possible losses.
+    """
+
+    rows: Mapping[str, ShardRow]
+    folded: frozenset[str] = frozenset()
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def of(items: Iterable[Item]) -> TableShards:
+        """Out of all rows of a table, but for those that were put too late."""
+        rows: dict[str, ShardRow] = {}
+        folded: set[str] = set()
+        notes: dict[str, str] = {}
+        for item in items:
+            if item["id"].startswith(SHARD_PREFIX):
+                row = ShardRow.from_item(item)
+                rows[row.id] = row
+            elif item["id"].startswith(ENDED_PREFIX):
+                ended = EndedShards.from_item(item)
+                folded |= ended.shards
+                notes |= ended.notes
+        return TableShards({shard: row for shard, row in rows.items() if not is_late(row, folded)}, frozenset(folded), notes)
+
+    @property
+    def all(self) -> dict[str, ShardRow]:
+        """A row for each shard, of a folded one no more than that it is over."""
+        return {shard: ShardRow(shard, END, END) for shard in self.folded} | dict(self.rows)
+
+
+def is_late(row: ShardRow, folded: AbstractSet[str]) -> bool:
+    """Whether a row says nothing, for its shard was over when it was put: by a program that stood still in its first start, say.
+
+    A row of which a range was bound stands: an older version, which knows no folded shards, gave it to its shard again.
+    """
+    return row.id in folded and row.batch == 0 and row.end != END
+
+
+def fold(store: BatchSteps, epoch: Epoch, rows: Sequence[ShardRow]) -> frozenset[str]:
+    """Writes down that the shards of these rows are over. Sent twice it says the same, so a lost reply does no harm.
+
+    Condition: the lease is this epoch's, and there is no row of this key yet.
+
+    Returns:
+        The ids in the row; where there was one already, those that it names.
+
+    Raises:
+        Fenced: a later epoch took over.
+    """
+    ended = EndedShards.of(rows)
+    result = store.table.transact([_mine(epoch), Put(ended.to_item(), (NEW_ROW,))])
+    if result.applied:
+        return ended.shards
+    if 0 in result.refused:
+        raise _fenced(epoch)
+    return EndedShards.from_item(result.refused[1] or {}).shards
+
+
+def delete(store: BatchSteps, epoch: Epoch, rows: Sequence[ShardRow]) -> None:
+    """Deletes rows of shards that were folded before; all of them, or none. One that is gone already is no matter.
+
+    Condition: the lease is this epoch's, and every row is at END and as it was read.
+
+    Raises:
+        Fenced: a later epoch took over. ProtocolViolation: a row is another one now.
+    """
+    left = list(rows)
+    while left:
+        result = store.table.transact([_mine(epoch), *(Delete(row.key, _as_read(row)) for row in left)])
+        if result.applied:
+            return
+        if 0 in result.refused:
+            raise _fenced(epoch)
+        found = {left[i - 1].id: item for i, item in result.refused.items()}
+        if changed := sorted(shard for shard, item in found.items() if item is not None):
+            raise ProtocolViolation(f"rows of {', '.join(changed[:10])} in {store.table.name} were changed though their shards are over")
+        left = [row for row in left if row.id not in found]
+
+
+def _mine(epoch: Epoch) -> Check:
+    return Check(CONSUMER, equals(generation=epoch.generation, token=epoch.token))
+
+
+def _as_read(row: ShardRow) -> tuple[Condition, ...]:
+    return equals(end=END.to_map(), batch=row.batch, generation=row.generation)
+
+
+def _fenced(epoch: Epoch) -> Fenced:
+    return Fenced(f"generation {epoch.generation} does not hold the lease any more: it folds no shards")

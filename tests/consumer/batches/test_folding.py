@@ -1,0 +1,350 @@
+"""Which rows are folded and deleted, and how many at a time; and that nobody notices (docs/protocol.md, "Folded shards")."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from consuming import S0, S1, S2, Bench, Engine
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice_checkpoints.errors import Fenced, ProtocolViolation, Refused, ServiceUnavailable, SluiceError
+from sluice_checkpoints.memory.table import MemoryTable
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
+from sluice_checkpoints.protocol.rows import Child, ShardRow
+from sluice_checkpoints.protocol.table import Delete
+from sluice_consumer.batches import planner
+from sluice_consumer.batches.consumer import Consumer
+from sluice_consumer.batches.folding import Folder, FoldLimits, deletable, foldable
+from sluice_consumer.batches.planner import TableView
+from sluice_consumer.batches.shard_rows import ShardRows
+from sluice_consumer.streaming import offsets
+from sluice_consumer.streaming.offsets import Offset
+
+DAY, NOW = 86_400_000, 1_700_000_000_000
+LONG_AGO = NOW - 2 * DAY
+ALL = FoldLimits(least=1)
+
+
+def ended(shard: str, parents: str = "", children: str = "", **more: Any) -> ShardRow:
+    """A row at END, read long ago in batch 2."""
+    followers = tuple(Child(child, frozenset({shard})) for child in children.split())
+    row = ShardRow(shard, TRIM_HORIZON, END, generation=1, batch=2, read_to=LONG_AGO, parents=frozenset(parents.split()), children=followers)
+    return replace(row, **more)
+
+
+def read(shard: str, parents: str = "", **more: Any) -> ShardRow:
+    """A row of a shard that goes on, read in batch 5."""
+    row = ShardRow(shard, TRIM_HORIZON, Position.after("9"), generation=2, batch=5, read_to=NOW, parents=frozenset(parents.split()))
+    return replace(row, **more)
+
+
+def view(*rows: ShardRow, listed: str = "open child", folded: str = "", committed: int = 5) -> TableView:
+    """What an epoch knows."""
+    return TableView(ShardRows.of({row.id: row for row in rows}, committed, frozenset(folded.split())), committed, frozenset(listed.split()))
+
+
+def found(*rows: ShardRow, **more: Any) -> list[str]:
+    """Which may be folded, a day's retention before `NOW`."""
+    return [row.id for row in foldable(view(*rows, **more), NOW - DAY)]
+
+
+# -- which -------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_shard_that_is_over_and_has_left_the_stream_may_be_folded() -> None:
+    """Its child goes on."""
+    assert found(ended("old", children="child"), read("child", "old")) == ["old"]
+
+
+CHILD = read("child", "old")
+OLD = ended("old", children="child")
+KEPT: dict[str, tuple[Sequence[ShardRow], dict[str, Any]]] = {
+    "it stands before END": ([replace(OLD, end=Position.after("9"), children=None), CHILD], {}),
+    "its END is in an open batch": ([replace(OLD, batch=6), CHILD], {}),
+    "its child has no row": ([OLD, read("open")], {}),
+    "its child has not begun": ([OLD, replace(CHILD, end=TRIM_HORIZON, read_to=0, batch=0), read("open")], {}),
+    "its child's first range is in an open batch": ([OLD, replace(CHILD, batch=6), read("open")], {}),
+    "one of its children has not begun": (
+        [ended("old", children="child open"), CHILD, replace(CHILD, id="open", end=TRIM_HORIZON, read_to=0, batch=0)],
+        {},
+    ),
+    "the stream still lists it": ([OLD, CHILD], {"listed": "old child"}),
+    "it was read within the retention": ([replace(OLD, read_to=NOW - DAY), CHILD], {}),
+    "no time is known, and its child was read within the retention": ([replace(OLD, read_to=0), CHILD], {}),
+    "its batch is the newest that is committed": ([replace(OLD, batch=5), replace(CHILD, batch=5)], {}),
+    "all later batches are open": ([replace(OLD, batch=5), replace(CHILD, start=Position.after("1"), batch=6)], {}),
+    "it was folded before": ([OLD, CHILD], {"folded": "old"}),
+}
+
+
+@pytest.mark.parametrize(("rows", "more"), KEPT.values(), ids=KEPT)
+def test_a_row_stays_if(rows: Sequence[ShardRow], more: dict[str, Any]) -> None:
+    """One clause does not hold."""
+    assert found(*rows, **more) == []
+
+
+def test_a_child_that_knows_how_old_it_may_be_has_begun() -> None:
+    """Nobody asks for its parents then, though it holds no record yet."""
+    assert found(OLD, replace(CHILD, end=TRIM_HORIZON, batch=5)) == ["old"]
+
+
+def test_a_shard_that_was_over_when_the_table_began_is_as_old_as_its_children() -> None:
+    """A chain of them has no time at all: the listing decides."""
+    first, second = ended("a", children="b", read_to=0, batch=0), ended("b", "a", "child", read_to=0, batch=0)
+    assert found(first, second, read("child", "b"), ended("c")) == ["a", "c"]
+    assert found(first, second, read("child", "b", read_to=LONG_AGO), ended("c")) == ["a", "b", "c"]
+
+
+def test_those_go_first_that_were_read_longest_ago() -> None:
+    """Parents mostly before their children."""
+    rows = [ended("a", read_to=LONG_AGO), ended("b", read_to=LONG_AGO - 2), ended("c", read_to=LONG_AGO - 1), read("open")]
+    assert found(*rows) == ["b", "c", "a"]
+
+
+def test_a_row_is_deleted_when_it_was_folded_and_no_parent_has_a_row() -> None:
+    """So no row at END names a child without one."""
+    rows = view(ended("a", children="b"), ended("b", "a", "c"), ended("c", "b"), ended("d", "gone"), ended("e"), folded="a b c d gone").rows
+    assert isinstance(rows, ShardRows)
+    assert [[row.id for row in part] for part in deletable(rows)] == [["a", "d"], ["b"], ["c"]]
+    assert [[row.id for row in part] for part in deletable(rows, FoldLimits(group=1, writes=2))] == [["a"], ["b"]]
+
+
+def test_a_row_that_a_parent_names_waits_for_it_though_it_does_not_name_the_parent() -> None:
+    """An older version goes by the parent's row."""
+    rows = view(ended("a", children="b"), ended("b"), ended("c", children="d"), ended("d"), folded="a b d").rows
+    assert isinstance(rows, ShardRows)
+    assert [[row.id for row in part] for part in deletable(rows)] == [["a"], ["b"]]
+
+
+# -- turns -------------------------------------------------------------------------------------------------------------------------
+
+
+class Counted(MemoryTable):
+    """Counts what a driver folds and deletes; `error` is raised instead of the writes that are named by `step`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folds: list[int] = []
+        self.deletes: list[int] = []
+        self.error: Exception | None = None
+        self.step = ""
+
+    def transact(self, members: Any) -> Any:
+        """See `Table`."""
+        deletes = [member for member in members if isinstance(member, Delete)]
+        ids = [member for member in members if member.key.startswith("ended/")]
+        if self.error and ((deletes and self.step == "delete") or (ids and self.step == "fold")):
+            raise self.error
+        if deletes:
+            self.deletes.append(len(deletes))
+        if ids:
+            self.folds.append(len(ids[0].item["shards"]))
+        return super().transact(members)
+
+
+def beside(count: int, table: MemoryTable | None = None) -> tuple[Bench, Consumer]:
+    """An epoch of a stream of one shard, whose table has so many rows of shards that ended long ago; a later batch is committed."""
+    bench = Bench(table=table)
+    bench.now += 3 * DAY
+    consumer = bench.begin()
+    for number in range(count):
+        row = ended(f"old-{number:05d}", batch=1, read_to=bench.now - 2 * DAY)
+        bench.table.rows[row.key] = row.to_item()
+    plan = consumer.plan()
+    assert plan is not None
+    consumer.run(plan, Engine())
+    plan = consumer.plan()
+    assert plan is not None
+    consumer.run(plan, Engine())
+    return bench, bench.begin()
+
+
+def turns(consumer: Consumer, folder: Folder, count: int = 1) -> None:
+    """An audit, and what follows it."""
+    for _ in range(count):
+        consumer.audit()
+        folder.turn()
+
+
+def test_a_small_table_is_left_alone() -> None:
+    """999 rows are 330 KB: no write, whatever they say."""
+    bench, consumer = beside(999, table := Counted())
+    turns(consumer, Folder(consumer), 3)
+    assert (table.folds, table.deletes, len(bench.store.shards())) == ([], [], 1000)
+
+
+def test_so_many_are_folded_after_an_audit_and_deleted_after_the_next() -> None:
+    """360 in groups of 90, as long as there are a thousand."""
+    bench, consumer = beside(1500, table := Counted())
+    folder = Folder(consumer)
+    turns(consumer, folder)
+    assert (table.folds, table.deletes, len(bench.store.shards())) == ([90] * 4, [], 1501)
+    turns(consumer, folder)
+    assert (table.folds, table.deletes, len(bench.store.shards())) == ([90] * 8, [90] * 4, 1141)
+    turns(consumer, folder, 3)
+    assert (table.folds, table.deletes, len(bench.store.shards())) == ([90] * 8, [90] * 8, 781)
+    assert len(bench.store.contents().all) == 1501
+
+
+def test_what_an_earlier_epoch_folded_is_deleted() -> None:
+    """It died in between."""
+    bench, consumer = beside(5)
+    turns(consumer, Folder(consumer, ALL))
+    heir = bench.begin()
+    assert len(bench.store.shards()) == 6
+    turns(heir, Folder(heir, ALL))
+    assert set(bench.store.shards()) == set(heir.view.rows) == {S0}
+
+
+@pytest.mark.parametrize(
+    "error", [Refused("DynamoDB denies access (AccessDeniedException: dynamodb:DeleteItem)"), SluiceError("ValidationException")]
+)
+def test_a_driver_that_may_not_delete_says_so_once_and_goes_on(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    """Its role is that of an earlier version, or the table is an emulator's that cannot do it."""
+    _, consumer = beside(5, table := Counted())
+    table.error, table.step = error, "delete"
+    folder = Folder(consumer, FoldLimits(least=1, group=1, writes=2))
+    with caplog.at_level(logging.WARNING):
+        turns(consumer, folder, 4)
+    (record,) = caplog.records
+    assert "dynamodb:DeleteItem" in record.getMessage()
+    assert (table.folds, table.deletes) == ([1, 1], [])
+    assert consumer.plan() is not None
+
+
+@pytest.mark.parametrize("step", ["fold", "delete"])
+def test_a_table_that_gives_no_answer_is_left_alone_for_a_while(step: str) -> None:
+    """Each try makes the batches wait for a minute. The rows stay until then."""
+    bench, consumer = beside(5, table := Counted())
+    folder = Folder(consumer, FoldLimits(least=1, rests=3))
+    table.error, table.step = ServiceUnavailable("no answer"), step
+    turns(consumer, folder, 2)
+    table.error = None
+    rests = 2 if step == "delete" else 1
+    turns(consumer, folder, rests)
+    assert (len(bench.store.shards()), table.deletes) == (6, [])
+    turns(consumer, folder, 2)
+    assert set(bench.store.shards()) == {S0}
+
+
+def test_a_later_epoch_ends_it() -> None:
+    """As any write does."""
+    bench, consumer = beside(5)
+    folder = Folder(consumer, ALL)
+    bench.begin()
+    with pytest.raises(Fenced):
+        folder.turn()
+    assert bench.store.contents().folded == frozenset()
+
+
+def test_a_row_that_somebody_changed_by_hand_ends_it() -> None:
+    """It is not deleted; the next epoch reads it."""
+    bench, consumer = beside(5)
+    folder = Folder(consumer, ALL)
+    turns(consumer, folder)
+    bench.table.rows["shard/old-00003"]["end"] = {"at": "AFTER", "sequence": "1"}
+    with pytest.raises(ProtocolViolation, match="old-00003"):
+        turns(consumer, folder)
+    assert bench.begin().view.rows["old-00003"].end == Position.after("1")
+
+
+def test_a_real_lineage_folds_away() -> None:
+    """A shard that was split goes once its children are read, the stream has forgotten it and a later batch is committed."""
+    bench = Bench()
+    consumer = bench.begin()
+    folder = Folder(consumer, ALL)
+    bench.split(consumer)
+    _read_children(bench, consumer)
+    turns(consumer, folder)
+    assert bench.store.contents().folded == frozenset()
+    bench.now += 2 * DAY
+    bench.stream.expire_shard(S0)
+    turns(consumer, folder)
+    assert bench.store.contents().folded == {S0}
+    turns(consumer, folder)
+    assert set(bench.store.shards()) == {S1, S2}
+    assert {row.id for row in planner.next_batch(consumer.view).rows} == {row.id for row in planner.next_batch(bench.begin().view).rows} == {S1, S2}
+
+
+def _read_children(bench: Bench, consumer: Consumer) -> None:
+    plan = consumer.plan()
+    assert plan is not None
+
+    def act(_plan: Any) -> None:
+        for shard in (S1, S2):
+            bench.bind(consumer, shard, Position.after("7"))(plan)
+
+    consumer.run(plan, Engine(act))
+
+
+def test_a_listing_that_names_a_folded_shard_gives_it_no_row() -> None:
+    """A machine of the service is late."""
+    _, consumer = beside(5)
+    turns(consumer, Folder(consumer, ALL), 2)
+    listed = [Child("old-00000", frozenset()), Child("new", frozenset({"old-00001"}))]
+    (made,) = planner.unaccounted(consumer.view, listed, 2)
+    assert made.id == "new"
+    assert planner.is_read_to_end(consumer.view, made, "old-00001")
+
+
+# -- nobody notices ----------------------------------------------------------------------------------------------------------------
+
+NAMES = [f"s{number}" for number in range(6)]
+BEGUN = st.builds(
+    lambda shard, end, batch, parents, children: ShardRow(
+        shard,
+        TRIM_HORIZON,
+        end,
+        batch=batch,
+        generation=2,
+        read_to=LONG_AGO,
+        parents=frozenset(parents) - {shard},
+        children=tuple(Child(child, frozenset({shard})) for child in children if child != shard) if end == END else None,
+    ),
+    shard=st.sampled_from(NAMES),
+    end=st.sampled_from([END, END, Position.after("1")]),
+    batch=st.integers(1, 6),
+    parents=st.sets(st.sampled_from(NAMES), max_size=2),
+    children=st.lists(st.sampled_from(NAMES), max_size=2, unique=True),
+)
+
+
+def answers(seen: TableView) -> list[Any]:
+    """What a plan is made of, and what a query of Structured Streaming is answered."""
+    plan = planner.next_batch(seen)
+    planned = [plan, planner.missing_children(seen, 2), planner.waits_for_number(seen), planner.needs_audit(seen), seen.opened]
+    return planned + [_outcome(seen, batch) for batch in range(8)]
+
+
+def _outcome(seen: TableView, batch: int) -> Any:
+    try:
+        return offsets.seen_less(seen, Offset("c", batch)), offsets.of_committed(seen, batch)
+    except Refused as refused:
+        return str(refused)
+
+
+def _removed(seen: TableView, shards: Iterable[str]) -> TableView:
+    assert isinstance(seen.rows, ShardRows)
+    return replace(seen, rows=seen.rows.fold(frozenset(shards)).without(set(shards)))
+
+
+@given(st.lists(BEGUN, min_size=1, max_size=6), st.sets(st.sampled_from(NAMES), max_size=2))
+def test_no_answer_changes_when_rows_are_folded_and_deleted(rows: list[ShardRow], listed: set[str]) -> None:
+    """One after the other, and in an older version too, as far as it is deleted in order."""
+    seen = view(*rows, listed=" ".join(listed))
+    seen = replace(seen, asked=frozenset(seen.live))
+    wanted = answers(seen)
+    folded = frozenset(row.id for row in foldable(seen, NOW - DAY))
+    assert isinstance(seen.rows, ShardRows)
+    now = replace(seen, rows=seen.rows.fold(folded))
+    assert answers(now) == wanted
+    while isinstance(now.rows, ShardRows) and (leaving := deletable(now.rows)):
+        now = _removed(now, [row.id for row in leaving[0]])
+        assert answers(now) == wanted
+        older = replace(now, rows=ShardRows.of(dict(now.rows), now.committed))
+        assert planner.missing_children(older, 2) == planner.missing_children(seen, 2)

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from stored_rows import CONSUMER_ROW, EPOCH, LATER, ROW, A, B
+
+from sluice_checkpoints.errors import Fenced, ProtocolViolation
+from sluice_checkpoints.position import END, TRIM_HORIZON, Position
+from sluice_checkpoints.protocol.folding import EndedShards, TableShards, delete, fold
+from sluice_checkpoints.protocol.rows import ENDED_PREFIX, ShardRow
+from sluice_checkpoints.protocol.store import CheckpointStore
+from sluice_checkpoints.protocol.table import Put, Table
+
+C = "shardId-000000000002"
+FIRST, SECOND = (ShardRow(shard, TRIM_HORIZON, END, generation=3, batch=5, read_to=9) for shard in (A, B))
+NOTED = replace(SECOND, note="it was last read long ago")
+KEPT = replace(ROW, id=C)
+
+
+@pytest.fixture
+def store(table: Table) -> CheckpointStore:
+    """A consumer of generation 4, two shards at END and one that is read."""
+    for row in (CONSUMER_ROW, FIRST, NOTED, KEPT):
+        table.write(Put(row.to_item(), ()))
+    return CheckpointStore(table)
+
+
+def test_a_table_without_folded_shards_has_its_rows(store: CheckpointStore) -> None:
+    """As ever."""
+    assert store.contents() == TableShards({A: FIRST, B: NOTED, C: KEPT})
+
+
+def test_ids_are_written_and_the_rows_stay(store: CheckpointStore) -> None:
+    """With what the rows said of possible losses."""
+    assert fold(store, EPOCH, [NOTED, FIRST]) == {A, B}
+    assert store.contents() == TableShards({A: FIRST, B: NOTED, C: KEPT}, frozenset({A, B}), {B: "it was last read long ago"})
+    assert store.table.get(ENDED_PREFIX + A) == EndedShards(frozenset({A, B}), {B: "it was last read long ago"}).to_item()
+
+
+def test_rows_of_folded_shards_are_deleted(store: CheckpointStore) -> None:
+    """The others stay; a shard whose row is gone is at END."""
+    fold(store, EPOCH, [FIRST, NOTED])
+    delete(store, EPOCH, [FIRST, NOTED])
+    found = store.contents()
+    assert found.rows == store.shards() == {C: KEPT}
+    assert {shard: row.end for shard, row in found.all.items()} == {A: END, B: END, C: KEPT.end}
+
+
+def test_a_lost_reply_is_recognised(store: CheckpointStore, repeats: Callable[[Table], Any]) -> None:
+    """Of either step."""
+    again = CheckpointStore(repeats(store.table))
+    assert fold(again, EPOCH, [FIRST, NOTED]) == {A, B}
+    delete(again, EPOCH, [FIRST, NOTED])
+    assert store.contents() == TableShards({C: KEPT}, frozenset({A, B}), {B: "it was last read long ago"})
+
+
+def test_what_was_folded_is_never_written_over(store: CheckpointStore) -> None:
+    """Who folds again, and knows of more shards, learns what stands there."""
+    fold(store, EPOCH, [FIRST])
+    assert fold(store, EPOCH, [FIRST, NOTED]) == {A}
+    assert store.contents().folded == {A}
+
+
+def test_a_former_epoch_folds_nothing(store: CheckpointStore) -> None:
+    """The lease is a later one's."""
+    store.table.write(Put(replace(CONSUMER_ROW, generation=LATER.generation, token=LATER.token).to_item(), ()))
+    with pytest.raises(Fenced, match="generation 4"):
+        fold(store, EPOCH, [FIRST])
+    assert store.contents().folded == frozenset()
+
+
+def test_a_former_epoch_deletes_nothing(store: CheckpointStore) -> None:
+    """The next one's view has these rows."""
+    fold(store, EPOCH, [FIRST, NOTED])
+    store.table.write(Put(replace(CONSUMER_ROW, generation=LATER.generation, token=LATER.token).to_item(), ()))
+    with pytest.raises(Fenced, match="generation 4"):
+        delete(store, EPOCH, [FIRST, NOTED])
+    assert store.shards() == {A: FIRST, B: NOTED, C: KEPT}
+
+
+@pytest.mark.parametrize("change", [{"end": Position.after("1")}, {"batch": 8}, {"generation": 5}], ids=["end", "batch", "generation"])
+def test_a_row_that_is_not_as_it_was_read_is_not_deleted_nor_are_the_others(store: CheckpointStore, change: dict[str, Any]) -> None:
+    """Somebody changed it by hand."""
+    changed = replace(FIRST, **change)
+    store.table.write(Put(changed.to_item(), ()))
+    with pytest.raises(ProtocolViolation, match=A):
+        delete(store, EPOCH, [FIRST, NOTED])
+    assert store.shards() == {A: changed, B: NOTED, C: KEPT}
+
+
+def test_a_row_that_is_gone_already_is_no_matter(store: CheckpointStore) -> None:
+    """The reply of an earlier try was lost, and a part of it is asked for again."""
+    delete(store, EPOCH, [FIRST])
+    delete(store, EPOCH, [FIRST, NOTED])
+    assert store.shards() == {C: KEPT}
+
+
+def test_a_row_that_was_put_after_its_shard_was_folded_says_nothing(store: CheckpointStore) -> None:
+    """A program that stood still in the first start puts it: its condition is that there is none."""
+    fold(store, EPOCH, [FIRST])
+    delete(store, EPOCH, [FIRST])
+    assert store.put_new(ShardRow(A, TRIM_HORIZON, TRIM_HORIZON).to_item())
+    assert store.shards() == {B: NOTED, C: KEPT}
+
+
+def test_a_row_of_a_folded_shard_that_was_read_stands(store: CheckpointStore) -> None:
+    """Its batch may be open, and contains what it says."""
+    read = replace(KEPT, id=A, batch=8)
+    fold(store, EPOCH, [FIRST])
+    store.table.write(Put(read.to_item(), ()))
+    assert store.contents().rows[A] == read
+
+
+def test_ids_of_thousands_of_shards_take_few_bytes(table: Table) -> None:
+    """90 ids in a row of 2 KB: 100,000 shards are below 3 MB, where their rows took 33 MB."""
+    table.write(Put(CONSUMER_ROW.to_item(), ()))
+    store = CheckpointStore(table)
+    shards = [ShardRow(f"shardId-{number:012d}", TRIM_HORIZON, END) for number in range(270)]
+    for first in range(0, 270, 90):
+        fold(store, EPOCH, shards[first : first + 90])
+    assert store.contents().folded == {row.id for row in shards}
+    ended = [item for item in table.scan() if item["id"].startswith(ENDED_PREFIX)]
+    assert sum(len(item["id"]) + sum(map(len, item["shards"])) + 100 for item in ended) < 30 * 270
