@@ -87,7 +87,7 @@ class WrittenTable:
         for shard in (bench.one, bench.three):
             self.store.close(epoch, 1, self.store.read([shard])[shard])
         self.store.beat(epoch, 20_000)
-        self.store.commit(epoch, 1, ["1-1-0"])
+        self.store.commit(epoch, 1, ["1-1-0"], 1)
         self._look()
         published(self.store, epoch, ["1-1-0"], [])
         born = [ShardRow(child.id, TRIM_HORIZON, TRIM_HORIZON, epoch.generation, joins=2, parents=child.parents) for child in children]
@@ -97,7 +97,7 @@ class WrittenTable:
     def _fold(self, epoch: Epoch, shard: str) -> None:
         """The stream still lists it, which a driver waits for: so readers meet a shard that only its id accounts for."""
         ended = [self.store.read([shard])[shard]]
-        folding.fold(self.store, epoch, ended)
+        folding.fold(self.store, epoch, ended, 1_700_000_000_000)
         self._look()
         folding.delete(self.store, epoch, ended)
 

@@ -27,7 +27,7 @@ def document(table: Table) -> Item:
         **_consumer(consumer),
         "migration": _migration(claim.row) if claim else None,
         "shards": _shards(found.rows, committed),
-        "folded": {"shards": sorted(found.folded - found.rows.keys()), "notes": dict(found.notes)},
+        "folded": {"shards": sorted(found.folded.keys() - found.rows.keys()), "notes": dict(found.notes)},
     }
 
 

@@ -20,7 +20,7 @@ from sluice_checkpoints.aws import side_by_side
 from sluice_checkpoints.aws.boto_clients import kept_client
 from sluice_checkpoints.aws.credentials import MISSING, unavailable
 from sluice_checkpoints.aws.retry import EXPIRED_ADVICE, EXPIRED_TOKEN, Again, Patience
-from sluice_checkpoints.errors import Refused, SluiceError
+from sluice_checkpoints.errors import AccessDenied, Refused, SluiceError
 from sluice_checkpoints.protocol.encoding import Expressions, Wire, item_from_wire, item_to_wire, to_wire
 from sluice_checkpoints.protocol.rows import Item
 from sluice_checkpoints.protocol.table import MAX_BATCH_GET, Check, Delete, Member, Outcome, Put, Transaction, Update, Write, chunks
@@ -113,7 +113,8 @@ def _named(error: Exception) -> Exception | None:
     if transient(error):
         return Again(f"{error}; {EXPIRED_ADVICE}" if code == EXPIRED_TOKEN else str(error), cause=code)
     if code in {"AccessDeniedException", "UnrecognizedClientException"}:
-        return Refused(f"DynamoDB denies access ({code}: {message}); give the pod's service account the role it needs")
+        kind = AccessDenied if code == "AccessDeniedException" else Refused  # the other one: nobody knows whose credentials these are
+        return kind(f"DynamoDB denies access ({code}: {message}); give the pod's service account the role it needs")
     return None
 
 

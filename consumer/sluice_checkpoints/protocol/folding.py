@@ -5,8 +5,7 @@ First the ids are written, later the rows are deleted. So whoever does not find 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,10 +23,13 @@ class EndedShards:
     Attributes:
         shards: their ids; the first of them is in the row's key.
         notes: what their rows said of possible losses, by shard.
+        at: the service's time of the listing that lacked them, epoch milliseconds: nothing was read of them later. 0: a version wrote the row that
+            folded only what was read a retention ago.
     """
 
     shards: frozenset[str]
     notes: Mapping[str, str] = field(default_factory=dict)
+    at: int = 0
 
     @property
     def key(self) -> str:
@@ -36,18 +38,18 @@ class EndedShards:
 
     def to_item(self) -> Item:
         """The stored form."""
-        return {"id": self.key, "shards": self.shards} | ({"notes": dict(self.notes)} if self.notes else {})
+        return {"id": self.key, "shards": self.shards, "at": self.at} | ({"notes": dict(self.notes)} if self.notes else {})
 
     @staticmethod
     def from_item(item: Mapping[str, Any]) -> EndedShards:
         """Reads the stored form."""
-        return EndedShards(frozenset(item["shards"]), dict(item.get("notes", {})))
+        return EndedShards(frozenset(item["shards"]), dict(item.get("notes", {})), item.get("at", 0))
 
     @staticmethod
-    def of(rows: Iterable[ShardRow]) -> EndedShards:
-        """What is kept of these rows."""
+    def of(rows: Iterable[ShardRow], at: int) -> EndedShards:
+        """What is kept of these rows, which a listing of this time lacked."""
         kept = {row.id: row.note for row in rows}
-        return EndedShards(frozenset(kept), {shard: note for shard, note in kept.items() if note})
+        return EndedShards(frozenset(kept), {shard: note for shard, note in kept.items() if note}, at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +58,19 @@ class TableShards:
 
     Attributes:
         rows: rows by shard id.
-        folded: ids of shards that are over, some of which may still have their row; notes: what those said of possible losses.
+        folded: shards that are over, by id, some of which may still have their row, and when that was written (`EndedShards.at`).
+        notes: what their rows said of possible losses.
     """
 
     rows: Mapping[str, ShardRow]
-    folded: frozenset[str] = frozenset()
+    folded: Mapping[str, int] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
 
     @staticmethod
     def of(items: Iterable[Item]) -> TableShards:
         """Out of all rows of a table, but for those that were put too late."""
         rows: dict[str, ShardRow] = {}
-        folded: set[str] = set()
+        folded: dict[str, int] = {}
         notes: dict[str, str] = {}
         for item in items:
             if item["id"].startswith(SHARD_PREFIX):
@@ -75,9 +78,9 @@ class TableShards:
                 rows[row.id] = row
             elif item["id"].startswith(ENDED_PREFIX):
                 ended = EndedShards.from_item(item)
-                folded |= ended.shards
+                folded |= dict.fromkeys(ended.shards, ended.at)
                 notes |= ended.notes
-        return TableShards({shard: row for shard, row in rows.items() if not is_late(row, folded)}, frozenset(folded), notes)
+        return TableShards({shard: row for shard, row in rows.items() if not is_late(row, folded)}, folded, notes)
 
     @property
     def all(self) -> dict[str, ShardRow]:
@@ -85,7 +88,7 @@ class TableShards:
         return {shard: ShardRow(shard, END, END) for shard in self.folded} | dict(self.rows)
 
 
-def is_late(row: ShardRow, folded: AbstractSet[str]) -> bool:
+def is_late(row: ShardRow, folded: Container[str]) -> bool:
     """Whether a row says nothing, for its shard was over when it was put: by a program that stood still in its first start, say.
 
     A row of which a range was bound stands: an older version, which knows no folded shards, gave it to its shard again.
@@ -93,24 +96,30 @@ def is_late(row: ShardRow, folded: AbstractSet[str]) -> bool:
     return row.id in folded and row.batch == 0 and row.end != END
 
 
-def fold(store: BatchSteps, epoch: Epoch, rows: Sequence[ShardRow]) -> frozenset[str]:
+def fold(store: BatchSteps, epoch: Epoch, rows: Sequence[ShardRow], at: int) -> EndedShards:
     """Writes down that the shards of these rows are over. Sent twice it says the same, so a lost reply does no harm.
 
     Condition: the lease is this epoch's, and there is no row of this key yet.
 
+    Args:
+        store: of the table.
+        epoch: who folds.
+        rows: at END in committed batches.
+        at: the service's time of the last listing, epoch milliseconds.
+
     Returns:
-        The ids in the row; where there was one already, those that it names.
+        The row as it is written; where there was one already, that.
 
     Raises:
         Fenced: a later epoch took over.
     """
-    ended = EndedShards.of(rows)
+    ended = EndedShards.of(rows, at)
     result = store.table.transact([_mine(epoch), Put(ended.to_item(), (NEW_ROW,))])
     if result.applied:
-        return ended.shards
+        return ended
     if 0 in result.refused:
         raise _fenced(epoch)
-    return EndedShards.from_item(result.refused[1] or {}).shards
+    return EndedShards.from_item(result.refused[1] or {})
 
 
 def delete(store: BatchSteps, epoch: Epoch, rows: Sequence[ShardRow]) -> None:

@@ -90,7 +90,7 @@ KINDS = (
         CONSUMER,
         _types(
             text="consumerId streamArn token state plan holder updatedAt exportedTo tableId owner cluster",
-            number="format streamCreated generation counter leaseMillis committed chunks",
+            number="format streamCreated generation counter leaseMillis committed chunks filled filledAt",
             flag="bootstrapped released",
             letters=list,
         ),
@@ -112,7 +112,7 @@ KINDS = (
     RowKind(ISOLATION, _types(text="failed told", number="batch hour excluded ever", search=dict), IsolationNote.from_item),
     RowKind(LETTERS, _types(text="folder", number="batch", pending=dict), lambda item: item),
     RowKind(BOOTSTRAP_PREFIX, _types(text="position", number="t0", shards=list), lambda item: item, comes_first=True),
-    RowKind(ENDED_PREFIX, _types(shards=frozenset, notes=dict), EndedShards.from_item),
+    RowKind(ENDED_PREFIX, _types(number="at", shards=frozenset, notes=dict), EndedShards.from_item),
     RowKind(
         SHARD_PREFIX,
         _types(

@@ -53,6 +53,7 @@ class ConsumerRow:
     `owner` is the KinesisConsumer whose table it is, and `cluster` the one that it is in: all its identities, separated by spaces.
     None: whoever comes first, or no cluster known.
     `letters` names the pending dead letters of committed batches that nobody is known to have published.
+    `filled` is the last batch that contained shards when batch `filled_at` was committed. None: no version that says it has committed yet.
     """
 
     consumer_id: str
@@ -75,6 +76,15 @@ class ConsumerRow:
     owner: str | None = None
     cluster: str | None = None
     letters: tuple[str, ...] = ()
+    filled: int | None = None
+    filled_at: int | None = None
+
+    @property
+    def last_filled(self) -> int | None:
+        """The last committed batch that contained shards; 0: there is none. None: an older version committed since, and does not say."""
+        if not self.committed:
+            return 0
+        return self.filled if self.filled_at == self.committed else None
 
     def to_item(self) -> Item:
         """The stored form. `released` and `plan` are left out where they say nothing."""
@@ -100,6 +110,8 @@ class ConsumerRow:
             "tableId": self.table_id,
             "owner": self.owner,
             "cluster": self.cluster,
+            "filled": self.filled,
+            "filledAt": self.filled_at,
         }
         item |= {key: value for key, value in optional.items() if value is not None}
         item |= {"released": True} if self.released else {}
@@ -135,6 +147,8 @@ class ConsumerRow:
             table_id=item.get("tableId"),
             owner=item.get("owner"),
             cluster=item.get("cluster"),
+            filled=item.get("filled"),
+            filled_at=item.get("filledAt"),
             letters=tuple(item.get("letters", ())),
         )
 

@@ -154,7 +154,7 @@ class Consumer:
         found = self.store.contents()
         inherited = max((row.batch for row in found.rows.values()), default=0)
         rows = ShardRows.of(found.rows, consumer.committed, found.folded)
-        self.view = TableView(rows, consumer.committed, frozenset(), inherited=inherited)
+        self.view = TableView(rows, consumer.committed, frozenset(), inherited=inherited, filled=consumer.last_filled)
         self.audit()
 
     @property
@@ -272,10 +272,10 @@ class Consumer:
 
     def _commit(self, number: int, rows: Iterable[ShardRow]) -> None:
         rows = tuple(rows)
-        letters = (*self.unpublished, *self._final(number, rows))
-        self.store.commit(self.epoch, number, letters)
+        letters, filled = (*self.unpublished, *self._final(number, rows)), number if rows else self.view.filled
+        self.store.commit(self.epoch, number, letters, filled)
         self.unpublished = letters
-        self._knows(rows, number, own_commits=True, woken=planner.woken(self.view, number, rows))
+        self._knows(rows, number, own_commits=True, woken=planner.woken(self.view, number, rows), filled=filled)
 
     def _knows(self, rows: Iterable[ShardRow], committed: int, **more: Any) -> None:
         known = self.view.rows if isinstance(self.view.rows, ShardRows) else ShardRows(self.view.rows)

@@ -1,19 +1,21 @@
 """Folds rows of shards that are over, so that a table does not grow for ever (docs/protocol.md, "Folded shards").
 
-What may be folded is decided by pure functions. Folding is never urgent: where it is refused or gets no answer, the rows stay.
+What may be folded is decided by pure functions. Folding is never urgent: where it is refused or gets no answer, the rows stay. It comes between two
+batches, and no batch waits for more than a few seconds.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from sluice_checkpoints.errors import Fenced, ProtocolViolation, ServiceUnavailable, SluiceError
+from sluice_checkpoints.errors import AccessDenied, Fenced, ProtocolViolation, SluiceError
 from sluice_checkpoints.position import TRIM_HORIZON
 from sluice_checkpoints.protocol import folding
-from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_checkpoints.protocol.rows import ShardRow, earliest_arrival_millis
+from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.protocol.table import chunks
 from sluice_consumer.batches.consumer import Consumer
 from sluice_consumer.batches.planner import TableView
@@ -30,13 +32,15 @@ class FoldLimits:
         least: fewer that may be folded stay: a table of ordinary size is left alone.
         group: ids in a row, and rows that are deleted together: a transaction has 100 members.
         writes: folds after an audit, and deletes; each is a transaction.
+        seconds: after them no further transaction of a turn begins, for a batch waits.
         margin_millis: so much longer than the stream keeps records.
-        rests: audits that pass without folding once the table gave no answer: an hour.
+        rests: audits that pass without folding once a transaction failed: an hour.
     """
 
     least: int = 1000
     group: int = 90
     writes: int = 4
+    seconds: float = 2.0
     margin_millis: int = 3_600_000
     rests: int = 30
 
@@ -49,20 +53,19 @@ class FoldLimits:
 FOLD_LIMITS = FoldLimits()
 
 
-def foldable(view: TableView, expired_millis: int, least: int = 1) -> list[ShardRow]:
+def foldable(view: TableView, least: int = 1) -> list[ShardRow]:
     """Rows whose shards may be folded, those first that were read longest ago. Once they may, they always may, unless they are listed again.
 
     Args:
         view: what the epoch knows, right after an audit.
-        expired_millis: what was read up to then has left the stream, and its margin is over.
         least: nothing is looked for where it is certain that there are fewer.
     """
-    rows = _apart(view)
-    unlisted = [row for row in rows.over.values() if row.read_to < expired_millis and _has_left(view, row)]
-    if len(unlisted) < least:
+    rows, filled = _apart(view), view.filled
+    unlisted = [row for row in rows.over.values() if _has_left(view, row) and row.id not in rows.folded]
+    if filled is None or len(unlisted) < least:
         return []
-    newest, children = max((row.batch for row in rows.values() if row.batch <= view.committed), default=0), _children(rows)
-    found = (row for row in unlisted if row.batch < newest and _is_past(view, row, children[row.id], expired_millis))
+    children = _children(rows)
+    found = (row for row in unlisted if row.batch < filled and not any(_asks_for(view, child, row) for child in children[row.id]))
     return sorted(found, key=lambda row: (row.read_to, row.id))
 
 
@@ -71,8 +74,8 @@ def _apart(view: TableView) -> ShardRows:
 
 
 def _has_left(view: TableView, row: ShardRow) -> bool:
-    """Whether the last listing lacks a shard that was not folded yet."""
-    return row.id not in view.listed and row.id not in _apart(view).folded
+    """Whether the last listing lacks a shard."""
+    return row.id not in view.listed
 
 
 def _children(rows: Mapping[str, ShardRow]) -> dict[str, list[ShardRow]]:
@@ -85,26 +88,26 @@ def _children(rows: Mapping[str, ShardRow]) -> dict[str, list[ShardRow]]:
     return found
 
 
-def _is_past(view: TableView, row: ShardRow, children: Sequence[ShardRow], expired_millis: int) -> bool:
-    """Whether nothing of a shard is left to read, and none of its children asks for its row any more.
-
-    A row that was at END when the table began has no time of its own. Its children are younger.
-    """
-    read_to = row.read_to or max((child.read_to for child in children), default=0)
-    return read_to < expired_millis and all(_has_begun(view, child) for child in children)
+def _asks_for(view: TableView, child: ShardRow, parent: ShardRow) -> bool:
+    """Whether the first range of a shard asks its parent's row how old its records may be. Not once it has begun, nor if that row knows no time."""
+    has_begun = child.committed_position(view.committed) != TRIM_HORIZON or (child.batch <= view.committed and child.read_to > 0)
+    return not has_begun and earliest_arrival_millis([parent]) > 0
 
 
-def _has_begun(view: TableView, child: ShardRow) -> bool:
-    """Whether a shard's row says how old its records may be: before that its first range asks the rows of its parents."""
-    return child.committed_position(view.committed) != TRIM_HORIZON or (child.batch <= view.committed and child.read_to > 0)
-
-
-def deletable(rows: ShardRows, limits: FoldLimits = FOLD_LIMITS) -> list[list[ShardRow]]:
+def deletable(view: TableView, expired_millis: int, limits: FoldLimits = FOLD_LIMITS) -> list[list[ShardRow]]:
     """Rows of folded shards that may be deleted, in transactions to be made one after the other: parents first.
 
-    So no row at END ever names a child that has lost its row: an older version would give it a new one.
+    So no row at END ever names a child that has lost its row: an older version would give it a new one. A row that may not be deleted, and those that
+    come after it, are passed over.
+
+    Args:
+        view: what the epoch knows, right after an audit.
+        expired_millis: what was read up to then has left the stream, and its margin is over.
+        limits: how many.
     """
-    leaving = {row.id: row for row in rows.over.values() if row.id in rows.folded}
+    rows = _apart(view)
+    folded = (row for row in rows.over.values() if row.id in rows.folded)
+    leaving = {row.id: row for row in folded if _has_left(view, row) and _read_until(row, rows.folded[row.id]) < expired_millis}
     before = _before(rows, leaving) if leaving else {}
     parts: list[list[ShardRow]] = []
     gone: set[str] = set()
@@ -113,6 +116,11 @@ def deletable(rows: ShardRows, limits: FoldLimits = FOLD_LIMITS) -> list[list[Sh
         parts.append([leaving.pop(shard) for shard in part])
         gone.update(part)
     return [part for part in parts if part]
+
+
+def _read_until(row: ShardRow, at_millis: int) -> int:
+    """Nothing of a shard was read later. Many a row at END knows no time, or a wrong one; but when it was folded, all had been read."""
+    return min(row.read_to or at_millis, at_millis)
 
 
 def _before(rows: ShardRows, leaving: Mapping[str, ShardRow]) -> dict[str, set[str]]:
@@ -125,13 +133,30 @@ def _before(rows: ShardRows, leaving: Mapping[str, ShardRow]) -> dict[str, set[s
     return before
 
 
+@dataclass(frozen=True)
+class FoldPorts:
+    """What folding needs beside the rows of its epoch.
+
+    Attributes:
+        store: the table; its answers come within a few seconds, or not at all.
+        clock: monotonic, in seconds.
+        stops: whether the driver is to drain: no further transaction begins.
+    """
+
+    store: CheckpointStore
+    clock: Callable[[], float]
+    stops: Callable[[], bool] = lambda: False
+
+
 class Folder:
     """Folds for one epoch, after its audits."""
 
-    def __init__(self, consumer: Consumer, limits: FoldLimits = FOLD_LIMITS) -> None:
-        self._consumer, self._limits, self._denied = consumer, limits, False
+    def __init__(self, consumer: Consumer, ports: FoldPorts, limits: FoldLimits = FOLD_LIMITS) -> None:
+        self._consumer, self._ports, self._limits = consumer, ports, limits
+        self._denied = False
         self._found: list[ShardRow] = []
         self._rests = 0
+        self._ends = 0.0
 
     def turn(self) -> None:
         """Deletes rows of shards that were folded in an earlier turn, then folds more. To be called right after an audit.
@@ -142,35 +167,56 @@ class Folder:
         self._rests -= 1
         if self._denied or self._rests > 0:
             return
+        self._ends = self._ports.clock() + self._limits.seconds
         try:
             self._delete()
             self._fold()
         except (Fenced, ProtocolViolation):
             raise
-        except ServiceUnavailable as error:
-            self._rests = self._limits.rests
-            log.warning("rows of ended shards stay for now: %s", error)
         except SluiceError as error:
+            self._gives_up(error)
+
+    def _gives_up(self, error: SluiceError) -> None:
+        """For the life of this driver if its role lacks the permission; else for an hour."""
+        name = self._ports.store.table.name
+        if isinstance(error, AccessDenied):
             self._denied = True
-            name = self._consumer.store.table.name
             log.warning("rows of ended shards stay in table %s: %s. To have them folded, grant the driver dynamodb:DeleteItem", name, error)
+            return
+        self._rests = self._limits.rests
+        log.warning("rows of ended shards stay in table %s for an hour: %s", name, error)
 
     def _delete(self) -> None:
-        for part in deletable(self._rows, self._limits):
-            folding.delete(self._consumer.store, self._consumer.epoch, part)
+        if not self._rows.folded.keys() & self._rows.over.keys():
+            return
+        for part in deletable(self._consumer.view, self._expired_millis, self._limits):
+            if self._is_over:
+                return
+            folding.delete(self._ports.store, self._consumer.epoch, part)
             self._plans_from(self._rows.without({row.id for row in part}))
 
     def _fold(self) -> None:
-        limits, rows = self._limits, self._rows
-        if len(rows.over) < limits.least or len(rows.folded & rows.over.keys()) >= limits.most:
-            return  # rows that were folded have to go first, and a narrow lineage takes long
+        limits = self._limits
+        if len(self._rows.over) < limits.least:
+            return
         if len(self._found) < limits.least:
-            self._found = foldable(self._consumer.view, self._expired_millis, limits.least)
+            self._found = foldable(self._consumer.view, limits.least)
         if len(self._found) < limits.least:
             return
-        due, self._found = self._found[: limits.most], self._found[limits.most :]
-        for part in chunks([row for row in due if _has_left(self._consumer.view, row)], limits.group):
-            self._plans_from(self._rows.fold(folding.fold(self._consumer.store, self._consumer.epoch, part)))
+        for part in chunks(self._found[: limits.most], limits.group):
+            if self._is_over:
+                return
+            self._write([row for row in part if _has_left(self._consumer.view, row)])
+            self._found = self._found[len(part) :]
+
+    def _write(self, rows: list[ShardRow]) -> None:
+        if rows:
+            ended = folding.fold(self._ports.store, self._consumer.epoch, rows, self._consumer.listed_millis)
+            self._plans_from(self._rows.fold(ended.shards, ended.at))
+
+    @property
+    def _is_over(self) -> bool:
+        return self._ports.stops() or self._ports.clock() >= self._ends
 
     @property
     def _rows(self) -> ShardRows:

@@ -16,7 +16,6 @@ from typing import Protocol
 from sluice_checkpoints.protocol.rows import ShardRow
 from sluice_consumer.batches import planner
 from sluice_consumer.batches.consumer import Committed, Consumer, Engine
-from sluice_consumer.batches.folding import FOLD_LIMITS, Folder, FoldLimits
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.shards.looks import LOOK_SECONDS
 
@@ -39,7 +38,7 @@ class LoopTimings:
         clock: monotonic, in seconds.
         refreshing: how idle shards take part in a batch once an hour.
         pause: seconds until a shard may be looked at again, while there is nothing to read.
-        folding: when rows of shards that are over are folded.
+        fold: folds rows of shards that are over. Called right after an audit, and before the first batch (`folding.Folder`).
         watched: holds for a batch from before it is run until it is committed, or what follows its failure is ready.
     """
 
@@ -51,7 +50,7 @@ class LoopTimings:
     clock: Callable[[], float] = time.monotonic
     refreshing: planner.Refreshing = planner.REFRESHING
     pause: Callable[[], float] = lambda: LOOK_SECONDS
-    folding: FoldLimits = FOLD_LIMITS
+    fold: Callable[[], None] = lambda: None
     watched: Callable[[BatchPlan], AbstractContextManager[None]] = lambda _plan: nullcontext()
 
 
@@ -96,12 +95,13 @@ class Loop:
     ) -> None:
         """`isolator`: deals with batches that fail; without one a failure ends the epoch."""
         self._consumer, self._engine, self._rhythm, self._drain, self._isolator = consumer, engine, rhythm, drain, isolator
-        self._clock, self._folder = rhythm.clock, Folder(consumer, rhythm.folding)
+        self._clock = rhythm.clock
         self._audited = self._rested = self._clock()
 
     def run(self) -> None:
         """Returns when drained, or when all is done that `until` asks for. Raises what ends an epoch."""
         idles = False
+        self._rhythm.fold()  # the epoch began with an audit, and may end before the next one
         while not self._drain.is_set():
             started = self._clock()
             self._audit()
@@ -177,5 +177,5 @@ class Loop:
         """Lists the shards if it is time to, and folds what that says is over."""
         if self._clock() - self._audited > AUDIT_SECONDS:
             self._consumer.audit()
-            self._folder.turn()
+            self._rhythm.fold()
             self._audited = self._clock()

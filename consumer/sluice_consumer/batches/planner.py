@@ -13,7 +13,7 @@ from typing import TypeVar
 from sluice_checkpoints.letters.letter import Place
 from sluice_checkpoints.position import END, TRIM_HORIZON
 from sluice_checkpoints.protocol.rows import Child, ShardRow, earliest_arrival_millis
-from sluice_consumer.batches.shard_rows import folded, live
+from sluice_consumer.batches.shard_rows import folded, gone, live
 
 T = TypeVar("T")
 STALE_MILLIS = 3_600_000  # a shard that is left out takes part once in this time, so its `readTo` is hardly older (docs/protocol.md, "Retention")
@@ -32,6 +32,7 @@ class TableView:
         own_commits: this epoch has committed a batch of its own; before that, what an earlier epoch may have issued must not change.
         inherited: the last batch in which an earlier epoch had bound a range of any shard.
         woken: shards that could have been left out of the last batch that read them, and took part, for a look had found something.
+        filled: the last committed batch that contained shards; None: not known, for an older version committed last.
     """
 
     rows: Mapping[str, ShardRow]
@@ -41,6 +42,7 @@ class TableView:
     own_commits: bool = False
     inherited: int = 0
     woken: frozenset[str] = frozenset()
+    filled: int | None = None
 
     @property
     def number(self) -> int:
@@ -55,6 +57,11 @@ class TableView:
     def accounts(self, shard_id: str) -> bool:
         """Whether a shard has a row, or had one until it was over."""
         return shard_id in self.rows or shard_id in folded(self.rows)
+
+    @property
+    def known(self) -> int:
+        """How many shards the table knows: those with a row, and those whose row is gone."""
+        return len(self.rows) + gone(self.rows)
 
     @property
     def opened(self) -> list[ShardRow]:
@@ -204,8 +211,8 @@ def _ordered(rows: Mapping[str, ShardRow]) -> Iterable[ShardRow]:
 
 
 def held(view: TableView, generation: int) -> int:
-    """How many rows no earlier epoch can move any more: those that carry this generation, and those at END, which are not fenced."""
-    return len(view.rows) - sum(row.generation != generation for row in view.opened)
+    """How many shards no earlier epoch can move any more: rows that carry this generation, rows at END, which are not fenced, and folded shards."""
+    return view.known - sum(row.generation != generation for row in view.opened)
 
 
 def caught_up(view: TableView, row: ShardRow, goal_millis: int) -> bool:

@@ -19,26 +19,29 @@ class ShardRows(Mapping[str, ShardRow]):
     Attributes:
         live: all that may still matter to a plan.
         over: rows at END in a committed batch, whose children all have rows. Nothing changes them any more.
-        folded: ids of shards that are over, as rows `ended/<id>` say. Some of them may still have their own row.
+        folded: shards that are over, as rows `ended/<id>` say, and when that was written. Some of them may still have their own row.
+        gone: how many of those have none.
     """
 
-    __slots__ = ("folded", "live", "over")
+    __slots__ = ("folded", "gone", "live", "over")
 
-    def __init__(self, live: Mapping[str, ShardRow], over: Mapping[str, ShardRow] | None = None, folded: frozenset[str] = frozenset()) -> None:
-        self.live, self.over, self.folded = live, over or {}, folded
+    def __init__(
+        self, live: Mapping[str, ShardRow], over: Mapping[str, ShardRow] | None = None, folded: Mapping[str, int] | None = None, gone: int = 0
+    ) -> None:
+        self.live, self.over, self.folded, self.gone = live, over or {}, folded or {}, gone
 
     @staticmethod
-    def of(rows: Mapping[str, ShardRow], committed: int, folded: frozenset[str] = frozenset()) -> ShardRows:
+    def of(rows: Mapping[str, ShardRow], committed: int, folded: Mapping[str, int] | None = None) -> ShardRows:
         """Rows as a table has them, and the shards that were folded, while `committed` is the last committed batch."""
-        return ShardRows({}, folded=folded).known(rows.values(), committed)
+        return _counted(ShardRows({}, folded=folded).known(rows.values(), committed))
 
-    def fold(self, shards: frozenset[str]) -> ShardRows:
-        """With these shards folded, too."""
-        return ShardRows(self.live, self.over, self.folded | shards)
+    def fold(self, shards: Iterable[str], at: int) -> ShardRows:
+        """With these shards folded, too, at this time."""
+        return _counted(ShardRows(self.live, self.over, dict(self.folded) | dict.fromkeys(shards, at)))
 
     def without(self, shards: AbstractSet[str]) -> ShardRows:
         """Without rows that are over and were deleted."""
-        return ShardRows(self.live, {shard: row for shard, row in self.over.items() if shard not in shards}, self.folded)
+        return _counted(ShardRows(self.live, {shard: row for shard, row in self.over.items() if shard not in shards}, self.folded))
 
     def known(self, rows: Iterable[ShardRow], committed: int) -> ShardRows:
         """With these rows in place of what was known of their shards. Rows that are over are copied only when one joins them."""
@@ -46,8 +49,8 @@ class ShardRows(Mapping[str, ShardRow]):
         ended = [row for row in live.values() if row.committed_position(committed) == END]
         over = {row.id: row for row in ended if all(self._accounts(child.id, live) for child in row.children or ())}
         if not over:
-            return ShardRows(live, self.over, self.folded)
-        return ShardRows({shard: row for shard, row in live.items() if shard not in over}, dict(self.over) | over, self.folded)
+            return ShardRows(live, self.over, self.folded, self.gone)
+        return ShardRows({shard: row for shard, row in live.items() if shard not in over}, dict(self.over) | over, self.folded, self.gone)
 
     def _accounts(self, shard: str, live: Mapping[str, ShardRow]) -> bool:
         return shard in live or shard in self.over or shard in self.folded
@@ -67,9 +70,18 @@ class ShardRows(Mapping[str, ShardRow]):
         return len(self.live) + len(self.over)
 
 
-def folded(rows: Mapping[str, ShardRow]) -> frozenset[str]:
-    """Ids of shards that were folded; beside a plain map there are none."""
-    return rows.folded if isinstance(rows, ShardRows) else frozenset()
+def _counted(rows: ShardRows) -> ShardRows:
+    return ShardRows(rows.live, rows.over, rows.folded, sum(shard not in rows for shard in rows.folded))
+
+
+def folded(rows: Mapping[str, ShardRow]) -> Mapping[str, int]:
+    """Shards that were folded, and when; beside a plain map there are none."""
+    return rows.folded if isinstance(rows, ShardRows) else {}
+
+
+def gone(rows: Mapping[str, ShardRow]) -> int:
+    """How many shards were folded and have no row any more."""
+    return rows.gone if isinstance(rows, ShardRows) else 0
 
 
 def live(rows: Mapping[str, ShardRow]) -> Mapping[str, ShardRow]:

@@ -22,6 +22,7 @@ from sluice_checkpoints.stream.model import StreamIdentity
 from sluice_consumer import logs, pipelines
 from sluice_consumer.batches import planner, retention
 from sluice_consumer.batches.consumer import Committed, Consumer
+from sluice_consumer.batches.folding import Folder, FoldPorts
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.batches.planner import BatchPlan
 from sluice_consumer.config import MAX_SECONDS, Config
@@ -148,6 +149,7 @@ class Session:
             pause=looks.pause,
             on_progress=lambda committed, seconds: self.report_progress(engine, committed, seconds),
             rest=engine.rest,
+            fold=self.folder(self._drain.is_set).turn,
             watched=self._watched,
         )
         self._report(ReportPhase.RUNNING)
@@ -244,6 +246,11 @@ class Session:
     def looks(self) -> ShardLooks:
         """Which shards are idle, within the share of their calls that the user gave."""
         return ShardLooks(lambda row: Probe(self.kinesis(), row.id, row.end), limits=LookLimits.of(self._config.stream.probe_share))
+
+    def folder(self, stops: Callable[[], bool]) -> Folder:
+        """Folds rows of shards that are over, between two batches; whether the driver `stops` is asked before each transaction."""
+        store = wiring.folding_store(self._config, self._calls.tally.listener(DYNAMODB))
+        return Folder(self.consumer, FoldPorts(store, time.monotonic, stops))
 
     def report_progress(self, engine: ReadSettings, committed: Committed | None, seconds: float) -> None:
         """A batch was committed that took so many seconds, or there is nothing to read: lines, metrics, report."""

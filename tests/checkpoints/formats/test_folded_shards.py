@@ -61,7 +61,7 @@ def table(*, deleted: bool, shards: Iterable[str] = (GONE, LATER)) -> MemoryTabl
     made = MemoryTable("own")
     made.rows = {str(item["id"]): item for item in (CONSUMER.to_item(), *(row.to_item() for row in ROWS))}
     store, rows = CheckpointStore(made), [row for row in ROWS if row.id in shards]
-    fold(store, EPOCH, rows)
+    fold(store, EPOCH, rows, 1_700_000_000_000)
     if deleted:
         delete(store, EPOCH, rows)
     return made

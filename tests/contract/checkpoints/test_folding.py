@@ -15,6 +15,7 @@ from sluice_checkpoints.protocol.store import CheckpointStore
 from sluice_checkpoints.protocol.table import Put, Table
 
 C = "shardId-000000000002"
+AT = 1_700_000_000_000
 FIRST, SECOND = (ShardRow(shard, TRIM_HORIZON, END, generation=3, batch=5, read_to=9) for shard in (A, B))
 NOTED = replace(SECOND, note="it was last read long ago")
 KEPT = replace(ROW, id=C)
@@ -35,14 +36,14 @@ def test_a_table_without_folded_shards_has_its_rows(store: CheckpointStore) -> N
 
 def test_ids_are_written_and_the_rows_stay(store: CheckpointStore) -> None:
     """With what the rows said of possible losses."""
-    assert fold(store, EPOCH, [NOTED, FIRST]) == {A, B}
-    assert store.contents() == TableShards({A: FIRST, B: NOTED, C: KEPT}, frozenset({A, B}), {B: "it was last read long ago"})
-    assert store.table.get(ENDED_PREFIX + A) == EndedShards(frozenset({A, B}), {B: "it was last read long ago"}).to_item()
+    assert fold(store, EPOCH, [NOTED, FIRST], AT).shards == {A, B}
+    assert store.contents() == TableShards({A: FIRST, B: NOTED, C: KEPT}, {A: AT, B: AT}, {B: "it was last read long ago"})
+    assert store.table.get(ENDED_PREFIX + A) == EndedShards(frozenset({A, B}), {B: "it was last read long ago"}, AT).to_item()
 
 
 def test_rows_of_folded_shards_are_deleted(store: CheckpointStore) -> None:
     """The others stay; a shard whose row is gone is at END."""
-    fold(store, EPOCH, [FIRST, NOTED])
+    fold(store, EPOCH, [FIRST, NOTED], AT)
     delete(store, EPOCH, [FIRST, NOTED])
     found = store.contents()
     assert found.rows == store.shards() == {C: KEPT}
@@ -52,29 +53,29 @@ def test_rows_of_folded_shards_are_deleted(store: CheckpointStore) -> None:
 def test_a_lost_reply_is_recognised(store: CheckpointStore, repeats: Callable[[Table], Any]) -> None:
     """Of either step."""
     again = CheckpointStore(repeats(store.table))
-    assert fold(again, EPOCH, [FIRST, NOTED]) == {A, B}
+    assert fold(again, EPOCH, [FIRST, NOTED], AT).shards == {A, B}
     delete(again, EPOCH, [FIRST, NOTED])
-    assert store.contents() == TableShards({C: KEPT}, frozenset({A, B}), {B: "it was last read long ago"})
+    assert store.contents() == TableShards({C: KEPT}, {A: AT, B: AT}, {B: "it was last read long ago"})
 
 
 def test_what_was_folded_is_never_written_over(store: CheckpointStore) -> None:
-    """Who folds again, and knows of more shards, learns what stands there."""
-    fold(store, EPOCH, [FIRST])
-    assert fold(store, EPOCH, [FIRST, NOTED]) == {A}
-    assert store.contents().folded == {A}
+    """Who folds again, later, and knows of more shards, learns what stands there."""
+    fold(store, EPOCH, [FIRST], AT)
+    assert fold(store, EPOCH, [FIRST, NOTED], AT + 1) == EndedShards(frozenset({A}), at=AT)
+    assert store.contents().folded == {A: AT}
 
 
 def test_a_former_epoch_folds_nothing(store: CheckpointStore) -> None:
     """The lease is a later one's."""
     store.table.write(Put(replace(CONSUMER_ROW, generation=LATER.generation, token=LATER.token).to_item(), ()))
     with pytest.raises(Fenced, match="generation 4"):
-        fold(store, EPOCH, [FIRST])
-    assert store.contents().folded == frozenset()
+        fold(store, EPOCH, [FIRST], AT)
+    assert not store.contents().folded
 
 
 def test_a_former_epoch_deletes_nothing(store: CheckpointStore) -> None:
     """The next one's view has these rows."""
-    fold(store, EPOCH, [FIRST, NOTED])
+    fold(store, EPOCH, [FIRST, NOTED], AT)
     store.table.write(Put(replace(CONSUMER_ROW, generation=LATER.generation, token=LATER.token).to_item(), ()))
     with pytest.raises(Fenced, match="generation 4"):
         delete(store, EPOCH, [FIRST, NOTED])
@@ -100,7 +101,7 @@ def test_a_row_that_is_gone_already_is_no_matter(store: CheckpointStore) -> None
 
 def test_a_row_that_was_put_after_its_shard_was_folded_says_nothing(store: CheckpointStore) -> None:
     """A program that stood still in the first start puts it: its condition is that there is none."""
-    fold(store, EPOCH, [FIRST])
+    fold(store, EPOCH, [FIRST], AT)
     delete(store, EPOCH, [FIRST])
     assert store.put_new(ShardRow(A, TRIM_HORIZON, TRIM_HORIZON).to_item())
     assert store.shards() == {B: NOTED, C: KEPT}
@@ -109,7 +110,7 @@ def test_a_row_that_was_put_after_its_shard_was_folded_says_nothing(store: Check
 def test_a_row_of_a_folded_shard_that_was_read_stands(store: CheckpointStore) -> None:
     """Its batch may be open, and contains what it says."""
     read = replace(KEPT, id=A, batch=8)
-    fold(store, EPOCH, [FIRST])
+    fold(store, EPOCH, [FIRST], AT)
     store.table.write(Put(read.to_item(), ()))
     assert store.contents().rows[A] == read
 
@@ -120,7 +121,7 @@ def test_ids_of_thousands_of_shards_take_few_bytes(table: Table) -> None:
     store = CheckpointStore(table)
     shards = [ShardRow(f"shardId-{number:012d}", TRIM_HORIZON, END) for number in range(270)]
     for first in range(0, 270, 90):
-        fold(store, EPOCH, shards[first : first + 90])
-    assert store.contents().folded == {row.id for row in shards}
+        fold(store, EPOCH, shards[first : first + 90], AT)
+    assert store.contents().folded.keys() == {row.id for row in shards}
     ended = [item for item in table.scan() if item["id"].startswith(ENDED_PREFIX)]
     assert sum(len(item["id"]) + sum(map(len, item["shards"])) + 100 for item in ended) < 30 * 270

@@ -20,11 +20,11 @@ from sluice_checkpoints.protocol.folding import TableShards
 from sluice_checkpoints.protocol.lease import MARGIN, LeaseRequest, TakenLease, Watcher, take_over
 from sluice_checkpoints.protocol.owners import Owner
 from sluice_checkpoints.protocol.rows import SHARD_PREFIX, ShardRow
-from sluice_checkpoints.protocol.store import CheckpointStore
+from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_consumer.batches import planner, retention
 from sluice_consumer.batches.batch_letters import BatchLetters
 from sluice_consumer.batches.consumer import Committed, Consumer
-from sluice_consumer.batches.folding import FoldLimits
+from sluice_consumer.batches.folding import Folder, FoldLimits, FoldPorts
 from sluice_consumer.batches.loop import Loop, LoopTimings
 from sluice_consumer.config import CheckpointsConfig, Config, MigrateFromConfig, PipelineConfig, StartConfig, StreamConfig
 from sluice_consumer.poison.exclusions import ExclusionPorts
@@ -69,6 +69,10 @@ class Orders:
 
 class OlderStore(CheckpointStore):
     """The store of a version that knows no folded shards: it passes over rows of kinds that it does not know."""
+
+    def commit(self, epoch: Epoch, batch: int, letters: Sequence[str] = (), _filled: int | None = None) -> None:
+        """See `CheckpointStore`."""
+        super().commit(epoch, batch, letters)
 
     def contents(self) -> TableShards:
         """See `CheckpointStore`."""
@@ -251,8 +255,9 @@ class SimulatedEpoch:
         if self.taken.wait_out_millis:
             self.sleep(self.taken.wait_out_millis / 1000 * MARGIN, driver)
         refreshing = planner.Refreshing(group=1, most=self.world.habits.refreshes)
-        folding = FoldLimits(habits.folds if habits.folds and not self.orders.older else NEVER, group=2, writes=2, margin_millis=1000, rests=0)
-        rhythm = LoopTimings(0.0, None, self._look(driver), self._reported, self._rests, self.clock, refreshing, folding=folding)
+        limits = FoldLimits(habits.folds if habits.folds and not self.orders.older else NEVER, group=2, writes=2, margin_millis=1000, rests=0)
+        folder = Folder(consumer, FoldPorts(store, self.clock, lambda: self.draining), limits)
+        rhythm = LoopTimings(0.0, None, self._look(driver), self._reported, self._rests, self.clock, refreshing, fold=folder.turn)
         search = Search(self.ATTEMPTS, HASTY if self.world.habits.hasty else PATIENCE)
         isolator = Isolator(consumer, self._isolation(driver, source), search) if self.world.habits.isolates else None
         self.engine.overdue = self._overdue(isolator)

@@ -9,12 +9,12 @@ from typing import Any
 from simulation.mutant import Patch, mutant, write_without
 
 from sluice_checkpoints.protocol import folding as writes
-from sluice_checkpoints.protocol.rows import ShardRow
+from sluice_checkpoints.protocol.folding import EndedShards
+from sluice_checkpoints.protocol.rows import ConsumerRow, ShardRow
 from sluice_checkpoints.protocol.store import CheckpointStore, Epoch
 from sluice_checkpoints.protocol.table import NEW_ROW, Delete, Put
 from sluice_consumer.batches import folding, planner
 from sluice_consumer.batches.planner import TableView
-from sluice_consumer.batches.shard_rows import ShardRows
 
 FOLDING: dict[str, Any] = {"folds": 1}
 RULES = "fade split merge overtake audit succeed fault start_epoch"
@@ -46,16 +46,16 @@ def folds_what_is_listed(patch: Patch) -> None:
 
 
 @mutant(
-    "a shard that was read lately is folded",
+    "the row of a shard that was read lately is deleted",
     "Folded shards: what was read of it is older than the retention",
     stories="a_listing_that_lacks_closed_shards",
     rules=RULES,
     **FOLDING,
 )
-def folds_what_was_read_lately(patch: Patch) -> None:
+def deletes_what_was_read_lately(patch: Patch) -> None:
     """The listing alone decides, and one that lacks shards is believed."""
-    real = folding.foldable
-    patch.setattr(folding, "foldable", lambda view, _expired, *args: real(view, 2**63, *args))
+    real = folding.deletable
+    patch.setattr(folding, "deletable", lambda view, _expired, *args: real(view, 2**63, *args))
 
 
 @mutant(
@@ -67,7 +67,59 @@ def folds_what_was_read_lately(patch: Patch) -> None:
 )
 def folds_before_children(patch: Patch) -> None:
     """Nobody knows any more how old their first records may be."""
-    patch.setattr(folding, "_has_begun", lambda _view, _child: True)
+    patch.setattr(folding, "_asks_for", lambda _view, _child, _parent: False)
+
+
+@mutant(
+    "a row that knows no time is deleted by the listing alone",
+    "Folded shards: without a time, what counts is when it was folded",
+    stories="a_listing_that_lacks_shards_which_were_closed_before_the_start",
+    rules=RULES,
+    **FOLDING,
+)
+def deletes_what_knows_no_time(patch: Patch) -> None:
+    """The listing alone decides, and one that lacks shards is believed."""
+    patch.setattr(folding, "_read_until", lambda row, _at: row.read_to)
+
+
+@mutant(
+    "the row of a shard that is listed again is deleted",
+    "Folded shards: the last listing does not name it when its row is deleted",
+    stories="a_listing_that_lacks_a_shard_that_was_idle_for_longer_than_the_retention",
+    rules=RULES,
+    **FOLDING,
+)
+def deletes_what_is_listed(patch: Patch) -> None:
+    """An older version reads it again."""
+    real = folding.deletable
+    patch.setattr(folding, "deletable", lambda view, *args: real(replace(view, listed=frozenset()), *args))
+
+
+@mutant(
+    "a number that passes without shards counts as a batch with some",
+    "Folded shards: the consumer row names the last batch that contained shards",
+    stories="a_number_that_passes_without_shards",
+    rules=RULES,
+)
+def counts_numbers_without_shards(patch: Patch) -> None:
+    """A query of Structured Streaming is refused though it missed nothing."""
+    real = CheckpointStore.commit
+
+    def commit(self: CheckpointStore, epoch: Epoch, batch: int, letters: Sequence[str] = (), _filled: int | None = None) -> None:
+        real(self, epoch, batch, letters, batch)
+
+    patch.setattr(CheckpointStore, "commit", commit)
+
+
+@mutant(
+    "the last batch that contained shards is believed, whoever committed since",
+    "Folded shards: it is known only if the last commit says it",
+    stories="a_number_that_passes_after_an_older_version",
+    rules=RULES,
+)
+def believes_what_an_older_version_left(patch: Patch) -> None:
+    """A query of Structured Streaming misses a batch of the older version unseen."""
+    patch.setattr(ConsumerRow, "last_filled", property(lambda self: self.filled))
 
 
 @mutant(
@@ -82,9 +134,9 @@ def deletes_first(patch: Patch) -> None:
     """A crash between the two loses them."""
     real = folding.folding.fold
 
-    def fold(store: CheckpointStore, epoch: Epoch, rows: Sequence[ShardRow]) -> frozenset[str]:
+    def fold(store: CheckpointStore, epoch: Epoch, rows: Sequence[ShardRow], at: int) -> EndedShards:
         writes.delete(store, epoch, rows)
-        return real(store, epoch, rows)
+        return real(store, epoch, rows, at)
 
     patch.setattr(folding.folding, "fold", fold)
 
@@ -99,11 +151,11 @@ def deletes_first(patch: Patch) -> None:
 def folds_at_once(patch: Patch) -> None:
     """A scan sees a part of it: neither the row nor the id."""
 
-    def fold(store: CheckpointStore, epoch: Epoch, rows: Sequence[ShardRow]) -> frozenset[str]:
-        ended = writes.EndedShards.of(rows)
+    def fold(store: CheckpointStore, epoch: Epoch, rows: Sequence[ShardRow], at: int) -> EndedShards:
+        ended = EndedShards.of(rows, at)
         gone = [Delete(row.key, writes._as_read(row)) for row in rows]
         store.table.transact([writes._mine(epoch), *gone, Put(ended.to_item(), (NEW_ROW,))])
-        return ended.shards
+        return ended
 
     patch.setattr(folding.folding, "fold", fold)
 
@@ -118,7 +170,8 @@ def folds_at_once(patch: Patch) -> None:
 def deletes_children_first(patch: Patch) -> None:
     """A row at END names a child that has lost its row: an older version gives it a new one."""
 
-    def deletable(rows: ShardRows, _limits: object) -> list[list[ShardRow]]:
+    def deletable(view: TableView, _expired: int, _limits: object) -> list[list[ShardRow]]:
+        rows = folding._apart(view)
         return [[row] for row in sorted(rows.over.values(), key=lambda row: row.id, reverse=True) if row.id in rows.folded][:1]
 
     patch.setattr(folding, "deletable", deletable)
@@ -159,10 +212,10 @@ def believes_late_rows(patch: Patch) -> None:
 def folds_over(patch: Patch) -> None:
     """What a former fold wrote is gone."""
 
-    def fold(store: CheckpointStore, epoch: Epoch, rows: Sequence[ShardRow]) -> frozenset[str]:
-        ended = writes.EndedShards.of(rows)
+    def fold(store: CheckpointStore, epoch: Epoch, rows: Sequence[ShardRow], at: int) -> EndedShards:
+        ended = EndedShards.of(rows, at)
         store.table.transact([writes._mine(epoch), Put(ended.to_item(), ())])
-        return ended.shards
+        return ended
 
     patch.setattr(folding.folding, "fold", fold)
 

@@ -73,6 +73,7 @@ class Rows:
         self.excluded: set[str] = set()
         self.folded: set[str] = set()
         self.reported: set[str] = set()
+        self._filled = 0  # the last committed batch that contained shards
         self._looked_at: set[str] = set()
         self._at_tip: dict[str, int] = {}  # the epoch whose last range found nothing and came to the tip
         self._seen_open: set[str] = set()  # shards of which a time is known at which they were open: their children are younger
@@ -118,6 +119,9 @@ class Rows:
         """Only rows of folded shards go, parents before their children: else an older version would give a child a row again."""
         if gone := [key for key in sorted(keys) if key.partition("/")[2] not in self.folded]:
             self.breaks("nothing_deleted", f"rows {gone} are gone")
+        of_table = bool(keys) and self.created == self.stream.created_millis
+        if left := [key for key in sorted(keys) if of_table and key.partition("/")[2] in self.stream.shards]:
+            self.breaks("only_the_past_is_folded", f"rows {left} are gone, and their shards are still in the stream")
         for key in keys:
             del self.rows[key]
         named = {child["id"]: key for key, row in self.rows.items() if key.startswith("shard/") for child in row.get("children", ())}
@@ -129,8 +133,6 @@ class Rows:
             row = self.rows.get(f"shard/{shard}", {"end": {"at": "nowhere"}, "batch": 0})
             if row["end"]["at"] != "END" or row["batch"] > self.committed or (self.created, shard) not in self.stream.log:
                 self.breaks("only_the_past_is_folded", f"{shard} is not over: {row}")
-            if shard in self.stream.shards and self.created == self.stream.created_millis:
-                self.breaks("only_the_past_is_folded", f"{shard} is still in the stream")
             if "note" in row and f"{shard}: {row['note']}" not in self.reported:
                 self.breaks("only_the_past_is_folded", f"{shard} was folded before anybody reported that {row['note']}")
         self.folded |= ended["shards"]
@@ -155,7 +157,11 @@ class Rows:
             if row[name] < former.get(name, 0):
                 self.breaks("positions_only_grow", f"{name} {former[name]} -> {row[name]}")
         for number in range(former.get("committed", 0) + 1, row["committed"] + 1):
+            if any(shard["batch"] == number for key, shard in self.rows.items() if key.startswith("shard/")):
+                self._filled = number
             self._committed(row["consumerId"], number)
+        if row["committed"] and row.get("filledAt") == row["committed"] and row["filled"] != self._filled:
+            self.breaks("what_it_says_is_true", f"batch {self._filled} was the last with shards, and the consumer row says {row['filled']}")
 
     def _owned(self, row: Row, former: Row) -> None:
         """The owner stays until a person hands the table over, and only the owner's drivers commit; a cluster may get another of its names."""

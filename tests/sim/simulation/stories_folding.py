@@ -92,8 +92,6 @@ def a_crash_between_fold_and_delete() -> World:
     """The ids are written when the driver dies; the next one deletes the rows."""
     world = after_a_split()
     epoch = inherit(world)
-    works(world, epoch)
-    epoch.audit = True
     world.step(*reach(world, epoch, "transact ['ended/"))
     world.crash(epoch)
     heir = inherit(world)
@@ -113,8 +111,6 @@ def a_fold_whose_reply_is_lost() -> World:
     world.crash(epoch)
     a_retention_later(world)
     epoch = inherit(world)
-    works(world, epoch)
-    epoch.audit = True
     world.step(*reach(world, epoch, "transact ['ended/"), fault=LOST)
     reads_a_split(world, epoch, second)
     world.stream.retention_millis = 60_000
@@ -131,7 +127,6 @@ def a_delete_whose_reply_is_lost() -> World:
     world = after_a_split(again=True)
     epoch = inherit(world)
     works(world, epoch)
-    turns(world, epoch)
     epoch.audit = True
     world.step(*reach(world, epoch, "transact ['shard/"), fault=LOST)
     turns(world, epoch, 3)
@@ -176,14 +171,96 @@ def a_shard_that_is_idle_for_longer_than_the_retention_and_then_closed() -> Worl
 
 @story
 def a_listing_that_lacks_closed_shards() -> World:
-    """An hour after a shard was read to its end, a listing lacks it."""
+    """An hour after a shard was read to its end, two listings lack it."""
     world = with_records(habits=FOLDS)
     epoch = begin(world, 30)
     reads_a_split(world, epoch, world.open_shards[0])
     works(world, epoch)
     lists(world, epoch, SHORT)
+    lists(world, epoch, SHORT)
     turns(world, epoch, 2)
     goes_back(world, epoch)
+    return world
+
+
+@story
+def a_listing_that_lacks_shards_which_were_closed_before_the_start() -> World:
+    """A consumer begins at LATEST, so their rows are at END and know no time. Two listings lack them; a retention later they go."""
+    world = with_records(habits=FOLDS)
+    world.split(world.open_shards[0])
+    epoch = world.start(replace(world.owned, start="LATEST"))
+    world.settle(epoch)
+    works(world, epoch)
+    works(world, epoch)
+    lists(world, epoch, SHORT)
+    lists(world, epoch, SHORT)
+    world.work(epoch)
+    world.crash(epoch)
+    a_retention_later(world)
+    heir = inherit(world)
+    works(world, heir)
+    turns(world, heir)
+    assert "shard/shardId-000000000000" not in world.table.rows
+    return world
+
+
+@story
+def a_listing_that_lacks_a_shard_that_was_idle_for_longer_than_the_retention() -> World:
+    """It is folded then. The next listing names it."""
+    world = with_records(habits=FOLDS)
+    first = begin(world)
+    world.work(first, 2)
+    world.crash(first)
+    world.advance(26 * HOUR)
+    world.stream.expire()
+    world.split(world.open_shards[0])
+    epoch = inherit(world)
+    works(world, epoch)
+    works(world, epoch)
+    lists(world, epoch, SHORT)
+    turns(world, epoch, 2)
+    goes_back(world, epoch)
+    return world
+
+
+def commits_an_end(world: World, epoch: SimulatedEpoch, shard: str) -> None:
+    """A driver dies when it has committed the end of a shard, and its children have no rows yet."""
+    for _ in range(4):
+        world.step(*reach(world, epoch, "commit"))
+        if world.table.rows[f"shard/{shard}"]["end"] == {"at": "END"}:
+            break
+    world.crash(epoch)
+
+
+@story
+def a_number_that_passes_without_shards() -> World:
+    """The children of the only shard join the batch after the next one."""
+    world = with_records()
+    epoch = begin(world)
+    world.work(epoch)
+    shard = world.open_shards[0]
+    world.split(shard)
+    commits_an_end(world, epoch, shard)
+    works(world, inherit(world))
+    return world
+
+
+@story
+def a_number_that_passes_after_an_older_version() -> World:
+    """The older version committed the batch before, and says nothing of it."""
+    world = with_records()
+    epoch = begin(world)
+    world.work(epoch)
+    world.crash(epoch)
+    shard = world.open_shards[0]
+    world.put(shard)
+    older = world.start(replace(world.owned, older=True))
+    world.settle(older)
+    world.advance(40)
+    world.work(older)
+    world.split(shard)
+    commits_an_end(world, older, shard)
+    works(world, inherit(world))
     return world
 
 
@@ -254,6 +331,7 @@ def a_former_driver_that_folds_while_the_next_one_reads_the_rows() -> World:
     world.crash(epoch)
     a_retention_later(world)
     former = inherit(world)
+    world.step(*reach(world, former, "list"), fault=LATE)
     works(world, former)
     former.audit = former.cut = True
     at = reach(world, former, "transact ['ended/")
@@ -282,7 +360,6 @@ def a_take_over_that_sees_a_part_of_a_delete() -> World:
     a_retention_later(world)
     former = inherit(world)
     works(world, former)
-    turns(world, former)
     former.audit = True
     world.step(*reach(world, former, "transact ['shard/"), fault=TORN)
     usurper = world.start(Orders(12, force=True))
