@@ -81,10 +81,20 @@ class Bench:
         self.told: list[int | None] = []
         self.begun: list[int] = []
         self.asked = self.rests = 0
+        self.folds: list[int] = []
         self.idle: Callable[[], bool] = lambda: True
         self.on_tell: Callable[[], None] = lambda: None
         self.drain = Drain(clock, waits)
-        rhythm = LoopTimings(5.0, until, self._look, self._tell, self._rest, clock=lambda: clock.value, watched=self._watched)
+        rhythm = LoopTimings(
+            5.0,
+            until,
+            self._look,
+            self._tell,
+            self._rest,
+            clock=lambda: clock.value,
+            fold=lambda: self.folds.append(len(consumer.audits)),
+            watched=self._watched,
+        )
         self.loop = Loop(cast("Consumer", consumer), cast("Engine", None), rhythm, cast("Any", self.drain))
 
     @contextmanager
@@ -210,6 +220,16 @@ def test_shards_are_audited_every_two_minutes_even_while_idle(clock: SimpleNames
     consumer = FakeConsumer(clock, ROW)
     Bench(clock, consumer, waits=300).loop.run()
     assert consumer.audits == [1121.0, 1242.0]
+
+
+def test_shards_are_folded_before_the_first_batch_and_after_each_audit(clock: SimpleNamespace) -> None:
+    """So a driver that lives for less than two minutes folds, too: the epoch began with an audit."""
+    bench = Bench(clock, FakeConsumer(clock, ROW), waits=1)
+    bench.loop.run()
+    assert bench.folds == [0]
+    longer = Bench(clock, FakeConsumer(clock, ROW), waits=300)
+    longer.loop.run()
+    assert longer.folds == [0, 1, 2]
 
 
 def test_an_audit_that_finds_a_shard_ends_the_idling(clock: SimpleNamespace) -> None:
