@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from sluice_checkpoints.errors import AccessDenied, Fenced, ProtocolViolation, SluiceError
@@ -64,8 +64,8 @@ def foldable(view: TableView, least: int = 1) -> list[ShardRow]:
     unlisted = [row for row in rows.over.values() if _has_left(view, row) and row.id not in rows.folded]
     if filled is None or len(unlisted) < least:
         return []
-    children = _children(rows)
-    found = (row for row in unlisted if row.batch < filled and not any(_asks_for(view, child, row) for child in children[row.id]))
+    asked = _asked(view)
+    found = (row for row in unlisted if row.batch < filled and not (row.id in asked and earliest_arrival_millis([row])))
     return sorted(found, key=lambda row: (row.read_to, row.id))
 
 
@@ -78,23 +78,19 @@ def _has_left(view: TableView, row: ShardRow) -> bool:
     return row.id not in view.listed
 
 
-def _children(rows: Mapping[str, ShardRow]) -> dict[str, list[ShardRow]]:
-    """Rows by the shards that they follow, as they say or their parents."""
-    found: dict[str, list[ShardRow]] = defaultdict(list)
-    for row in rows.values():
-        for parent in row.parents:
-            found[parent].append(row)
-        found[row.id].extend(rows[child.id] for child in row.children or () if child.id in rows)
-    return found
+def _asked(view: TableView) -> set[str]:
+    """Shards whose rows are asked by their children how old those' records may be: in their first range, so by none that is over."""
+    waiting = {row.id: row for row in view.live.values() if not _has_begun(view, row)}
+    named = (row.id for row in view.rows.values() if any(child.id in waiting for child in row.children or ())) if waiting else ()
+    return {*named, *(parent for row in waiting.values() for parent in row.parents)}
 
 
-def _asks_for(view: TableView, child: ShardRow, parent: ShardRow) -> bool:
-    """Whether the first range of a shard asks its parent's row how old its records may be. Not once it has begun, nor if that row knows no time."""
-    has_begun = child.committed_position(view.committed) != TRIM_HORIZON or (child.batch <= view.committed and child.read_to > 0)
-    return not has_begun and earliest_arrival_millis([parent]) > 0
+def _has_begun(view: TableView, row: ShardRow) -> bool:
+    """Whether a shard's row says how old its records may be."""
+    return row.committed_position(view.committed) != TRIM_HORIZON or (row.batch <= view.committed and row.read_to > 0)
 
 
-def deletable(view: TableView, expired_millis: int, limits: FoldLimits = FOLD_LIMITS) -> list[list[ShardRow]]:
+def deletable(view: TableView, expired_millis: int, group: int = FOLD_LIMITS.group) -> list[list[ShardRow]]:
     """Rows of folded shards that may be deleted, in transactions to be made one after the other: parents first.
 
     So no row at END ever names a child that has lost its row: an older version would give it a new one. A row that may not be deleted, and those that
@@ -103,19 +99,32 @@ def deletable(view: TableView, expired_millis: int, limits: FoldLimits = FOLD_LI
     Args:
         view: what the epoch knows, right after an audit.
         expired_millis: what was read up to then has left the stream, and its margin is over.
-        limits: how many.
+        group: as many in a transaction.
     """
     rows = _apart(view)
     folded = (row for row in rows.over.values() if row.id in rows.folded)
-    leaving = {row.id: row for row in folded if _has_left(view, row) and _read_until(row, rows.folded[row.id]) < expired_millis}
-    before = _before(rows, leaving) if leaving else {}
-    parts: list[list[ShardRow]] = []
-    gone: set[str] = set()
-    for _ in range(limits.writes):
-        part = sorted(shard for shard in leaving if before[shard] <= gone)[: limits.group]
-        parts.append([leaving.pop(shard) for shard in part])
-        gone.update(part)
-    return [part for part in parts if part]
+    leaving = {row.id: row for row in folded if _is_still_away(view, row) and _read_until(row, rows.folded[row.id]) < expired_millis}
+    return [[leaving[shard] for shard in part] for level in _levels(rows, leaving) for part in chunks(level, group)]
+
+
+def _levels(rows: ShardRows, leaving: Mapping[str, ShardRow]) -> Iterator[list[str]]:
+    """These shards by generations: those that come after none, then those that come after these only. None that comes after a row which stays."""
+    before, after = _before(rows, leaving) if leaving else {}, defaultdict[str, list[str]](list)
+    for shard, parents in before.items():
+        for parent in parents:
+            after[parent].append(shard)
+    level = [shard for shard, parents in before.items() if not parents]
+    while level:
+        yield sorted(level)
+        for shard in level:
+            for child in after[shard]:
+                before[child].discard(shard)
+        level = [child for child in dict.fromkeys(child for shard in level for child in after[shard]) if not before[child]]
+
+
+def _is_still_away(view: TableView, row: ShardRow) -> bool:
+    """Whether this listing lacks a shard, too."""
+    return _has_left(view, row)
 
 
 def _read_until(row: ShardRow, at_millis: int) -> int:
@@ -125,8 +134,9 @@ def _read_until(row: ShardRow, at_millis: int) -> int:
 
 def _before(rows: ShardRows, leaving: Mapping[str, ShardRow]) -> dict[str, set[str]]:
     """Shards whose rows have to go before that of each of these."""
-    before = {shard: {parent for parent in row.parents if parent in rows} for shard, row in leaving.items()}
-    for row in rows.values():
+    over, live = rows.over, rows.live
+    before = {shard: {parent for parent in row.parents if parent in over or parent in live} for shard, row in leaving.items()}
+    for row in (*over.values(), *live.values()):  # a hundred thousand, so not by way of `ShardRows`
         for child in row.children or ():
             if child.id in before:
                 before[child.id].add(row.id)
@@ -155,6 +165,7 @@ class Folder:
         self._consumer, self._ports, self._limits = consumer, ports, limits
         self._denied = False
         self._found: list[ShardRow] = []
+        self._leaving: list[list[ShardRow]] = []
         self._rests = 0
         self._ends = 0.0
 
@@ -187,13 +198,17 @@ class Folder:
         log.warning("rows of ended shards stay in table %s for an hour: %s", name, error)
 
     def _delete(self) -> None:
-        if not self._rows.folded.keys() & self._rows.over.keys():
-            return
-        for part in deletable(self._consumer.view, self._expired_millis, self._limits):
+        if not self._leaving and self._rows.folded.keys() & self._rows.over.keys():
+            self._leaving = deletable(self._consumer.view, self._expired_millis, self._limits.group)
+        for part in self._leaving[: self._limits.writes]:
             if self._is_over:
+                return
+            if not all(_is_still_away(self._consumer.view, row) for row in part):
+                self._leaving = []  # and with it go those that come after it
                 return
             folding.delete(self._ports.store, self._consumer.epoch, part)
             self._plans_from(self._rows.without({row.id for row in part}))
+            self._leaving = self._leaving[1:]
 
     def _fold(self) -> None:
         limits = self._limits

@@ -67,7 +67,7 @@ def deletes_what_was_read_lately(patch: Patch) -> None:
 )
 def folds_before_children(patch: Patch) -> None:
     """Nobody knows any more how old their first records may be."""
-    patch.setattr(folding, "_asks_for", lambda _view, _child, _parent: False)
+    patch.setattr(folding, "_has_begun", lambda _view, _row: True)
 
 
 @mutant(
@@ -91,8 +91,7 @@ def deletes_what_knows_no_time(patch: Patch) -> None:
 )
 def deletes_what_is_listed(patch: Patch) -> None:
     """An older version reads it again."""
-    real = folding.deletable
-    patch.setattr(folding, "deletable", lambda view, *args: real(replace(view, listed=frozenset()), *args))
+    patch.setattr(folding, "_is_still_away", lambda _view, _row: True)
 
 
 @mutant(
@@ -170,7 +169,7 @@ def folds_at_once(patch: Patch) -> None:
 def deletes_children_first(patch: Patch) -> None:
     """A row at END names a child that has lost its row: an older version gives it a new one."""
 
-    def deletable(view: TableView, _expired: int, _limits: object) -> list[list[ShardRow]]:
+    def deletable(view: TableView, _expired: int, _group: int) -> list[list[ShardRow]]:
         rows = folding._apart(view)
         return [[row] for row in sorted(rows.over.values(), key=lambda row: row.id, reverse=True) if row.id in rows.folded][:1]
 
