@@ -93,6 +93,7 @@ KINDS = (
             number="format streamCreated generation counter leaseMillis committed chunks filled filledAt",
             flag="bootstrapped released",
             letters=list,
+            retention=int,
         ),
         ConsumerRow.from_item,
         comes_first=True,

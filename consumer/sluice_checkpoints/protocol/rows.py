@@ -48,6 +48,7 @@ class Child:
 class ConsumerRow:
     """The row `consumer`: identity, lease and last committed batch of one consumer.
 
+    `retention` is the shortest in milliseconds under which what is unread may have expired; None: no epoch has written it yet.
     `holder` and `updated_at` are for people and never used to decide. `exported_to` is the table that the positions went to, once EXPORTED.
     `table_id` is the DynamoDB table that the row was written in: in a copy of that table it is another's. None: not known yet.
     `owner` is the KinesisConsumer whose table it is, and `cluster` the one that it is in: all its identities, separated by spaces.
@@ -69,6 +70,7 @@ class ConsumerRow:
     state: str = ACTIVE
     plan: str | None = None
     chunks: int = 0
+    retention: int | None = None
     holder: str | None = None
     updated_at: str | None = None
     exported_to: str | None = None
@@ -104,6 +106,7 @@ class ConsumerRow:
         }
         optional = {
             "plan": self.plan,
+            "retention": self.retention,
             "holder": self.holder,
             "updatedAt": self.updated_at,
             "exportedTo": self.exported_to,
@@ -141,6 +144,7 @@ class ConsumerRow:
             state=item["state"],
             plan=item.get("plan"),
             chunks=item.get("chunks", 0),
+            retention=item.get("retention"),
             holder=item.get("holder"),
             updated_at=item.get("updatedAt"),
             exported_to=item.get("exportedTo"),

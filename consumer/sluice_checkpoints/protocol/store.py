@@ -173,6 +173,17 @@ class CheckpointStore(BatchSteps):
         if not self.table.write(Update(CONSUMER, _owned(epoch), put={("bootstrapped",): True})).applied:
             raise Fenced("the lease was taken by another epoch during the bootstrap")
 
+    def keep_retention(self, epoch: Epoch, millis: int) -> None:
+        """Says under which retention what is unread may have expired. Sent twice it says the same.
+
+        Condition: the lease is this epoch's.
+
+        Raises:
+            Fenced: the lease is another's.
+        """
+        if not self.table.write(Update(CONSUMER, _owned(epoch), put={("retention",): millis})).applied:
+            raise Fenced(f"generation {epoch.generation} does not hold the lease any more: another epoch may know another retention")
+
     def create_shards(self, epoch: Epoch, committed: int, rows: Sequence[ShardRow]) -> None:
         """Puts rows of shards found later, each only if absent, while no batch after `committed` is committed.
 

@@ -129,6 +129,7 @@ class Consumer:
         self.listed_millis = 0
         self.letters: BatchLetters | None = None
         self.unpublished: tuple[str, ...] = ()
+        self._retention: int | None = None
 
     # -- beginning -----------------------------------------------------------------------------------------------------------------
 
@@ -143,7 +144,7 @@ class Consumer:
             raise Fenced(f"generation {consumer.generation} took over from {self.epoch.generation} before it began")
         if consumer is None or consumer.generation != self.epoch.generation:
             raise ProtocolViolation(f"generation {self.epoch.generation} does not own {self.store.table.name}")
-        self.row, self.unpublished = consumer, consumer.letters
+        self.row, self.unpublished, self._retention = consumer, consumer.letters, consumer.retention
         self.identify()
         self.row = bootstrap.finish(self.store, consumer, self.epoch)
         before = self.store.contents().rows.values()
@@ -176,6 +177,16 @@ class Consumer:
         self.listed_millis = listed.date_millis
         self.view = replace(self.view, listed=frozenset(shard.id for shard in listed.shards), asked=asked)
         self._create(planner.unaccounted(self.view, map(as_child, listed.shards), self.epoch.generation))
+        self._keep_retention()
+
+    def _keep_retention(self) -> None:
+        """A shorter retention counts at once; a longer one only once nothing is unread that may have expired under the shorter one."""
+        assert self.identity is not None  # noqa: S101 - an audit asked who it is
+        now, kept = self.identity.retention_millis, self._retention
+        if kept is None or now < kept or (now > kept and not planner.unread_since(self.view, self.listed_millis - kept)):
+            self.store.keep_retention(self.epoch, now)
+            self._retention = now
+            self.identity = replace(self.identity, shorter_millis=0)
 
     def identify(self) -> StreamIdentity:
         """The stream as it is now.
@@ -186,8 +197,9 @@ class Consumer:
         assert self.row is not None  # noqa: S101 - begin() set it
         identity = self.catalog.describe()
         check_identity(self.row, identity)
-        self.identity = identity
-        return identity
+        shorter = self._retention or 0
+        self.identity = replace(identity, shorter_millis=shorter if shorter < identity.retention_millis else 0)
+        return self.identity
 
     # -- batches -------------------------------------------------------------------------------------------------------------------
 

@@ -220,6 +220,11 @@ def caught_up(view: TableView, row: ShardRow, goal_millis: int) -> bool:
     return row.committed_position(view.committed) == END or (row.batch <= view.committed and row.read_to >= goal_millis)
 
 
+def unread_since(view: TableView, millis: int) -> bool:
+    """Whether an open shard was not read after a time, as far as is known of it: up to when it was read, or from when on it is to be read."""
+    return any(0 < (row.read_to or row.end.millis or 0) <= millis for row in view.opened)
+
+
 def waits_for_number(view: TableView) -> bool:
     """Whether a row joins only after the next batch: then even a batch without shards has to be committed."""
     return any(row.joins > view.number for row in view.live.values())

@@ -181,7 +181,17 @@ class ShardReader:
             raise Refused(f"stream {identity.name} was deleted and made again: the positions in this table are of another stream")
 
     def _overtaken(self, place: FetchRequest, page: Page) -> str | None:
-        return losses.overtaken(place, self._identity, page.server_millis)
+        told = losses.overtaken(place, self._identity, page.server_millis)
+        if told is None and (earlier := losses.overtaken_before(place, self._identity, page.server_millis)):
+            return None if self._holds(place) else earlier
+        return told
+
+    def _holds(self, place: FetchRequest) -> bool:
+        """Whether a shard still has a record at its place or before it. The oldest expire first: with that, all that followed is there."""
+        oldest, position = self._oldest(place.shard_id).records, place.position
+        if position.sequence is not None:
+            return bool(_up_to(oldest, position.sequence))
+        return position.millis is not None and any(arrival <= position.millis for arrival in oldest.arrival_millis)
 
     def _gone(self, place: FetchRequest, page: Page, came_to: str) -> str | None:
         """What to say if a shard holds nothing that its former consumer had read. The oldest expire first: with that, all that followed is there.
@@ -190,13 +200,17 @@ class ShardReader:
         """
         if _up_to(page.records.part(0, 1), came_to):
             return None
-        walk = ShardPages(self._client, place.shard_id, RangeBuffer(TRIM_HORIZON))
+        if _up_to(self._oldest(place.shard_id).records, came_to):
+            return None
+        return losses.gone(place)
+
+    def _oldest(self, shard_id: str) -> Page:
+        """A reply with the oldest record of a shard, or without any if it has none."""
+        walk = ShardPages(self._client, shard_id, RangeBuffer(TRIM_HORIZON))
         oldest = walk.page(1)
         while not (len(oldest.records) or oldest.next_iterator is None or walk.at_tip(oldest)):
             oldest = walk.page(1)
-        if _up_to(oldest.records, came_to):
-            return None
-        return losses.gone(place)
+        return oldest
 
     def replay(self, bound: BoundRange) -> Fetched:
         """Exactly the user records in (start, end].

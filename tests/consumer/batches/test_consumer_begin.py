@@ -128,3 +128,68 @@ def test_an_epoch_begins_with_the_possible_losses_of_committed_ranges() -> None:
     rows = former.view.rows
     former.view = replace(former.view, committed=1, rows={S0: replace(rows[S0], batch=1, note="n"), S1: replace(rows[S1], batch=2, note="m")})
     assert former.notes == (f"{S0}: n",)
+
+
+# -- the retention -----------------------------------------------------------------------------------------------------------------
+
+DAY, WEEK = 86_400_000, 7 * 86_400_000
+
+
+def kept(bench: Bench) -> int | None:
+    """The retention in the consumer row."""
+    row = bench.store.consumer()
+    assert row is not None
+    return row.retention
+
+
+def read_up_to(bench: Bench, millis: int) -> None:
+    """Up to when the rows say that their shards were read."""
+    for row in bench.store.shards().values():
+        bench.table.rows[row.key] = replace(row, read_to=millis).to_item()
+
+
+def test_a_shorter_retention_is_kept_at_once() -> None:
+    """What is unread may expire by it from now on."""
+    bench = Bench()
+    bench.stream.retention_millis = WEEK
+    bench.begin()
+    bench.stream.retention_millis = DAY
+    consumer = bench.begin()
+    assert consumer.identity is not None
+    assert (kept(bench), consumer.identity.shorter_millis) == (DAY, 0)
+
+
+def test_a_retention_that_is_raised_is_kept_once_all_was_read() -> None:
+    """Until then each epoch tells its readers of the shorter one, whoever died before."""
+    bench = Bench()
+    bench.begin()
+    read_up_to(bench, bench.now)
+    bench.now += 2 * DAY
+    bench.stream.retention_millis = WEEK
+    for _ in range(2):
+        consumer = bench.begin()
+        assert consumer.identity is not None
+        assert (kept(bench), consumer.identity.shorter_millis, consumer.identify().shorter_millis) == (DAY, DAY, DAY)
+    read_up_to(bench, bench.now)
+    heir = bench.begin()
+    assert heir.identity is not None
+    assert (kept(bench), heir.identity.shorter_millis, heir.identify().shorter_millis) == (WEEK, 0, 0)
+
+
+def test_a_table_without_a_retention_gets_the_present_one() -> None:
+    """An older version made it: nothing is known of what came before."""
+    bench = Bench()
+    del bench.table.rows["consumer"]["retention"]
+    bench.begin()
+    assert kept(bench) == DAY
+
+
+def test_an_epoch_that_was_taken_over_keeps_no_retention() -> None:
+    """Its audit ends it."""
+    bench = Bench()
+    former = bench.begin()
+    bench.begin()
+    bench.stream.retention_millis = DAY // 2
+    with pytest.raises(Fenced):
+        former.audit()
+    assert kept(bench) == DAY

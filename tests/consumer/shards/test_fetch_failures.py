@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from reading.pages import AGGREGATE, at_the_tip, expire, in_turn
 from reading.stream import SHARD, START_MILLIS, Stream
@@ -10,6 +12,7 @@ from sluice_checkpoints.errors import ServiceUnavailable
 from sluice_checkpoints.position import END, TRIM_HORIZON, Position
 from sluice_consumer.kinesis.client import IteratorExpired
 from sluice_consumer.shards.ranges import FetchRequest, Limits
+from sluice_consumer.shards.reader import ShardReader
 
 
 class TestFailures:
@@ -121,6 +124,52 @@ class TestRetention:
         assert (fetched.columns.sequence, fetched.end) == (kept, Position.after(kept[0]))
         assert fetched.possible_loss is not None
         assert "may have expired" in fetched.possible_loss
+
+    @staticmethod
+    def raised(stream: Stream) -> int:
+        """The retention is a week from now on; what it was before."""
+        before = stream.twin.retention_millis
+        stream.twin.retention_millis = 7 * before
+        identity = replace(stream.twin.describe(), shorter_millis=before)
+        stream.reader = ShardReader(stream.client, stream.twin, identity)
+        return before
+
+    @pytest.mark.parametrize("kept", [[], [b"kept"]], ids=["nothing left", "something left"])
+    def test_records_that_expired_before_the_retention_was_raised_are_suspect(self, stream: Stream, kept: list[bytes]) -> None:
+        """By the present retention all would be there."""
+        number, _ = stream.put(b"read", b"lost")
+        read_to = stream.now
+        stream.now += stream.twin.retention_millis + 1000
+        stream.twin.expire()
+        self.raised(stream)
+        stream.put(*kept)
+        fetched = stream.fetch(Position.after(number), read_to=read_to)
+        assert fetched.columns.data == kept
+        assert "the stream kept records only for 24 h" in str(fetched.possible_loss)
+        assert stream.go_on(fetched).possible_loss is None
+
+    @pytest.mark.parametrize("at", ["sequence", "millis"])
+    def test_nothing_is_suspect_if_the_retention_was_raised_in_time(self, stream: Stream, at: str) -> None:
+        """The record at the place is there, so all that followed is."""
+        began = stream.now
+        number, *_ = stream.put(b"read", b"unread")
+        position = Position.after(number) if at == "sequence" else Position.timestamp(began)
+        read_to = stream.now if at == "sequence" else 0
+        before = self.raised(stream)
+        stream.now += before + 1000
+        fetched = stream.fetch(position, read_to=read_to)
+        assert (fetched.possible_loss, fetched.columns.data) == (None, [b"unread"] if at == "sequence" else [b"read", b"unread"])
+
+    def test_a_shard_that_was_read_within_the_shorter_retention_is_not_looked_at(self, stream: Stream) -> None:
+        """It costs no call, and what expired was read."""
+        number, _ = stream.put(b"read", b"unread")
+        before = self.raised(stream)
+        stream.now += before // 2
+        read_to, calls = stream.now - before + 5000, []
+        real = stream.client.get_iterator
+        stream.client.get_iterator = lambda *args: calls.append(args) or real(*args)  # type: ignore[method-assign,func-returns-value]
+        assert stream.fetch(Position.after(number), read_to=read_to).possible_loss is None
+        assert len(calls) == 1
 
     def test_a_place_whose_time_ran_out_within_this_second_is_suspect(self, stream: Stream) -> None:
         """The service tells whole seconds: what expired a moment ago is a whole retention old by them, and no more."""

@@ -236,6 +236,20 @@ def test_batches_are_committed_one_after_the_other(store: CheckpointStore, batch
     assert consumer(store) == CONSUMER_ROW
 
 
+def test_the_retention_is_kept_by_the_epoch_that_holds_the_lease(store: CheckpointStore, repeats: Callable[[Table], Any]) -> None:
+    """A reply that is lost does no harm."""
+    CheckpointStore(repeats(store.table)).keep_retention(EPOCH, 86_400_000)
+    assert consumer(store) == replace(CONSUMER_ROW, retention=86_400_000)
+
+
+@pytest.mark.parametrize("epoch", [LATER, EARLIER])
+def test_no_other_epoch_keeps_a_retention(store: CheckpointStore, epoch: Epoch) -> None:
+    """It may know another one."""
+    with pytest.raises(Fenced):
+        store.keep_retention(epoch, 86_400_000)
+    assert consumer(store) == CONSUMER_ROW
+
+
 def test_a_commit_says_which_batch_contained_shards_last(store: CheckpointStore) -> None:
     """In the same write. Of a commit that does not say it, as an older version's, nothing is known."""
     assert consumer(store).last_filled is None

@@ -6,7 +6,7 @@ from simulation.epochs import Orders, SimulatedEpoch
 from simulation.habits import Habits
 from simulation.ports import LOST, RETRIED
 from simulation.stories_beginnings import whole
-from simulation.story import begin, go, reach, story, with_records
+from simulation.story import begin, go, inherit, reach, story, with_records
 from simulation.world import World
 
 
@@ -211,4 +211,48 @@ def a_day_between_a_migration_and_its_first_range() -> World:
     world.overtake(1)
     whole(world, world.migrate())
     world.work(whole(world, world.start(Orders(migrate=True))))
+    return world
+
+
+WEEK = 7 * 86_400_000
+
+
+def not_working(world: World, hours: float) -> None:
+    """Nobody works for so long; what is older than the stream keeps it expires."""
+    world.advance(hours * 3600)
+    world.stream.expire()
+
+
+@story
+def a_retention_that_is_raised_after_records_expired() -> World:
+    """The consumer did not work for two days, and somebody raised the retention after the first one. The next driver dies before it reads."""
+    world = with_records()
+    epoch = begin(world)
+    world.work(epoch)
+    world.crash(epoch)
+    world.put(world.open_shards[0], 2)
+    not_working(world, 26)
+    world.stream.retention_millis = WEEK
+    world.put(world.open_shards[0])
+    not_working(world, 22)
+    heir = inherit(world)
+    reach(world, heir, "next batch")
+    world.crash(heir)
+    world.work(inherit(world), 2)
+    return world
+
+
+@story
+def a_retention_that_is_raised_in_time() -> World:
+    """Nothing expired, and nothing is suspected: the record is there that was read last."""
+    world = with_records()
+    epoch = begin(world)
+    world.work(epoch)
+    world.crash(epoch)
+    world.put(world.open_shards[0], 2)
+    not_working(world, 3)
+    world.stream.retention_millis = WEEK
+    not_working(world, 40)
+    world.work(inherit(world), 2)
+    assert not world.ledger.reported
     return world
